@@ -23,13 +23,13 @@ from gateway.version import RABBITMQ_VERSION, VERSION
 _RESERVED: Final = "amq."
 
 #: Entries written in one step.
-_STRIDE: Final = 50
+_BATCH_SIZE: Final = 50
 
 
 def export(broker: Broker) -> Pieces:
     """Write out a broker, a little each time this is asked on."""
     directory, vhosts = broker.directory, list(broker.vhost_by_name.values())
-    places = [(vhost, {"vhost": vhost.name}) for vhost in vhosts]
+    vhosts_with_fields = [(vhost, {"vhost": vhost.name}) for vhost in vhosts]
     head = {
         "rabbit_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
@@ -48,7 +48,7 @@ def export(broker: Broker) -> Pieces:
                 {"name": each.name, "value": each.value} for each in list(broker.parameters.values()) if not each.vhost
             ),
             "policies": (policy_view(each) for each in list(broker.policies.values()) if not each.is_operator),
-            **_topology(places),
+            **_topology(vhosts_with_fields),
         },
     )
 
@@ -72,30 +72,30 @@ def _document(head: Fields, categories: Mapping[str, Iterable[Fields]]) -> Piece
     for category, entries in categories.items():
         yield b"," + encode(category) + b":["
         source, comma = iter(entries), b""
-        while some := list(islice(source, _STRIDE)):
+        while some := list(islice(source, _BATCH_SIZE)):
             yield comma + b",".join(map(encode, some))
             comma = b","
         yield b"]"
     yield b"}"
 
 
-def _topology(places: Sequence[tuple[VirtualHost, Fields]]) -> dict[str, Iterable[Fields]]:
+def _topology(vhosts_with_fields: Sequence[tuple[VirtualHost, Fields]]) -> dict[str, Iterable[Fields]]:
     return {
         "queues": (
-            _queue(queue, place)
-            for vhost, place in places
+            _queue(queue, vhost_fields)
+            for vhost, vhost_fields in vhosts_with_fields
             for queue in list(vhost.queue_by_name.values())
             if queue.owner is None
         ),
         "exchanges": (
-            _exchange(exchange, place)
-            for vhost, place in places
+            _exchange(exchange, vhost_fields)
+            for vhost, vhost_fields in vhosts_with_fields
             for exchange in list(vhost.exchange_by_name.values())
             if exchange.name and not exchange.name.startswith(_RESERVED)
         ),
         "bindings": (
-            _binding(binding, place)
-            for vhost, place in places
+            _binding(binding, vhost_fields)
+            for vhost, vhost_fields in vhosts_with_fields
             for binding in list(vhost.bindings)
             if getattr(binding.destination, "owner", None) is None
         ),
@@ -115,20 +115,20 @@ def _user(user: UserRecord) -> Fields:
     }
 
 
-def _queue(queue: Queue, place: Fields) -> Fields:
+def _queue(queue: Queue, vhost_fields: Fields) -> Fields:
     return {
         "name": queue.name,
-        **place,
+        **vhost_fields,
         "durable": queue.is_durable,
         "auto_delete": queue.is_auto_delete,
         "arguments": dict(queue.arguments),
     }
 
 
-def _exchange(exchange: Exchange, place: Fields) -> Fields:
+def _exchange(exchange: Exchange, vhost_fields: Fields) -> Fields:
     return {
         "name": exchange.name,
-        **place,
+        **vhost_fields,
         "type": exchange.type_name,
         "durable": exchange.is_durable,
         "auto_delete": exchange.is_auto_delete,
@@ -137,10 +137,10 @@ def _exchange(exchange: Exchange, place: Fields) -> Fields:
     }
 
 
-def _binding(binding: Binding, place: Fields) -> Fields:
+def _binding(binding: Binding, vhost_fields: Fields) -> Fields:
     return {
         "source": binding.source.name,
-        **place,
+        **vhost_fields,
         "destination": binding.destination.name,
         "destination_type": "exchange" if isinstance(binding.destination, Exchange) else "queue",
         "routing_key": binding.routing_key,

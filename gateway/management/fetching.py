@@ -11,16 +11,16 @@ from gateway.management.messages import message_view
 from gateway.management.views.json import encode
 
 #: Bytes of one answer; fetching stops behind them.
-MOST_BYTES: Final = 32 * 2**20
+MAX_BYTES: Final = 32 * 2**20
 
 #: Messages of one answer.
-MOST_MESSAGES: Final = 10_000
+MAX_MESSAGES: Final = 10_000
 
 #: Messages taken or settled in one step.
-_STRIDE: Final = 20
+_BATCH_SIZE: Final = 20
 
 
-class Fetch:
+class MessageFetch:
     """One request for messages. Until the answer is made they are unacknowledged; if the client goes they come back."""
 
     def __init__(
@@ -28,26 +28,26 @@ class Fetch:
     ) -> None:
         self._queue = queue
         self._clock = clock
-        self._count = min(count, MOST_MESSAGES)
+        self._count = min(count, MAX_MESSAGES)
         self._outcome = outcome
         self._encoding = encoding
         self._truncate = truncate
-        self._taken: list[QueuedMessage] = []
+        self._fetched: list[QueuedMessage] = []
 
     def pieces(self) -> Pieces:
         """Make the answer, a little each time this is asked on, then settle the messages."""
         try:
             yield b"["
-            yield from self._shown()
-            yield from self._settled(self._outcome)
+            yield from self._fetch()
+            yield from self._settle(self._outcome)
             yield b"]"
         finally:
-            if self._taken:
-                self._clock.background.add(self._settled(DeliveryOutcome.REQUEUED))
+            if self._fetched:
+                self._clock.background.add(self._settle(DeliveryOutcome.REQUEUED))
 
-    def _shown(self) -> Pieces:
+    def _fetch(self) -> Pieces:
         queue, size, count = self._queue, 0, 0
-        while count < self._count and size < MOST_BYTES and not queue.is_deleted:
+        while count < self._count and size < MAX_BYTES and not queue.is_deleted:
             entry = queue.get()
             if entry is None and len(queue):  # many that expired stand before it
                 for _ in queue.dropping_due():
@@ -58,18 +58,18 @@ class Fetch:
                 return
             queue.counters.get += 1
             queue.counters.redeliver += entry.is_redelivered
-            self._taken.append(entry)
+            self._fetched.append(entry)
             message = queue.shown(entry)
             piece = encode(message_view(len(queue), entry, message, self._encoding, self._truncate))
             yield b"," + piece if count else piece
             size += len(piece)
             count += 1
 
-    def _settled(self, outcome: DeliveryOutcome) -> Iterator[None]:
+    def _settle(self, outcome: DeliveryOutcome) -> Iterator[None]:
         """Settle what was taken, as it was taken."""
-        taken, self._taken = self._taken, []
-        for number, entry in enumerate(taken):
+        fetched, self._fetched = self._fetched, []
+        for number, entry in enumerate(fetched):
             self._queue.settle(entry, outcome)
-            if number % _STRIDE == _STRIDE - 1:
+            if number % _BATCH_SIZE == _BATCH_SIZE - 1:
                 yield
         self._queue.dispatch()

@@ -9,10 +9,10 @@ from typing import Any, Final
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.management.carriable import require_carriable
 from gateway.management.http.bodies import base64, integer
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields
+from gateway.management.message_checks import require_deliverable
 
 _NUMBERS: Final = frozenset({"delivery_mode", "priority", "timestamp"})
 _NAMES: Final = tuple(field.name for field in fields(Properties))
@@ -26,9 +26,9 @@ def message_of(exchange: str, routing_key: str, properties: object, payload: str
     """
     if not isinstance(routing_key, str) or not isinstance(payload, str):
         raise bad_request("routing_key and payload must be strings")
-    said = properties_of(properties)
-    require_carriable(routing_key, said)
-    return Message(exchange, routing_key, plain_header(said), _body(payload, encoding))
+    properties = properties_of(properties)
+    require_deliverable(routing_key, properties)
+    return Message(exchange, routing_key, plain_header(properties), _body(payload, encoding))
 
 
 def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:

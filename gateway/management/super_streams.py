@@ -21,7 +21,7 @@ MARK: Final = "x-super-stream"
 ORDER: Final = "x-stream-partition-order"
 
 #: More would not make anything faster.
-MOST_PARTITIONS: Final = 1000
+MAX_PARTITIONS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,22 @@ class SuperStreamPlan:
     arguments: Arguments
 
 
-def numbered(name: str, partitions: int, exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
+def numbered_plan(name: str, partitions: int, exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
     """Return a super stream whose partitions have numbers. :raises PreconditionFailed: for a number that is none."""
-    if not 0 < partitions <= MOST_PARTITIONS:
+    if not 0 < partitions <= MAX_PARTITIONS:
         least = "The partition number must be greater than 0"
-        raise PreconditionFailed(least if partitions <= 0 else f"There can be {MOST_PARTITIONS} partitions at most")
-    return keyed(name, [str(number) for number in range(partitions)], exchange_type, arguments)
+        raise PreconditionFailed(least if partitions <= 0 else f"There can be {MAX_PARTITIONS} partitions at most")
+    return keyed_plan(name, [str(number) for number in range(partitions)], exchange_type, arguments)
 
 
-def keyed(name: str, keys: Sequence[str], exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
+def keyed_plan(name: str, keys: Sequence[str], exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
     """Return a super stream with a partition for each binding key. :raises PreconditionFailed: if a key comes twice."""
     if not keys or len(set(keys)) < len(keys):
         raise PreconditionFailed("Binding keys must be given, and differ from each other")
     return SuperStreamPlan(name, exchange_type, [SuperStreamPartition(f"{name}-{key}", key) for key in keys], arguments)
 
 
-def make(vhost: VirtualHost, super_stream: SuperStreamPlan, user: str) -> None:
+def create_super_stream(vhost: VirtualHost, super_stream: SuperStreamPlan, user: str) -> None:
     """Make the exchange, the partitions and the bindings between them, for a user; all of them or nothing.
 
     :raises PreconditionFailed: when something of such a name is there already; and as declaring and binding do.
@@ -69,14 +69,14 @@ def make(vhost: VirtualHost, super_stream: SuperStreamPlan, user: str) -> None:
         if partition.name in vhost.queue_by_name:
             raise PreconditionFailed(f"there is already a queue named {partition.name}")
     arguments = {**super_stream.arguments, "x-queue-type": "stream"}
-    with _undone_if_refused(vhost, super_stream):
+    with _rollback_on_refusal(vhost, super_stream):
         exchange = vhost.declare_exchange(name, super_stream.exchange_type, is_durable=True, arguments={MARK: True})
         for number, partition in enumerate(partitions):
             stream = vhost.declare_queue(partition.name, is_durable=True, arguments=arguments, user=user)
             vhost.bind(exchange, stream, partition.key, {ORDER: number}, user)
 
 
-def remove(vhost: VirtualHost, exchange: Exchange) -> None:
+def delete_super_stream(vhost: VirtualHost, exchange: Exchange) -> None:
     """Delete a super stream: its partitions with all that is in them, and the exchange."""
     for stream in partitions_of(vhost, exchange):
         vhost.delete_queue(stream)
@@ -101,11 +101,11 @@ def partitions_of(vhost: VirtualHost, exchange: Exchange) -> list[Stream]:
 
 def _order(binding: Binding) -> tuple[int, str]:
     order = binding.arguments.get(ORDER)
-    return order if isinstance(order, int) else MOST_PARTITIONS, binding.destination.name
+    return order if isinstance(order, int) else MAX_PARTITIONS, binding.destination.name
 
 
 @contextmanager
-def _undone_if_refused(vhost: VirtualHost, super_stream: SuperStreamPlan) -> Iterator[None]:
+def _rollback_on_refusal(vhost: VirtualHost, super_stream: SuperStreamPlan) -> Iterator[None]:
     """Delete what was made when something further cannot be; none of it was there before."""
     try:
         yield

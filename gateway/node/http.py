@@ -5,7 +5,7 @@ from dataclasses import fields
 from gateway.config import Settings
 from gateway.config.mqtt import WebMqtt
 from gateway.config.stomp import WebStomp
-from gateway.management.http.screening import Screening, screening
+from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
 
@@ -15,10 +15,10 @@ def http_limits(settings: Settings) -> HttpLimits:
     return HttpLimits(**{field.name: getattr(settings.management, field.name) for field in fields(HttpLimits)})
 
 
-def http_screening(settings: Settings) -> Screening:
+def http_cross_origin_policy(settings: Settings) -> CrossOriginPolicy:
     """Return the origins whose pages may use the API."""
     management = settings.management
-    return screening(management.cors_allow_origins, management.allow_hosts, management.cors_max_age_s)
+    return cross_origin_policy(management.cors_allow_origins, management.allow_hosts, management.cors_max_age_s)
 
 
 def web_origins(web: WebMqtt | WebStomp) -> OriginRules:

@@ -15,9 +15,9 @@ from gateway.kernel.messages.native_header import PLAIN
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
+from gateway.management.context import ApiContext
 from gateway.management.http.not_ready import NotReadyApi
 from gateway.management.http.site import management_site
-from gateway.management.scope import ApiContext
 from gateway.management.statistics.sampler import INTERVAL_S as SAMPLE_INTERVAL_S
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.factory import HttpFactory
@@ -35,7 +35,7 @@ from gateway.node.defaults import create_defaults
 from gateway.node.event_log import EventLog
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
-from gateway.node.http import http_limits, http_screening
+from gateway.node.http import http_cross_origin_policy, http_limits
 from gateway.node.pipeline import pipeline_context
 from gateway.node.protocols import LISTENERS, PROTOCOLS, Listener, Services
 from gateway.node.protocols.mqtt import Mqtt, warn_of_anonymous
@@ -141,7 +141,7 @@ class Node:
         clockwork.add(_WATCH_INTERVAL_S, self._turn_watch.look)
         clockwork.add(SHORT_INTERVAL_S, self._check_memory)
         clockwork.add(1 / TICKS_PER_S, self._tick_all)
-        clockwork.add_sliced(SAMPLE_INTERVAL_S, self._statistics.look)
+        clockwork.add_sliced(SAMPLE_INTERVAL_S, self._statistics.sample)
         if self.settings.mqtt.sys_interval_s:
             sys_topics = self._mqtt.sys_topics(self._turn_watch)
             clockwork.add_sliced(self.settings.mqtt.sys_interval_s, sys_topics.tell, in_turns=True)
@@ -311,7 +311,7 @@ class Node:
             certificate=settings.tls.certificate,
             max_message_size=settings.amqp.max_message_size,
             http=http_limits(settings),
-            screening=http_screening(settings),
+            cross_origin_policy=http_cross_origin_policy(settings),
             reactor=self._reactor,
             collections=self.collector.facts,
             turns=self._turn_watch.shown,

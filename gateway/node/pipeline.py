@@ -2,19 +2,21 @@
 
 from gateway.config import Settings
 from gateway.kernel.clock import Clock
+from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.progress import ProgressReports
-from gateway.management.pipeline.reading import EncodingWorker, Reading, SegmentEncoder
-from gateway.management.pipeline.side import PipelineSide
+from gateway.management.pipeline.reading import EncodingWorker, SegmentEncoder, StreamReader
 from gateway.management.pipeline.staging import Staging
 
 
-def pipeline_context(settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder) -> PipelineSide:
+def pipeline_context(
+    settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder
+) -> PipelineContext:
     """Return the readers of streams, which use ``worker`` and ``encoder``, and the staged rows that are not yet
     published.
     """
     pipeline = settings.pipeline
-    return PipelineSide(
-        Reading(worker, encoder, pipeline.reads),
+    return PipelineContext(
+        StreamReader(worker, encoder, pipeline.reads),
         Staging(clock, pipeline.staged_size, pipeline.batch_size, pipeline.staged_expiry_s),
         ProgressReports(),
         pipeline.producer_expiry_s * 1000,

@@ -18,13 +18,13 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from gateway.management.http.screening import Screening
+from gateway.management.context import ApiContext
+from gateway.management.http.cross_origin import CrossOriginPolicy
 from gateway.management.http.site import management_site
+from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.progress import ProgressReports
-from gateway.management.pipeline.reading import Reading
-from gateway.management.pipeline.side import PipelineSide
+from gateway.management.pipeline.reading import StreamReader
 from gateway.management.pipeline.staging import Staging
-from gateway.management.scope import ApiContext
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
@@ -67,7 +67,7 @@ class Console:
         *,
         ends_turns: bool = False,
         limits: HttpLimits | None = None,
-        screening: Screening | None = None,
+        cross_origin_policy: CrossOriginPolicy | None = None,
     ) -> None:
         self.gateway = gateway or Gateway()
         self.clock = Clock()
@@ -90,16 +90,16 @@ class Console:
                 data=Path.cwd(),
                 max_message_size=1000,
                 http=limits or HttpLimits(max_body_size=BODY_LIMIT),
-                screening=screening or Screening(OriginRules()),
+                cross_origin_policy=cross_origin_policy or CrossOriginPolicy(OriginRules()),
                 reactor=self.clock,
             )
         )
 
-    def _pipeline(self) -> PipelineSide:
+    def _pipeline(self) -> PipelineContext:
         self.worker = InlineWorker(self.clock)
         staging = Staging(self.gateway.broker.clock, STAGED_LIMIT, BATCH_LIMIT, expiry_s=60)
-        reading = Reading(self.worker, self.worker, most_reads=2)
-        return PipelineSide(reading, staging, ProgressReports(), producer_memory_ms=60_000)
+        reading = StreamReader(self.worker, self.worker, max_reads=2)
+        return PipelineContext(reading, staging, ProgressReports(), producer_memory_ms=60_000)
 
     def _administrator(self) -> Any:
         guest = self.gateway.broker.directory.user_by_name["guest"]

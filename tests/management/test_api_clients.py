@@ -125,15 +125,15 @@ def test_counts_outlive_what_was_counted(console: Console, peer: Peer) -> None:
 
 
 def test_rates_are_what_happened_between_two_looks(console: Console, peer: Peer) -> None:
-    list(console.statistics.look())
+    list(console.statistics.sample())
     peer.send(*[publish("", "q") for _ in range(10)])
     peer.hear()
     console.clock.advance(5)
-    list(console.statistics.look())
+    list(console.statistics.sample())
     for path in ("/queues/%2F/q", "/overview", "/vhosts/%2F"):
         assert console.get(path)["message_stats"]["publish_details"] == {"rate": 2.0}
     console.clock.advance(5)
-    list(console.statistics.look())
+    list(console.statistics.sample())
     assert console.get("/queues/%2F/q")["message_stats"]["publish_details"] == {"rate": 0.0}
 
 

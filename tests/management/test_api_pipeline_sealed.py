@@ -14,7 +14,7 @@ from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.streams.stream import Stream
 from gateway.management.http.downloads import PIECE_SIZE
-from gateway.management.http.sending import Sending
+from gateway.management.http.response_stream import ResponseStream
 from gateway.management.web.limits import HttpLimits
 from gateway.worker_process.framing import Frame
 from tests.management.console import Answer, Console, parsed
@@ -132,14 +132,14 @@ def test_a_segment_that_goes_while_it_is_sent_is_sent_to_its_end(console: Consol
 
 def test_a_write_is_one_piece(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[int] = []
-    flush = Sending._flush
+    flush = ResponseStream._flush
 
-    def counted(sending: Sending) -> None:
+    def counted(sending: ResponseStream) -> None:
         before = len(transport.value()) if turns else 0
         turns.append(before)
         flush(sending)
 
-    monkeypatch.setattr(Sending, "_flush", counted)
+    monkeypatch.setattr(ResponseStream, "_flush", counted)
     transport = console.send("GET", f"{READ}&from=0&to={SEGMENT}")
     received(console, transport)
     sizes = [after - before for before, after in itertools.pairwise(turns[1:])]

@@ -10,7 +10,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.changes import Enqueued, Put
 from gateway.kernel.journal.records import ProducerRecord
 from gateway.kernel.messages.message import Properties
-from gateway.management.carriable import require_carriable
+from gateway.management.message_checks import require_deliverable
 from gateway.testing.clock import FakeClock
 from gateway_amqp.properties import decode_properties, encode_properties
 from tests.management.console import BATCH_LIMIT, STAGED_LIMIT, Console
@@ -284,9 +284,9 @@ def test_what_nobody_can_be_sent_is_not_published(console: Console, head: dict[s
 
 
 def test_a_routing_key_is_no_longer_than_a_topic() -> None:
-    require_carriable("x" * 65535, Properties())
+    require_deliverable("x" * 65535, Properties())
     with pytest.raises(PreconditionFailed, match="the routing key has 65536 bytes, it may have 65535"):
-        require_carriable("x" * 65536, Properties())
+        require_deliverable("x" * 65536, Properties())
 
 
 CARRIED = {

@@ -62,18 +62,18 @@ def test_capacity_is_the_share_of_looks_at_which_consumers_could_take_more(conso
     peer.send(commands.Basic.Qos(prefetch_count=1), commands.Basic.Consume(queue="q", consumer_tag="c"))
     peer.hear()
     assert queue(console)["consumer_capacity"] == 1
-    list(console.statistics.look())
+    list(console.statistics.sample())
     peer.send(publish("", "q"), publish("", "q"))
     peer.hear()
     capacities = []
     for _ in range(3):
-        list(console.statistics.look())
+        list(console.statistics.sample())
         capacities.append(queue(console)["consumer_capacity"])
     assert capacities == [0.8, 0.64, 0.512]
     assert queue(console)["consumer_utilisation"] == 0.512
     peer.send(commands.Basic.Ack(0, True))
     peer.hear()
-    list(console.statistics.look())
+    list(console.statistics.sample())
     assert queue(console)["consumer_capacity"] == 0.61
     peer.send(commands.Basic.Cancel("c"))
     peer.hear()
@@ -98,9 +98,9 @@ def test_the_owner_of_an_exclusive_queue_is_told(console: Console, peer: Peer) -
 def test_the_overview_counts_what_went_to_the_store(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q", b"x", delivery_mode=2))
     peer.hear()
-    list(console.statistics.look())
+    list(console.statistics.sample())
     peer.send(commands.Queue.Delete(queue="q"))
     peer.hear()
-    list(console.statistics.look())
+    list(console.statistics.sample())
     assert console.get("/overview")["message_stats"]["disk_writes"] == 1
     assert console.get("/nodes")[0]["msg_store_write_count"] == 1

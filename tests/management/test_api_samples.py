@@ -28,7 +28,7 @@ def peer(console: Console) -> Peer:
 
 def look(console: Console) -> None:
     console.clock.advance(5)
-    list(console.statistics.look())
+    list(console.statistics.sample())
 
 
 WHERE = [

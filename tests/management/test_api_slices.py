@@ -9,8 +9,8 @@ import pytest
 
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
-from gateway.management.fetching import MOST_MESSAGES
-from gateway.management.http.ordering import in_order
+from gateway.management.fetching import MAX_MESSAGES
+from gateway.management.http.ordering import sort_in_steps
 from tests.management.console import Console
 from tests.management.http_line import LOGIN, Line
 
@@ -46,11 +46,11 @@ def body(count: int, ackmode: str) -> bytes:
 
 def test_a_fetch_of_very_many_messages_is_bounded_and_in_slices() -> None:
     console = Console()
-    fill(console, MOST_MESSAGES + 5)
+    fill(console, MAX_MESSAGES + 5)
     line = Line(console)
     line.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(10**9, "ack_requeue_false"))
     spent = turns(line, lambda: line.received.endswith(b"0\r\n\r\n"))
-    assert len(line.answer.json) == MOST_MESSAGES
+    assert len(line.answer.json) == MAX_MESSAGES
     assert len(console.gateway.vhost.queue("q")) == 5
     assert console.gateway.vhost.queue("q").unsettled == 0
     assert len(spent) > 20
@@ -145,7 +145,7 @@ def test_readers_that_stop_hold_a_piece_each(large: Console) -> None:
 
 
 def ordered(entries: list[Any], key: Callable[[Any], Any]) -> list[Any]:
-    steps = in_order(entries, key)
+    steps = sort_in_steps(entries, key)
     while True:
         try:
             next(steps)

@@ -97,14 +97,14 @@ def test_a_channel_remembers_the_sums_of_queues_that_are_gone(console: Console, 
 
 
 def test_splits_have_rates(console: Console, peer: Peer) -> None:
-    list(console.statistics.look())
+    list(console.statistics.sample())
     peer.send(publish("", "q"))
     peer.hear()
-    list(console.statistics.look())
+    list(console.statistics.sample())
     console.clock.advance(5)
     peer.send(*[publish("", "q") for _ in range(5)])
     peer.hear()
-    list(console.statistics.look())
+    list(console.statistics.sample())
     queue = console.get("/queues/%2F/q?msg_rates_age=10&msg_rates_incr=5")
     for split, name in (("incoming", "publish"), ("deliveries", "deliver")):
         details = queue[split][0]["stats"][f"{name}_details"]

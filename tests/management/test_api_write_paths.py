@@ -3,16 +3,16 @@
 import pytest
 
 from gateway.kernel.alarms import Resource
-from gateway.management.http.authority import AccessLevel
-from gateway.management.http.routes import ANY_BODY, LONG_BODY, USUAL_BODY, Endpoint
+from gateway.management.http.access_levels import AccessLevel
+from gateway.management.http.routes import ANY_BODY, DEFAULT_BODY, LIST_BODY, Endpoint
 from gateway.management.resources.table import ROUTES
 from gateway.management.web.limits import HttpLimits
 from tests.management.console import Console
 from tests.management.http_line import LOGIN, Line
 from tests.management.test_api_wrong_types import path_of
 
-ADMIN, POLICY, MANAGE, USER, ANYBODY = (
-    AccessLevel.ADMINISTRATOR, AccessLevel.POLICYMAKER, AccessLevel.MANAGEMENT, AccessLevel.USER, AccessLevel.ANYBODY,
+ADMIN, POLICY, MANAGE, USER, PUBLIC = (
+    AccessLevel.ADMINISTRATOR, AccessLevel.POLICYMAKER, AccessLevel.MANAGEMENT, AccessLevel.USER, AccessLevel.PUBLIC,
 )  # fmt: skip
 
 #: Nothing is kept, or only what an administrator asks for.
@@ -20,41 +20,41 @@ _NONE, _ADMINISTRATORS = "nothing is kept", "administrators alone"
 
 #: (method, path): level, the permission it takes, the largest body, what bounds how many there may be.
 WRITES = {
-    ("PUT", "/cluster-name"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
-    ("POST", "/login"): (ANYBODY, "", 8192, _NONE),
-    ("PUT", "/feature-flags/<name>/enable"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("PUT", "/cluster-name"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("POST", "/login"): (PUBLIC, "", 8192, _NONE),
+    ("PUT", "/feature-flags/<name>/enable"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("POST", "/definitions"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
     ("POST", "/all-configuration"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
     ("POST", "/definitions/<vhost>"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
-    ("PUT", "/vhosts/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
-    ("POST", "/vhosts/<name>/deletion/protection"): (ADMIN, "", USUAL_BODY, _NONE),
-    ("POST", "/vhosts/<name>/start/<node>"): (ADMIN, "", USUAL_BODY, _NONE),
-    ("PUT", "/vhost-limits/<name>/<limit>"): (ADMIN, "", USUAL_BODY, "the names of limits"),
-    ("POST", "/users/bulk-delete"): (ADMIN, "", LONG_BODY, _NONE),
-    ("PUT", "/users/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
-    ("PUT", "/user-limits/<name>/<limit>"): (ADMIN, "", USUAL_BODY, "the names of limits"),
-    ("PUT", "/permissions/<vhost>/<user>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
-    ("PUT", "/topic-permissions/<vhost>/<user>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
-    ("PUT", "/exchanges/<vhost>/<name>"): (MANAGE, "configure", USUAL_BODY, "limits of a virtual host"),
+    ("PUT", "/vhosts/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("POST", "/vhosts/<name>/deletion/protection"): (ADMIN, "", DEFAULT_BODY, _NONE),
+    ("POST", "/vhosts/<name>/start/<node>"): (ADMIN, "", DEFAULT_BODY, _NONE),
+    ("PUT", "/vhost-limits/<name>/<limit>"): (ADMIN, "", DEFAULT_BODY, "the names of limits"),
+    ("POST", "/users/bulk-delete"): (ADMIN, "", LIST_BODY, _NONE),
+    ("PUT", "/users/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("PUT", "/user-limits/<name>/<limit>"): (ADMIN, "", DEFAULT_BODY, "the names of limits"),
+    ("PUT", "/permissions/<vhost>/<user>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("PUT", "/topic-permissions/<vhost>/<user>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("PUT", "/exchanges/<vhost>/<name>"): (MANAGE, "configure", DEFAULT_BODY, "limits of a virtual host"),
     ("POST", "/exchanges/<vhost>/<name>/publish"): (MANAGE, "write", ANY_BODY, "alarms"),
-    ("PUT", "/queues/<vhost>/<name>"): (MANAGE, "configure", USUAL_BODY, "limits of a virtual host"),
-    ("POST", "/queues/<vhost>/<name>/get"): (MANAGE, "read", USUAL_BODY, "10,000 messages of 32 MiB"),
-    ("POST", "/queues/<vhost>/<name>/actions"): (ADMIN, "", USUAL_BODY, _NONE),
+    ("PUT", "/queues/<vhost>/<name>"): (MANAGE, "configure", DEFAULT_BODY, "limits of a virtual host"),
+    ("POST", "/queues/<vhost>/<name>/get"): (MANAGE, "read", DEFAULT_BODY, "10,000 messages of 32 MiB"),
+    ("POST", "/queues/<vhost>/<name>/actions"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("POST", "/bindings/<vhost>/e/<source>/<kind>/<destination>"): (
-        MANAGE, "write, read", USUAL_BODY, "limits of a virtual host",
+        MANAGE, "write, read", DEFAULT_BODY, "limits of a virtual host",
     ),
-    ("PUT", "/policies/<vhost>/<name>"): (POLICY, "", USUAL_BODY, "policymakers alone"),
-    ("PUT", "/operator-policies/<vhost>/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
-    ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", USUAL_BODY, "policymakers alone"),
-    ("PUT", "/global-parameters/<name>"): (ADMIN, "", USUAL_BODY, _ADMINISTRATORS),
-    ("POST", "/rebalance/queues"): (ADMIN, "", USUAL_BODY, _NONE),
-    ("POST", "/store/compact"): (ADMIN, "", USUAL_BODY, "one at a time"),
-    ("PUT", "/stream/<vhost>/<name>/tracking/<consumer>"): (MANAGE, "read", USUAL_BODY, "consumers of a stream"),
-    ("PUT", "/stream/super-streams/<vhost>/<name>"): (MANAGE, "configure", USUAL_BODY, "limits of a virtual host"),
-    ("PUT", "/pipeline/<vhost>/progress/<consumer>"): (USER, "read", USUAL_BODY, "100 consumers of a user"),
+    ("PUT", "/policies/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers alone"),
+    ("PUT", "/operator-policies/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers alone"),
+    ("PUT", "/global-parameters/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("POST", "/rebalance/queues"): (ADMIN, "", DEFAULT_BODY, _NONE),
+    ("POST", "/store/compact"): (ADMIN, "", DEFAULT_BODY, "one at a time"),
+    ("PUT", "/stream/<vhost>/<name>/tracking/<consumer>"): (MANAGE, "read", DEFAULT_BODY, "consumers of a stream"),
+    ("PUT", "/stream/super-streams/<vhost>/<name>"): (MANAGE, "configure", DEFAULT_BODY, "limits of a virtual host"),
+    ("PUT", "/pipeline/<vhost>/progress/<consumer>"): (USER, "read", DEFAULT_BODY, "100 consumers of a user"),
     ("POST", "/pipeline/<vhost>/stage"): (USER, "entry", ANY_BODY, "pipeline.staged_size, 10,000 parts of a user"),
-    ("POST", "/pipeline/<vhost>/commit"): (USER, "write", LONG_BODY, "alarms, pipeline.batch_size"),
-    ("POST", "/pipeline/<vhost>/discard"): (USER, "entry", LONG_BODY, _NONE),
+    ("POST", "/pipeline/<vhost>/commit"): (USER, "write", LIST_BODY, "alarms, pipeline.batch_size"),
+    ("POST", "/pipeline/<vhost>/discard"): (USER, "entry", LIST_BODY, _NONE),
 }  # fmt: skip
 
 ROUTE_OF = {(route.method, route.path): route for route in ROUTES if route.method in ("PUT", "POST")}
@@ -97,7 +97,7 @@ def test_a_user_without_permissions_writes_nothing(write: tuple[str, str]) -> No
     assert console.pipeline.progress.of("/") == []
 
 
-@pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[0] is not ANYBODY], ids=" ".join)
+@pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[0] is not PUBLIC], ids=" ".join)
 def test_a_user_without_the_tag_writes_nothing(write: tuple[str, str]) -> None:
     console, route = _with_queues(), ROUTE_OF[write]
     tags = {ADMIN: ["policymaker"], POLICY: ["monitoring"], MANAGE: []}.get(WRITES[write][0])

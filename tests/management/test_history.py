@@ -12,7 +12,7 @@ def looked(*looks: tuple[float, int], name: str = "publish", keep: int = 100) ->
     """A history of looks at (when, how many)."""
     history = History()
     for when, count in looks:
-        history.look(when, {name: count}, keep, 600)
+        history.record(when, {name: count}, keep, 600)
     return history
 
 
@@ -30,7 +30,7 @@ def test_levels_fall_and_counts_begin_anew() -> None:
 
 def test_rest_costs_nothing_and_is_told_as_rest() -> None:
     history = looked((0, 3), *((float(when), 3) for when in range(5, 500, 5)))
-    assert (len(history), history.rate("publish"), history.changed_s, history.looked_s) == (1, 0.0, 0.0, 495.0)
+    assert (len(history), history.rate("publish"), history.changed_at_s, history.sampled_at_s) == (1, 0.0, 0.0, 495.0)
 
 
 def test_so_many_looks_are_kept_and_none_that_is_too_old() -> None:

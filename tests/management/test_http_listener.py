@@ -11,7 +11,7 @@ import pytest
 
 from gateway.access import Credentials, Principal
 from gateway.logs.structured import FIELDS
-from gateway.management.web.connection import MOST_HEADERS
+from gateway.management.web.connection import MAX_HEADERS
 from gateway.management.web.limits import HttpLimits
 from tests.management.console import BODY_LIMIT, Console
 from tests.management.http_line import LOGIN, WRONG_LOGIN, Line
@@ -141,7 +141,7 @@ def test_a_client_that_takes_nothing_is_cut_off(console: Console) -> None:
 @pytest.mark.parametrize(
     ("lines", "status"),
     [
-        ([f"X-{number}: y" for number in range(MOST_HEADERS)], 431),
+        ([f"X-{number}: y" for number in range(MAX_HEADERS)], 431),
         (["X-Long: " + "y" * 20_000], 431),
         ([f"Content-Length: {'9' * 5000}"], 400),
         (["Content-Length: 5", "Content-Length: 6"], 400),

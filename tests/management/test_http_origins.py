@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.management.http.screening import screening
+from gateway.management.http.cross_origin import cross_origin_policy
 from tests.management.console import Console
 from tests.management.http_line import LOGIN, Line
 
@@ -86,11 +86,14 @@ def test_a_name_that_only_foreign_dns_leads_here_is_refused_at_loopback(
 
 
 def test_other_names_are_allowed_by_setting() -> None:
-    console = Console(screening=screening([], ["Broker.example"], 0))
+    console = Console(cross_origin_policy=cross_origin_policy([], ["Broker.example"], 0))
     assert _whoami(console, "broker.example:15672", "127.0.0.1") == 200
     assert _whoami(console, "evil.example:15672", "127.0.0.1") == 403
     assert _whoami(console, "evil.example:15672", "192.0.2.7") == 403
-    assert _whoami(Console(screening=screening([], ["*"], 0)), "evil.example:15672", "127.0.0.1") == 200
+    assert (
+        _whoami(Console(cross_origin_policy=cross_origin_policy([], ["*"], 0)), "evil.example:15672", "127.0.0.1")
+        == 200
+    )
 
 
 def test_where_nothing_is_set_other_addresses_have_any_name(console: Console) -> None:
@@ -101,7 +104,7 @@ def test_where_nothing_is_set_other_addresses_have_any_name(console: Console) ->
 
 
 def test_cors_is_answered_by_setting() -> None:
-    console = Console(screening=screening(["https://console.example"], [], 600))
+    console = Console(cross_origin_policy=cross_origin_policy(["https://console.example"], [], 600))
     line = Line(console)
     ask = ["Access-Control-Request-Method: PUT", "Access-Control-Request-Headers: authorization"]
     line.ask("OPTIONS /api/queues/%2F/q", "Origin: https://console.example", *ask)

@@ -8,7 +8,7 @@ from gateway.access import Access, Credentials
 from gateway.management.http.errors import too_many_attempts
 
 
-def authenticated(access: Access, credentials: Credentials) -> "Deferred[Any]":
+def authenticate(access: Access, credentials: Credentials) -> "Deferred[Any]":
     """Return who this is, or ``None``, now or later.
 
     A request is never kept waiting because of failed logins: the client is told when to try again.

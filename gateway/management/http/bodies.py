@@ -12,17 +12,17 @@ from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields
 
 #: Objects and lists inside each other.
-MOST_LEVELS: Final = 64
+MAX_LEVELS: Final = 64
 
 #: A string, which may hold brackets, or a bracket. A string without an end takes in all that follows: no byte of it is
 #: looked at twice.
 _BRACKET_OR_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 
 _DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
-_LONGEST_NUMBER: Final = 20  # digits of 2**64, and a sign
+_MAX_DIGITS: Final = 20  # digits of 2**64, and a sign
 
 
-def parse(content: bytes) -> Fields:
+def parse_object(content: bytes) -> Fields:
     """Read a body; an empty one is an empty object. :raises HttpError: when it is not a JSON object of UTF-8 text."""
     if not content.strip():
         return {}
@@ -48,21 +48,21 @@ def require_text(value: object) -> None:
 
 
 def _require_shallow(text: str) -> None:
-    if text.count("[") + text.count("{") <= MOST_LEVELS:
+    if text.count("[") + text.count("{") <= MAX_LEVELS:
         return
     level = 0
     for found in _BRACKET_OR_STRING.finditer(text):
         bracket = found[0]
         if bracket in ("[", "{"):
             level += 1
-            if level > MOST_LEVELS:
-                raise bad_request(f"not_json: more than {MOST_LEVELS} objects and lists inside each other")
+            if level > MAX_LEVELS:
+                raise bad_request(f"not_json: more than {MAX_LEVELS} objects and lists inside each other")
         elif bracket in ("]", "}"):
             level -= 1
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > _LONGEST_NUMBER or abs(int(digits)) >= 2**64:
+    if len(digits) > _MAX_DIGITS or abs(int(digits)) >= 2**64:
         raise bad_request("not_json: a number of more than 64 bits")
     return int(digits)
 

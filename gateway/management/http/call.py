@@ -6,11 +6,11 @@ from gateway.access import Permissions, Principal
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import AccessLevel
-from gateway.management.http.bodies import parse
+from gateway.management.context import ApiContext
+from gateway.management.http.access_levels import AccessLevel
+from gateway.management.http.bodies import parse_object
 from gateway.management.http.errors import HttpError, forbidden, missing, unknown_vhost
 from gateway.management.http.routes import Fields
-from gateway.management.scope import ApiContext
 from gateway.management.statistics.history import Trend, spans_of
 from gateway.management.statistics.subjects import Key
 
@@ -44,7 +44,7 @@ class Call:
     @property
     def fields(self) -> Fields:
         """The body as a JSON object. :raises HttpError: when it is none."""
-        return parse(self.content)
+        return parse_object(self.content)
 
     def is_set(self, flag: str) -> bool:
         """Whether a flag of the query is on."""

@@ -10,26 +10,26 @@ from typing import Any, Final, Generic, TypeVar
 
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.name_filter import NameFilter, name_filter
-from gateway.management.http.ordering import in_order
+from gateway.management.http.ordering import sort_in_steps
 from gateway.management.http.routes import Fields, Pieces, Streamed
 from gateway.management.views.json import encode
 
 T = TypeVar("T")
 
 DEFAULT_PAGE_SIZE: Final = 100
-LARGEST_PAGE: Final = 500
+MAX_PAGE_SIZE: Final = 500
 
 #: Entries filtered or viewed between two looks at the clock.
-_STRIDE: Final = 20
+_BATCH_SIZE: Final = 20
 
 #: Names filtered between two looks at the clock: the dearest pattern takes milliseconds for each.
-_FILTER_STRIDE: Final = 2
+_FILTER_BATCH_SIZE: Final = 2
 
 
 class Listing(Generic[T]):
     """Entries to list, how each is viewed, and its (virtual host, name), by which they are ordered and filtered.
 
-    ``wanted`` leaves out what the user may not see.
+    ``is_visible`` leaves out what the user may not see.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class Listing(Generic[T]):
         key: Callable[[T], tuple[str, str]],
         *,
         is_paged: bool = True,
-        wanted: Callable[[T], bool] | None = None,
+        is_visible: Callable[[T], bool] | None = None,
     ) -> None:
         self._entries = entries
         self._view = view
         self._key = key
         self._is_paged = is_paged
-        self._wanted = wanted
+        self._is_visible = is_visible
 
     def pieces(self, query: Mapping[str, str]) -> Pieces:
         """Make the list that a query asks for, a little each time this is asked on.
@@ -54,7 +54,7 @@ class Listing(Generic[T]):
         """
         page = Page.of(query) if self._is_paged else None
         if page is None:
-            entries = yield from in_order(self._entries, self._key, self._wanted)
+            entries = yield from sort_in_steps(self._entries, self._key, self._is_visible)
             yield b"["
             yield from self._written((yield from self._sorted(entries, query)), query)
             yield b"]"
@@ -63,29 +63,29 @@ class Listing(Generic[T]):
         total = len(entries)
         entries = yield from self._named(page, entries)
         count = len(entries)
-        entries = yield from in_order(entries, self._key)
+        entries = yield from sort_in_steps(entries, self._key)
         items = page.cut((yield from self._sorted(entries, query)))
         yield from page.written(self._written(items, query), len(items), total, count)
 
     def _visible(self) -> Generator[None, None, list[T]]:
-        if self._wanted is None:
+        if self._is_visible is None:
             return list(self._entries)
         visible = []
         for number, entry in enumerate(self._entries):
-            if self._wanted(entry):
+            if self._is_visible(entry):
                 visible.append(entry)
-            if number % _STRIDE == 0:
+            if number % _BATCH_SIZE == 0:
                 yield
         return visible
 
     def _named(self, page: "Page", entries: list[T]) -> Generator[None, None, list[T]]:
-        if page.admits is None:
+        if page.matches is None:
             return entries
         named = []
         for number, entry in enumerate(entries):
-            if page.admits(self._key(entry)[1]):
+            if page.matches(self._key(entry)[1]):
                 named.append(entry)
-            if number % _FILTER_STRIDE == 0:
+            if number % _FILTER_BATCH_SIZE == 0:
                 yield
         return named
 
@@ -93,32 +93,32 @@ class Listing(Generic[T]):
         """Return the entries as ``sort`` wants them. Views are made anew for the answer: together they are large."""
         sort = query.get("sort", "")
         if sort == "name" and self._is_paged and "page" in query:
-            entries = yield from in_order(entries, lambda entry: self._key(entry)[1])
+            entries = yield from sort_in_steps(entries, lambda entry: self._key(entry)[1])
         elif sort:
             ranks = []
             for number, entry in enumerate(entries):
                 ranks.append((_rank(_at(self._view(entry), sort)), entry))
-                if number % _STRIDE == 0:
+                if number % _BATCH_SIZE == 0:
                     yield
-            ordered = yield from in_order(ranks, lambda ranked: ranked[0])
+            ordered = yield from sort_in_steps(ranks, lambda ranked: ranked[0])
             entries = [entry for _, entry in ordered]
         return entries[::-1] if query.get("sort_reverse") == "true" else entries
 
     def _written(self, entries: list[T], query: Mapping[str, str]) -> Pieces:
         comma = b""
-        for start in range(0, len(entries), _STRIDE):
-            some = [encode(with_columns(self._view(entry), query)) for entry in entries[start : start + _STRIDE]]
+        for start in range(0, len(entries), _BATCH_SIZE):
+            some = [encode(with_columns(self._view(entry), query)) for entry in entries[start : start + _BATCH_SIZE]]
             yield comma + b",".join(some)
             comma = b","
 
 
 class Page:
-    """Which part of a list is wanted, and of which names: those that it ``admits``, all without."""
+    """Which part of a list is wanted, and of which names: those that it ``matches``, all without."""
 
-    def __init__(self, number: int, size: int, admits: NameFilter | None) -> None:
+    def __init__(self, number: int, size: int, matches: NameFilter | None) -> None:
         self.number = number
         self.size = size
-        self.admits = admits
+        self.matches = matches
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "Page | None":
@@ -129,7 +129,7 @@ class Page:
             number, size = int(query["page"]), int(query.get("page_size", DEFAULT_PAGE_SIZE))
         except ValueError:
             raise bad_request("Pagination parameters are invalid") from None
-        if number < 1 or not 1 <= size <= LARGEST_PAGE:
+        if number < 1 or not 1 <= size <= MAX_PAGE_SIZE:
             reason = f"Invalid pagination parameters: page number {number}, page size {size}"
             raise HttpError(400, "invalid_pagination_parameters", reason)
         return cls(number, size, name_filter(query))
@@ -177,20 +177,20 @@ def with_columns(view: Fields, query: Mapping[str, str]) -> Fields:
     for column in columns.split(","):
         value = _at(view, column)
         if value is not None or column in view:
-            place = chosen
+            target = chosen
             *parents, last = column.split(".")
             for parent in parents:
-                place = place.setdefault(parent, {})
-            place[last] = value
+                target = target.setdefault(parent, {})
+            target[last] = value
     return chosen
 
 
-def in_pieces(entries: Iterable[T], view: Callable[[T], Fields]) -> Streamed:
+def stream_list(entries: Iterable[T], view: Callable[[T], Fields]) -> Streamed:
     """List entries as they come, a few in each step."""
 
     def pieces() -> Pieces:
         source, comma = iter(entries), b"["
-        while some := list(islice(source, _STRIDE)):
+        while some := list(islice(source, _BATCH_SIZE)):
             yield comma + b",".join(encode(view(entry)) for entry in some)
             comma = b","
         yield b"]" if comma == b"," else b"[]"
@@ -198,7 +198,9 @@ def in_pieces(entries: Iterable[T], view: Callable[[T], Fields]) -> Streamed:
     return Streamed(pieces())
 
 
-def in_columns(steps: Generator[None, None, Fields], query: Mapping[str, str]) -> Generator[None, None, Fields]:
+def with_columns_in_steps(
+    steps: Generator[None, None, Fields], query: Mapping[str, str]
+) -> Generator[None, None, Fields]:
     """Return the fields that ``columns`` names of what is made step by step."""
     view = yield from steps
     return with_columns(view, query)

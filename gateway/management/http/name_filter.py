@@ -16,13 +16,13 @@ from gateway.patterns import compile_pattern_caseless
 NameFilter: TypeAlias = Callable[[str], bool]
 
 #: Characters in a pattern.
-LONGEST_PATTERN: Final = 500
+MAX_PATTERN_LENGTH: Final = 500
 
 #: Seconds of computing that one pattern may take, for all names of a list together.
 BUDGET_S: Final = 0.25
 
 #: Seconds of each search that cost nothing of it, several times what most take: a list is not refused for its length.
-_FREE_S: Final = 0.000_01
+_FREE_PER_NAME_S: Final = 0.000_01
 
 
 def name_filter(query: Mapping[str, str]) -> NameFilter | None:
@@ -34,7 +34,7 @@ def name_filter(query: Mapping[str, str]) -> NameFilter | None:
     if not name:
         return None
     if query.get("use_regex") == "true":
-        return NamePattern(name).admits
+        return NamePattern(name).matches
     search = re.compile(re.escape(name), re.IGNORECASE).search
     return lambda other: search(other) is not None
 
@@ -46,21 +46,21 @@ class NamePattern:
     """
 
     def __init__(self, pattern: str, budget_s: float = BUDGET_S, clock: Callable[[], float] = time.thread_time) -> None:
-        if len(pattern) > LONGEST_PATTERN:
-            raise bad_request(f"'name' is a regular expression of more than {LONGEST_PATTERN} characters")
+        if len(pattern) > MAX_PATTERN_LENGTH:
+            raise bad_request(f"'name' is a regular expression of more than {MAX_PATTERN_LENGTH} characters")
         try:
-            self._matches = compile_pattern_caseless(pattern).matches
+            self._regex_matches = compile_pattern_caseless(pattern).matches
         except PreconditionFailed as error:
             raise bad_request(f"'name': {error}") from None
-        self._left_s = budget_s
+        self._remaining_s = budget_s
         self._clock = clock
 
-    def admits(self, name: str) -> bool:
+    def matches(self, name: str) -> bool:
         """Whether a name is wanted. :raises HttpError: when the time is used up."""
-        began_s = self._clock()
-        is_wanted = self._matches(name)
-        self._left_s -= max(0.0, self._clock() - began_s - _FREE_S)
-        if self._left_s <= 0:
+        started_s = self._clock()
+        is_wanted = self._regex_matches(name)
+        self._remaining_s -= max(0.0, self._clock() - started_s - _FREE_PER_NAME_S)
+        if self._remaining_s <= 0:
             raise _too_long()
         return is_wanted
 

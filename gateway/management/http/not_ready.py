@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gateway.management.http.screening import SECURITY_HEADERS
+from gateway.management.http.cross_origin import SECURITY_HEADERS
 from gateway.management.views.json import encode
 from gateway.management.web.request import Request
 

@@ -1,4 +1,4 @@
-"""Sorting of long lists in small steps: sorted runs, merged one after the other."""
+"""Sorting of long lists in small steps: sorted runs, then a merge."""
 
 from collections.abc import Callable, Generator, Iterable
 from heapq import merge
@@ -7,20 +7,20 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: Entries in a run: sorted in about a millisecond.
+#: Entries in a run; sorting one takes about a millisecond.
 _RUN: Final = 500
 
 
-def in_order(
-    entries: Iterable[T], key: Callable[[T], Any], wanted: Callable[[T], bool] | None = None
+def sort_in_steps(
+    entries: Iterable[T], key: Callable[[T], Any], is_visible: Callable[[T], bool] | None = None
 ) -> Generator[None, None, list[T]]:
-    """Return the entries that are ``wanted``, sorted by a key; what is equal keeps its order. Each step is short."""
-    source, place = iter(entries), 0
+    """Return the entries that are visible, sorted by a key; the sort is stable. Each step is short."""
+    source, position = iter(entries), 0
     runs: list[list[tuple[Any, int, T]]] = []
     while some := list(islice(source, _RUN)):
-        chosen = some if wanted is None else [entry for entry in some if wanted(entry)]
-        runs.append(sorted((key(entry), place + number, entry) for number, entry in enumerate(chosen)))
-        place += len(chosen)
+        chosen = some if is_visible is None else [entry for entry in some if is_visible(entry)]
+        runs.append(sorted((key(entry), position + number, entry) for number, entry in enumerate(chosen)))
+        position += len(chosen)
         yield
     if len(runs) == 1:
         return [entry for _, _, entry in runs[0]]

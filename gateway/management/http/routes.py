@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from twisted.internet.defer import Deferred
 
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 
 Resource: TypeAlias = Callable[..., object]
 """Takes a ``Call`` and the names in the path, percent-decoded, by keyword.
@@ -28,14 +28,14 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Gradual:
+class LongTask:
     """Work that takes long, done in small steps so that nobody waits for it; what it returns is the answer.
 
-    Of the work that ``waits_its_turn`` there is one at a time; the next begins when it has ended.
+    Of the work that ``is_exclusive`` there is one at a time; the next begins when it has ended.
     """
 
     steps: "Generator[Deferred[None] | None, None, object]"
-    waits_its_turn: bool = False
+    is_exclusive: bool = False
 
 
 Pieces: TypeAlias = Generator[bytes | None, None, None]
@@ -50,10 +50,10 @@ class Streamed:
 
 
 #: Bytes in the body of a request, where a route does not say otherwise: a name, a table of arguments, a policy.
-USUAL_BODY: Final = 256 * 1024
+DEFAULT_BODY: Final = 256 * 1024
 
 #: A list of many names.
-LONG_BODY: Final = 2**20
+LIST_BODY: Final = 2**20
 
 #: A body that only the listener's own limit bounds.
 ANY_BODY: Final = 2**62
@@ -70,7 +70,7 @@ class Endpoint:
     path: str
     level: AccessLevel
     resource: Resource
-    largest_body: int = USUAL_BODY
+    largest_body: int = DEFAULT_BODY
     takes_form: bool = False
 
 
@@ -95,7 +95,7 @@ class Routes:
         self,
         *paths: str,
         level: AccessLevel = AccessLevel.MANAGEMENT,
-        largest_body: int = USUAL_BODY,
+        largest_body: int = DEFAULT_BODY,
         takes_form: bool = False,
     ) -> Callable[[Resource], Resource]:
         """Declare what answers POST."""
@@ -110,7 +110,7 @@ class Routes:
         method: str,
         paths: Iterable[str],
         level: AccessLevel,
-        largest_body: int = USUAL_BODY,
+        largest_body: int = DEFAULT_BODY,
         takes_form: bool = False,
     ) -> Callable[[Resource], Resource]:
         def declare(resource: Resource) -> Resource:

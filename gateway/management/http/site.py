@@ -20,18 +20,18 @@ from gateway.access import Principal
 from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
-from gateway.management.http.authenticating import authenticated
-from gateway.management.http.authority import AccessLevel
+from gateway.management.context import ApiContext
+from gateway.management.http.access_levels import AccessLevel
+from gateway.management.http.authenticating import authenticate
 from gateway.management.http.call import Call
+from gateway.management.http.cross_origin import SECURITY_HEADERS, require_no_form
 from gateway.management.http.downloads import Download
 from gateway.management.http.errors import HttpError, login_failed, missing, translated
 from gateway.management.http.listing import Listing
-from gateway.management.http.request_facts import credentials_of, decoded, query_of
-from gateway.management.http.routes import Endpoint, Gradual, Pieces, Reply, Streamed
-from gateway.management.http.screening import SECURITY_HEADERS, require_no_form
-from gateway.management.http.sending import Sending
+from gateway.management.http.request_info import credentials_of, decoded, query_of
+from gateway.management.http.response_stream import ResponseStream
+from gateway.management.http.routes import Endpoint, LongTask, Pieces, Reply, Streamed
 from gateway.management.resources.table import ROUTES
-from gateway.management.scope import ApiContext
 from gateway.management.views.json import encode
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.request import Headers, Request
@@ -50,9 +50,9 @@ class ApiSite:
 
     def __init__(self, context: ApiContext) -> None:
         self._context = context
-        self._screening = context.screening
+        self._cross_origin_policy = context.cross_origin_policy
         self._cooperator = Cooperator(_Slice, partial(context.reactor.callLater, 0))
-        self._turns = DeferredLock()
+        self._long_task_lock = DeferredLock()
         self._routes: dict[str, dict[str, Endpoint]] = {}
         for route in ROUTES:
             self._routes.setdefault(route.path, {})[route.method] = route
@@ -64,14 +64,14 @@ class ApiSite:
 
     def begin(self, request: Request) -> None:
         """Judge a request by its head; its body is received if there is a use for it."""
-        self._guarded(request, partial(self._judge, request))
+        self._run_guarded(request, partial(self._authorize, request))
 
-    def _judge(self, request: Request) -> None:
-        self._screening.require_own(request)
-        routes, names = self._found(request.path)
+    def _authorize(self, request: Request) -> None:
+        self._cross_origin_policy.require_allowed_origin(request)
+        routes, names = self._match_route(request.path)
         if request.method == "OPTIONS":
             allowed = _allowed(routes)
-            cors = self._screening.preflight(request, allowed)
+            cors = self._cross_origin_policy.preflight(request, allowed)
             self._write(request, Reply(200, headers={"Allow": allowed}), cors)
             return
         route = routes.get("GET" if request.method == "HEAD" else request.method)
@@ -79,15 +79,15 @@ class ApiSite:
             raise HttpError(405, headers={"Allow": _allowed(routes)})
         require_no_form(request, route)
         perform = partial(self._perform, route, request, names)
-        if route.level is AccessLevel.ANYBODY:
+        if route.level is AccessLevel.PUBLIC:
             self._take_body(request, route, partial(perform, Principal("", frozenset())))
             return
-        judged = authenticated(self._context.login, credentials_of(request))
-        request.when_lost(judged.cancel)
-        judged.addCallback(partial(self._judged, route, request, perform))
-        judged.addErrback(partial(self._failed, request))
+        login = authenticate(self._context.login, credentials_of(request))
+        request.when_lost(login.cancel)
+        login.addCallback(partial(self._authorized, route, request, perform))
+        login.addErrback(partial(self._failed, request))
 
-    def _judged(
+    def _authorized(
         self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal | None
     ) -> None:
         """Receive the body of a request, now that it is known who sends it."""
@@ -99,7 +99,7 @@ class ApiSite:
             raise refusal
         self._take_body(request, route, partial(perform, principal))
 
-    def _found(self, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str, str]]:
+    def _match_route(self, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str, str]]:
         """Return what answers a path, and the names in it, still percent-encoded, so that ``%2F`` is part of one."""
         try:
             endpoint, names = self._map.bind("gateway").match(path.rstrip("/") or "/")
@@ -113,38 +113,40 @@ class ApiSite:
 
     def _perform(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
         """Do what a request is for."""
-        done: Deferred[object] = maybeDeferred(self._done, route, request, names, principal)
+        done: Deferred[object] = maybeDeferred(self._call_resource, route, request, names, principal)
         request.when_lost(done.cancel)
         done.addCallback(partial(self._respond, request))
         done.addErrback(partial(self._failed, request))
 
-    def _done(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> object:
+    def _call_resource(
+        self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal
+    ) -> object:
         call = Call(self._context, principal, query_of(request), request.content, request.headers, request.peer_host)
         try:
             result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
             if isinstance(result, Listing):
                 return Streamed(result.pieces(call.query))
-            return self._gradually(request, result) if isinstance(result, Gradual) else result
+            return self._run_long_task(request, result) if isinstance(result, LongTask) else result
         finally:
             self._context.touch()
 
-    def _gradually(self, request: Request, gradual: Gradual) -> "Deferred[object]":
+    def _run_long_task(self, request: Request, task: LongTask) -> "Deferred[object]":
         """Do long work. It goes on if the client goes, and its successor waits for it; what waits then is not begun."""
-        work = Work(gradual.steps, self._context.touch, self._paused)
+        steps = TaskSteps(task.steps, self._context.touch, self._backpressure)
         answered: Deferred[object] = Deferred(canceller=lambda _: None)
 
         def begin() -> "Deferred[Any]":
-            return succeed(None) if request.is_lost else self._cooperator.coiterate(iter(work))
+            return succeed(None) if request.is_lost else self._cooperator.coiterate(iter(steps))
 
         def ended(outcome: object) -> None:
             if not answered.called:
-                answered.callback(outcome if isinstance(outcome, Failure) else work.result)
+                answered.callback(outcome if isinstance(outcome, Failure) else steps.result)
 
-        done: Deferred[Any] = self._turns.run(begin) if gradual.waits_its_turn else begin()
+        done: Deferred[Any] = self._long_task_lock.run(begin) if task.is_exclusive else begin()
         done.addBoth(ended)
         return answered
 
-    def _paused(self) -> "Deferred[None] | None":
+    def _backpressure(self) -> "Deferred[None] | None":
         """Return what fires when long work goes on; ``None`` while the store keeps up with it.
 
         Without this, what an import records would hold back every publisher.
@@ -178,7 +180,7 @@ class ApiSite:
         if request.is_lost or request.method == "HEAD":
             download.close()
             size = (b"Content-Length", b"%d" % download.size)
-            request.begin_answer(200, [*self._usual(request), *headers, size])
+            request.begin_answer(200, [*self._common_headers(request), *headers, size])
             request.end_answer()
         else:
             self._stream(request, download.pieces, headers, download.size, download.close)
@@ -191,18 +193,18 @@ class ApiSite:
         size: int | None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        Sending(
+        ResponseStream(
             request,
             pieces,
-            headers=[*self._usual(request), *headers],
+            headers=[*self._common_headers(request), *headers],
             size=size,
-            touch=self._context.touch,
-            failed=lambda error: self._refuse(request, error),
+            on_step=self._context.touch,
+            on_error=lambda error: self._refuse(request, error),
             close=close,
             when_durable=None if request.method in ("GET", "HEAD") else self._when_durable,
         ).begin(self._cooperator)
 
-    def _guarded(self, request: Request, step: Callable[[], None]) -> None:
+    def _run_guarded(self, request: Request, step: Callable[[], None]) -> None:
         """Take a step; what it raises is the answer."""
         try:
             step()
@@ -227,39 +229,39 @@ class ApiSite:
 
     def _write(self, request: Request, reply: Reply, further: Headers | None = None) -> None:
         content = b"" if reply.fields is None else encode(reply.fields)
-        headers = self._usual(request) if further is None else [*SECURITY_HEADERS, *further]
+        headers = self._common_headers(request) if further is None else [*SECURITY_HEADERS, *further]
         headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in reply.headers.items()]
         if reply.fields is not None:
             headers.append((b"Content-Type", _JSON))
         request.answer(reply.status, headers, content)
 
-    def _usual(self, request: Request) -> Headers:
+    def _common_headers(self, request: Request) -> Headers:
         """Return the headers of every answer. Any of them may hold what is not for a cache on the way."""
-        return [(b"Cache-Control", b"no-cache, no-store"), *SECURITY_HEADERS, *self._screening.cors(request)]
+        return [(b"Cache-Control", b"no-cache, no-store"), *SECURITY_HEADERS, *self._cross_origin_policy.cors(request)]
 
 
-class Work:
+class TaskSteps:
     """Long work as an iterator of small steps; ``result`` is there after the last.
 
     A step may yield what it waits for. ``touch`` is called with each step, so that every slice of it ends in a turn.
-    ``paused`` returns what fires when the work may go on, ``None`` for at once.
+    ``backpressure`` returns what fires when the work may go on, ``None`` for at once.
     """
 
     def __init__(
         self,
         steps: "Generator[Deferred[None] | None, None, object]",
         touch: Any,
-        paused: "Callable[[], Deferred[None] | None]" = lambda: None,
+        backpressure: "Callable[[], Deferred[None] | None]" = lambda: None,
     ) -> None:
         self.result: object = None
         self._steps = steps
         self._touch = touch
-        self._paused = paused
+        self._backpressure = backpressure
 
     def __iter__(self) -> "Iterator[Deferred[None] | None]":
         for awaited in self._finish():
             self._touch()
-            yield awaited or self._paused()
+            yield awaited or self._backpressure()
 
     def _finish(self) -> "Generator[Deferred[None] | None, None, None]":
         self.result = yield from self._steps

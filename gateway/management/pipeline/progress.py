@@ -10,12 +10,12 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.routes import Fields
 
 #: Consumers that are remembered, of all users and of one; the one not heard of for longest makes room.
-MOST_CONSUMERS: Final = 1000
-MOST_OF_A_USER: Final = 100
+MAX_CONSUMERS: Final = 1000
+MAX_CONSUMERS_PER_USER: Final = 100
 
 #: Partitions in one report, and bytes in the name of its consumer.
-MOST_PARTITIONS: Final = 256
-LONGEST_CONSUMER: Final = 255
+MAX_PARTITIONS: Final = 256
+MAX_CONSUMER_NAME: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class ProgressReports:
         self._reports.pop((vhost_name, consumer), None)
         self._reports[vhost_name, consumer] = report
         own = [key for key, each in self._reports.items() if each.user == report.user]
-        if len(own) > MOST_OF_A_USER:
+        if len(own) > MAX_CONSUMERS_PER_USER:
             del self._reports[own[0]]
-        if len(self._reports) > MOST_CONSUMERS:
+        if len(self._reports) > MAX_CONSUMERS:
             self._reports.popitem(last=False)
 
     def reporter(self, vhost_name: str, consumer: str) -> str | None:

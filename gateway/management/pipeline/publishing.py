@@ -19,7 +19,7 @@ from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.routes import Fields
 from gateway.management.pipeline.refusals import DetailedRefusal, access_refused, not_found
-from gateway.management.pipeline.rows import Defaults, Row, RowDestination, RowReader
+from gateway.management.pipeline.rows import Row, RowDefaults, RowDestination, RowReader
 from gateway.management.pipeline.staging import Staging
 
 #: Rows prepared before others have their turn: about a millisecond.
@@ -43,20 +43,22 @@ class PublishBatch:
 
     identity: BatchIdentity | None
     attempts: Sequence[tuple[str, int, int]]
-    defaults: Defaults
+    defaults: RowDefaults
     may_drop: bool
     dead_letter_exchange: str | None
 
 
-class Publication:
+class BatchPublisher:
     """One batch on its way. Made for one request."""
 
-    def __init__(self, call: Call, vhost: VirtualHost, batch: PublishBatch, staging: Staging, memory_ms: int) -> None:
+    def __init__(
+        self, call: Call, vhost: VirtualHost, batch: PublishBatch, staging: Staging, producer_memory_ms: int
+    ) -> None:
         self._call = call
         self._vhost = vhost
         self._batch = batch
         self._staging = staging
-        self._memory_ms = memory_ms
+        self._producer_memory_ms = producer_memory_ms
         self._owner = vhost.name, call.principal.name
         self._permissions = call.permissions(vhost)
         self._exchange_by_address: dict[RowDestination, Exchange] = {}
@@ -66,7 +68,7 @@ class Publication:
         if self._is_duplicate():
             self._discard()
             return {"published": 0, "duplicate": True}
-        messages = yield from self._prepared()
+        messages = yield from self._prepare()
         if self._is_duplicate():  # the same commit came again while this one was prepared
             return {"published": 0, "duplicate": True}
         answer = self._publish(messages)
@@ -82,7 +84,7 @@ class Publication:
 
     # Preparing
 
-    def _prepared(self) -> Generator[None, None, list[tuple[Exchange, Message]]]:
+    def _prepare(self) -> Generator[None, None, list[tuple[Exchange, Message]]]:
         parts = self._parts()
         self._staging.require_publishable(sum(map(len, parts)))
         messages = []
@@ -110,7 +112,7 @@ class Publication:
         """Return where a row goes, once it is known that this user may publish it there."""
         exchange = self._exchange_by_address.get(row.address)
         if exchange is None:
-            exchange = self._exchange_by_address[row.address] = self._permitted(row.address)
+            exchange = self._exchange_by_address[row.address] = self._permitted_exchange(row.address)
         user, principal = row.header.user_id or row.header.properties.user_id, self._call.principal
         if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
             raise bad_request(f"user_id is '{user}', but the user is '{principal.name}' and no impersonator")
@@ -119,7 +121,7 @@ class Publication:
             raise bad_request(f"a body of {len(row.body)} bytes is larger than 'amqp.max_message_size', {limit} bytes")
         return exchange
 
-    def _permitted(self, address: RowDestination) -> Exchange:
+    def _permitted_exchange(self, address: RowDestination) -> Exchange:
         exchange = existing_exchange(self._vhost, address.exchange)
         require_write(self._permissions, exchange)
         if exchange.type_name == "topic" and not self._permissions.may_use_topic(
@@ -143,7 +145,7 @@ class Publication:
             raise HttpError(409, "unroutable", str(refusal)) from None
         if batch.identity is not None:
             producers.published(batch.identity.producer, batch.identity.query, batch.identity.batch)
-            producers.forget(self._memory_ms)
+            producers.forget(self._producer_memory_ms)
         published = done.taken + done.refused
         return {"published": published, "duplicate": False, "dropped": done.unrouted, "refused": done.refused}
 

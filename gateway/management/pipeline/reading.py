@@ -19,21 +19,26 @@ from gateway.kernel.messages.chunks import chunk_heads
 from gateway.kernel.streams.stream import Stream
 from gateway.management.http.downloads import Download, Extent
 from gateway.management.http.errors import HttpError
-from gateway.management.pipeline.refusals import gone, not_there_yet
+from gateway.management.pipeline.refusals import offset_ahead, offset_gone
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 #: How much of an unsealed segment one answer covers, in bytes: it is decoded and encoded anew each time.
-MOST_CHUNK_BYTES: Final = 1024 * 1024
+MAX_CHUNK_BYTES: Final = 1024 * 1024
 
-_MOST_INDEXES: Final = 64
+_MAX_INDEXES: Final = 64
 
 
 class EncodingWorker(Protocol):
     """Who makes Arrow of chunks, in a process of its own."""
 
     def ask(
-        self, head: dict[str, Any], payload: bytes, answered: "Callable[[Answered], None]", *, is_urgent: bool = False
+        self,
+        head: dict[str, Any],
+        payload: bytes,
+        answered: "Callable[[EncodingResult], None]",
+        *,
+        is_urgent: bool = False,
     ) -> None:
         """Make a request; ``answered`` is called once, in a later turn."""
         ...
@@ -51,7 +56,7 @@ class SegmentEncoder(Protocol):
         ...
 
 
-class Answered(Protocol):
+class EncodingResult(Protocol):
     """What the worker sent back; ``error`` is ``None`` if all is well."""
 
     @property
@@ -66,7 +71,7 @@ class Answered(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadRange:
     """Messages of one stream: from ``begin`` to before ``end``."""
 
     stream: Stream
@@ -74,61 +79,61 @@ class Wanted:
     end: int
 
 
-class Reading:
-    """Answers reads, ``most_reads`` at a time, so that they leave others their share of the reactor.
+class StreamReader:
+    """Answers reads, ``max_reads`` at a time, so that they leave others their share of the reactor.
 
     Remembers where the batches of the files lie that were read lately.
     """
 
-    def __init__(self, worker: EncodingWorker, encoder: SegmentEncoder, most_reads: int) -> None:
+    def __init__(self, worker: EncodingWorker, encoder: SegmentEncoder, max_reads: int) -> None:
         self._worker = worker
         self._encoder = encoder
-        self._turns = DeferredSemaphore(most_reads)
+        self._read_slots = DeferredSemaphore(max_reads)
         self._file_by_path: OrderedDict[Path, SealedFile] = OrderedDict()
 
-    def read(self, wanted: Wanted) -> "Deferred[Download]":
+    def read(self, read_range: ReadRange) -> "Deferred[Download]":
         """Return what a read is answered with, once it is its turn; the next one's comes when that is closed.
 
         Fails with ``HttpError`` when the first message is not there (any more).
         """
-        return self._turns.acquire().addCallback(lambda _: self._in_turn(wanted))
+        return self._read_slots.acquire().addCallback(lambda _: self._read_in_slot(read_range))
 
-    def _in_turn(self, wanted: Wanted) -> "Deferred[Download]":
+    def _read_in_slot(self, read_range: ReadRange) -> "Deferred[Download]":
         def failed(failure: Failure) -> Failure:
-            self._turns.release()
+            self._read_slots.release()
             return failure
 
-        made = maybeDeferred(self._made, wanted)
-        return made.addCallbacks(lambda download: download.closing(self._turns.release), failed)
+        opened = maybeDeferred(self._open_range, read_range)
+        return opened.addCallbacks(lambda download: download.closing(self._read_slots.release), failed)
 
-    def _made(self, wanted: Wanted) -> "Deferred[Download] | Download":
-        stream = wanted.stream
-        if wanted.begin < stream.first_offset:
-            raise gone(stream.name, wanted.begin, stream.first_offset)
-        if wanted.begin >= min(wanted.end, stream.durable_end):
-            raise not_there_yet(stream.name, wanted.begin, stream.durable_end)
-        segment = stream.log.segment_of(wanted.begin)
+    def _open_range(self, read_range: ReadRange) -> "Deferred[Download] | Download":
+        stream = read_range.stream
+        if read_range.begin < stream.first_offset:
+            raise offset_gone(stream.name, read_range.begin, stream.first_offset)
+        if read_range.begin >= min(read_range.end, stream.durable_end):
+            raise offset_ahead(stream.name, read_range.begin, stream.durable_end)
+        segment = stream.log.segment_of(read_range.begin)
         path = stream.segment_path(segment.first) if segment is not None and segment.is_sealed else None
         if segment is None or path is None:
             self._encoder.encode_from_now_on(stream)
-            return self._unsealed(wanted)
-        return self._sealed(wanted, path) or self._encoded(wanted, segment, path)
+            return self._from_worker(read_range)
+        return self._from_file(read_range, path) or self._from_encoder(read_range, segment, path)
 
-    def _encoded(self, wanted: Wanted, segment: StreamSegment, path: Path) -> "Deferred[Download]":
+    def _from_encoder(self, read_range: ReadRange, segment: StreamSegment, path: Path) -> "Deferred[Download]":
         """Have the segment's file made, and return pieces of it."""
-        made: Deferred[bool] = Deferred(canceller=lambda _: None)
+        opened: Deferred[bool] = Deferred(canceller=lambda _: None)
 
         def done(is_there: bool) -> None:
-            if not made.called:
-                made.callback(is_there)
+            if not opened.called:
+                opened.callback(is_there)
 
-        self._encoder.encode_now(wanted.stream, segment, done)
-        return made.addCallback(lambda _: self._sealed(wanted, path) or self._unsealed(wanted))
+        self._encoder.encode_now(read_range.stream, segment, done)
+        return opened.addCallback(lambda _: self._from_file(read_range, path) or self._from_worker(read_range))
 
-    def _sealed(self, wanted: Wanted, path: Path) -> Download | None:
+    def _from_file(self, read_range: ReadRange, path: Path) -> Download | None:
         """Return pieces of the segment's file; ``None`` while there is none."""
         file = self._file(path.with_suffix(".arrow"))
-        batches = () if file is None else file.batches_between(wanted.begin, wanted.end)
+        batches = () if file is None else file.batches_between(read_range.begin, read_range.end)
         if file is None or not batches:
             return None
         first, last = batches[0], batches[-1]
@@ -146,38 +151,38 @@ class Reading:
         file = SealedFile.read(path) if known is None else known
         if file is not None:
             self._file_by_path[path] = file
-            if len(self._file_by_path) > _MOST_INDEXES:
+            if len(self._file_by_path) > _MAX_INDEXES:
                 self._file_by_path.popitem(last=False)
         return file
 
-    def _unsealed(self, wanted: Wanted) -> "Deferred[Download]":
+    def _from_worker(self, read_range: ReadRange) -> "Deferred[Download]":
         """Have the worker make it of chunks."""
-        stream = wanted.stream
-        chunks = stream.read(wanted.begin, MOST_CHUNK_BYTES)
+        stream = read_range.stream
+        chunks = stream.read(read_range.begin, MAX_CHUNK_BYTES)
         if chunks is None:
-            raise gone(stream.name, wanted.begin, stream.first_offset)
+            raise offset_gone(stream.name, read_range.begin, stream.first_offset)
         *_, last = chunk_heads(chunks)
-        end = min(wanted.end, last.end, stream.durable_end)
+        end = min(read_range.end, last.end, stream.durable_end)
         head = {
             "do": "arrow",
             "vhost": stream.vhost_name,
             "queue": stream.name,
             "partition": 0,
-            "from": wanted.begin,
+            "from": read_range.begin,
             "to": end,
         }
-        made: Deferred[Download] = Deferred(canceller=lambda _: None)
+        opened: Deferred[Download] = Deferred(canceller=lambda _: None)
 
-        def answered(answer: Answered) -> None:
-            if made.called:
+        def answered(answer: EncodingResult) -> None:
+            if opened.called:
                 return
             if answer.error is None:
-                made.callback(Download.of_bytes(answer.payload, _headers(wanted.begin, end)))
+                opened.callback(Download.of_bytes(answer.payload, _headers(read_range.begin, end)))
             else:
-                made.errback(HttpError(503, "not_now", f"the messages cannot be encoded: {answer.error}"))
+                opened.errback(HttpError(503, "not_now", f"the messages cannot be encoded: {answer.error}"))
 
         self._worker.ask(head, chunks, answered, is_urgent=True)
-        return made
+        return opened
 
 
 def _headers(first: int, end: int) -> dict[str, str]:

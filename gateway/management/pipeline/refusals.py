@@ -28,13 +28,13 @@ def access_refused(permissions: Permissions, operation: Operation, kind: str, na
     return HttpError(403, "access_refused", f"user '{permissions.user}' lacks the permission to {lacking}")
 
 
-def gone(name: str, offset: int, first: int) -> HttpError:
+def offset_gone(name: str, offset: int, first: int) -> HttpError:
     """Say that retention was faster than the reader."""
     reason = f"message {offset} of stream '{name}' is gone; the first there is {first}"
     return DetailedRefusal(410, "gone", reason, first=first)
 
 
-def not_there_yet(name: str, offset: int, end: int) -> HttpError:
+def offset_ahead(name: str, offset: int, end: int) -> HttpError:
     """Say that a reader is ahead of the stream."""
     return DetailedRefusal(416, "not_there_yet", f"stream '{name}' ends at {end}, before {offset}", next=end)
 

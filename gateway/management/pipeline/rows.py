@@ -15,8 +15,8 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.messages.values import loads
-from gateway.management.carriable import require_carriable
 from gateway.management.http.errors import HttpError, bad_request
+from gateway.management.message_checks import require_deliverable
 from gateway.management.messages import properties_of
 
 _LENGTHS: Final = Struct(">II")
@@ -24,10 +24,10 @@ _LENGTHS: Final = Struct(">II")
 #: What a row's messages survive unless it says otherwise: the sink is for what must not be lost.
 _PERSISTENT: Final = 2
 
-_MOST_HEADS: Final = 10_000
+_MAX_HEADS: Final = 10_000
 
 #: What the API says of a property, as RabbitMQ does, in words.
-_WRONG: Final = {
+_REASON_TEXTS: Final = {
     "not_int": "no whole number",
     "not_string": "no text",
     "not_object": "no object",
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
+class RowDefaults:
     """Where rows go that do not say so; ``None`` for an exchange that has to be said."""
 
     exchange: str | None
@@ -61,14 +61,14 @@ class Defaults:
 class RowReader:
     """Reads rows, remembering heads: most rows say what another said."""
 
-    def __init__(self, defaults: Defaults) -> None:
+    def __init__(self, defaults: RowDefaults) -> None:
         self._defaults = defaults
-        self._known: dict[bytes, tuple[RowDestination, Header]] = {}
+        self._cache: dict[bytes, tuple[RowDestination, Header]] = {}
 
     def rows(self, part: bytes) -> Iterator[Row]:
         """Yield the rows of a part. :raises HttpError: when it is torn, or a row makes no sense."""
         position, end = 0, len(part)
-        said: tuple[RowDestination, Header] | None = None
+        parsed: tuple[RowDestination, Header] | None = None
         while position < end:
             if position + _LENGTHS.size > end:
                 raise bad_request("a part ends in the middle of a row")
@@ -77,19 +77,19 @@ class RowReader:
             if body + body_size > end:
                 raise bad_request("a part ends in the middle of a row")
             if head_size:
-                said = self._said(part[body - head_size : body])
-            if said is None:
+                parsed = self._parsed_head(part[body - head_size : body])
+            if parsed is None:
                 raise bad_request("the first row of a part has no head")
             position = body + body_size
-            yield Row(*said, part[body:position])
+            yield Row(*parsed, part[body:position])
 
-    def _said(self, head: bytes) -> tuple[RowDestination, Header]:
-        known = self._known.get(head)
-        if known is None:
-            if len(self._known) >= _MOST_HEADS:
-                self._known.clear()
-            known = self._known[head] = self._read(head)
-        return known
+    def _parsed_head(self, head: bytes) -> tuple[RowDestination, Header]:
+        parsed = self._cache.get(head)
+        if parsed is None:
+            if len(self._cache) >= _MAX_HEADS:
+                self._cache.clear()
+            parsed = self._cache[head] = self._read(head)
+        return parsed
 
     def _read(self, head: bytes) -> tuple[RowDestination, Header]:
         try:
@@ -99,24 +99,24 @@ class RowReader:
             properties = _properties(fields)
             if not isinstance(exchange, str) or not isinstance(routing_key, str):
                 raise bad_request("a row names no exchange, and the batch has none for it")
-            require_carriable(routing_key, properties)
+            require_deliverable(routing_key, properties)
         except (ValueError, TypeError, AttributeError, RecursionError, PreconditionFailed) as error:
             raise bad_request(f"a row cannot be published: {error}") from None
         return RowDestination(exchange, routing_key), plain_header(properties)
 
 
 def _properties(fields: dict[str, Any]) -> Properties:
-    said = {"delivery_mode": _PERSISTENT} | fields.get("properties", {}) | {"headers": _headers(fields)}
+    properties = {"delivery_mode": _PERSISTENT} | fields.get("properties", {}) | {"headers": _headers(fields)}
     try:
-        return properties_of(said)
+        return properties_of(properties)
     except HttpError as refusal:
-        raise ValueError(_in_words(refusal.reason)) from None
+        raise ValueError(_error_text(refusal.reason)) from None
 
 
-def _in_words(reason: object) -> str:
+def _error_text(reason: object) -> str:
     match reason:
-        case [str(wrong), str(name)] if wrong in _WRONG:
-            return f"property '{name}' is {_WRONG[wrong]}"
+        case [str(wrong), str(name)] if wrong in _REASON_TEXTS:
+            return f"property '{name}' is {_REASON_TEXTS[wrong]}"
     return str(reason)
 
 

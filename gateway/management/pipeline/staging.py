@@ -14,23 +14,23 @@ from gateway.management.pipeline.refusals import too_large
 
 _MS: Final = 1000
 
-ATTEMPT_LIMIT: Final = 64
+MAX_ATTEMPT_NAME: Final = 64
 """The longest name an attempt may have."""
 
 
-MOST_PARTS: Final = 10_000
+MAX_PARTS: Final = 10_000
 """Parts that one user may have staged in one virtual host."""
 
 
 class StagedAttempt:
     """The parts of one attempt, by number."""
 
-    __slots__ = ("part_by_number", "size", "touched_at_ms")
+    __slots__ = ("part_by_number", "size", "updated_at_ms")
 
     def __init__(self) -> None:
         self.part_by_number: dict[int, bytes] = {}
         self.size = 0
-        self.touched_at_ms = 0
+        self.updated_at_ms = 0
 
 
 class Staging:
@@ -46,7 +46,7 @@ class Staging:
         self._expiry_s = expiry_s
         self._attempts: OrderedDict[tuple[str, str, str], StagedAttempt] = OrderedDict()
         self._parts_by_owner: dict[tuple[str, str], int] = {}
-        self._is_watching = False
+        self._is_timer_set = False
         self.size = 0
 
     def __len__(self) -> int:
@@ -60,24 +60,24 @@ class Staging:
         key = (*owner, name)
         attempt = self._attempts.pop(key, None) or StagedAttempt()
         self._attempts[key] = attempt
-        grows = len(rows) - len(attempt.part_by_number.get(number, b""))
+        growth = len(rows) - len(attempt.part_by_number.get(number, b""))
         is_new = number not in attempt.part_by_number
         try:
-            self.require_publishable(attempt.size + grows)
-            if self.size + grows > self._limit:
+            self.require_publishable(attempt.size + growth)
+            if self.size + growth > self._limit:
                 raise HttpError(503, "staging_full", "other batches take all of the setting 'pipeline.staged_size'")
-            if is_new and self._parts_by_owner.get(owner, 0) >= MOST_PARTS:
-                raise HttpError(503, "staging_full", f"a user has at most {MOST_PARTS} parts staged")
+            if is_new and self._parts_by_owner.get(owner, 0) >= MAX_PARTS:
+                raise HttpError(503, "staging_full", f"a user has at most {MAX_PARTS} parts staged")
         except HttpError:
             if not attempt.part_by_number:
                 del self._attempts[key]
             raise
         attempt.part_by_number[number] = rows
-        attempt.size += grows
-        self.size += grows
+        attempt.size += growth
+        self.size += growth
         self._count(owner, int(is_new))
-        attempt.touched_at_ms = self._now_ms
-        self._watch()
+        attempt.updated_at_ms = self._now_ms
+        self._set_timer()
 
     def require_publishable(self, size: int) -> None:
         """Insist that a batch of this size can be published at once. :raises HttpError: naming the setting."""
@@ -111,19 +111,19 @@ class Staging:
     def _now_ms(self) -> int:
         return int(self._clock.monotonic_s() * _MS)
 
-    def _watch(self) -> None:
+    def _set_timer(self) -> None:
         """See to it that the oldest attempt is looked at when it may have to go."""
-        if not self._is_watching and self._attempts:
-            self._is_watching = True
+        if not self._is_timer_set and self._attempts:
+            self._is_timer_set = True
             oldest = next(iter(self._attempts.values()))
-            due_s = (oldest.touched_at_ms - self._now_ms) / _MS + self._expiry_s
+            due_s = (oldest.updated_at_ms - self._now_ms) / _MS + self._expiry_s
             self._clock.call_later(max(0.0, due_s), self._expire)
 
     def _expire(self) -> None:
-        self._is_watching = False
+        self._is_timer_set = False
         before_ms = self._now_ms - self._expiry_s * _MS
         for (vhost, user, name), attempt in list(self._attempts.items()):
-            if attempt.touched_at_ms > before_ms:
+            if attempt.updated_at_ms > before_ms:
                 break
             self.discard((vhost, user), name)
-        self._watch()
+        self._set_timer()

@@ -17,14 +17,14 @@ from gateway.management.super_streams import partitions_of, super_streams
 
 Steps: TypeAlias = Generator[None, None, Fields]
 
-LARGEST: Final = 2**63 - 1
+MAX_INT64: Final = 2**63 - 1
 """The largest number there is, of whatever."""
 
 #: Characters of nonsense that a refusal repeats.
-MOST_SHOWN: Final = 40
+MAX_QUOTED: Final = 40
 
 
-def readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream:
+def require_readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream:
     """Return a stream that the user may read. :raises HttpError: when it is not there, none, or not for them."""
     queue = vhost.queue_by_name.get(name)
     if queue is None:
@@ -37,24 +37,24 @@ def readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream:
     return queue
 
 
-def named(call: Call, vhost: VirtualHost, names: str) -> Steps:
+def named_streams(call: Call, vhost: VirtualHost, names: str) -> Steps:
     """Return the streams and super streams of these names, a list in JSON. :raises HttpError: for the first amiss."""
     try:
-        wanted = json.loads(names)
+        requested = json.loads(names)
     except (ValueError, RecursionError):
-        wanted = None
-    if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
+        requested = None
+    if not isinstance(requested, list) or not all(isinstance(name, str) for name in requested):
         raise bad_request("'names' must be a list of names in JSON")
     yield
     supers = {each.name: each for each in super_streams(vhost)}
     views = []
-    for name in wanted:
+    for name in requested:
         views.append(_view(name, _parts(call, vhost, name, supers)))
         yield
     return {"queues": views}
 
 
-def readable(call: Call, vhost: VirtualHost) -> Steps:
+def readable_streams(call: Call, vhost: VirtualHost) -> Steps:
     """Return all streams and super streams that the user may read; a partition stands there by itself, too.
 
     A client that wants those whose name matches chooses by itself: here a pattern would keep all others waiting.
@@ -77,8 +77,8 @@ def _plain_streams(vhost: VirtualHost) -> Iterator[tuple[str, Stream]]:
 def _parts(call: Call, vhost: VirtualHost, name: str, supers: Mapping[str, Exchange]) -> Sequence[Queue]:
     """Return the partitions of a super stream, or the stream itself."""
     if name not in supers or isinstance(vhost.queue_by_name.get(name), Stream):
-        return [readable_stream(call, vhost, name)]
-    return [readable_stream(call, vhost, part.name) for part in partitions_of(vhost, supers[name])]
+        return [require_readable_stream(call, vhost, name)]
+    return [require_readable_stream(call, vhost, part.name) for part in partitions_of(vhost, supers[name])]
 
 
 def _view(name: str, parts: Sequence[Queue]) -> Fields:
@@ -116,10 +116,10 @@ def whole_number(call: Call, name: str) -> int:
     if is_number(value):
         return int(value)
     raise HttpError(
-        400, "bad_request", f"'{name}' must be a whole number from 0 to 2^63 - 1, not '{value[:MOST_SHOWN]}'"
+        400, "bad_request", f"'{name}' must be a whole number from 0 to 2^63 - 1, not '{value[:MAX_QUOTED]}'"
     )
 
 
 def is_number(text: str) -> bool:
     """Tell whether a text is a whole number from 0 that 64 bits hold; very long ones Python refuses to read."""
-    return text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and int(text) <= LARGEST
+    return text.isascii() and text.isdigit() and len(text) <= len(str(MAX_INT64)) and int(text) <= MAX_INT64

@@ -20,12 +20,12 @@ _BODY: Final = b"test_message"
 @routes.get("/aliveness-test/<vhost>")
 def test(call: Call, vhost: str) -> Fields:
     """Declare a queue, publish to it and fetch what was published."""
-    place = call.vhost(vhost)
-    permissions = call.permissions(place)
+    virtual_host = call.vhost(vhost)
+    permissions = call.permissions(virtual_host)
     for operation in Operation:
         permissions.require(operation, "queue", _QUEUE)
-    queue = place.queue_by_name.get(_QUEUE) or place.declare_queue(_QUEUE)
-    place.publish(place.default_exchange, Message("", _QUEUE, plain_header(Properties()), _BODY))
+    queue = virtual_host.queue_by_name.get(_QUEUE) or virtual_host.declare_queue(_QUEUE)
+    virtual_host.publish(virtual_host.default_exchange, Message("", _QUEUE, plain_header(Properties()), _BODY))
     entry = queue.get()
     if entry is None:
         raise HttpError(500, "aliveness-test", "the message did not come back")

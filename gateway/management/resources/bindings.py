@@ -11,9 +11,9 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.bodies import arguments, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
-from gateway.management.http.listing import Listing, in_pieces
+from gateway.management.http.listing import Listing, stream_list
 from gateway.management.http.routes import Fields, Reply, Routes
-from gateway.management.permitted import require_bindable
+from gateway.management.permission_checks import require_bindable
 from gateway.management.resources.exchanges import real_name
 from gateway.management.views.topology import binding_view, default_binding_view, properties_key
 
@@ -37,27 +37,27 @@ def in_vhost(call: Call, vhost: str) -> Listing[Binding | Queue]:
 @routes.get(_PAIR)
 def between(call: Call, vhost: str, source: str, kind: str, destination: str) -> object:
     """List the bindings between two ends."""
-    place = call.vhost(vhost)
+    virtual_host = call.vhost(vhost)
     if not real_name(source) and kind == "q":
-        queue = place.queue_by_name.get(destination)
+        queue = virtual_host.queue_by_name.get(destination)
         return [default_binding_view(queue)] if queue is not None else []
-    return in_pieces(_between(place, source, kind, destination), binding_view)
+    return stream_list(_between(virtual_host, source, kind, destination), binding_view)
 
 
 @routes.post(_PAIR)
 def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Reply:
     """Bind; the answer tells the path of the binding."""
-    place, fields = call.changed_vhost(vhost), call.fields
-    exchange = place.exchange(real_name(source))
-    end = _end(place, kind, destination)
+    virtual_host, fields = call.changed_vhost(vhost), call.fields
+    exchange = virtual_host.exchange(real_name(source))
+    end = _end(virtual_host, kind, destination)
     routing_key = text(fields, "routing_key")
-    require_bindable(call.permissions(place), _KINDS[kind], end.name, exchange, routing_key)
+    require_bindable(call.permissions(virtual_host), _KINDS[kind], end.name, exchange, routing_key)
     if isinstance(end, Queue):
         end.require_owner(call)
     else:
-        require_passing_on(call.permissions(place), end.name, end)
+        require_passing_on(call.permissions(virtual_host), end.name, end)
     require_not_default(end.name)
-    binding = place.bind(exchange, end, routing_key, arguments(fields), call.principal.name)
+    binding = virtual_host.bind(exchange, end, routing_key, arguments(fields), call.principal.name)
     key = properties_key(binding.routing_key, binding.arguments)
     return Reply(201, headers={"Location": f"{quote(destination, safe='')}/{quote(key, safe='~')}"})
 
@@ -65,22 +65,27 @@ def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Re
 @routes.get(f"{_PAIR}/<key>")
 def binding(call: Call, vhost: str, source: str, kind: str, destination: str, key: str) -> Fields:
     """Show one binding."""
-    place = call.vhost(vhost)
-    if not real_name(source) and kind == "q" and destination in place.queue_by_name and _is_key(key, destination):
-        return default_binding_view(place.queue_by_name[destination])
-    return binding_view(_existing(place, source, kind, destination, key))
+    virtual_host = call.vhost(vhost)
+    if (
+        not real_name(source)
+        and kind == "q"
+        and destination in virtual_host.queue_by_name
+        and _is_key(key, destination)
+    ):
+        return default_binding_view(virtual_host.queue_by_name[destination])
+    return binding_view(_existing(virtual_host, source, kind, destination, key))
 
 
 @routes.delete(f"{_PAIR}/<key>")
 def unbind(call: Call, vhost: str, source: str, kind: str, destination: str, key: str) -> None:
     """Remove one binding."""
-    place = call.changed_vhost(vhost)
-    binding = _existing(place, source, kind, destination, key)
-    permissions = call.permissions(place)
+    virtual_host = call.changed_vhost(vhost)
+    binding = _existing(virtual_host, source, kind, destination, key)
+    permissions = call.permissions(virtual_host)
     require_bindable(permissions, _KINDS[kind], binding.destination.name, binding.source, binding.routing_key)
     if isinstance(binding.destination, Queue):
         binding.destination.require_owner(call)
-    place.unbind(binding.source, binding.destination, binding.routing_key, binding.arguments)
+    virtual_host.unbind(binding.source, binding.destination, binding.routing_key, binding.arguments)
 
 
 _KINDS = {"q": "queue", "e": "exchange"}

@@ -25,22 +25,22 @@ def channel(call: Call, name: str) -> Fields:
     """Show a channel; its name is that of the connection with the number in brackets."""
     connection_name, _, number = name.removesuffix(")").rpartition(" (")
     peer = existing_peer(call, connection_name)
-    for facts in peer.channels():
-        if str(facts.number) == number:
-            return with_columns(_detailed_view(call, OpenChannel(peer, facts)), call.query)
+    for info in peer.channels():
+        if str(info.number) == number:
+            return with_columns(_detailed_view(call, OpenChannel(peer, info)), call.query)
     raise missing()
 
 
-def channel_listing(call: Call, which: Callable[[Peer], bool]) -> Listing[OpenChannel]:
+def channel_listing(call: Call, predicate: Callable[[Peer], bool]) -> Listing[OpenChannel]:
     """List the channels of some of the connections that the user may see."""
-    opened = [OpenChannel(peer, facts) for peer in visible_peers(call) if which(peer) for facts in peer.channels()]
+    opened = [OpenChannel(peer, info) for peer in visible_peers(call) if predicate(peer) for info in peer.channels()]
     return Listing(opened, lambda each: channel_view(call, each), lambda each: ("", each.name))
 
 
 def _detailed_view(call: Call, channel: OpenChannel) -> Fields:
     """Return a channel with its consumers, and its traffic by exchange and queue."""
     return channel_view(call, channel) | {
-        "consumer_details": [consumer_view(call.context, each) for each in channel.facts.consumers],
+        "consumer_details": [consumer_view(call.context, each) for each in channel.info.consumers],
         "publishes": publishes_of(call, channel),
         "deliveries": deliveries_of(call, channel),
     }

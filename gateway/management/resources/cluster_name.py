@@ -1,7 +1,7 @@
 """/cluster-name: what the broker is called."""
 
 from gateway.kernel.journal.records import ParameterRecord
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields, Routes

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gateway.kernel.broker.connections import Peer
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import forbidden, missing
 from gateway.management.http.listing import Listing, with_columns
@@ -54,13 +54,13 @@ def close(call: Call, name: str) -> None:
 def channels(call: Call, name: str) -> Listing[OpenChannel]:
     """List the channels of a connection."""
     peer = existing_peer(call, name)
-    opened = [OpenChannel(peer, facts) for facts in peer.channels()]
+    opened = [OpenChannel(peer, info) for info in peer.channels()]
     return Listing(opened, lambda each: channel_view(call, each), lambda each: ("", each.name))
 
 
-def connection_listing(call: Call, which: Callable[[Peer], bool]) -> Listing[Peer]:
+def connection_listing(call: Call, predicate: Callable[[Peer], bool]) -> Listing[Peer]:
     """List some of the connections that the user may see."""
-    chosen = [peer for peer in visible_peers(call) if which(peer)]
+    chosen = [peer for peer in visible_peers(call) if predicate(peer)]
     return Listing(chosen, lambda peer: connection_view(call, peer), lambda peer: ("", peer.name))
 
 

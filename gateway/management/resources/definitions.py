@@ -6,12 +6,12 @@ from typing import Final, TypeAlias
 from twisted.internet.defer import Deferred
 
 from gateway.definitions import check, scan, steps_of
-from gateway.management.clear_passwords import hashed_passwords
 from gateway.management.exporting import export, export_vhost
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, unknown_vhost
-from gateway.management.http.routes import ANY_BODY, Fields, Gradual, Routes, Streamed
+from gateway.management.http.routes import ANY_BODY, Fields, LongTask, Routes, Streamed
+from gateway.management.password_hashing import hash_passwords
 
 Steps: TypeAlias = "Generator[Deferred[None] | None, None, None]"
 
@@ -30,9 +30,9 @@ def whole(call: Call) -> Streamed:
 
 
 @routes.post("/definitions", "/all-configuration", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
-def import_whole(call: Call) -> Gradual:
+def import_whole(call: Call) -> LongTask:
     """Add what the definitions say; what is there already stays."""
-    return Gradual(_imported(call), waits_its_turn=True)
+    return LongTask(_import_steps(call), is_exclusive=True)
 
 
 @routes.get("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR)
@@ -44,21 +44,21 @@ def of_vhost(call: Call, vhost: str) -> Streamed:
 
 
 @routes.post("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
-def import_vhost(call: Call, vhost: str) -> Gradual:
+def import_vhost(call: Call, vhost: str) -> LongTask:
     """Add what the definitions say to one virtual host, whichever they came from."""
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
-    return Gradual(_imported(call, vhost), waits_its_turn=True)
+    return LongTask(_import_steps(call, vhost), is_exclusive=True)
 
 
-def _imported(call: Call, vhost: str | None = None) -> Steps:
+def _import_steps(call: Call, vhost: str | None = None) -> Steps:
     """Read, check and apply what was sent, with ``vhost`` to that virtual host alone; nothing before all is checked."""
     document = yield from _decoded(call.content)
     if vhost is not None:
-        document = yield from _moved(document, vhost)
+        document = yield from _assign_vhost(document, vhost)
     definitions = yield from check(document, _SOURCE)
     del document
-    yield from hashed_passwords(definitions, call.context.passwords)
+    yield from hash_passwords(definitions, call.context.passwords)
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
 
 
@@ -72,15 +72,15 @@ def _decoded(content: bytes) -> Generator[None, None, Fields]:
     return document
 
 
-def _moved(fields: Fields, vhost: str) -> Generator[None, None, Fields]:
+def _assign_vhost(fields: Fields, vhost: str) -> Generator[None, None, Fields]:
     """Return what a virtual host may hold, as if it came from this one."""
     kept: Fields = {}
     for category in _OF_A_VHOST:
         entries = fields.get(category, [])
         if not isinstance(entries, list):
             return {category: entries}  # whoever checks says what is wrong with it
-        moved = kept[category] = []
+        assigned = kept[category] = []
         for entry in entries:
-            moved.append({**entry, "vhost": vhost} if isinstance(entry, dict) else entry)
+            assigned.append({**entry, "vhost": vhost} if isinstance(entry, dict) else entry)
             yield
     return kept

@@ -9,8 +9,8 @@ from gateway.management.http.listing import Page
 from gateway.management.http.routes import Fields, Routes
 from gateway.management.messages import content_view
 from gateway.management.resources.exchanges import existing_exchange
-from gateway.management.resources.queues import used_queue
-from gateway.management.views.times import stamp
+from gateway.management.resources.queues import permitted_queue
+from gateway.management.views.times import timestamp
 
 routes = Routes()
 
@@ -19,7 +19,7 @@ _OF_EXCHANGE = "/exchanges/<vhost>/<name>/delayed"
 
 #: Bytes of each body that a list shows, unless the query says otherwise.
 _SHOWN = 1024
-_MOST_SHOWN = 64 * 1024
+_MAX_SHOWN = 64 * 1024
 
 
 @routes.get(_OF_QUEUE)
@@ -60,14 +60,14 @@ def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None
 
 def _delays_of_queue(call: Call, vhost: str, name: str) -> Delays | None:
     """Return what a queue holds back; who may look at it or forget it may read the queue, as for a purge."""
-    return used_queue(call, call.vhost(vhost), name, Operation.READ).delays
+    return permitted_queue(call, call.vhost(vhost), name, Operation.READ).delays
 
 
 def _delays_of_exchange(call: Call, vhost: str, name: str) -> Delays | None:
     """Return what an exchange holds back; who may look at it or forget it may read from the exchange."""
-    place = call.vhost(vhost)
-    exchange = existing_exchange(place, name)
-    call.permissions(place).require(Operation.READ, "exchange", exchange.name)
+    virtual_host = call.vhost(vhost)
+    exchange = existing_exchange(virtual_host, name)
+    call.permissions(virtual_host).require(Operation.READ, "exchange", exchange.name)
     waiting = exchange.interceptor.waiting if exchange.interceptor is not None else None
     return waiting.delays if waiting is not None else None
 
@@ -76,7 +76,7 @@ def _page(call: Call, delays: Delays | None) -> Fields:
     """Return a page, the first one unless the query asks for another: there may be a million messages."""
     page = Page.of({"page": "1", **call.query})
     assert page is not None
-    truncate = min(max(integer(call.query.get("truncate", _SHOWN), "truncate"), 0), _MOST_SHOWN)
+    truncate = min(max(integer(call.query.get("truncate", _SHOWN), "truncate"), 0), _MAX_SHOWN)
     total = len(delays) if delays is not None else 0
     first = page.first_of(total)
     found = delays.listing(first, page.size) if delays is not None else []
@@ -85,7 +85,7 @@ def _page(call: Call, delays: Delays | None) -> Fields:
 
 def _view(delayed: Delayed, truncate: int) -> Fields:
     """Return a message and its time; ``position`` is what cancels it."""
-    times = {"position": delayed.position, "due_at": stamp(delayed.due_at_ms), "due_at_ms": delayed.due_at_ms}
+    times = {"position": delayed.position, "due_at": timestamp(delayed.due_at_ms), "due_at_ms": delayed.due_at_ms}
     return times | content_view(delayed.message, "auto", delayed.message.body[:truncate])
 
 

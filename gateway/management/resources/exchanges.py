@@ -8,10 +8,10 @@ from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.management.http.bodies import arguments, boolean, require, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import as_channel_error, missing
-from gateway.management.http.listing import Listing, in_columns, in_pieces
-from gateway.management.http.routes import ANY_BODY, Fields, Gradual, Reply, Routes, put_reply
+from gateway.management.http.listing import Listing, stream_list, with_columns_in_steps
+from gateway.management.http.routes import ANY_BODY, Fields, LongTask, Reply, Routes, put_reply
 from gateway.management.messages import message_of
-from gateway.management.permitted import require_declarable_exchange, require_no_alarm, require_publishable
+from gateway.management.permission_checks import require_declarable_exchange, require_no_alarm, require_publishable
 from gateway.management.views.topology import (
     DEFAULT_EXCHANGE,
     binding_view,
@@ -36,20 +36,22 @@ def in_vhost(call: Call, vhost: str) -> Listing[Exchange]:
 
 
 @routes.get("/exchanges/<vhost>/<name>")
-def exchange(call: Call, vhost: str, name: str) -> Gradual:
+def exchange(call: Call, vhost: str, name: str) -> LongTask:
     """Show an exchange, and its traffic by channel and queue."""
-    return Gradual(in_columns(detailed_exchange_view(call, existing_exchange(call.vhost(vhost), name)), call.query))
+    return LongTask(
+        with_columns_in_steps(detailed_exchange_view(call, existing_exchange(call.vhost(vhost), name)), call.query)
+    )
 
 
 @routes.put("/exchanges/<vhost>/<name>")
 def put_exchange(call: Call, vhost: str, name: str) -> Reply:
     """Declare an exchange."""
-    place, fields, name = call.changed_vhost(vhost), call.fields, real_name(name)
-    existed = name in place.exchange_by_name
+    virtual_host, fields, name = call.changed_vhost(vhost), call.fields, real_name(name)
+    existed = name in virtual_host.exchange_by_name
     table = arguments(fields)
     require_not_default(name)
-    require_declarable_exchange(call, place, name, table)
-    place.declare_exchange(
+    require_declarable_exchange(call, virtual_host, name, table)
+    virtual_host.declare_exchange(
         name,
         text(fields, "type", "direct"),
         is_durable=boolean(fields, "durable"),
@@ -63,10 +65,10 @@ def put_exchange(call: Call, vhost: str, name: str) -> Reply:
 @routes.delete("/exchanges/<vhost>/<name>")
 def delete_exchange(call: Call, vhost: str, name: str) -> None:
     """Delete an exchange."""
-    place = call.vhost(vhost)
-    exchange = existing_exchange(place, name)
-    call.permissions(place).require(Operation.CONFIGURE, "exchange", exchange.name)
-    place.delete_exchange(exchange.name, if_unused=call.is_set("if-unused"))
+    virtual_host = call.vhost(vhost)
+    exchange = existing_exchange(virtual_host, name)
+    call.permissions(virtual_host).require(Operation.CONFIGURE, "exchange", exchange.name)
+    virtual_host.delete_exchange(exchange.name, if_unused=call.is_set("if-unused"))
 
 
 @routes.post("/exchanges/<vhost>/<name>/publish", largest_body=ANY_BODY)
@@ -76,13 +78,13 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
     properties, routing_key, payload, encoding = require(
         fields, "properties", "routing_key", "payload", "payload_encoding"
     )
-    place, name = call.changed_vhost(vhost), real_name(name)
+    virtual_host, name = call.changed_vhost(vhost), real_name(name)
     require_no_alarm(call)
     message = message_of(name, routing_key, properties, payload, encoding)
     try:
-        exchange = place.exchange(name)
-        require_publishable(call, place, exchange, message)
-        verdict = place.publish(exchange, message)
+        exchange = virtual_host.exchange(name)
+        require_publishable(call, virtual_host, exchange, message)
+        verdict = virtual_host.publish(exchange, message)
     except Refused as refusal:
         raise as_channel_error(refusal) from None
     return {"routed": verdict is not Verdict.UNROUTED}
@@ -91,18 +93,18 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
 @routes.get("/exchanges/<vhost>/<name>/bindings/source")
 def bindings_from(call: Call, vhost: str, name: str) -> object:
     """List the bindings that start at an exchange."""
-    place = call.vhost(vhost)
-    exchange = existing_exchange(place, name)
-    if exchange is place.default_exchange:
-        return in_pieces(list(place.queue_by_name.values()), default_binding_view)
-    return in_pieces(list(place.bindings.of(exchange)), binding_view)
+    virtual_host = call.vhost(vhost)
+    exchange = existing_exchange(virtual_host, name)
+    if exchange is virtual_host.default_exchange:
+        return stream_list(list(virtual_host.queue_by_name.values()), default_binding_view)
+    return stream_list(list(virtual_host.bindings.of(exchange)), binding_view)
 
 
 @routes.get("/exchanges/<vhost>/<name>/bindings/destination")
 def bindings_to(call: Call, vhost: str, name: str) -> object:
     """List the bindings that end at an exchange."""
-    place = call.vhost(vhost)
-    return in_pieces(list(place.bindings.to(existing_exchange(place, name))), binding_view)
+    virtual_host = call.vhost(vhost)
+    return stream_list(list(virtual_host.bindings.to(existing_exchange(virtual_host, name))), binding_view)
 
 
 def real_name(name: str) -> str:

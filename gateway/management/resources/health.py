@@ -25,13 +25,13 @@ def node(call: Call, node: str) -> Reply:
     """Whether no alarm stands on a node."""
     if node != call.broker.node:
         raise missing()
-    return _standing(call)
+    return _active_alarms(call)
 
 
 @routes.get("/health/checks/alarms", "/health/checks/local-alarms", "/healthchecks/node")
 def alarms(call: Call) -> Reply:
     """Whether no alarm stands."""
-    return _standing(call)
+    return _active_alarms(call)
 
 
 @routes.get("/health/checks/virtual-hosts")
@@ -74,10 +74,10 @@ def port_listener(call: Call, port: str) -> Reply:
 def protocol_listener(call: Call, protocol: str) -> Reply:
     """Whether somebody listens who speaks a protocol."""
     protocols = [protocol_of(name) for name in call.context.addresses()]
-    wanted = _ALIASES.get(protocol, protocol)
-    if wanted in protocols:
-        return Reply(200, {**_OK, "protocol": wanted})
-    return _failed("No active listener", missing=wanted, protocols=protocols)
+    protocol = _ALIASES.get(protocol, protocol)
+    if protocol in protocols:
+        return Reply(200, {**_OK, "protocol": protocol})
+    return _failed("No active listener", missing=protocol, protocols=protocols)
 
 
 @routes.get("/health/checks/certificate-expiration/<within>/<unit>")
@@ -99,11 +99,11 @@ def certificate_expiration(call: Call, within: str, unit: str) -> Reply:
     return _failed("Certificates expiring", expired=listed)
 
 
-def _standing(call: Call) -> Reply:
-    standing = call.broker.alarms.standing
-    if not standing:
+def _active_alarms(call: Call) -> Reply:
+    active_alarms = call.broker.alarms.standing
+    if not active_alarms:
         return Reply(200, _OK)
-    raised = [{"node": call.broker.node, "resource": resource.name.lower()} for resource in standing]
+    raised = [{"node": call.broker.node, "resource": resource.name.lower()} for resource in active_alarms]
     return _failed("There are alarms in effect in the cluster", alarms=raised)
 
 

@@ -8,13 +8,13 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.sessions.retained import RetainedMessage
 from gateway.kernel.sessions.session import NEVER_S, Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import AccessLevel
+from gateway.management.context import TopicNames
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import forbidden, missing
 from gateway.management.http.listing import Listing, with_columns
 from gateway.management.http.routes import Fields, Routes
-from gateway.management.scope import TopicNames
-from gateway.management.views.times import stamp
+from gateway.management.views.times import timestamp
 
 routes = Routes()
 
@@ -41,9 +41,11 @@ def sessions_in_vhost(call: Call, vhost: str) -> Listing[tuple[VirtualHost, Sess
 @routes.get(_SESSION)
 def session(call: Call, vhost: str, client_id: str) -> Fields:
     """Show a session with what it asked for."""
-    place = call.vhost(vhost)
-    found = _existing_session(place, client_id)
-    return with_columns(_session_view(place, found) | {"subscription_details": _subscriptions(found)}, call.query)
+    virtual_host = call.vhost(vhost)
+    found = _existing_session(virtual_host, client_id)
+    return with_columns(
+        _session_view(virtual_host, found) | {"subscription_details": _subscriptions(found)}, call.query
+    )
 
 
 @routes.delete(_SESSION)
@@ -52,13 +54,13 @@ def end_session(call: Call, vhost: str, client_id: str) -> None:
 
     While its client is connected it takes an administrator, as closing somebody's connection does.
     """
-    place = call.changed_vhost(vhost)
-    found = _existing_session(place, client_id)
+    virtual_host = call.changed_vhost(vhost)
+    found = _existing_session(virtual_host, client_id)
     for level in (0, 1):
-        call.permissions(place).require(Operation.CONFIGURE, "queue", found.own_queue_name(level))
+        call.permissions(virtual_host).require(Operation.CONFIGURE, "queue", found.own_queue_name(level))
     if found.holder is not None:
         call.require(AccessLevel.ADMINISTRATOR)
-    place.sessions.expel(found, call.headers.get("x-reason") or _DEFAULT_REASON)
+    virtual_host.sessions.expel(found, call.headers.get("x-reason") or _DEFAULT_REASON)
 
 
 def _session_listing(vhosts: list[VirtualHost]) -> Listing[tuple[VirtualHost, Session]]:
@@ -110,35 +112,35 @@ def _subscriptions(session: Session) -> list[Fields]:
 @routes.get("/mqtt/retained/<vhost>")
 def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
     """List the topics of a virtual host that hold a message, as far as the user may read them, but for the broker's."""
-    place, topics = call.vhost(vhost), call.context.topics_of(vhost)
-    may_read = _reader(call, place)
+    virtual_host, topics = call.vhost(vhost), call.context.topics_of(vhost)
+    may_read = _reader(call, virtual_host)
     return Listing(
-        list(place.retained),
-        lambda kept: _retained_view(place, topics, kept),
-        lambda kept: (place.name, topics.topic(kept.message.routing_key)),
-        wanted=lambda kept: not kept.is_transient and may_read(kept.message),
+        list(virtual_host.retained),
+        lambda retained: _retained_view(virtual_host, topics, retained),
+        lambda retained: (virtual_host.name, topics.topic(retained.message.routing_key)),
+        is_visible=lambda retained: not retained.is_transient and may_read(retained.message),
     )
 
 
 @routes.get(_RETAINED)
 def retained_message(call: Call, vhost: str, topic: str) -> Fields:
     """Show a retained message, without its body."""
-    place = call.vhost(vhost)
-    topics, kept = call.context.topics_of(vhost), _existing_message(call, place, topic)
-    if not _reader(call, place)(kept.message):
+    virtual_host = call.vhost(vhost)
+    topics, retained = call.context.topics_of(vhost), _existing_message(call, virtual_host, topic)
+    if not _reader(call, virtual_host)(retained.message):
         raise forbidden("Access refused.")
-    return with_columns(_retained_view(place, topics, kept), call.query)
+    return with_columns(_retained_view(virtual_host, topics, retained), call.query)
 
 
 @routes.delete(_RETAINED)
 def clear(call: Call, vhost: str, topic: str) -> None:
     """Retain nothing under a topic any more; who may publish to it may do that."""
-    place = call.changed_vhost(vhost)
-    message = _existing_message(call, place, topic).message
-    permissions = call.permissions(place)
+    virtual_host = call.changed_vhost(vhost)
+    message = _existing_message(call, virtual_host, topic).message
+    permissions = call.permissions(virtual_host)
     permissions.require(Operation.WRITE, "exchange", message.exchange)
     permissions.require_topic(Operation.WRITE, message.exchange, message.routing_key)
-    place.retained.clear(message.routing_key)
+    virtual_host.retained.clear(message.routing_key)
 
 
 def _reader(call: Call, vhost: VirtualHost) -> Callable[[Message], bool]:
@@ -153,20 +155,20 @@ def _reader(call: Call, vhost: VirtualHost) -> Callable[[Message], bool]:
 
 
 def _existing_message(call: Call, vhost: VirtualHost, topic: str) -> RetainedMessage:
-    kept = vhost.retained.get(call.context.topics_of(vhost.name).routing_key(topic))
-    if kept is None or kept.is_transient:
+    retained = vhost.retained.get(call.context.topics_of(vhost.name).routing_key(topic))
+    if retained is None or retained.is_transient:
         raise missing()
-    return kept
+    return retained
 
 
-def _retained_view(vhost: VirtualHost, topics: TopicNames, kept: RetainedMessage) -> Fields:
+def _retained_view(vhost: VirtualHost, topics: TopicNames, retained: RetainedMessage) -> Fields:
     """Return a retained message; ``payload_bytes`` are sent to each new subscriber."""
-    message = kept.message
+    message = retained.message
     return {
         "topic": topics.topic(message.routing_key),
         "vhost": vhost.name,
         "exchange": message.exchange,
         "routing_key": message.routing_key,
         "payload_bytes": len(message.body),
-        "expires_at": stamp(kept.expires_at_ms) if kept.expires_at_ms else None,
+        "expires_at": timestamp(retained.expires_at_ms) if retained.expires_at_ms else None,
     }

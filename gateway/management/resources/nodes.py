@@ -1,6 +1,6 @@
 """/nodes: the one node there is."""
 
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
 from gateway.management.http.listing import with_columns

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing, unknown_vhost

@@ -1,6 +1,6 @@
 """/overview: the broker in numbers. /version and /extensions with it."""
 
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields, Routes
 from gateway.management.statistics.subjects import BROKER

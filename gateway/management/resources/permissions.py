@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gateway.kernel.journal.records import PermissionRecord
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing
@@ -31,7 +31,7 @@ def put_permission(call: Call, vhost: str, user: str) -> Reply:
     fields = call.fields
     require(fields, "configure", "write", "read")
     configure, write, read = (text(fields, name) for name in ("configure", "write", "read"))
-    require_both(call, vhost, user)
+    require_vhost_and_user(call, vhost, user)
     existed = call.broker.directory.permission(vhost, user) is not None
     call.broker.directory.put_permission(PermissionRecord(vhost, user, configure, write, read))
     return put_reply(existed)
@@ -44,9 +44,9 @@ def delete_permission(call: Call, vhost: str, user: str) -> None:
     call.broker.directory.remove_permission(vhost, user)
 
 
-def permission_listing(call: Call, which: Callable[[PermissionRecord], bool]) -> Listing[PermissionRecord]:
+def permission_listing(call: Call, predicate: Callable[[PermissionRecord], bool]) -> Listing[PermissionRecord]:
     """List some of the permissions."""
-    chosen = [permission for permission in call.broker.directory.permissions if which(permission)]
+    chosen = [permission for permission in call.broker.directory.permissions if predicate(permission)]
     return Listing(chosen, permission_view, lambda permission: (permission.user, permission.vhost), is_paged=False)
 
 
@@ -61,7 +61,7 @@ def permission_view(permission: PermissionRecord) -> Fields:
     }
 
 
-def require_both(call: Call, vhost: str, user: str) -> None:
+def require_vhost_and_user(call: Call, vhost: str, user: str) -> None:
     """Insist that there is such a virtual host and such a user. :raises HttpError: when there is not."""
     if vhost not in call.broker.vhost_by_name or call.broker.directory.user(user) is None:
         raise bad_request("vhost_or_user_not_found")

@@ -7,44 +7,44 @@ from twisted.internet.defer import Deferred
 
 from gateway.access import Operation
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.downloads import Download
 from gateway.management.http.errors import bad_request
-from gateway.management.http.routes import Fields, Gradual, Routes
-from gateway.management.pipeline.progress import LONGEST_CONSUMER, MOST_PARTITIONS, Report, lag_view
-from gateway.management.pipeline.reading import Wanted
+from gateway.management.http.routes import Fields, LongTask, Routes
+from gateway.management.pipeline.progress import MAX_CONSUMER_NAME, MAX_PARTITIONS, Report, lag_view
+from gateway.management.pipeline.reading import ReadRange
 from gateway.management.pipeline.refusals import access_refused, not_found
 from gateway.management.pipeline.streams import (
-    LARGEST,
+    MAX_INT64,
     is_number,
-    named,
+    named_streams,
     offset_after,
-    readable,
-    readable_stream,
+    readable_streams,
+    require_readable_stream,
     whole_number,
 )
 from gateway.management.super_streams import partitions_of
-from gateway.management.views.times import stamp
+from gateway.management.views.times import timestamp
 
 routes = Routes()
 
 
 @routes.get("/pipeline/<vhost>/streams", level=AccessLevel.USER)
-def streams(call: Call, vhost: str) -> Gradual:
+def streams(call: Call, vhost: str) -> LongTask:
     """Tell where streams begin and end: those of some names, or all that the user may read."""
-    place = call.entered_vhost(vhost)
+    virtual_host = call.entered_vhost(vhost)
     if "names" in call.query:
-        return Gradual(named(call, place, call.query["names"]))
+        return LongTask(named_streams(call, virtual_host, call.query["names"]))
     if "pattern" in call.query:
         raise bad_request("a pattern is for who asks to match: without 'names' all streams are listed")
-    return Gradual(readable(call, place))
+    return LongTask(readable_streams(call, virtual_host))
 
 
 @routes.get("/pipeline/<vhost>/offset", level=AccessLevel.USER)
 def offset(call: Call, vhost: str) -> Fields:
     """Tell the offset of the first message at or after a time (ms), or that some bytes behind another."""
-    stream = readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
+    stream = require_readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
     if "timestamp" in call.query:
         return {"offset": stream.offset_at(whole_number(call, "timestamp"))}
     return {"offset": offset_after(stream, whole_number(call, "offset"), whole_number(call, "bytes"))}
@@ -53,9 +53,9 @@ def offset(call: Call, vhost: str) -> Fields:
 @routes.get("/pipeline/<vhost>/read", level=AccessLevel.USER)
 def read(call: Call, vhost: str) -> "Deferred[Download]":
     """Send messages in Arrow's stream format."""
-    stream = readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
-    wanted = Wanted(stream, whole_number(call, "from"), whole_number(call, "to"))
-    return call.context.pipeline.reading.read(wanted)
+    stream = require_readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
+    read_range = ReadRange(stream, whole_number(call, "from"), whole_number(call, "to"))
+    return call.context.pipeline.reading.read(read_range)
 
 
 # How far consumers are
@@ -64,43 +64,43 @@ def read(call: Call, vhost: str) -> "Deferred[Download]":
 @routes.put("/pipeline/<vhost>/progress/<consumer>", level=AccessLevel.USER)
 def report(call: Call, vhost: str, consumer: str) -> None:
     """Take down how far a consumer is: ``{"offsets": {"orders": {"0": 500}}}``."""
-    place = call.entered_vhost(vhost)
+    virtual_host = call.entered_vhost(vhost)
     offsets = _offsets(call.fields.get("offsets"))
-    if not 0 < len(consumer.encode()) <= LONGEST_CONSUMER:
-        raise bad_request(f"the name of a consumer has 1 to {LONGEST_CONSUMER} bytes")
-    _require_own(call, place, consumer)
+    if not 0 < len(consumer.encode()) <= MAX_CONSUMER_NAME:
+        raise bad_request(f"the name of a consumer has 1 to {MAX_CONSUMER_NAME} bytes")
+    _require_own_consumer(call, virtual_host, consumer)
     for queue in offsets:
-        _require_readable(call, place, queue)
+        _require_readable(call, virtual_host, queue)
     now_ms = call.broker.clock.wall_ms()
-    call.context.pipeline.progress.report(place.name, consumer, Report(offsets, now_ms, call.principal.name))
+    call.context.pipeline.progress.report(virtual_host.name, consumer, Report(offsets, now_ms, call.principal.name))
 
 
 @routes.get("/pipeline/<vhost>/progress", level=AccessLevel.USER)
 def progress(call: Call, vhost: str) -> list[Fields]:
     """List the consumers and how far behind the end they are, as far as the user may read the streams."""
-    place = call.entered_vhost(vhost)
+    virtual_host = call.entered_vhost(vhost)
     return [
         {
             "consumer": name,
-            "vhost": place.name,
+            "vhost": virtual_host.name,
             "user": each.user,
-            "reported_at": stamp(each.reported_at_ms),
-            "partitions": _partitions(call, place, each),
+            "reported_at": timestamp(each.reported_at_ms),
+            "partitions": _partitions(call, virtual_host, each),
         }
-        for name, each in call.context.pipeline.progress.of(place.name)
+        for name, each in call.context.pipeline.progress.of(virtual_host.name)
     ]
 
 
 @routes.delete("/pipeline/<vhost>/progress/<consumer>", level=AccessLevel.USER)
 def forget(call: Call, vhost: str, consumer: str) -> None:
     """Forget a consumer; it is there again once it reports."""
-    place = call.entered_vhost(vhost)
-    _require_own(call, place, consumer)
-    if not call.context.pipeline.progress.forget(place.name, consumer):
+    virtual_host = call.entered_vhost(vhost)
+    _require_own_consumer(call, virtual_host, consumer)
+    if not call.context.pipeline.progress.forget(virtual_host.name, consumer):
         raise not_found(f"no consumer '{consumer}' in vhost '{vhost}'")
 
 
-def _require_own(call: Call, vhost: VirtualHost, consumer: str) -> None:
+def _require_own_consumer(call: Call, vhost: VirtualHost, consumer: str) -> None:
     """Insist that nobody else reports under a name, but for monitoring users. :raises HttpError: if another does."""
     reporter = call.context.pipeline.progress.reporter(vhost.name, consumer)
     if reporter not in (None, call.principal.name):
@@ -123,10 +123,10 @@ def _partitions(call: Call, vhost: VirtualHost, report: Report) -> list[Fields]:
     for queue, partitions in report.offsets.items():
         exchange = vhost.exchange_by_name.get(queue)
         parts = [] if exchange is None or queue in vhost.queue_by_name else partitions_of(vhost, exchange)
-        for number, reached in partitions.items():
+        for number, offset in partitions.items():
             name = parts[int(number)].name if int(number) < len(parts) else queue
             if may_read(Operation.READ, name):
-                views.append(lag_view(vhost, queue, number, name, reached))
+                views.append(lag_view(vhost, queue, number, name, offset))
     return views
 
 
@@ -134,13 +134,13 @@ def _offsets(given: Any) -> Mapping[str, Mapping[str, int]]:
     """Read offsets by partition by queue. :raises HttpError: when they are none."""
     if not isinstance(given, dict) or not all(isinstance(partitions, dict) for partitions in given.values()):
         raise bad_request("'offsets' must be offsets by partition by queue")
-    places = [(number, reached) for partitions in given.values() for number, reached in partitions.items()]
-    if len(places) > MOST_PARTITIONS or len(given) > MOST_PARTITIONS:
-        raise bad_request(f"'offsets' has more than {MOST_PARTITIONS} partitions")
-    if not all(_is_place(number, reached) for number, reached in places):
+    entries = [(number, offset) for partitions in given.values() for number, offset in partitions.items()]
+    if len(entries) > MAX_PARTITIONS or len(given) > MAX_PARTITIONS:
+        raise bad_request(f"'offsets' has more than {MAX_PARTITIONS} partitions")
+    if not all(_is_offset(number, offset) for number, offset in entries):
         raise bad_request("'offsets' must be offsets by partition by queue")
     return given
 
 
-def _is_place(number: str, reached: object) -> bool:
-    return is_number(number) and isinstance(reached, int) and not isinstance(reached, bool) and abs(reached) <= LARGEST
+def _is_offset(number: str, offset: object) -> bool:
+    return is_number(number) and isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) <= MAX_INT64

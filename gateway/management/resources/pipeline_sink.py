@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request
-from gateway.management.http.routes import ANY_BODY, LONG_BODY, Fields, Gradual, Routes
-from gateway.management.permitted import require_no_alarm
-from gateway.management.pipeline.publishing import BatchIdentity, Publication, PublishBatch
-from gateway.management.pipeline.rows import Defaults
-from gateway.management.pipeline.staging import ATTEMPT_LIMIT
+from gateway.management.http.routes import ANY_BODY, LIST_BODY, Fields, LongTask, Routes
+from gateway.management.permission_checks import require_no_alarm
+from gateway.management.pipeline.publishing import BatchIdentity, BatchPublisher, PublishBatch
+from gateway.management.pipeline.rows import RowDefaults
+from gateway.management.pipeline.staging import MAX_ATTEMPT_NAME
 from gateway.management.pipeline.streams import whole_number
 
 routes = Routes()
@@ -18,31 +18,31 @@ routes = Routes()
 @routes.post("/pipeline/<vhost>/stage", level=AccessLevel.USER, largest_body=ANY_BODY)
 def stage(call: Call, vhost: str) -> Fields:
     """Keep a part of an attempt; nobody sees it before it is committed."""
-    place = call.entered_vhost(vhost)
+    virtual_host = call.entered_vhost(vhost)
     require_no_alarm(call)
     name, number = _attempt(call.query.get("attempt")), whole_number(call, "part")
-    call.context.pipeline.staging.stage((place.name, call.principal.name), name, number, call.content)
+    call.context.pipeline.staging.stage((virtual_host.name, call.principal.name), name, number, call.content)
     return {"staged": len(call.content)}
 
 
-@routes.post("/pipeline/<vhost>/commit", level=AccessLevel.USER, largest_body=LONG_BODY)
-def commit(call: Call, vhost: str) -> Gradual:
+@routes.post("/pipeline/<vhost>/commit", level=AccessLevel.USER, largest_body=LIST_BODY)
+def commit(call: Call, vhost: str) -> LongTask:
     """Publish a batch: all that was staged of the attempts named, at once, unless it was published before."""
-    place, side = call.entered_vhost(vhost), call.context.pipeline
+    virtual_host, side = call.entered_vhost(vhost), call.context.pipeline
     require_no_alarm(call)
-    publication = Publication(call, place, _batch(call.fields), side.staging, side.producer_memory_ms)
-    return Gradual(publication.steps(), waits_its_turn=True)
+    publisher = BatchPublisher(call, virtual_host, _batch(call.fields), side.staging, side.producer_memory_ms)
+    return LongTask(publisher.steps(), is_exclusive=True)
 
 
-@routes.post("/pipeline/<vhost>/discard", level=AccessLevel.USER, largest_body=LONG_BODY)
+@routes.post("/pipeline/<vhost>/discard", level=AccessLevel.USER, largest_body=LIST_BODY)
 def discard(call: Call, vhost: str) -> None:
     """Forget what was staged of some attempts."""
-    place = call.entered_vhost(vhost)
+    virtual_host = call.entered_vhost(vhost)
     attempts = call.fields.get("attempts")
     if not isinstance(attempts, list):
         raise bad_request("'attempts' must be a list")
     for name in attempts:
-        call.context.pipeline.staging.discard((place.name, call.principal.name), _attempt(name))
+        call.context.pipeline.staging.discard((virtual_host.name, call.principal.name), _attempt(name))
 
 
 def _batch(fields: Fields) -> PublishBatch:
@@ -55,7 +55,7 @@ def _batch(fields: Fields) -> PublishBatch:
     return PublishBatch(
         identity=_identity(fields),
         attempts=_attempts(fields.get("attempts")),
-        defaults=Defaults(_text_or_none(fields, "exchange"), _text_or_none(fields, "routing_key") or ""),
+        defaults=RowDefaults(_text_or_none(fields, "exchange"), _text_or_none(fields, "routing_key") or ""),
         may_drop=unroutable == "drop",
         dead_letter_exchange=instead,
     )
@@ -79,8 +79,8 @@ def _attempts(given: Any) -> list[tuple[str, int, int]]:
 
 
 def _attempt(name: object) -> str:
-    if not isinstance(name, str) or not 0 < len(name) <= ATTEMPT_LIMIT:
-        raise bad_request(f"an attempt has a name of up to {ATTEMPT_LIMIT} characters")
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_ATTEMPT_NAME:
+        raise bad_request(f"an attempt has a name of up to {MAX_ATTEMPT_NAME} characters")
     return name
 
 

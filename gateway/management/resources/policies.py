@@ -1,7 +1,7 @@
 """/policies and /operator-policies: what holds for queues and exchanges by their names."""
 
 from gateway.kernel.journal.records import PolicyRecord
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import arguments, digits, require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing, unknown_vhost
@@ -73,9 +73,9 @@ def delete_operator_policy(call: Call, vhost: str, name: str) -> None:
 
 
 def _listing(call: Call, vhosts: list[str], *, is_operator: bool) -> Listing[PolicyRecord]:
-    wanted = set(vhosts)
+    vhost_names = set(vhosts)
     chosen = [
-        each for each in call.broker.policies.values() if each.vhost in wanted and each.is_operator == is_operator
+        each for each in call.broker.policies.values() if each.vhost in vhost_names and each.is_operator == is_operator
     ]
     return Listing(
         chosen, lambda policy: _view(call, policy), lambda policy: (policy.vhost, policy.name), is_paged=False

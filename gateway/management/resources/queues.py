@@ -7,14 +7,14 @@ from gateway.access import Operation
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.fetching import Fetch
+from gateway.management.fetching import MessageFetch
 from gateway.management.http.bodies import arguments, boolean, integer, require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, bad_request, missing
-from gateway.management.http.listing import Listing, in_columns, in_pieces
-from gateway.management.http.routes import Gradual, Reply, Routes, Streamed, put_reply
-from gateway.management.permitted import require_declarable_queue
-from gateway.management.views.queues import detailed_view, listed_view
+from gateway.management.http.listing import Listing, stream_list, with_columns_in_steps
+from gateway.management.http.routes import LongTask, Reply, Routes, Streamed, put_reply
+from gateway.management.permission_checks import require_declarable_queue
+from gateway.management.views.queues import detailed_view, list_item_view
 from gateway.management.views.topology import binding_view, default_binding_view
 
 routes = Routes()
@@ -41,24 +41,24 @@ def in_vhost(call: Call, vhost: str) -> Listing[Queue]:
 
 
 @routes.get("/queues/<vhost>/<name>")
-def queue(call: Call, vhost: str, name: str) -> Gradual:
+def queue(call: Call, vhost: str, name: str) -> LongTask:
     """Show a queue, its consumers and its traffic by exchange and channel, and where each setting comes from."""
-    return Gradual(in_columns(detailed_view(call, _existing(call.vhost(vhost), name)), call.query))
+    return LongTask(with_columns_in_steps(detailed_view(call, _existing(call.vhost(vhost), name)), call.query))
 
 
 @routes.put("/queues/<vhost>/<name>")
-def put_queue(call: Call, vhost: str, name: str) -> Reply | Gradual:
+def put_queue(call: Call, vhost: str, name: str) -> Reply | LongTask:
     """Declare a queue, once one of this name that is being deleted is gone."""
-    place, fields = call.changed_vhost(vhost), call.fields
+    virtual_host, fields = call.changed_vhost(vhost), call.fields
     node = fields.get("node", call.broker.node)
     if node != call.broker.node:
         raise bad_request(f"Node {node} could not be contacted")
     table = arguments(fields)
-    require_declarable_queue(call, place, name, table)
+    require_declarable_queue(call, virtual_host, name, table)
 
     def declared() -> Reply:
-        existed = name in place.queue_by_name
-        place.declare_queue(
+        existed = name in virtual_host.queue_by_name
+        virtual_host.declare_queue(
             name,
             is_durable=boolean(fields, "durable"),
             is_auto_delete=boolean(fields, "auto_delete"),
@@ -67,33 +67,35 @@ def put_queue(call: Call, vhost: str, name: str) -> Reply | Gradual:
         )
         return put_reply(existed)
 
-    if place.queues.is_being_deleted(name):
-        return Gradual(_after(place.queues.deletion_of(name), declared))
+    if virtual_host.queues.is_being_deleted(name):
+        return LongTask(_after(virtual_host.queues.deletion_of(name), declared))
     return declared()
 
 
 @routes.delete("/queues/<vhost>/<name>")
-def delete_queue(call: Call, vhost: str, name: str) -> Gradual:
+def delete_queue(call: Call, vhost: str, name: str) -> LongTask:
     """Delete a queue with its messages."""
-    place = call.vhost(vhost)
-    queue = used_queue(call, place, name, Operation.CONFIGURE)
-    place.delete_queue(queue, if_unused=call.is_set("if-unused"), if_empty=call.is_set("if-empty"))
-    return Gradual(_after(place.queues.deletion_of(name), lambda: None))
+    virtual_host = call.vhost(vhost)
+    queue = permitted_queue(call, virtual_host, name, Operation.CONFIGURE)
+    virtual_host.delete_queue(queue, if_unused=call.is_set("if-unused"), if_empty=call.is_set("if-empty"))
+    return LongTask(_after(virtual_host.queues.deletion_of(name), lambda: None))
 
 
 @routes.get("/queues/<vhost>/<name>/bindings")
 def bindings(call: Call, vhost: str, name: str) -> Streamed:
     """List the bindings of a queue."""
-    place = call.vhost(vhost)
-    queue = _existing(place, name)
-    found: list[Binding | Queue] = [queue, *place.bindings.to(queue)]
-    return in_pieces(found, lambda each: default_binding_view(each) if isinstance(each, Queue) else binding_view(each))
+    virtual_host = call.vhost(vhost)
+    queue = _existing(virtual_host, name)
+    found: list[Binding | Queue] = [queue, *virtual_host.bindings.to(queue)]
+    return stream_list(
+        found, lambda each: default_binding_view(each) if isinstance(each, Queue) else binding_view(each)
+    )
 
 
 @routes.delete("/queues/<vhost>/<name>/contents")
 def purge(call: Call, vhost: str, name: str) -> None:
     """Forget the waiting messages of a queue."""
-    used_queue(call, call.vhost(vhost), name, Operation.READ).purge()
+    permitted_queue(call, call.vhost(vhost), name, Operation.READ).purge()
 
 
 @routes.post("/queues/<vhost>/<name>/get")
@@ -107,19 +109,19 @@ def fetch(call: Call, vhost: str, name: str) -> Streamed:
         raise bad_request(f"ackmode must be one of {', '.join(OUTCOMES)}")
     if encoding not in ("auto", "base64"):
         raise bad_request("Unsupported encoding. Please use auto or base64.")
-    place = call.vhost(vhost)
-    if name not in place.queue_by_name:
+    virtual_host = call.vhost(vhost)
+    if name not in virtual_host.queue_by_name:
         raise HttpError(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost}'")
-    queue = used_queue(call, place, name, Operation.READ)
-    wanted = Fetch(queue, call.broker.clock, integer(count, "count"), outcome, encoding, max(truncate, 0))
-    return Streamed(wanted.pieces())
+    queue = permitted_queue(call, virtual_host, name, Operation.READ)
+    fetch = MessageFetch(queue, call.broker.clock, integer(count, "count"), outcome, encoding, max(truncate, 0))
+    return Streamed(fetch.pieces())
 
 
 def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Queue]:
     chosen = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
     return Listing(
         chosen,
-        lambda queue: listed_view(call, queue),
+        lambda queue: list_item_view(call, queue),
         lambda queue: (queue.vhost_name, queue.name),
     )
 
@@ -131,7 +133,7 @@ def _existing(vhost: VirtualHost, name: str) -> Queue:
     return queue
 
 
-def used_queue(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> Queue:
+def permitted_queue(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> Queue:
     """Return a queue that the user may do this with; nobody may use an exclusive one from here."""
     queue = _existing(vhost, name)
     call.permissions(vhost).require(operation, "queue", name)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields, Reply, Routes
@@ -10,7 +10,7 @@ from gateway.management.http.routes import Fields, Reply, Routes
 routes = Routes()
 
 #: So many records that are set aside are listed; ``gateway repair`` lists all.
-_MOST_LISTED: Final = 100
+_MAX_LISTED: Final = 100
 
 
 @routes.get("/store", level=AccessLevel.MONITORING)
@@ -19,7 +19,7 @@ def store(call: Call) -> Fields:
     aside = call.broker.set_aside
     listed = [
         {"kind": each.kind, "key": [str(part) for part in each.key], "reason": each.reason}
-        for each in aside[:_MOST_LISTED]
+        for each in aside[:_MAX_LISTED]
     ]
     return {**call.context.store_facts(), "set_aside": len(aside), "records_set_aside": listed}
 

@@ -13,7 +13,7 @@ from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
 from gateway.management.http.listing import Listing
 from gateway.management.http.routes import Fields, Reply, Routes, put_reply
-from gateway.management.resources.queues import used_queue
+from gateway.management.resources.queues import permitted_queue
 from gateway.management.views.streams import stream_consumer_view, tracked_view, tracking_view
 
 routes = Routes()
@@ -21,24 +21,24 @@ routes = Routes()
 _TRACKING: Final = "/stream/<vhost>/<name>/tracking"
 
 #: The largest offset that a header can tell.
-_LARGEST_OFFSET: Final = 2**63 - 1
+_MAX_OFFSET: Final = 2**63 - 1
 
 
 @routes.get("/stream/connections", "/stream/publishers")
-def nobody(call: Call) -> list[Fields]:
+def no_connections(call: Call) -> list[Fields]:
     """List who speaks RabbitMQ's stream protocol: nobody does."""
     return []
 
 
 @routes.get("/stream/connections/<vhost>", "/stream/publishers/<vhost>")
-def nobody_in_vhost(call: Call, vhost: str) -> list[Fields]:
+def no_connections_in_vhost(call: Call, vhost: str) -> list[Fields]:
     """List who speaks RabbitMQ's stream protocol in a virtual host: nobody does."""
     call.vhost(vhost)
     return []
 
 
 @routes.get("/stream/publishers/<vhost>/<name>")
-def nobody_at_stream(call: Call, vhost: str, name: str) -> list[Fields]:
+def no_publishers_of_stream(call: Call, vhost: str, name: str) -> list[Fields]:
     """List who publishes into a stream by RabbitMQ's stream protocol: nobody does."""
     _existing(call.vhost(vhost), name)
     return []
@@ -74,10 +74,10 @@ def tracked(call: Call, vhost: str, name: str, consumer: str) -> Fields:
 @routes.put(f"{_TRACKING}/<consumer>")
 def store(call: Call, vhost: str, name: str, consumer: str) -> Reply:
     """Store how far a consumer got: ``offset`` is the last message it dealt with."""
-    stream = _used(call, vhost, name)
+    stream = _permitted_stream(call, vhost, name)
     (said,) = require(call.fields, "offset")
     offset = integer(said, "offset")
-    if not 0 <= offset <= _LARGEST_OFFSET:
+    if not 0 <= offset <= _MAX_OFFSET:
         raise PreconditionFailed(f"offset {offset} is out of range")
     if not 0 < len(consumer.encode()) <= LONGEST_NAME:
         raise PreconditionFailed(f"the name of a consumer has 1 to {LONGEST_NAME} bytes")
@@ -89,7 +89,7 @@ def store(call: Call, vhost: str, name: str, consumer: str) -> Reply:
 @routes.delete(f"{_TRACKING}/<consumer>")
 def forget(call: Call, vhost: str, name: str, consumer: str) -> None:
     """Forget how far a consumer got."""
-    if not _used(call, vhost, name).forget_offset(consumer):
+    if not _permitted_stream(call, vhost, name).forget_offset(consumer):
         raise missing()
 
 
@@ -100,11 +100,11 @@ def _existing(vhost: VirtualHost, name: str) -> Stream:
     return stream
 
 
-def _used(call: Call, vhost: str, name: str) -> Stream:
+def _permitted_stream(call: Call, vhost: str, name: str) -> Stream:
     """Return a stream that the user may read, and so move along in."""
-    place = call.vhost(vhost)
-    stream = _existing(place, name)
-    used_queue(call, place, name, Operation.READ)
+    virtual_host = call.vhost(vhost)
+    stream = _existing(virtual_host, name)
+    permitted_queue(call, virtual_host, name, Operation.READ)
     return stream
 
 

@@ -41,46 +41,46 @@ def in_vhost(call: Call, vhost: str) -> Listing[Exchange]:
 @routes.get(_ONE)
 def super_stream(call: Call, vhost: str, name: str) -> Fields:
     """Show a super stream."""
-    place = call.vhost(vhost)
-    return _view(place, _existing(place, name))
+    virtual_host = call.vhost(vhost)
+    return _view(virtual_host, _existing(virtual_host, name))
 
 
 @routes.put(_ONE)
 def make(call: Call, vhost: str, name: str) -> Reply:
     """Make a super stream: ``partitions`` or ``binding-keys``, and ``arguments`` for the streams."""
-    place = call.changed_vhost(vhost)
-    wanted = _asked_for(name, call.fields)
-    permissions = call.permissions(place)
+    virtual_host = call.changed_vhost(vhost)
+    plan = _plan_of(name, call.fields)
+    permissions = call.permissions(virtual_host)
     permissions.require(Operation.CONFIGURE, "exchange", name)
     permissions.require(Operation.READ, "exchange", name)
-    for partition in wanted.partitions:
+    for partition in plan.partitions:
         permissions.require(Operation.CONFIGURE, "queue", partition.name)
         permissions.require(Operation.WRITE, "queue", partition.name)
-    super_streams.make(place, wanted, call.principal.name)
+    super_streams.create_super_stream(virtual_host, plan, call.principal.name)
     return Reply(201)
 
 
 @routes.delete(_ONE)
 def remove(call: Call, vhost: str, name: str) -> None:
     """Delete a super stream with its partitions and all messages."""
-    place = call.vhost(vhost)
-    exchange = _existing(place, name)
-    permissions = call.permissions(place)
+    virtual_host = call.vhost(vhost)
+    exchange = _existing(virtual_host, name)
+    permissions = call.permissions(virtual_host)
     permissions.require(Operation.CONFIGURE, "exchange", name)
-    for stream in super_streams.partitions_of(place, exchange):
+    for stream in super_streams.partitions_of(virtual_host, exchange):
         permissions.require(Operation.CONFIGURE, "queue", stream.name)
-    super_streams.remove(place, exchange)
+    super_streams.delete_super_stream(virtual_host, exchange)
 
 
-def _asked_for(name: str, fields: Fields) -> SuperStreamPlan:
+def _plan_of(name: str, fields: Fields) -> SuperStreamPlan:
     table = arguments(fields)
     if "binding-keys" not in fields:
         partitions = integer(fields.get("partitions", _PARTITIONS), "partitions")
-        return super_streams.numbered(name, partitions, text(fields, "exchange-type", _BY_NUMBER), table)
+        return super_streams.numbered_plan(name, partitions, text(fields, "exchange-type", _BY_NUMBER), table)
     if "partitions" in fields:
         raise PreconditionFailed("Specify partitions or binding-keys, not both")
     keys = [key.strip() for key in text(fields, "binding-keys").split(",") if key.strip()]
-    return super_streams.keyed(name, keys, text(fields, "exchange-type", _BY_KEY), table)
+    return super_streams.keyed_plan(name, keys, text(fields, "exchange-type", _BY_KEY), table)
 
 
 def _existing(vhost: VirtualHost, name: str) -> Exchange:

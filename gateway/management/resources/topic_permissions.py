@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from gateway.kernel.journal.records import TopicPermissionRecord
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
 from gateway.management.http.listing import Listing
 from gateway.management.http.routes import Fields, Reply, Routes, put_reply
-from gateway.management.resources.permissions import require_both
+from gateway.management.resources.permissions import require_vhost_and_user
 
 routes = Routes()
 
@@ -33,7 +33,7 @@ def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
     fields = call.fields
     require(fields, "exchange", "write", "read")
     exchange, write, read = (text(fields, name) for name in ("exchange", "write", "read"))
-    require_both(call, vhost, user)
+    require_vhost_and_user(call, vhost, user)
     existed = any(each.exchange == exchange for each in call.broker.directory.topic_permissions_of(vhost, user))
     call.broker.directory.put_topic_permission(TopicPermissionRecord(vhost, user, exchange, write, read))
     return put_reply(existed)
@@ -54,10 +54,10 @@ def delete_one(call: Call, vhost: str, user: str, exchange: str) -> None:
 
 
 def topic_permission_listing(
-    call: Call, which: Callable[[TopicPermissionRecord], bool]
+    call: Call, predicate: Callable[[TopicPermissionRecord], bool]
 ) -> Listing[TopicPermissionRecord]:
     """List some of the topic permissions."""
-    chosen = [permission for permission in call.broker.directory.topic_permissions if which(permission)]
+    chosen = [permission for permission in call.broker.directory.topic_permissions if predicate(permission)]
     return Listing(chosen, topic_permission_view, lambda each: (each.user, each.vhost), is_paged=False)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gateway.kernel.journal.records import UserRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.settings.limits import USER_LIMITS
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing

@@ -10,12 +10,12 @@ from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.entity_checks import require_valid_user
 from gateway.kernel.journal.records import UserRecord
 from gateway.kernel.messages.message import Value
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import base64, require, tags
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, busy, missing
 from gateway.management.http.listing import Listing, with_columns
-from gateway.management.http.routes import LONG_BODY, Fields, Reply, Routes, put_reply
+from gateway.management.http.routes import LIST_BODY, Fields, Reply, Routes, put_reply
 from gateway.management.resources.permissions import permission_listing
 from gateway.management.resources.topic_permissions import topic_permission_listing
 
@@ -36,7 +36,7 @@ def without_permissions(call: Call) -> Listing[UserRecord]:
     return _listing([user for user in directory.user_by_name.values() if user.name not in permitted])
 
 
-@routes.post("/users/bulk-delete", level=AccessLevel.ADMINISTRATOR, largest_body=LONG_BODY)
+@routes.post("/users/bulk-delete", level=AccessLevel.ADMINISTRATOR, largest_body=LIST_BODY)
 def delete_users(call: Call) -> None:
     """Delete several users; all of them have to be there."""
     (names,) = require(call.fields, "users")
@@ -59,20 +59,20 @@ def user(call: Call, name: str) -> Fields:
 @routes.put("/users/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
     """Make a user, or change the password and the tags."""
-    wanted, directory = WantedUser.read(name, call.fields, call.context.passwords.algorithm), call.broker.directory
-    require_valid_user(_record(directory, wanted, "", ""))
-    if not wanted.password:
-        return _put(directory, wanted, wanted.password_hash, "")
+    update, directory = UserUpdate.read(name, call.fields, call.context.passwords.algorithm), call.broker.directory
+    require_valid_user(_record(directory, update, "", ""))
+    if not update.password:
+        return _put(directory, update, update.password_hash, "")
     replied: Deferred[Reply] = Deferred(canceller=lambda _: None)
 
     def put(hashed: tuple[str, str]) -> None:
-        outcome: Deferred[Reply] = maybeDeferred(_put, directory, wanted, *hashed)
+        outcome: Deferred[Reply] = maybeDeferred(_put, directory, update, *hashed)
         if replied.called:  # the client is gone, nobody can be told of a refusal
             outcome.addErrback(lambda _: None)
         else:
             outcome.chainDeferred(replied)
 
-    if not call.context.passwords.submit(wanted.hashed, put):
+    if not call.context.passwords.submit(update.hashed, put):
         raise busy("too many passwords wait to be hashed")
     return replied
 
@@ -110,7 +110,7 @@ def user_view(user: UserRecord) -> Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedUser:
+class UserUpdate:
     """A user that is put: with a password in clear, a hash of one, or neither, who then cannot log in with one."""
 
     name: str
@@ -120,7 +120,7 @@ class WantedUser:
     password_hash: str = ""
 
     @classmethod
-    def read(cls, name: str, fields: Fields, algorithm: str) -> "WantedUser":
+    def read(cls, name: str, fields: Fields, algorithm: str) -> "UserUpdate":
         """Read the body of a request. ``algorithm`` is for passwords in clear where the body names none."""
         if "tags" not in fields:
             raise bad_request("tags_not_present")
@@ -131,8 +131,8 @@ class WantedUser:
         chosen = fields.get("hashing_algorithm", default)
         if chosen not in ALGORITHMS:
             raise bad_request(["unknown_hashing_algorithm", chosen])
-        wanted: list[Value] = list(tags(fields["tags"]))
-        return cls(name, wanted, chosen, password, "" if password else _password_hash(fields, chosen))
+        new_tags: list[Value] = list(tags(fields["tags"]))
+        return cls(name, new_tags, chosen, password, "" if password else _password_hash(fields, chosen))
 
     def hashed(self) -> tuple[str, str]:
         """Return the hash and the credential for SCRAM of the password. Takes long: called on another thread."""
@@ -166,17 +166,17 @@ def _password_hash(fields: Fields, algorithm: str) -> str:
     return given
 
 
-def _put(directory: Directory, wanted: WantedUser, hashed: str, credential: str) -> Reply:
+def _put(directory: Directory, update: UserUpdate, hashed: str, credential: str) -> Reply:
     """Keep the user, with the limits it has; without a new password the credential for SCRAM may still hold."""
-    known = directory.user(wanted.name)
-    directory.put_user(_record(directory, wanted, hashed, credential or kept_credential(None, hashed, known)))
+    known = directory.user(update.name)
+    directory.put_user(_record(directory, update, hashed, credential or kept_credential(None, hashed, known)))
     return put_reply(known is not None)
 
 
-def _record(directory: Directory, wanted: WantedUser, hashed: str, credential: str) -> UserRecord:
-    known = directory.user(wanted.name)
+def _record(directory: Directory, update: UserUpdate, hashed: str, credential: str) -> UserRecord:
+    known = directory.user(update.name)
     limits = known.limits if known is not None else {}
-    return UserRecord(wanted.name, hashed, wanted.algorithm, wanted.tags, limits, credential)
+    return UserRecord(update.name, hashed, update.algorithm, update.tags, limits, credential)
 
 
 def _listing(users: list[UserRecord]) -> Listing[UserRecord]:

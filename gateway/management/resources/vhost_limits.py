@@ -1,7 +1,7 @@
 """/vhost-limits: how many connections, queues, bindings and consumers a virtual host may have."""
 
 from gateway.kernel.settings.limits import VHOST_LIMITS
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing, unknown_vhost

@@ -3,7 +3,7 @@
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records import PermissionRecord
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import boolean, tags, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, missing
@@ -47,7 +47,7 @@ def put_vhost(call: Call, name: str) -> Reply:
         broker.declare_vhost(
             name, description=description or "", tags=labels or (), default_queue_type=queue_type or ""
         )
-        _let_in(call, name)
+        _grant_all(call, name)
     if "trace_table" in fields:
         broker.trace_to_table(name, trace_table)
     if "tracing" in fields and tracing != broker.vhost(name).record.tracing:
@@ -136,7 +136,7 @@ def _existing(call: Call, name: str) -> VirtualHost:
     return vhost
 
 
-def _let_in(call: Call, name: str) -> None:
+def _grant_all(call: Call, name: str) -> None:
     """Let the one who made a virtual host do everything in it, as RabbitMQ does."""
     user = call.principal.name
     if call.broker.directory.user(user) is not None:

@@ -8,8 +8,8 @@ from twisted.internet.defer import Deferred
 
 from gateway.access import Credentials, Principal
 from gateway.access.passwords import hash_password
-from gateway.management.http.authenticating import authenticated
-from gateway.management.http.authority import AccessLevel
+from gateway.management.http.access_levels import AccessLevel
+from gateway.management.http.authenticating import authenticate
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, login_failed
 from gateway.management.http.routes import Fields, Routes
@@ -17,8 +17,8 @@ from gateway.management.http.routes import Fields, Routes
 routes = Routes()
 
 #: Bytes of a login's form: it is read before anybody has said who they are.
-_LARGEST_LOGIN: Final = 8 * 1024
-_MOST_FIELDS: Final = 100
+_MAX_LOGIN_FORM: Final = 8 * 1024
+_MAX_FIELDS: Final = 100
 
 
 @routes.get("/whoami")
@@ -27,19 +27,19 @@ def whoami(call: Call) -> Fields:
     return {"name": call.principal.name, "tags": sorted(call.principal.tags)}
 
 
-@routes.post("/login", level=AccessLevel.ANYBODY, largest_body=_LARGEST_LOGIN, takes_form=True)
+@routes.post("/login", level=AccessLevel.PUBLIC, largest_body=_MAX_LOGIN_FORM, takes_form=True)
 def login(call: Call) -> "Deferred[str]":
     """Tell whether a user name and a password, sent as a form, open the API. Nothing is remembered of it."""
     try:
-        form = parse_qs(call.content.decode(errors="replace"), max_num_fields=_MOST_FIELDS)
+        form = parse_qs(call.content.decode(errors="replace"), max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise bad_request("the form has too many fields") from None
     username, password = (form.get(name, [""])[-1] for name in ("username", "password"))
     credentials = Credentials("PLAIN", username, password, peer_host=call.peer_host)
-    return authenticated(call.context.login, credentials).addCallback(partial(_let_in, call))
+    return authenticate(call.context.login, credentials).addCallback(partial(_logged_in, call))
 
 
-@routes.get("/auth", level=AccessLevel.ANYBODY)
+@routes.get("/auth", level=AccessLevel.PUBLIC)
 def auth(call: Call) -> Fields:
     """Tell how one logs in: not through an OAuth server."""
     return {"enable_uaa": False, "uaa_client_id": "", "uaa_location": "", "oauth_enabled": False}
@@ -51,7 +51,7 @@ def hashed(call: Call, password: str) -> Fields:
     return {"ok": hash_password(password)}
 
 
-def _let_in(call: Call, principal: Principal | None) -> str:
+def _logged_in(call: Call, principal: Principal | None) -> str:
     call.broker.connections.count_login("http", principal is not None)
     if principal is None:
         raise login_failed()

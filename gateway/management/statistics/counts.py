@@ -11,7 +11,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.history import Counts
 
 
-def counted(counters: Counters) -> Counts:
+def counts_by_name(counters: Counters) -> Counts:
     """Return counters by name; ``deliver_get`` is the sum of all four ways out."""
     counts = {name: getattr(counters, name) for name in COUNTED}
     counts["deliver_get"] = sum(counts[way] for way in ("deliver", "deliver_no_ack", "get", "get_no_ack"))
@@ -20,7 +20,7 @@ def counted(counters: Counters) -> Counts:
 
 def queue_counts(queue: Queue) -> Counts:
     """Return what a queue counted, and how many messages it has."""
-    return counted(queue.counters) | message_counts(len(queue), queue.unsettled)
+    return counts_by_name(queue.counters) | message_counts(len(queue), queue.unsettled)
 
 
 def message_counts(ready: int, unacknowledged: int) -> Counts:
@@ -44,13 +44,13 @@ def exchange_counts(exchange: Exchange) -> Counts:
 
 def octets(peer: Peer) -> Counts:
     """Return how many bytes a connection received and sent."""
-    facts = peer.info()
-    return {"recv_oct": facts.received[0], "send_oct": facts.sent[0]}
+    info = peer.info()
+    return {"recv_oct": info.received[0], "send_oct": info.sent[0]}
 
 
 def channel_counts(channel: ChannelInfo) -> Counts:
     """Return what a channel counted."""
-    return counted(channel.counters) | {
+    return counts_by_name(channel.counters) | {
         "confirm": channel.confirmed,
         "return_unroutable": channel.returned,
         "drop_unroutable": channel.unroutable,
@@ -82,7 +82,7 @@ def traffic_counts(traffic: Traffic) -> Counts:
 
 def vhost_counts(vhost: VirtualHost) -> Counts:
     """Sum up a virtual host."""
-    sums = counted(vhost.traffic.departed) | message_counts(0, 0)
+    sums = counts_by_name(vhost.traffic.departed) | message_counts(0, 0)
     for queue in vhost.queue_by_name.values():
         add(sums, queue_counts(queue))
     return sums | traffic_counts(vhost.traffic)

@@ -14,13 +14,13 @@ Counts: TypeAlias = dict[str, int]
 FAMILIES: Final = ("lengths", "msg_rates", "data_rates", "node_stats")
 
 #: For how long, in seconds, looks are kept.
-KEPT_S: Final = 600
+RETENTION_S: Final = 600
 
 #: Samples in one answer.
-_MOST_SAMPLES: Final = 500
+_MAX_SAMPLES: Final = 500
 
 #: What goes up and down; everything else only grows.
-LEVELS: Final = frozenset(
+GAUGES: Final = frozenset(
     {"messages", "messages_ready", "messages_unacknowledged"}
     | {"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free"}
 )
@@ -42,7 +42,7 @@ def spans_of(query: Mapping[str, str]) -> dict[str, Span]:
         if not (_is_number(age) and _is_number(increment)):
             continue
         age_s, increment_s = int(age), int(increment)
-        if age_s <= 0 or increment_s <= 0 or age_s // increment_s > _MOST_SAMPLES:
+        if age_s <= 0 or increment_s <= 0 or age_s // increment_s > _MAX_SAMPLES:
             raise bad_request(f"Invalid range parameters: age {age_s}, incr {increment_s}")
         spans[family] = Span(age_s, increment_s)
     return spans
@@ -55,48 +55,48 @@ def _is_number(text: str) -> bool:
 class History:
     """The looks at one thing, oldest first. Those that found nothing new are not kept, so rest costs no memory.
 
-    ``looked_s`` is when the last look was. A count that fell means that something else goes by the name now, and
+    ``sampled_at_s`` is when the last look was. A count that fell means that something else goes by the name now, and
     everything before is forgotten.
     """
 
-    __slots__ = ("_names", "_rates", "_rows", "looked_s")
+    __slots__ = ("_names", "_rates", "_rows", "sampled_at_s")
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
         self._rows: deque[tuple[float, tuple[int, ...]]] = deque()
         self._rates: tuple[float, ...] = ()
-        self.looked_s = 0.0
+        self.sampled_at_s = 0.0
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def look(self, now_s: float, counts: Counts, keep: int, keep_s: float) -> None:
+    def record(self, now_s: float, counts: Counts, keep: int, keep_s: float) -> None:
         """Note what was counted; keep so many looks at most, none older than ``keep_s`` but the last of those."""
         names, values = tuple(counts), tuple(counts.values())
         rows = self._rows
         if names != self._names:
             self._names = names
             rows.clear()
-        elif rows and self._has_fallen(values):
+        elif rows and self._has_decreased(values):
             rows.clear()
         if rows:
-            elapsed_s = max(now_s - self.looked_s, 0.001)
+            elapsed_s = max(now_s - self.sampled_at_s, 0.001)
             before = rows[-1][1]
             self._rates = tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
         else:
             self._rates = ()
         if not rows or rows[-1][1] != values:
             rows.append((now_s, values))
-        self.looked_s = now_s
+        self.sampled_at_s = now_s
         while len(rows) > keep or (len(rows) > 1 and rows[1][0] <= now_s - keep_s):
             rows.popleft()
 
-    def _has_fallen(self, values: tuple[int, ...]) -> bool:
+    def _has_decreased(self, values: tuple[int, ...]) -> bool:
         last = self._rows[-1][1]
-        return any(n < m for name, n, m in zip(self._names, values, last, strict=True) if n != m and name not in LEVELS)
+        return any(n < m for name, n, m in zip(self._names, values, last, strict=True) if n != m and name not in GAUGES)
 
     @property
-    def changed_s(self) -> float:
+    def changed_at_s(self) -> float:
         """When the last look was that found something new."""
         return self._rows[-1][0] if self._rows else 0.0
 
@@ -115,17 +115,17 @@ class History:
         """Return what a count was at these times, which fall; 0 before the first look."""
         if name not in self._names:
             return [0] * len(times_s)
-        place = self._names.index(name)
+        column = self._names.index(name)
         rows = iter(reversed(self._rows))
-        return list(_steps(rows, place, times_s))
+        return list(_steps(rows, column, times_s))
 
 
-def _steps(rows: Iterator[tuple[float, tuple[int, ...]]], place: int, times_s: list[float]) -> Iterator[int]:
+def _steps(rows: Iterator[tuple[float, tuple[int, ...]]], column: int, times_s: list[float]) -> Iterator[int]:
     row = next(rows, None)
     for time_s in times_s:
         while row is not None and row[0] > time_s:
             row = next(rows, None)
-        yield row[1][place] if row is not None else 0
+        yield row[1][column] if row is not None else 0
 
 
 class Trend:
@@ -154,7 +154,7 @@ class Trend:
         if span is None:
             return {"rate": round(self._history.rate(name), 3) * 1.0}
         stamps = self._stamps(span)
-        history = self._long if span.age_s > KEPT_S else self._history
+        history = self._long if span.age_s > RETENTION_S else self._history
         samples = history.samples(name, [self._now_s - (self._wall_s - stamp) for stamp in stamps])
         shown = [{"sample": sample, "timestamp": stamp * 1000} for sample, stamp in zip(samples, stamps, strict=True)]
         if len(samples) == 1:

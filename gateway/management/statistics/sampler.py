@@ -18,7 +18,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.counts import (
     add,
     channel_counts,
-    counted,
+    counts_by_name,
     disk_counts,
     exchange_counts,
     message_counts,
@@ -28,7 +28,7 @@ from gateway.management.statistics.counts import (
     traffic_counts,
     vhost_counts,
 )
-from gateway.management.statistics.history import KEPT_S, Counts, History, Span, Trend
+from gateway.management.statistics.history import RETENTION_S, Counts, History, Span, Trend
 from gateway.management.statistics.subjects import (
     BROKER,
     BROKER_LONG,
@@ -46,20 +46,20 @@ from gateway.management.statistics.usage import usage
 INTERVAL_S: Final = 5.0
 
 #: For how long, in seconds, one look a minute at the broker is kept.
-LONG_KEPT_S: Final = 86_400
+LONG_RETENTION_S: Final = 86_400
 _MINUTE_S: Final = 60.0
 
 #: Looks kept of one thing, and of everything together: where there is very much, each gets less.
-_MOST: Final = 122
-_LONG_MOST: Final = 1442
-_FEWEST: Final = 3
-_BUDGET: Final = 100_000
+_MAX_SAMPLES: Final = 122
+_MAX_LONG_SAMPLES: Final = 1442
+_MIN_SAMPLES: Final = 3
+_SAMPLE_BUDGET: Final = 100_000
 
 #: How much one look counts in a queue's consumer capacity, an average that moves.
-_WEIGHT: Final = 0.2
+_CAPACITY_WEIGHT: Final = 0.2
 
 #: More queues than this are not summed up for every reader; the sums of the last look are given out.
-_SUMMED_AT_ONCE: Final = 2_000
+_MAX_SUMMED_QUEUES: Final = 2_000
 
 
 class Statistics:
@@ -84,16 +84,16 @@ class Statistics:
 
     # Looking
 
-    def look(self) -> Iterator[None]:
+    def sample(self) -> Iterator[None]:
         """Look at everything once, one step each time this is asked on."""
         now_s = self._now_s()
-        keep = max(_FEWEST, min(_MOST, _BUDGET // (len(self._histories) + 1)))
+        keep = max(_MIN_SAMPLES, min(_MAX_SAMPLES, _SAMPLE_BUDGET // (len(self._histories) + 1)))
         seen: dict[Key, History] = {}
-        for key, counts in self._everything():
+        for key, counts in self._all_counts():
             history = seen[key] = self._histories.get(key) or History()
-            history.look(now_s, counts, keep, KEPT_S)
+            history.record(now_s, counts, keep, RETENTION_S)
             yield
-        self._look_long(now_s, seen)
+        self._sample_long(now_s, seen)
         self.collections = gc.get_stats()[0]["collections"]
         self._histories = seen
         self._capacities = {key: share for key, share in self._capacities.items() if key in seen}
@@ -101,19 +101,19 @@ class Statistics:
             name: octets for name, octets in self._octets_by_vhost.items() if ("vhost", name) in seen
         }
 
-    def _look_long(self, now_s: float, seen: dict[Key, History]) -> None:
+    def _sample_long(self, now_s: float, seen: dict[Key, History]) -> None:
         """Keep one look a minute at the broker for much longer."""
         history = seen[BROKER_LONG] = self._histories.get(BROKER_LONG) or History()
-        if not len(history) or now_s - history.looked_s >= _MINUTE_S:
-            history.look(now_s, seen[BROKER].latest(), _LONG_MOST, LONG_KEPT_S)
+        if not len(history) or now_s - history.sampled_at_s >= _MINUTE_S:
+            history.record(now_s, seen[BROKER].latest(), _MAX_LONG_SAMPLES, LONG_RETENTION_S)
 
-    def _everything(self) -> Iterator[tuple[Key, Counts]]:
+    def _all_counts(self) -> Iterator[tuple[Key, Counts]]:
         sums_by_vhost: dict[VirtualHost, Counts] = {}
         for vhost in list(self._broker.vhost_by_name.values()):
-            sums = sums_by_vhost[vhost] = counted(vhost.traffic.departed) | message_counts(0, 0)
-            yield from self._of_vhost(vhost, sums)
+            sums = sums_by_vhost[vhost] = counts_by_name(vhost.traffic.departed) | message_counts(0, 0)
+            yield from self._vhost_samples(vhost, sums)
         for peer in self._broker.connections:
-            yield from self._of_peer(peer)
+            yield from self._peer_samples(peer)
         broker = self._departed_counts()
         for vhost, sums in sums_by_vhost.items():
             sums |= traffic_counts(vhost.traffic)
@@ -122,13 +122,13 @@ class Statistics:
         yield BROKER, broker | self.churn() | self._disk
         yield NODE, self.node_counts()
 
-    def _of_vhost(self, vhost: VirtualHost, sums: Counts) -> Iterator[tuple[Key, Counts]]:
+    def _vhost_samples(self, vhost: VirtualHost, sums: Counts) -> Iterator[tuple[Key, Counts]]:
         for name in list(vhost.queue_by_name):
             queue = vhost.queue_by_name.get(name)
             if queue is not None:
                 counts = queue_counts(queue) | disk_counts(queue)
-                self._weigh_capacity(queue)
-                self._add_risen(self._disk, key_of(queue), counts)
+                self._update_capacity(queue)
+                self._add_increase(self._disk, key_of(queue), counts)
                 add(sums, queue_counts(queue))
                 yield key_of(queue), counts
         for exchange in list(vhost.exchange_by_name.values()):
@@ -136,34 +136,34 @@ class Statistics:
             for queue, count in exchange.passed_on().items():
                 yield route_key(exchange, queue), {"publish": count}
 
-    def _of_peer(self, peer: Peer) -> Iterator[tuple[Key, Counts]]:
+    def _peer_samples(self, peer: Peer) -> Iterator[tuple[Key, Counts]]:
         counts = octets(peer)
         sums = self._octets_by_vhost.setdefault(peer.vhost_name, {"recv_oct": 0, "send_oct": 0})
-        self._add_risen(sums, key_of(peer), counts)
+        self._add_increase(sums, key_of(peer), counts)
         yield key_of(peer), counts
         for channel in peer.channels():
             yield channel_key(peer, channel.number), channel_counts(channel)
             for exchange, tally in list(channel.publishes.items()):
                 yield publishes_key(peer, channel.number, exchange), publish_counts(channel, tally)
             for queue, counters in list(channel.deliveries.items()):
-                yield deliveries_key(peer, channel.number, queue), counted(counters)
+                yield deliveries_key(peer, channel.number, queue), counts_by_name(counters)
 
-    def _add_risen(self, sums: Counts, key: Key, counts: Counts) -> None:
+    def _add_increase(self, sums: Counts, key: Key, counts: Counts) -> None:
         """Add by how much counts rose since the last look, so that sums do not fall when what they sum up goes."""
         history = self._histories.get(key)
         before = history.latest() if history is not None else {}
         for name in sums:
-            risen = counts[name] - before.get(name, 0)
-            sums[name] += risen if risen >= 0 else counts[name]
+            increase = counts[name] - before.get(name, 0)
+            sums[name] += increase if increase >= 0 else counts[name]
 
-    def _weigh_capacity(self, queue: Queue) -> None:
+    def _update_capacity(self, queue: Queue) -> None:
         """Note whether the consumers of a queue could take what there was."""
         key, now = key_of(queue), _capacity_now(queue)
         before = self._capacities.get(key)
         if not len(queue.consumers):
             self._capacities.pop(key, None)
         else:
-            self._capacities[key] = now if before is None else before + (now - before) * _WEIGHT
+            self._capacities[key] = now if before is None else before + (now - before) * _CAPACITY_WEIGHT
 
     # Giving out
 
@@ -176,9 +176,9 @@ class Statistics:
     def idle_since_ms(self, key: Key) -> int | None:
         """Return since when nothing was counted, on the calendar; ``None`` while something is, or nobody looked."""
         history = self._histories.get(key)
-        if history is None or history.changed_s >= history.looked_s:
+        if history is None or history.changed_at_s >= history.sampled_at_s:
             return None
-        return round(self._broker.clock.wall_ms() - (self._now_s() - history.changed_s) * 1000)
+        return round(self._broker.clock.wall_ms() - (self._now_s() - history.changed_at_s) * 1000)
 
     def capacity(self, queue: Queue) -> float:
         """Return the share of looks, lately, at which the consumers of a queue could take what there was."""
@@ -198,7 +198,7 @@ class Statistics:
     def counts_of(self, vhost: VirtualHost) -> Counts:
         """Return what was counted in a virtual host."""
         history = self._histories.get(key_of(vhost))
-        if len(vhost.queue_by_name) > _SUMMED_AT_ONCE and history is not None:
+        if len(vhost.queue_by_name) > _MAX_SUMMED_QUEUES and history is not None:
             return history.latest()
         return vhost_counts(vhost) | self.octets_of(vhost)
 
@@ -231,7 +231,7 @@ class Statistics:
     def _departed_counts(self) -> Counts:
         """Return what deleted virtual hosts counted."""
         departed = self._broker.departed_traffic
-        return counted(departed.departed) | message_counts(0, 0) | traffic_counts(departed)
+        return counts_by_name(departed.departed) | message_counts(0, 0) | traffic_counts(departed)
 
     def _count_event(self, event: Event) -> None:
         if event.name == "queue.created":

@@ -15,7 +15,7 @@ def usage(broker: Broker, data: Path) -> dict[str, int]:
 
     Sockets are those of connected peers, as RabbitMQ counts them; what was read and written went from and to disks.
     """
-    spent, moved = resource.getrusage(resource.RUSAGE_SELF), _numbers("io")
+    rusage, io = resource.getrusage(resource.RUSAGE_SELF), _numbers("io")
     return {
         "mem_used": memory("RssAnon"),
         "fd_used": _open_files(),
@@ -23,9 +23,9 @@ def usage(broker: Broker, data: Path) -> dict[str, int]:
         "proc_used": _numbers("status").get("Threads", 0),
         "disk_free": _disk_free(data),
         "gc_num": sum(generation["collections"] for generation in gc.get_stats()),
-        "context_switches": spent.ru_nvcsw + spent.ru_nivcsw,
-        "io_read_bytes": moved.get("read_bytes", 0),
-        "io_write_bytes": moved.get("write_bytes", 0),
+        "context_switches": rusage.ru_nvcsw + rusage.ru_nivcsw,
+        "io_read_bytes": io.get("read_bytes", 0),
+        "io_write_bytes": io.get("write_bytes", 0),
     }
 
 

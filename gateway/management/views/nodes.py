@@ -6,9 +6,9 @@ from typing import Final
 
 from gateway.kernel.alarms import Resource
 from gateway.kernel.features.interceptors import DEDUPLICATED, DELAYED
+from gateway.management.context import ApiContext
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
-from gateway.management.scope import ApiContext
 from gateway.management.statistics.subjects import NODE as NODE_KEY
 from gateway.management.statistics.usage import memory
 from gateway.management.views.numbers import NODE, with_rates

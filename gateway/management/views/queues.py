@@ -8,15 +8,15 @@ from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
-from gateway.management.statistics.counts import counted, disk_counts, message_counts
+from gateway.management.statistics.counts import counts_by_name, disk_counts, message_counts
 from gateway.management.statistics.subjects import key_of
 from gateway.management.views.channels import consumer_view
 from gateway.management.views.collection import garbage_collection
 from gateway.management.views.numbers import DELIVERIES, message_totals, with_rates
 from gateway.management.views.policies import policy_fields
-from gateway.management.views.splits import deliveries_from, gathered, routes_to
+from gateway.management.views.splits import collect, deliveries_from, routes_to
 from gateway.management.views.streams import stream_fields
-from gateway.management.views.times import stamp
+from gateway.management.views.times import timestamp
 
 #: Bytes that a queue and a message in memory take without the body: for the estimate in ``memory``.
 _QUEUE_SIZE: Final = 3_000
@@ -38,7 +38,7 @@ def basic_view(call: Call, queue: Queue) -> Fields:
     }
 
 
-def listed_view(call: Call, queue: Queue) -> Fields:
+def list_item_view(call: Call, queue: Queue) -> Fields:
     """Return a queue in a list: everything, or less where the query asks for less."""
     if not call.is_set("disable_stats"):
         return queue_view(call, queue)
@@ -53,7 +53,7 @@ def listed_view(call: Call, queue: Queue) -> Fields:
 
 def queue_view(call: Call, queue: Queue) -> Fields:
     """Return everything but the details of consumers and the traffic by its other ends."""
-    trend, counts = call.trend(key_of(queue)), counted(queue.counters)
+    trend, counts = call.trend(key_of(queue)), counts_by_name(queue.counters)
     fields = basic_view(call, queue) | policy_fields(queue)
     fields |= message_totals(len(queue), queue.unsettled, trend)
     fields |= _stats(queue) | _activity(call, queue) | disk_counts(queue)
@@ -76,8 +76,8 @@ def queue_view(call: Call, queue: Queue) -> Fields:
 
 def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
     """Return everything, one step each time this is asked on: consumers, and which channels and exchanges."""
-    incoming = yield from gathered(routes_to(call, queue))
-    deliveries = yield from gathered(deliveries_from(call, queue))
+    incoming = yield from collect(routes_to(call, queue))
+    deliveries = yield from collect(deliveries_from(call, queue))
     consumers = [consumer_view(call.context, consumer) for consumer in queue.consumers]
     return {"consumer_details": consumers, "incoming": incoming, "deliveries": deliveries} | queue_view(call, queue)
 
@@ -109,7 +109,7 @@ def _activity(call: Call, queue: Queue) -> Fields:
     fields: Fields = {"consumer_capacity": capacity, "consumer_utilisation": capacity}
     idle_since_ms = statistics.idle_since_ms(key_of(queue))
     if idle_since_ms is not None:
-        fields["idle_since"] = stamp(max(idle_since_ms, queue.used_at_ms))
+        fields["idle_since"] = timestamp(max(idle_since_ms, queue.used_at_ms))
     return fields
 
 

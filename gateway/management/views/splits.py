@@ -7,7 +7,7 @@ from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
-from gateway.management.statistics.counts import counted, publish_counts
+from gateway.management.statistics.counts import counts_by_name, publish_counts
 from gateway.management.statistics.subjects import deliveries_key, publishes_key, route_key
 from gateway.management.views.channels import OpenChannel, channel_details
 from gateway.management.views.numbers import DELIVERIES, PUBLISHES, with_rates
@@ -16,7 +16,7 @@ Steps: TypeAlias = Iterator[Fields | None]
 """Views, and ``None`` now and then, where somebody else may be served."""
 
 
-def gathered(steps: Steps) -> Generator[None, None, list[Fields]]:
+def collect(steps: Steps) -> Generator[None, None, list[Fields]]:
     """Return the views, one step each time this is asked on."""
     views = []
     for view in steps:
@@ -31,24 +31,24 @@ def publishes_of(call: Call, channel: OpenChannel) -> list[Fields]:
     """Return what a channel published, by exchange."""
     return [
         {"exchange": _name(exchange, channel.peer.vhost_name), "stats": _published(call, channel, exchange)}
-        for exchange in channel.facts.publishes
+        for exchange in channel.info.publishes
     ]
 
 
 def deliveries_of(call: Call, channel: OpenChannel) -> list[Fields]:
     """Return what a channel was handed, by queue; its own queue for direct replies is not among them."""
-    place = call.broker.vhost_by_name.get(channel.peer.vhost_name)
+    virtual_host = call.broker.vhost_by_name.get(channel.peer.vhost_name)
     return [
         {"queue": _name(queue.name, queue.vhost_name), "stats": _delivered(call, channel, queue)}
-        for queue in channel.facts.deliveries
-        if place is not None and place.queue_by_name.get(queue.name) is queue
+        for queue in channel.info.deliveries
+        if virtual_host is not None and virtual_host.queue_by_name.get(queue.name) is queue
     ]
 
 
 def publishes_to(call: Call, exchange: Exchange) -> Steps:
     """Return what an exchange took, by channel."""
     for channel in _channels_in(call, exchange.vhost_name):
-        if channel is not None and exchange.name in channel.facts.publishes:
+        if channel is not None and exchange.name in channel.info.publishes:
             details = channel_details(call.context, channel.origin)
             yield {"channel_details": details, "stats": _published(call, channel, exchange.name)}
         yield None
@@ -57,7 +57,7 @@ def publishes_to(call: Call, exchange: Exchange) -> Steps:
 def deliveries_from(call: Call, queue: Queue) -> Steps:
     """Return what a queue handed out, by channel."""
     for channel in _channels_in(call, queue.vhost_name):
-        if channel is not None and queue in channel.facts.deliveries:
+        if channel is not None and queue in channel.info.deliveries:
             details = channel_details(call.context, channel.origin)
             yield {"channel_details": details, "stats": _delivered(call, channel, queue)}
         yield None
@@ -84,19 +84,19 @@ def routes_to(call: Call, queue: Queue) -> Steps:
 def _channels_in(call: Call, vhost_name: str) -> Iterator[OpenChannel | None]:
     for peer in call.broker.connections:
         if peer.vhost_name == vhost_name:
-            yield from (OpenChannel(peer, facts) for facts in peer.channels())
+            yield from (OpenChannel(peer, info) for info in peer.channels())
         yield None
 
 
 def _published(call: Call, channel: OpenChannel, exchange: str) -> Fields:
-    counts = publish_counts(channel.facts, channel.facts.publishes[exchange])
-    trend = call.trend(publishes_key(channel.peer, channel.facts.number, exchange))
+    counts = publish_counts(channel.info, channel.info.publishes[exchange])
+    trend = call.trend(publishes_key(channel.peer, channel.info.number, exchange))
     return with_rates([name for name in PUBLISHES if name in counts], counts, trend)
 
 
 def _delivered(call: Call, channel: OpenChannel, queue: Queue) -> Fields:
-    trend = call.trend(deliveries_key(channel.peer, channel.facts.number, queue))
-    return with_rates(DELIVERIES, counted(channel.facts.deliveries[queue]), trend)
+    trend = call.trend(deliveries_key(channel.peer, channel.info.number, queue))
+    return with_rates(DELIVERIES, counts_by_name(channel.info.deliveries[queue]), trend)
 
 
 def _routed(call: Call, exchange: Exchange, queue: Queue, count: int) -> Fields:

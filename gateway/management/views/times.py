@@ -3,6 +3,6 @@
 from datetime import UTC, datetime
 
 
-def stamp(wall_ms: int) -> str:
+def timestamp(wall_ms: int) -> str:
     """Return a moment as ``2026-11-21T00:36:36.868+00:00``."""
     return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="milliseconds")

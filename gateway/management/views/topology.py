@@ -16,7 +16,7 @@ from gateway.management.statistics.counts import exchange_counts
 from gateway.management.statistics.subjects import key_of
 from gateway.management.views.json import plain
 from gateway.management.views.numbers import with_rates
-from gateway.management.views.splits import gathered, publishes_to, routes_from
+from gateway.management.views.splits import collect, publishes_to, routes_from
 
 #: What paths call the exchange without a name.
 DEFAULT_EXCHANGE = "amq.default"
@@ -50,8 +50,8 @@ def exchange_view(call: Call, exchange: Exchange) -> Fields:
 
 def detailed_exchange_view(call: Call, exchange: Exchange) -> Generator[None, None, Fields]:
     """Return an exchange, and from which channels to which queues messages go, a step each time this is asked on."""
-    incoming = yield from gathered(publishes_to(call, exchange))
-    outgoing = yield from gathered(routes_from(call, exchange))
+    incoming = yield from collect(publishes_to(call, exchange))
+    outgoing = yield from collect(routes_from(call, exchange))
     return {"incoming": incoming, "outgoing": outgoing} | exchange_view(call, exchange)
 
 

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from gateway.management.web.factory import HttpFactory
 
 #: Headers of a request.
-MOST_HEADERS: Final = 100
+MAX_HEADERS: Final = 100
 
 #: How long a refused client may go on sending before its connection is cut, in seconds. Cut at once, it would lose the
 #: answer to a reset.
 _LINGER_S: Final = 2.0
 
 #: How often the pace of a body is looked at, in seconds.
-_PACE_S: Final = 5.0
+_RATE_INTERVAL_S: Final = 5.0
 
 #: Parts of requests that one turn reads: chunks may be as small as a byte.
-_MOST_EVENTS: Final = 200
+_MAX_EVENTS: Final = 200
 
 #: Bytes that may come while an answer is made, before nothing more is read.
-_MOST_EARLY: Final = 16 * 2**10
+_MAX_EARLY_BYTES: Final = 16 * 2**10
 
 _REASONS: Final = {408: "the request came too slowly", 431: "the request's head is too large"}
 
@@ -48,7 +48,7 @@ class Stage(Enum):
     """What a connection waits for."""
 
     HEAD = auto()
-    JUDGEMENT = auto()  # of the head: whether the body is wanted
+    AUTHORIZATION = auto()  # of the head: whether the body is wanted
     BODY = auto()
     ANSWER = auto()
     END = auto()
@@ -65,15 +65,15 @@ class HttpProtocol(Protocol):
         self._stage = Stage.HEAD
         self._request: Request | None = None
         self._timer: Any = None
-        self._stall: Any = None
-        self._is_full = False
+        self._stall_timer: Any = None
+        self._is_write_blocked = False
         self._is_reading = True
         self._is_scheduled = False
         self._is_advancing = False
-        self._has_begun = False  # whether some of a head came
-        self._early = 0  # bytes that came while an answer is made
-        self._reserved = 0
-        self._received = 0  # of the body, since its pace was looked at
+        self._has_partial_head = False  # whether some of a head came
+        self._early_bytes = 0  # bytes that came while an answer is made
+        self._reserved_bytes = 0
+        self._rate_bytes = 0  # of the body, since its pace was looked at
 
     # Twisted's side
 
@@ -84,7 +84,7 @@ class HttpProtocol(Protocol):
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
         if self._factory.admit(self):
-            self._arm(self._limits.header_timeout_s, self.evict)
+            self._start_timer(self._limits.header_timeout_s, self.evict)
         else:
             self._refuse(HttpError(503, "too_many_connections", "all connections of the HTTP API are in use"))
 
@@ -94,37 +94,37 @@ class HttpProtocol(Protocol):
             return
         self._http.receive_data(data)
         if self._stage is Stage.HEAD:
-            if not self._has_begun:
-                self._has_begun = True
-                self._arm(self._limits.header_timeout_s, self.evict)
+            if not self._has_partial_head:
+                self._has_partial_head = True
+                self._start_timer(self._limits.header_timeout_s, self.evict)
             self._advance()
         elif self._stage is Stage.BODY:
             self._advance()
         else:
-            self._early += len(data)
-            if self._early > _MOST_EARLY:
+            self._early_bytes += len(data)
+            if self._early_bytes > _MAX_EARLY_BYTES:
                 self._read(False)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """The client is gone."""
         self._stage = Stage.END
-        self._disarm()
-        self._disarm_stall()
+        self._cancel_timer()
+        self._cancel_stall_timer()
         self._factory.forget(self)
-        self._lose_request()
+        self._drop_request()
 
     def pauseProducing(self) -> None:
         """The client does not keep up with what it is sent."""
-        self._is_full = True
-        if self._stall is None and self._stage is not Stage.END:
-            self._stall = self._factory.call_later(self._limits.stall_timeout_s, self.abort)
+        self._is_write_blocked = True
+        if self._stall_timer is None and self._stage is not Stage.END:
+            self._stall_timer = self._factory.call_later(self._limits.stall_timeout_s, self.abort)
         if self._request is not None and self._request.flow is not None:
             self._request.flow.pause()
 
     def resumeProducing(self) -> None:
         """The client took what there was."""
-        self._is_full = False
-        self._disarm_stall()
+        self._is_write_blocked = False
+        self._cancel_stall_timer()
         if self._request is not None:
             if self._request.flow is not None:
                 self._request.flow.resume()
@@ -141,28 +141,28 @@ class HttpProtocol(Protocol):
         self._is_scheduled = False
         self._is_advancing = True
         try:
-            self._advance_some()
+            self._process_events()
         finally:
             self._is_advancing = False
 
-    def _advance_some(self) -> None:
-        if self._is_full and self._stage is Stage.HEAD:
+    def _process_events(self) -> None:
+        if self._is_write_blocked and self._stage is Stage.HEAD:
             self._read(False)
             return
-        for _ in range(_MOST_EVENTS):
+        for _ in range(_MAX_EVENTS):
             if self._stage not in (Stage.HEAD, Stage.BODY):
                 return
             try:
                 event = self._http.next_event()
             except h11.RemoteProtocolError as error:
-                self._misunderstood(error)
+                self._refuse_malformed(error)
                 return
             if event is h11.NEED_DATA:
                 self._read(True)
                 return
             if event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
                 return
-            self._took(event)
+            self._handle_event(event)
             if self._stage is Stage.HEAD:
                 return  # one request a turn, however many came at once
         self._read(False)
@@ -173,30 +173,30 @@ class HttpProtocol(Protocol):
             self._is_scheduled = True
             self._factory.call_later(0, self._advance)
 
-    def _took(self, event: object) -> None:
+    def _handle_event(self, event: object) -> None:
         if isinstance(event, h11.Request):
-            self._head_came(event)
+            self._receive_head(event)
         elif isinstance(event, h11.Data):
-            self._body_came(bytes(event.data))
+            self._receive_body(bytes(event.data))
         elif isinstance(event, h11.EndOfMessage) and self._request is not None:
-            self._disarm()
+            self._cancel_timer()
             self._stage = Stage.ANSWER
-            self._request.body_ended()
+            self._request.end_body()
 
-    def _head_came(self, head: h11.Request) -> None:
+    def _receive_head(self, head: h11.Request) -> None:
         transport: Any = self.transport
-        self._disarm()
-        self._has_begun = False
+        self._cancel_timer()
+        self._has_partial_head = False
         self._factory.occupied(self)
         headers = list(head.headers)
-        if len(headers) > MOST_HEADERS:
-            self._refuse(HttpError(431, "bad_request", f"the request has more than {MOST_HEADERS} headers"))
+        if len(headers) > MAX_HEADERS:
+            self._refuse(HttpError(431, "bad_request", f"the request has more than {MAX_HEADERS} headers"))
             return
         size = len(head.target) + sum(len(name) + len(value) for name, value in headers)
         if size > self._limits.max_header_size:  # h11 bounds what has not come as a whole
             self._refuse(HttpError(431, "bad_request", _REASONS[431]))
             return
-        self._stage = Stage.JUDGEMENT
+        self._stage = Stage.AUTHORIZATION
         peer_host = plain_host(getattr(transport.getPeer(), "host", ""))
         is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))
         target = head.target.decode("latin-1")
@@ -207,15 +207,15 @@ class HttpProtocol(Protocol):
             self._stage = Stage.ANSWER
         self._factory.application.begin(request)
 
-    def _body_came(self, data: bytes) -> None:
+    def _receive_body(self, data: bytes) -> None:
         assert self._request is not None
-        self._received += len(data)
+        self._rate_bytes += len(data)
         if self._request.declared_size is None and not self._reserve(len(data)):
             return
-        if self._request.body_came(data) > self._request.largest_body:
+        if self._request.receive_body(data) > self._request.largest_body:
             self._refuse(too_large(self._request.largest_body))
 
-    def _misunderstood(self, error: h11.RemoteProtocolError) -> None:
+    def _refuse_malformed(self, error: h11.RemoteProtocolError) -> None:
         status = error.error_status_hint
         fault = str(error).partition(":")[0]  # what follows quotes the client's bytes, which may hold a password
         self._refuse(HttpError(status, "bad_request", _REASONS.get(status, fault)))
@@ -230,7 +230,7 @@ class HttpProtocol(Protocol):
         if self._http.they_are_waiting_for_100_continue:
             self._write(self._http.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")))
         self._stage = Stage.BODY
-        self._arm(_PACE_S, self._look_at_pace)
+        self._start_timer(_RATE_INTERVAL_S, self._check_body_rate)
         if not self._is_advancing:  # else it goes on with it by itself
             self._advance_soon()
 
@@ -240,7 +240,7 @@ class HttpProtocol(Protocol):
         if self._http.their_state is not h11.DONE:
             headers.append((b"Connection", b"close"))
         self._stage = Stage.ANSWER
-        self._disarm()
+        self._cancel_timer()
         self._write(self._http.send(h11.Response(status_code=status, headers=headers, reason=_phrase(status))))
 
     def send(self, data: bytes) -> None:
@@ -253,15 +253,17 @@ class HttpProtocol(Protocol):
         self._request = None
         self._release()
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            self._leave()
+            self._close()
             return
         self._http.start_next_cycle()
         self._stage = Stage.HEAD
         self._factory.idle(self)
-        self._early = 0
-        self._has_begun = bool(self._http.trailing_data[0])
-        self._arm(self._limits.header_timeout_s if self._has_begun else self._limits.idle_timeout_s, self.evict)
-        if self._has_begun:
+        self._early_bytes = 0
+        self._has_partial_head = bool(self._http.trailing_data[0])
+        self._start_timer(
+            self._limits.header_timeout_s if self._has_partial_head else self._limits.idle_timeout_s, self.evict
+        )
+        if self._has_partial_head:
             self._advance_soon()
         else:
             self._read(True)
@@ -270,34 +272,34 @@ class HttpProtocol(Protocol):
         """End the connection at once."""
         transport: Any = self.transport
         self._stage = Stage.END
-        self._lose_request()
+        self._drop_request()
         transport.abortConnection()
 
     # Ends
 
     def evict(self) -> None:
         """End a connection on which no request is under way."""
-        if self._has_begun:
-            self._too_slow()
+        if self._has_partial_head:
+            self._refuse_slow()
         else:
-            self._leave()
+            self._close()
 
-    def _too_slow(self) -> None:
+    def _refuse_slow(self) -> None:
         self._refuse(HttpError(408, "bad_request", _REASONS[408]))
 
-    def _look_at_pace(self) -> None:
+    def _check_body_rate(self) -> None:
         """End a connection whose body drips."""
         self._timer = None
-        if self._received < self._limits.min_body_rate * _PACE_S:
-            self._too_slow()
+        if self._rate_bytes < self._limits.min_body_rate * _RATE_INTERVAL_S:
+            self._refuse_slow()
             return
-        self._received = 0
-        self._arm(_PACE_S, self._look_at_pace)
+        self._rate_bytes = 0
+        self._start_timer(_RATE_INTERVAL_S, self._check_body_rate)
 
     def _refuse(self, error: HttpError) -> None:
         """Answer what cannot go on, and leave."""
         transport: Any = self.transport
-        self._lose_request()
+        self._drop_request()
         self._factory.refused(getattr(transport.getPeer(), "host", ""), error)
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             content = encode(error.fields)
@@ -309,9 +311,9 @@ class HttpProtocol(Protocol):
             answer = [head, h11.Data(data=content)]
             for event in (*answer, h11.EndOfMessage()):
                 self._write(self._http.send(event))
-        self._leave()
+        self._close()
 
-    def _leave(self) -> None:
+    def _close(self) -> None:
         """Close the connection once everything is sent, and read what still comes, so that the answer arrives."""
         transport: Any = self.transport
         is_sending = self._http.their_state not in (h11.DONE, h11.IDLE)
@@ -319,8 +321,8 @@ class HttpProtocol(Protocol):
         self._release()
         self._factory.forget(self)
         transport.unregisterProducer()
-        self._disarm_stall()
-        self._arm(_LINGER_S if is_sending else self._limits.stall_timeout_s, transport.abortConnection)
+        self._cancel_stall_timer()
+        self._start_timer(_LINGER_S if is_sending else self._limits.stall_timeout_s, transport.abortConnection)
         if is_sending and hasattr(transport, "loseWriteConnection"):
             self._read(True)
             transport.loseWriteConnection()
@@ -332,20 +334,20 @@ class HttpProtocol(Protocol):
     def _reserve(self, size: int) -> bool:
         """Take memory for a body; refuse the request when others have all of it."""
         if self._factory.bodies.take(size):
-            self._reserved += size
+            self._reserved_bytes += size
             return True
         self._refuse(HttpError(503, "too_many_bodies", "other requests take all of 'management.max_bodies_size'"))
         return False
 
-    def _lose_request(self) -> None:
+    def _drop_request(self) -> None:
         request, self._request = self._request, None
         self._release()
         if request is not None:
             request.connection_lost()
 
     def _release(self) -> None:
-        self._factory.bodies.give_back(self._reserved)
-        self._reserved = 0
+        self._factory.bodies.release(self._reserved_bytes)
+        self._reserved_bytes = 0
 
     def _write(self, data: bytes | None) -> None:
         transport: Any = self.transport
@@ -361,8 +363,8 @@ class HttpProtocol(Protocol):
             else:
                 transport.pauseProducing()
 
-    def _arm(self, delay_s: float, call: Callable[[], None]) -> None:
-        self._disarm()
+    def _start_timer(self, delay_s: float, call: Callable[[], None]) -> None:
+        self._cancel_timer()
         self._timer = self._factory.call_later(delay_s, self._timed(call))
 
     def _timed(self, call: Callable[[], None]) -> Callable[[], None]:
@@ -372,15 +374,15 @@ class HttpProtocol(Protocol):
 
         return due
 
-    def _disarm(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _disarm_stall(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
+    def _cancel_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
 
 def _phrase(status: int) -> bytes:

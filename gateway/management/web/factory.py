@@ -10,7 +10,7 @@ from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 from gateway.management.http.errors import HttpError
 from gateway.management.web.connection import HttpProtocol
-from gateway.management.web.limits import Allowance, HttpLimits
+from gateway.management.web.limits import ByteBudget, HttpLimits
 from gateway.management.web.request import Request
 
 _log: Final = StructuredLog("http")
@@ -39,7 +39,7 @@ class HttpFactory(ServerFactory):
     def __init__(self, application: Application, limits: HttpLimits, reactor: Any) -> None:
         self.application = application
         self.limits = limits
-        self.bodies = Allowance(limits.max_bodies_size)
+        self.bodies = ByteBudget(limits.max_bodies_size)
         self.call_later: Callable[..., Any] = reactor.callLater
         self._refusals = RateLimit(1, LOG_INTERVAL_S, reactor.seconds)
         self._connections: set[HttpProtocol] = set()

@@ -21,7 +21,7 @@ class HttpLimits:
     stall_timeout_s: float = 60.0
 
 
-class Allowance:
+class ByteBudget:
     """An amount of memory that several take from and give back to."""
 
     def __init__(self, size: int) -> None:
@@ -35,6 +35,6 @@ class Allowance:
         self.taken += amount
         return True
 
-    def give_back(self, amount: int) -> None:
+    def release(self, amount: int) -> None:
         """Return what was taken."""
         self.taken -= amount

@@ -10,7 +10,7 @@ from gateway.management.http.errors import HttpError
 Headers = list[tuple[bytes, bytes]]
 
 #: Fields of a query that are read.
-_MOST_FIELDS: Final = 1000
+_MAX_FIELDS: Final = 1000
 
 
 class RequestConnection(Protocol):
@@ -57,7 +57,7 @@ class Request:
 
     def __init__(
         self,
-        wire: RequestConnection,
+        connection: RequestConnection,
         method: str,
         target: str,
         headers: Iterable[tuple[bytes, bytes]],
@@ -78,14 +78,14 @@ class Request:
         self.largest_body = 0
         self._query = query
         self._content = BytesIO()
-        self._wire: RequestConnection | None = wire
+        self._connection: RequestConnection | None = connection
         self._complete: Callable[[], None] = lambda: None
         self._lost: list[Callable[[], None]] = []
 
     @property
     def query(self) -> dict[str, str]:
         """What stands behind the question mark; of what is said twice, the last. :raises ValueError: if it is much."""
-        return dict(parse_qsl(self._query, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+        return dict(parse_qsl(self._query, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
 
     @property
     def declared_size(self) -> int | None:
@@ -112,15 +112,15 @@ class Request:
             raise too_large(limit)
         if self.declared_size == 0:
             complete()
-        elif self._wire is not None:
-            self._wire.read_body()
+        elif self._connection is not None:
+            self._connection.read_body()
 
-    def body_came(self, data: bytes) -> int:
+    def receive_body(self, data: bytes) -> int:
         """Take a piece of the body in; return how much of it there is."""
         self._content.write(data)
         return self._content.tell()
 
-    def body_ended(self) -> None:
+    def end_body(self) -> None:
         """All of the body is there."""
         self._complete()
 
@@ -136,26 +136,26 @@ class Request:
 
     def begin_answer(self, status: int, headers: Headers) -> None:
         """Send the head of an answer."""
-        if self._wire is not None:
+        if self._connection is not None:
             self.is_answered = True
-            self._wire.send_head(status, headers)
+            self._connection.send_head(status, headers)
 
     def write(self, data: bytes) -> None:
         """Send a piece of the answer's body; nothing where there is none to send."""
-        if self._wire is not None and data and self.method != "HEAD":
-            self._wire.send(data)
+        if self._connection is not None and data and self.method != "HEAD":
+            self._connection.send(data)
 
     def end_answer(self) -> None:
         """The answer is complete."""
-        wire, self._wire = self._wire, None
+        connection, self._connection = self._connection, None
         self._forget()
-        if wire is not None:
-            wire.end()
+        if connection is not None:
+            connection.end()
 
     def abort(self) -> None:
         """End the connection: what was begun cannot be completed."""
-        if self._wire is not None:
-            self._wire.abort()
+        if self._connection is not None:
+            self._connection.abort()
 
     # The end of the connection
 
@@ -165,7 +165,7 @@ class Request:
 
     def connection_lost(self) -> None:
         """The client is gone."""
-        self._wire = None
+        self._connection = None
         self.is_lost = True
         lost = self._lost
         self._forget()

@@ -13,7 +13,7 @@ from gateway.definitions.model import Definitions, User
 from gateway.management.http.errors import busy
 
 
-def hashed_passwords(
+def hash_passwords(
     definitions: Definitions, passwords: PasswordVerifier
 ) -> "Generator[Deferred[None] | None, None, None]":
     """Put hashes and credentials in the place of passwords; yields what each of them has to wait for.

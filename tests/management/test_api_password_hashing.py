@@ -10,7 +10,7 @@ from gateway.access.passwords import ARGON2ID, DEFAULT_ALGORITHM, verify_passwor
 from gateway.definitions.model import Definitions
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records import UserRecord
-from gateway.management.clear_passwords import hashed_passwords
+from gateway.management.password_hashing import hash_passwords
 from tests.management.console import Console, parsed
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def test_an_import_waits_for_the_threads_and_holds_nothing_up() -> None:
 
     verifier._workers = Later()
     definitions = Definitions.model_validate({"users": [{"name": "a", "password": "one"}]})
-    steps = hashed_passwords(definitions, verifier)
+    steps = hash_passwords(definitions, verifier)
     awaited = next(steps)
     assert awaited is not None
     assert not awaited.called

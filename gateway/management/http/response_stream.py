@@ -1,4 +1,4 @@
-"""Answers of any length, made while they are sent: a little in each turn, and no more than the client takes."""
+"""Streamed responses: generated while they are sent, in small steps and with flow control."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -8,16 +8,16 @@ from twisted.internet.task import Cooperator
 from gateway.management.http.errors import HttpError
 from gateway.management.web.request import Headers, Request
 
-#: What is put together before it is sent. Small enough that nobody notices the write (0.1 ms).
+#: Bytes collected before they are sent: small enough that a write delays others by 0.1 ms only.
 PIECE_SIZE: Final = 64 * 1024
 
 
-class Sending:
-    """One answer under way: takes ``pieces`` until there are no more, and pauses while the client takes nothing.
+class ResponseStream:
+    """One response being sent: takes ``pieces`` until there are no more, and pauses while the client does not read.
 
-    A piece that is empty only ends a step of the work. The head is sent with the first bytes: until then the work may
-    fail with an answer of its own, which ``failed`` gives. ``size`` is known in advance or not. ``close`` is called at
-    the end, whichever it is. With ``when_durable`` the answer ends when a crash would not undo what the work did.
+    An empty piece only ends a step. The head is sent with the first bytes: until then the work may fail, and ``on_error``
+    sends the error. ``size`` is ``None`` if unknown. ``close`` is always called at the end. With ``when_durable`` the
+    response ends when the changes are durable.
     """
 
     def __init__(
@@ -27,8 +27,8 @@ class Sending:
         *,
         headers: Headers,
         size: int | None,
-        touch: Callable[[], None],
-        failed: Callable[[Exception], None],
+        on_step: Callable[[], None],
+        on_error: Callable[[Exception], None],
         close: Callable[[], None],
         when_durable: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
@@ -36,8 +36,8 @@ class Sending:
         self._pieces = pieces
         self._headers = headers
         self._size = size
-        self._touch = touch
-        self._failed = failed
+        self._on_step = on_step
+        self._on_error = on_error
         self._close = close
         self._when_durable = when_durable
         self._buffer: list[bytes] = []
@@ -45,25 +45,25 @@ class Sending:
         self._task: Any = None
 
     def begin(self, cooperator: Cooperator) -> None:
-        """Make and send the first piece, and the others in turns to come."""
+        """Start generating and sending pieces."""
         self._task = cooperator.cooperate(self._steps())
         self._request.flow = self
         self._request.when_lost(self._stop)
 
     def pause(self) -> None:
-        """The client does not keep up."""
+        """Pause: the client does not read fast enough."""
         if self._task is not None:
             self._task.pause()
 
     def resume(self) -> None:
-        """The client took what there was."""
+        """Resume: the client has read what was sent."""
         if self._task is not None:
             self._task.resume()
 
     def _steps(self) -> Iterator[None]:
         try:
             for piece in self._pieces:
-                self._touch()
+                self._on_step()
                 if piece:
                     self._buffer.append(piece)
                     self._buffered += len(piece)
@@ -71,7 +71,7 @@ class Sending:
                         self._flush()
                 yield
             self._end()
-        except Exception as error:  # whatever it is, this request alone fails
+        except Exception as error:  # any error fails only this request
             self._fail(error)
         finally:
             self._finish()
@@ -101,10 +101,10 @@ class Sending:
         if self._request.is_answered:
             self._request.abort()
         if not self._request.is_answered or not isinstance(error, HttpError | OSError | EOFError):
-            self._failed(error)
+            self._on_error(error)
 
     def _stop(self) -> None:
-        """The client is gone."""
+        """Stop: the connection is lost."""
         task, self._task = self._task, None
         if task is not None:
             task.stop()

@@ -28,17 +28,17 @@ def require_declarable_queue(call: Call, vhost: VirtualHost, name: str, argument
     """Insist on what declaring a queue takes. :raises AccessRefused: if it is missing."""
     permissions = call.permissions(vhost)
     permissions.require(Operation.CONFIGURE, "queue", name)
-    require_dead_letters(permissions, name, arguments, _named(vhost, arguments.get("x-dead-letter-exchange")))
+    require_dead_letters(permissions, name, arguments, _exchange_named(vhost, arguments.get("x-dead-letter-exchange")))
 
 
 def require_declarable_exchange(call: Call, vhost: VirtualHost, name: str, arguments: Arguments) -> None:
     """Insist on what declaring an exchange takes. :raises AccessRefused: if it is missing."""
     permissions = call.permissions(vhost)
     permissions.require(Operation.CONFIGURE, "exchange", name)
-    require_alternate(permissions, name, arguments, _named(vhost, arguments.get("alternate-exchange")))
+    require_alternate(permissions, name, arguments, _exchange_named(vhost, arguments.get("alternate-exchange")))
 
 
-def _named(vhost: VirtualHost, name: object) -> Exchange | None:
+def _exchange_named(vhost: VirtualHost, name: object) -> Exchange | None:
     return vhost.exchange_by_name.get(name) if isinstance(name, str) else None
 
 

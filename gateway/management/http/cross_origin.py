@@ -27,30 +27,30 @@ _FORMS: Final = frozenset({"text/plain", "multipart/form-data"})
 
 #: What ``curl -d`` says of any body, so that it alone is no sign of a form.
 _URLENCODED: Final = "application/x-www-form-urlencoded"
-_SIGNS_OF_BROWSERS: Final = ("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "cookie")
+_BROWSER_HEADERS: Final = ("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "cookie")
 
 _FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
 
 
 @dataclass(frozen=True, slots=True)
-class Screening:
+class CrossOriginPolicy:
     """Judges where a request comes from. ``max_age_s`` is how long a browser remembers what CORS allows."""
 
     rules: OriginRules
     max_age_s: int = 1800
 
-    def require_own(self, request: Request) -> None:
+    def require_allowed_origin(self, request: Request) -> None:
         """Insist that no foreign page sends a request. :raises HttpError: 403 if one does."""
         headers = request.headers
         origin = headers.get("origin")
         if "host" in headers or origin is not None:
             refusal = self.rules.refusal(headers.get("host", ""), origin, is_local=request.is_local)
             if refusal is not None:
-                raise _foreign(refusal)
+                raise _foreign_origin(refusal)
         if headers.get("sec-fetch-site") in _FOREIGN_SITES and (origin is None or not self.rules.allows(origin)):
             is_visit = request.method in ("GET", "HEAD") and headers.get("sec-fetch-mode") == "navigate"
             if not is_visit:
-                raise _foreign("another page sends this, which no setting allows")
+                raise _foreign_origin("another page sends this, which no setting allows")
 
     def cors(self, request: Request) -> Headers:
         """Return what CORS says of the page that asks; nothing where no setting allows it."""
@@ -79,9 +79,9 @@ class Screening:
         ]
 
 
-def screening(origins: Collection[str], hosts: Collection[str], max_age_s: int) -> Screening:
+def cross_origin_policy(origins: Collection[str], hosts: Collection[str], max_age_s: int) -> CrossOriginPolicy:
     """Return the screening that settings ask for."""
-    return Screening(OriginRules(tuple(origins), tuple(hosts)), max_age_s)
+    return CrossOriginPolicy(OriginRules(tuple(origins), tuple(hosts)), max_age_s)
 
 
 def require_no_form(request: Request, route: Endpoint) -> None:
@@ -89,14 +89,14 @@ def require_no_form(request: Request, route: Endpoint) -> None:
     if request.declared_size == 0 or route.takes_form:
         return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in _FORMS or (kind == _URLENCODED and _is_browsers(request.headers)):
+    if kind in _FORMS or (kind == _URLENCODED and _is_from_browser(request.headers)):
         raise HttpError(415, "bad_request", f"the body must be application/json, not {kind}")
 
 
-def _is_browsers(headers: Mapping[str, str]) -> bool:
-    signs: Iterable[str] = _SIGNS_OF_BROWSERS
+def _is_from_browser(headers: Mapping[str, str]) -> bool:
+    signs: Iterable[str] = _BROWSER_HEADERS
     return any(sign in headers for sign in signs) or headers.get("user-agent", "").startswith("Mozilla/")
 
 
-def _foreign(reason: str) -> HttpError:
+def _foreign_origin(reason: str) -> HttpError:
     return HttpError(403, "foreign_origin", reason)

@@ -12,7 +12,7 @@ ADMINISTRATOR_TAG: Final = "administrator"
 class AccessLevel(Enum):
     """A part of the API: the tags that open it, and what is said to those who have none of them."""
 
-    ANYBODY = (frozenset[str](), "")
+    PUBLIC = (frozenset[str](), "")
     USER = (frozenset[str](), "Login failed")
     MANAGEMENT = (frozenset({"management", "policymaker", "monitoring", ADMINISTRATOR_TAG}), "Not management user")
     POLICYMAKER = (frozenset({"policymaker", ADMINISTRATOR_TAG}), "User not authorised to access object")

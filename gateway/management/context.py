@@ -1,4 +1,4 @@
-"""What the resources of the API can reach."""
+"""The context of the management API: the broker and the services its resources use."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker.broker import Broker
-from gateway.management.http.screening import Screening, screening
-from gateway.management.pipeline.side import PipelineSide
+from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
+from gateway.management.pipeline.context import PipelineContext
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 
 
 class TopicNames(Protocol):
-    """How topics and filters of MQTT are written as keys, and read from them."""
+    """Conversion between MQTT topics and routing keys."""
 
     def topic(self, routing_key: str) -> str:
         """Return the topic of a routing key."""
@@ -27,15 +27,15 @@ class TopicNames(Protocol):
 
 @dataclass(slots=True)
 class ApiContext:
-    """The broker and the doors to it.
+    """The broker and the services that the API's resources use.
 
-    ``login`` judges who somebody is, ``access_of`` gives the view of one virtual host, ``topics_of`` how it names
-    topics. ``addresses`` tells what listens where: listener name to (host, port). ``memory_limit`` and
-    ``disk_free_limit`` are in bytes. ``touch`` makes sure that the turn ends. ``started_at_ms`` is wall time.
-    ``http`` bounds what clients may hold, ``screening`` keeps foreign pages out. A reload replaces limits and the
-    certificate. ``passwords`` hashes them; ``login_counts`` tells of delayed logins, ``collections``
-    what garbage collection cost, ``turns`` how long turns of the loop take, ``store_facts`` how large the store's file
-    is, whose free space ``compact_store`` gives back, ``inert_plugins`` what plugins a virtual host goes on without.
+    ``login`` authenticates users, ``access_of`` returns the access of one virtual host, ``topics_of`` its conversion of
+    topics. ``addresses`` maps listener names to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
+    ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time. ``http`` holds the limits of clients,
+    ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and the certificate.
+    ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
+    garbage collector, ``turns`` durations of event loop turns, ``store_facts`` sizes of the store's file. ``compact_store``
+    starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
     """
 
     broker: Broker
@@ -43,7 +43,7 @@ class ApiContext:
     access_of: Callable[[str], Access]
     statistics: Statistics
     topics_of: Callable[[str], TopicNames]
-    pipeline: PipelineSide
+    pipeline: PipelineContext
     passwords: PasswordVerifier = field(default_factory=PasswordVerifier)
     login_counts: Callable[[], Mapping[str, int]] = dict
     touch: Callable[[], None] = lambda: None
@@ -55,7 +55,7 @@ class ApiContext:
     certificate: Path | None = None
     max_message_size: int = 16 * 2**20
     http: HttpLimits = field(default_factory=HttpLimits)
-    screening: Screening = field(default_factory=lambda: screening((), (), 0))
+    cross_origin_policy: CrossOriginPolicy = field(default_factory=lambda: cross_origin_policy((), (), 0))
     reactor: Any = None  # Twisted's interfaces are not types
     collections: Callable[[], Mapping[str, Any]] = dict
     turns: Callable[[], Mapping[str, float | int | str]] = dict
