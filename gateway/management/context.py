@@ -34,8 +34,8 @@ class ApiContext:
     ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time. ``http`` holds the limits of clients,
     ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and the certificate.
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
-    garbage collector, ``turns`` durations of event loop turns, ``store_facts`` sizes of the store's file. ``compact_store``
-    starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
+    garbage collector, ``turns`` durations of event loop turns, ``store_facts`` sizes of the store's file.
+    ``compact_store`` starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
     """
 
     broker: Broker

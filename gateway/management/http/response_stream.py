@@ -15,9 +15,9 @@ PIECE_SIZE: Final = 64 * 1024
 class ResponseStream:
     """One response being sent: takes ``pieces`` until there are no more, and pauses while the client does not read.
 
-    An empty piece only ends a step. The head is sent with the first bytes: until then the work may fail, and ``on_error``
-    sends the error. ``size`` is ``None`` if unknown. ``close`` is always called at the end. With ``when_durable`` the
-    response ends when the changes are durable.
+    An empty piece only ends a step. The head is sent with the first bytes: until then the work may fail, and
+    ``on_error`` sends the error. ``size`` is ``None`` if unknown. ``close`` is always called at the end. With
+    ``when_durable`` the response ends when the changes are durable.
     """
 
     def __init__(
