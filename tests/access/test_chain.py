@@ -1,4 +1,4 @@
-"""Authenticators and authorizers are asked in order, and a client always gets one answer."""
+"""Authenticators and authorizers are called in order, and each login gets one answer."""
 
 import logging
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from gateway.kernel.errors import NotAllowed
 Answer = Callable[[Principal | None], None]
 GUEST = Principal("guest", frozenset({"administrator"}))
 ANNA = Principal("anna")
-HERE = Credentials("PLAIN", "anna", "secret", peer_host="127.0.0.1")
-AFAR = Credentials("PLAIN", "anna", "secret", peer_host="192.0.2.7")
+LOCAL = Credentials("PLAIN", "anna", "secret", peer_host="127.0.0.1")
+REMOTE = Credentials("PLAIN", "anna", "secret", peer_host="192.0.2.7")
 
 
-class Says:
-    """An authenticator that always gives the same answer."""
+class FixedAuthenticator:
+    """An authenticator with a fixed answer."""
 
     def __init__(self, principal: Principal | None) -> None:
         self.principal = principal
@@ -27,20 +27,20 @@ class Says:
         answer(self.principal)
 
 
-class Waits(Says):
-    """An authenticator that answers when it is told to."""
+class DelayedAuthenticator(FixedAuthenticator):
+    """An authenticator that answers when the test calls it."""
 
     def authenticate(self, credentials: Credentials, answer: Answer) -> None:
         self.asked.append(credentials)
         self.answer = answer
 
 
-class Breaks:
+class FailingAuthenticator:
     def authenticate(self, credentials: Credentials, answer: Answer) -> None:
         raise RuntimeError("the plugin is broken")
 
 
-class Permits:
+class SingleUserAuthorizer:
     def __init__(self, user: str) -> None:
         self.user = user
 
@@ -48,58 +48,58 @@ class Permits:
         return Permissions(self.user, vhost, "", "", "") if principal.name == self.user else None
 
 
-def answers(access: Access, credentials: Credentials = HERE) -> list[Principal | None]:
+def answers(access: Access, credentials: Credentials = LOCAL) -> list[Principal | None]:
     collected: list[Principal | None] = []
     access.authenticate(credentials, collected.append)
     return collected
 
 
-def test_the_first_who_knows_decides() -> None:
-    last = Says(GUEST)
-    assert answers(Access([Says(None), Says(ANNA), last], [])) == [ANNA]
+def test_the_first_authenticator_that_accepts_decides() -> None:
+    last = FixedAuthenticator(GUEST)
+    assert answers(Access([FixedAuthenticator(None), FixedAuthenticator(ANNA), last], [])) == [ANNA]
     assert last.asked == []
 
 
-def test_nobody_who_knows_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:
-    assert answers(Access([Says(None), Says(None)], [])) == [None]
+def test_a_login_that_no_authenticator_accepts_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    assert answers(Access([FixedAuthenticator(None), FixedAuthenticator(None)], [])) == [None]
     assert answers(Access([], [])) == [None]
     assert "authentication refused" in caplog.text
     assert "secret" not in caplog.text + repr([record.__dict__ for record in caplog.records])
 
 
 def test_an_authenticator_may_answer_later() -> None:
-    slow = Waits(None)
-    access = Access([slow, Says(ANNA)], [])
+    slow = DelayedAuthenticator(None)
+    access = Access([slow, FixedAuthenticator(ANNA)], [])
     collected: list[Principal | None] = []
-    access.authenticate(HERE, collected.append)
+    access.authenticate(LOCAL, collected.append)
     assert collected == []
     slow.answer(None)
     assert collected == [ANNA]
 
 
-def test_a_second_answer_is_dropped() -> None:
-    confused = Waits(None)
+def test_a_second_answer_is_ignored() -> None:
+    confused = DelayedAuthenticator(None)
     collected: list[Principal | None] = []
-    Access([confused], []).authenticate(HERE, collected.append)
+    Access([confused], []).authenticate(LOCAL, collected.append)
     confused.answer(None)
     confused.answer(GUEST)
     assert collected == [None]
 
 
-def test_a_broken_authenticator_refuses_and_the_next_is_asked(caplog: pytest.LogCaptureFixture) -> None:
-    assert answers(Access([Breaks(), Says(ANNA)], [])) == [ANNA]
-    assert answers(Access([Breaks()], [])) == [None]
+def test_a_failing_authenticator_refuses_and_the_next_is_called(caplog: pytest.LogCaptureFixture) -> None:
+    assert answers(Access([FailingAuthenticator(), FixedAuthenticator(ANNA)], [])) == [ANNA]
+    assert answers(Access([FailingAuthenticator()], [])) == [None]
     assert "the plugin is broken" in caplog.text
 
 
-def test_a_loopback_user_comes_from_this_machine_or_not_at_all(caplog: pytest.LogCaptureFixture) -> None:
-    access = Access([Says(GUEST)], [])
-    assert answers(access, HERE) == [GUEST]
+def test_a_loopback_user_must_be_local(caplog: pytest.LogCaptureFixture) -> None:
+    access = Access([FixedAuthenticator(GUEST)], [])
+    assert answers(access, LOCAL) == [GUEST]
     with caplog.at_level(logging.WARNING):
-        assert answers(access, AFAR) == [None]
+        assert answers(access, REMOTE) == [None]
     assert caplog.records[-1].__dict__["gateway_fields"]["reason"] == "user can only log in via localhost"
-    assert answers(Access([Says(GUEST)], [], frozenset()), AFAR) == [GUEST]
-    assert answers(Access([Says(ANNA)], []), AFAR) == [ANNA]
+    assert answers(Access([FixedAuthenticator(GUEST)], [], frozenset()), REMOTE) == [GUEST]
+    assert answers(Access([FixedAuthenticator(ANNA)], []), REMOTE) == [ANNA]
 
 
 HOSTS = [
@@ -109,16 +109,16 @@ HOSTS = [
 
 
 @pytest.mark.parametrize(("host", "is_here"), HOSTS)
-def test_which_addresses_are_this_machine(host: str, is_here: bool) -> None:
+def test_loopback_addresses(host: str, is_here: bool) -> None:
     assert is_loopback(host) is is_here
 
 
-def test_the_first_authorizer_who_knows_the_user_decides() -> None:
-    access = Access([], [Permits("bert"), Permits("anna")])
+def test_the_first_authorizer_with_permissions_decides() -> None:
+    access = Access([], [SingleUserAuthorizer("bert"), SingleUserAuthorizer("anna")])
     assert access.enter(ANNA, "shop").user == "anna"
 
 
-def test_a_user_nobody_knows_may_not_enter() -> None:
+def test_a_user_without_permissions_is_refused() -> None:
     with pytest.raises(NotAllowed) as refusal:
-        Access([], [Permits("bert")]).enter(ANNA, "shop")
+        Access([], [SingleUserAuthorizer("bert")]).enter(ANNA, "shop")
     assert str(refusal.value) == "access to vhost 'shop' refused for user 'anna'"

@@ -1,4 +1,4 @@
-"""The directory records every change, rebuilds itself from them, and tells listeners."""
+"""The directory records every change, is restored from the records, and notifies listeners."""
 
 import pytest
 
@@ -42,9 +42,9 @@ def everything_in(directory: Directory) -> list[object]:
     return sorted(directory.entities(), key=repr)
 
 
-def test_what_was_put_is_found(directory: Directory) -> None:
+def test_stored_records_are_found(directory: Directory) -> None:
     assert directory.user("anna") == ANNA
-    assert directory.user("nobody") is None
+    assert directory.user("unknown") is None
     assert directory.permission("shop", "anna") == ANNA_IN_SHOP
     assert directory.permission("/", "bert") is None
     assert directory.topic_permissions_of("shop", "anna") == [ANNAS_TOPIC]
@@ -78,7 +78,7 @@ def test_removing_single_permissions(directory: Directory) -> None:
     assert everything_in(directory) == sorted([ANNA, BERT, ANNA_IN_ROOT, BERT_IN_SHOP], key=repr)
 
 
-def test_removing_permissions_that_are_not_there_records_nothing(directory: Directory, log: list[Change]) -> None:
+def test_removing_missing_permissions_records_nothing(directory: Directory, log: list[Change]) -> None:
     del log[:]
     directory.remove_permission("/", "bert")
     directory.remove_topic_permission("shop", "bert", "events")
@@ -86,13 +86,13 @@ def test_removing_permissions_that_are_not_there_records_nothing(directory: Dire
 
 
 @pytest.mark.parametrize("removed", ["nothing", "anna", "shop"])
-def test_the_records_rebuild_the_directory(directory: Directory, log: list[Change], removed: str) -> None:
+def test_the_directory_is_restored_from_its_records(directory: Directory, log: list[Change], removed: str) -> None:
     if removed == "anna":
         directory.remove_user("anna")
     elif removed == "shop":
         directory.remove_vhost("shop")
     recovered = Directory(lambda change: pytest.fail("recovery records nothing"), compile_pattern)
-    for change in [*log, *log]:  # once is the same as twice
+    for change in [*log, *log]:  # applying them twice has no further effect
         recovered.apply(change)
     assert everything_in(recovered) == everything_in(directory)
 
@@ -104,7 +104,7 @@ def test_changes_of_other_entities_are_ignored(directory: Directory) -> None:
     assert everything_in(directory) == before
 
 
-def test_listeners_hear_whose_rights_changed(directory: Directory) -> None:
+def test_listeners_are_notified_of_users_with_changed_permissions(directory: Directory) -> None:
     heard: list[str] = []
     directory.on_change(heard.append)
     directory.put_permission(BERT_IN_SHOP)
@@ -113,20 +113,20 @@ def test_listeners_hear_whose_rights_changed(directory: Directory) -> None:
     assert heard == ["bert", "anna", "bert", "bert"]
 
 
-class Listening:
-    """Somebody who listens with a method."""
+class Listener:
+    """An object with a listener method."""
 
     def __init__(self, directory: Directory, heard: list[str]) -> None:
         self._heard = heard
-        directory.on_change(self.hear)
+        directory.on_change(self.changed)
 
-    def hear(self, name: str) -> None:
+    def changed(self, name: str) -> None:
         self._heard.append(name)
 
 
-def test_a_method_listens_for_as_long_as_its_object_lives(directory: Directory) -> None:
+def test_a_listener_method_is_called_as_long_as_its_object_exists(directory: Directory) -> None:
     heard: list[str] = []
-    listening = Listening(directory, heard)
+    listening = Listener(directory, heard)
     directory.put_permission(BERT_IN_SHOP)
     assert heard == ["bert"]
     del listening
@@ -134,9 +134,9 @@ def test_a_method_listens_for_as_long_as_its_object_lives(directory: Directory) 
     assert heard == ["bert"]
 
 
-def test_who_is_gone_does_not_keep_the_others_from_hearing(directory: Directory) -> None:
+def test_a_deleted_listener_does_not_affect_the_others(directory: Directory) -> None:
     heard: list[str] = []
-    listening = Listening(directory, [])
+    listening = Listener(directory, [])
     directory.on_change(heard.append)
     del listening
     directory.put_permission(BERT_IN_SHOP)
@@ -144,7 +144,7 @@ def test_who_is_gone_does_not_keep_the_others_from_hearing(directory: Directory)
     assert heard == ["bert", "bert"]
 
 
-def test_listeners_see_the_change_done(directory: Directory) -> None:
+def test_listeners_are_called_after_the_change(directory: Directory) -> None:
     seen: list[object] = []
     directory.on_change(lambda name: seen.append(directory.user(name)))
     directory.remove_user("bert")
@@ -153,15 +153,15 @@ def test_listeners_see_the_change_done(directory: Directory) -> None:
 
 def test_permissions_need_a_user(directory: Directory, log: list[Change]) -> None:
     del log[:]
-    with pytest.raises(NotFound, match="no user 'nobody'"):
-        directory.put_permission(PermissionRecord("/", "nobody", "", "", ""))
-    with pytest.raises(NotFound, match="no user 'nobody'"):
-        directory.remove_user("nobody")
+    with pytest.raises(NotFound, match="no user 'unknown'"):
+        directory.put_permission(PermissionRecord("/", "unknown", "", "", ""))
+    with pytest.raises(NotFound, match="no user 'unknown'"):
+        directory.remove_user("unknown")
     assert log == []
 
 
 @pytest.mark.parametrize("pattern", ["(", "*", "(?=a)", "a{99999999999}"])
-def test_a_malformed_pattern_is_refused_when_it_is_set(directory: Directory, log: list[Change], pattern: str) -> None:
+def test_a_malformed_pattern_is_refused_when_set(directory: Directory, log: list[Change], pattern: str) -> None:
     del log[:]
     with pytest.raises(PreconditionFailed, match="invalid regular expression"):
         directory.put_permission(PermissionRecord("/", "anna", ".*", pattern, ".*"))
@@ -170,7 +170,7 @@ def test_a_malformed_pattern_is_refused_when_it_is_set(directory: Directory, log
     assert log == []
 
 
-def test_secrets_are_kept_with_the_users(directory: Directory, log: list[Change]) -> None:
+def test_secrets_are_stored_with_the_users(directory: Directory, log: list[Change]) -> None:
     assert directory.secret("scram") is None
     directory.put_secret("scram", b"\x00\xff")
     assert log[-1] == Put(SecretRecord("scram", b"\x00\xff"))

@@ -1,4 +1,4 @@
-"""The internal user database and users with certificates, as the plugins that they are."""
+"""The plugins of the internal user database and of certificate users."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def principal(access: Access, credentials: Credentials) -> Principal | None:
     return only
 
 
-def test_a_user_logs_in_with_its_password_and_has_its_tags(access: Access) -> None:
+def test_a_user_logs_in_by_password_and_gets_its_tags(access: Access) -> None:
     anna = Principal("anna", frozenset({"monitoring"}))
     for mechanism in ("PLAIN", "AMQPLAIN"):
         assert principal(access, Credentials(mechanism, "anna", "secret")) == anna
@@ -48,7 +48,7 @@ def test_a_user_logs_in_with_its_password_and_has_its_tags(access: Access) -> No
 REFUSED = [
     Credentials("PLAIN", "anna", "wrong"),
     Credentials("PLAIN", "anna", ""),
-    Credentials("PLAIN", "nobody", "secret"),
+    Credentials("PLAIN", "unknown", "secret"),
     Credentials("PLAIN", "robot", ""),
     Credentials("EXTERNAL", "anna", "secret"),
     Credentials("EXTERNAL", certificate=CertificateSubject("stranger", "CN=stranger")),
@@ -57,11 +57,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("credentials", REFUSED, ids=repr)
-def test_who_is_refused(access: Access, credentials: Credentials) -> None:
+def test_refused_logins(access: Access, credentials: Credentials) -> None:
     assert principal(access, credentials) is None
 
 
-def test_permissions_are_a_snapshot_until_something_changes(access: Access, directory: Directory) -> None:
+def test_permissions_are_cached_until_something_changes(access: Access, directory: Directory) -> None:
     anna = Principal("anna")
     before = access.enter(anna, "/")
     assert access.enter(anna, "/") is before
@@ -70,7 +70,7 @@ def test_permissions_are_a_snapshot_until_something_changes(access: Access, dire
     assert not before.may(Operation.READ, "b")
 
 
-def test_topic_permissions_are_part_of_the_snapshot(access: Access, directory: Directory) -> None:
+def test_topic_permissions_are_cached_too(access: Access, directory: Directory) -> None:
     directory.put_topic_permission(TopicPermissionRecord("/", "anna", "amq.topic", "^mine", ".*"))
     permissions = access.enter(Principal("anna"), "/")
     assert not permissions.may_use_topic(Operation.WRITE, "amq.topic", "yours")
@@ -78,7 +78,7 @@ def test_topic_permissions_are_part_of_the_snapshot(access: Access, directory: D
     assert not access.enter(Principal("anna"), "/").restricts_topics
 
 
-def test_a_removed_user_may_not_enter_again(access: Access, directory: Directory) -> None:
+def test_a_removed_user_has_no_access(access: Access, directory: Directory) -> None:
     access.enter(Principal("anna"), "/")
     directory.remove_user("anna")
     with pytest.raises(NotAllowed):
@@ -90,7 +90,7 @@ NAMES = [({}, "CN=robot,O=Example"), ({"login_from": "distinguished_name"}, "CN=
 
 
 @pytest.mark.parametrize(("settings", "name"), NAMES)
-def test_a_certificate_names_its_user(directory: Directory, settings: dict[str, str], name: str) -> None:
+def test_the_user_name_is_read_from_the_certificate(directory: Directory, settings: dict[str, str], name: str) -> None:
     access = Access(certificate.gateway_authenticators(directory, settings), [])
     found = principal(access, Credentials("EXTERNAL", certificate=SUBJECT))
     assert found is not None
@@ -98,6 +98,6 @@ def test_a_certificate_names_its_user(directory: Directory, settings: dict[str, 
 
 
 @pytest.mark.parametrize("settings", [{"login_from": "email"}, {"login_form": "common_name"}])
-def test_settings_that_make_no_sense_stop_the_start(directory: Directory, settings: dict[str, str]) -> None:
+def test_invalid_settings_stop_the_start(directory: Directory, settings: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="login_from"):
         certificate.gateway_authenticators(directory, settings)

@@ -1,4 +1,4 @@
-"""Hashes are RabbitMQ's, byte for byte."""
+"""Password hashes are equal to RabbitMQ's."""
 
 import pytest
 
@@ -13,20 +13,20 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("algorithm", "password", "password_hash"), KNOWN)
-def test_a_hash_is_the_one_rabbitmq_computes(algorithm: str, password: str, password_hash: str) -> None:
+def test_a_hash_equals_rabbitmq_s(algorithm: str, password: str, password_hash: str) -> None:
     assert hash_password(password, algorithm, SALT) == password_hash
     assert verify_password(password, password_hash, algorithm)
 
 
 @pytest.mark.parametrize("algorithm", DIGESTS)
-def test_only_the_right_password_verifies(algorithm: str) -> None:
+def test_only_the_right_password_is_verified(algorithm: str) -> None:
     password_hash = hash_password("pässword", algorithm)
     assert is_password_hash(password_hash, algorithm)
     assert verify_password("pässword", password_hash, algorithm)
     assert not verify_password("pässwort", password_hash, algorithm)
 
 
-def test_the_same_password_hashes_differently_each_time() -> None:
+def test_hashes_of_the_same_password_differ() -> None:
     assert hash_password("a") != hash_password("a")
 
 
@@ -35,11 +35,11 @@ REFUSED = [
     pytest.param("a", "", "rabbit_password_hashing_sha256", id="a user without a password"),
     pytest.param("a", hash_password("a"), "rabbit_password_hashing_sha512", id="a hash of another algorithm"),
     pytest.param("a", hash_password("a"), "rabbit_password_hashing_none", id="an unknown algorithm"),
-    pytest.param("a", "not base64!", "rabbit_password_hashing_sha256", id="no base64"),
+    pytest.param("a", "not base64!", "rabbit_password_hashing_sha256", id="not base64"),
     pytest.param("a", "AAAA", "rabbit_password_hashing_sha256", id="a short hash"),
 ]
 
 
 @pytest.mark.parametrize(("password", "password_hash", "algorithm"), REFUSED)
-def test_what_never_verifies(password: str, password_hash: str, algorithm: str) -> None:
+def test_passwords_and_hashes_that_are_never_verified(password: str, password_hash: str, algorithm: str) -> None:
     assert not verify_password(password, password_hash, algorithm)

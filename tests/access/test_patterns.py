@@ -1,4 +1,4 @@
-"""Patterns match as RabbitMQ's do, in time linear in the text, and what they cannot say is refused by name."""
+"""Patterns match like RabbitMQ's, in linear time; unsupported syntax is refused with its name."""
 
 import re
 import time
@@ -24,7 +24,7 @@ NAMES = [
     "SHOP",
 ]
 
-#: Patterns of which every answer is compared with that of an engine that backtracks, as RabbitMQ's does.
+#: Patterns whose results are compared with those of a backtracking engine like RabbitMQ's.
 PATTERNS = [
     ".*", "^.*", "^", "$", "^$", "shop", "^shop", "^shop$", "shop$", "^shop.*", "shop.*", r"^amq\.", r"\.", "^amq.",
     "a|b", "^(a|b)", "^[a-s]+$", "^sho?p?$", "^sho{1}p", r"\d", "[[:alpha:]]", r"^\w+\.\w+$", "(?i)SHOP",
@@ -36,7 +36,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_matches_what_a_backtracking_engine_matches(pattern: str) -> None:
+def test_a_pattern_matches_like_a_backtracking_engine(pattern: str) -> None:
     compiled, expected = compile_pattern(pattern), re.compile(pattern.replace("[[:alpha:]]", "[A-Za-z]"))
     assert [name for name in NAMES if compiled.matches(name)] == [name for name in NAMES if expected.search(name)]
 
@@ -62,7 +62,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("pattern", "reason"), REFUSED)
-def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused_by_name(pattern: str, reason: str) -> None:
+def test_syntax_that_cannot_be_matched_in_linear_time_is_refused_with_its_name(pattern: str, reason: str) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
         compile_pattern(pattern)
     assert str(refusal.value).startswith("invalid regular expression ")
@@ -72,23 +72,23 @@ def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused_by_name(patt
 EXPONENTIAL = [r"^(a|aa)+$", r"^(a+)+$", r"^(a*)*b", r"(a|b)*a(a|b){200}c", r"^(?!(a|aa)+$)", r"(.*.*.*.*)x$"]
 
 
-#: What a search in linear time stays far below, with a collection of garbage in its midst. Any other takes minutes.
+#: A generous limit for a search in linear time, garbage collection included. An exponential search takes minutes.
 LINEAR_S = 1.0
 
 
 @pytest.mark.parametrize("pattern", EXPONENTIAL)
-def test_no_pattern_takes_long_for_a_name(pattern: str) -> None:
+def test_no_pattern_takes_long_to_match(pattern: str) -> None:
     compiled, name = compile_pattern(pattern), "a" * 254 + "!"
     began_s = time.thread_time()
     compiled.matches(name)
     assert time.thread_time() - began_s < LINEAR_S
 
 
-def test_the_empty_pattern_matches_nothing_but_the_empty_name() -> None:
+def test_the_empty_pattern_matches_the_empty_name_only() -> None:
     assert [name for name in NAMES if compile_pattern("").matches(name)] == [""]
 
 
-def test_a_pattern_without_case_matches_either_case() -> None:
+def test_a_case_insensitive_pattern_matches_either_case() -> None:
     pattern = compile_pattern_caseless("^shop")
     assert [name for name in NAMES if pattern.matches(name)] == ["shop", "shop.orders", "shop.tmp", "SHOP"]
 

@@ -1,4 +1,4 @@
-"""Patterns decide as RabbitMQ's do, in RabbitMQ's words."""
+"""Permission patterns and refusals equal RabbitMQ's."""
 
 import pytest
 
@@ -23,11 +23,11 @@ MATCHES = [
 
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize(("pattern", "name", "is_allowed"), MATCHES)
-def test_what_a_pattern_allows(operation: Operation, pattern: str, name: str, is_allowed: bool) -> None:
+def test_the_names_that_a_pattern_allows(operation: Operation, pattern: str, name: str, is_allowed: bool) -> None:
     configure, write, read = (pattern if each is operation else "x" for each in Operation)
     permissions = Permissions("u", "/", configure, write, read)
     assert permissions.may(operation, name) is is_allowed
-    assert permissions.may(operation, name) is is_allowed  # and from memory
+    assert permissions.may(operation, name) is is_allowed  # from the cache
 
 
 def test_each_operation_has_its_own_pattern() -> None:
@@ -44,7 +44,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("kind", "name", "text"), REFUSALS)
-def test_a_refusal_has_rabbitmqs_words(kind: str, name: str, text: str) -> None:
+def test_a_refusal_has_the_text_of_rabbitmq(kind: str, name: str, text: str) -> None:
     permissions = Permissions("limited", "shop", "^mine", "^mine", "^mine")
     permissions.require(Operation.WRITE, kind, "mine")
     with pytest.raises(AccessRefused) as refusal:
@@ -52,12 +52,12 @@ def test_a_refusal_has_rabbitmqs_words(kind: str, name: str, text: str) -> None:
     assert str(refusal.value) == text
 
 
-def test_a_bad_pattern_is_refused_at_once() -> None:
+def test_an_invalid_pattern_is_refused_at_once() -> None:
     with pytest.raises(PreconditionFailed):
         Permissions("u", "/", "(", "", "")
 
 
-def test_more_names_than_are_remembered_are_still_judged() -> None:
+def test_names_beyond_the_cache_size_are_checked_correctly() -> None:
     permissions = Permissions("u", "/", "", "7$", "")
     names = [f"q{number}" for number in range(3 * REMEMBERED_VERDICTS)]
     assert [name for name in names if permissions.may(Operation.WRITE, name)] == [n for n in names if n.endswith("7")]
@@ -83,7 +83,7 @@ def test_other_exchanges_are_not_restricted() -> None:
     topic_permissions().require_topic(Operation.WRITE, "amq.topic", "any.key")
 
 
-def test_variables_stand_for_the_connections_values() -> None:
+def test_variables_are_replaced_by_the_connection_s_values() -> None:
     permissions = topic_permissions()
     assert permissions.may_use_topic(Operation.WRITE, "events", "shop.anna.order")
     assert not permissions.may_use_topic(Operation.WRITE, "events", "shop.bert.order")
@@ -91,7 +91,7 @@ def test_variables_stand_for_the_connections_values() -> None:
     assert not permissions.may_use_topic(Operation.READ, "events", "c2", {"client_id": "c1"})
 
 
-def test_an_unknown_variable_stays_as_it_is() -> None:
+def test_an_unknown_variable_is_not_replaced() -> None:
     assert not topic_permissions().may_use_topic(Operation.READ, "events", "c1")
 
 
@@ -102,14 +102,14 @@ def test_a_value_cannot_widen_the_pattern(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["a b", "a\nb", "a\x00b", "a\\b", "ä", "a-b_c~d#e&f", "{", "a" * 65_535])
-def test_a_value_stands_for_itself_whatever_is_in_it(value: str) -> None:
+def test_special_characters_in_a_value_match_literally(value: str) -> None:
     permissions = topic_permissions()
     is_allowed = permissions.may_use_topic(Operation.READ, "events", value, {"client_id": value})
-    assert is_allowed is (len(value) < 4096), "a pattern that is too long once it is filled in allows nothing"
+    assert is_allowed is (len(value) < 4096), "a pattern that is too long after replacement allows nothing"
     assert not permissions.may_use_topic(Operation.READ, "events", value + "x", {"client_id": value})
 
 
-def test_a_verdict_on_a_topic_is_remembered_for_its_own_variables_only() -> None:
+def test_a_cached_topic_result_is_for_its_own_variables_only() -> None:
     permissions = topic_permissions()
     for client_id in ("c1", "c2", "c1"):
         assert permissions.may_use_topic(Operation.READ, "events", "c1", {"client_id": client_id}) is (
@@ -117,7 +117,7 @@ def test_a_verdict_on_a_topic_is_remembered_for_its_own_variables_only() -> None
         )
 
 
-def test_a_refused_topic_has_rabbitmqs_words() -> None:
+def test_a_refused_topic_has_the_text_of_rabbitmq() -> None:
     with pytest.raises(AccessRefused) as refusal:
         topic_permissions().require_topic(Operation.WRITE, "events", "bad")
     assert str(refusal.value) == "access to topic 'bad' in exchange 'events' in vhost 'shop' refused for user 'anna'"

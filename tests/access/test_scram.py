@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 clause by clause, with the messages of RFC 7677 and with a client of our own."""
+"""SCRAM-SHA-256 clause by clause, with the messages of RFC 7677 and with a client of the tests."""
 
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ from gateway.kernel.journal.records import UserRecord
 from gateway.patterns import compile_pattern
 from gateway_auth.scram import NAME, Scram, gateway_authentication_methods
 
-HERE = Visitor("/", "sensor-1", "127.0.0.1")
+LOCAL = Visitor("/", "sensor-1", "127.0.0.1")
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 SECRET = b"\x01" * 32
 
@@ -58,7 +58,7 @@ def challenge_of(dialogue: Dialogue, first: bytes) -> bytes:
 
 
 def final_of(first: bytes, challenge: bytes, password: str = "pencil", extensions: bytes = b"") -> bytes:
-    """Return what a client says that knows the password (RFC 5802, 3)."""
+    """Return the final message of a client that knows the password (RFC 5802, 3)."""
     fields = dict(part.split(b"=", 1) for part in challenge.split(b","))
     header, bare = first[: first.index(b"n=")], first[first.index(b"n=") :]
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b64decode(fields[b"s"]), int(fields[b"i"]))
@@ -70,47 +70,47 @@ def final_of(first: bytes, challenge: bytes, password: str = "pencil", extension
 
 
 def test_the_messages_of_rfc_7677(scram: Scram) -> None:
-    dialogue = scram.begin(HERE)
+    dialogue = scram.begin(LOCAL)
     assert step(dialogue, FIRST) == Challenge(CHALLENGE)
     assert step(dialogue, FINAL) == Success(Principal("user", frozenset({"tag"})), SIGNATURE)
     assert final_of(FIRST, CHALLENGE) == FINAL
 
 
-def test_a_silent_client_is_asked_for_its_first_message(scram: Scram) -> None:
-    dialogue = scram.begin(HERE)
+def test_empty_initial_data_is_answered_with_an_empty_challenge(scram: Scram) -> None:
+    dialogue = scram.begin(LOCAL)
     assert step(dialogue, b"") == Challenge(b"")
     assert step(dialogue, FIRST) == Challenge(CHALLENGE)
 
 
-def test_a_client_silent_twice_is_refused(scram: Scram) -> None:
-    dialogue = scram.begin(HERE)
+def test_empty_data_after_an_empty_challenge_is_refused(scram: Scram) -> None:
+    dialogue = scram.begin(LOCAL)
     step(dialogue, b"")
     assert isinstance(step(dialogue, b""), Failure)
 
 
-def test_the_method_is_offered_by_its_name_with_a_nonce_of_its_own(directory: Directory) -> None:
+def test_the_method_is_offered_with_its_name_and_a_new_nonce_per_exchange(directory: Directory) -> None:
     offered = gateway_authentication_methods(directory)
     assert list(offered) == [NAME] == ["SCRAM-SHA-256"]
-    one, two = (challenge_of(offered[NAME].begin(HERE), FIRST) for _ in range(2))
+    one, two = (challenge_of(offered[NAME].begin(LOCAL), FIRST) for _ in range(2))
     assert one != two
     assert one.startswith(b"r=rOprNGfwEbeRWgbNEkqO")
     assert len(one) > len("r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096") + 20
 
 
-#: How a client may begin, and who it then is.
+#: Valid first messages and their users.
 ACCEPTED = [
     pytest.param(b"n,,n=user,r=x", "user", id="5.1: no channel binding"),
-    pytest.param(b"y,,n=user,r=x", "user", id="5.1: the client could, and thinks that we cannot"),
-    pytest.param(b"n,a=user,n=user,r=x", "user", id="5.1: to act for oneself"),
+    pytest.param(b"y,,n=user,r=x", "user", id="5.1: channel binding supported by the client only"),
+    pytest.param(b"n,a=user,n=user,r=x", "user", id="5.1: the authorization identity of the user"),
     pytest.param(b"n,,n=a=2Cb=3Dc,r=x", "a,b=c", id="5.1: escapes in the name"),
-    pytest.param(b"n,,n==3D2C,r=x", "=2C", id="5.1: escapes are undone once"),
-    pytest.param(b"n,,n=user,r=!+-~,x=unknown", "user", id="5.1: extensions are passed over"),
+    pytest.param(b"n,,n==3D2C,r=x", "=2C", id="5.1: escapes are decoded once"),
+    pytest.param(b"n,,n=user,r=!+-~,x=unknown", "user", id="5.1: extensions are ignored"),
 ]
 
 
 @pytest.mark.parametrize(("first", "name"), ACCEPTED)
-def test_who_is_let_in(scram: Scram, first: bytes, name: str) -> None:
-    dialogue = scram.begin(HERE)
+def test_accepted_first_messages(scram: Scram, first: bytes, name: str) -> None:
+    dialogue = scram.begin(LOCAL)
     answer = step(dialogue, final_of(first, challenge_of(dialogue, first), extensions=b",z=1"))
     assert isinstance(answer, Success)
     assert answer.principal.name == name
@@ -118,17 +118,17 @@ def test_who_is_let_in(scram: Scram, first: bytes, name: str) -> None:
 
 UNFIT = "e=other-error"
 REFUSED_AT_FIRST = [
-    pytest.param(b"p=tls-unique,,n=user,r=x", "e=channel-binding-not-supported", id="5.1: channel binding is a must"),
-    pytest.param(b"n,a=other,n=user,r=x", UNFIT, id="5.1: to act for somebody else"),
+    pytest.param(b"p=tls-unique,,n=user,r=x", "e=channel-binding-not-supported", id="5.1: required channel binding"),
+    pytest.param(b"n,a=other,n=user,r=x", UNFIT, id="5.1: the authorization identity of another user"),
     pytest.param(b"n,,m=x,n=user,r=x", UNFIT, id="5.1: a mandatory extension"),
-    pytest.param(b"n,,n=user=2c,r=x", "e=invalid-username-encoding", id="5.1: an escape in small letters"),
+    pytest.param(b"n,,n=user=2c,r=x", "e=invalid-username-encoding", id="5.1: an escape in lower case"),
     pytest.param(b"n,,n=us=er,r=x", "e=invalid-username-encoding", id="5.1: a bare equals sign"),
     pytest.param(b"n,,n=,r=x", UNFIT, id="5.1: no name"),
     pytest.param(b"n,,n=user,r=", UNFIT, id="5.1: no nonce"),
-    pytest.param(b"n,,n=user,r=a b", UNFIT, id="7: a blank in the nonce"),
+    pytest.param(b"n,,n=user,r=a b", UNFIT, id="7: a space in the nonce"),
     pytest.param("n,,n=user,r=ä".encode(), UNFIT, id="7: a nonce beyond ASCII"),
     pytest.param(b"n,,n=us\0er,r=x", UNFIT, id="7: NUL in the name"),
-    pytest.param(b"n,,n=\xff,r=x", "e=invalid-encoding", id="7: no UTF-8"),
+    pytest.param(b"n,,n=\xff,r=x", "e=invalid-encoding", id="7: not UTF-8"),
     pytest.param(b"n,,r=x,n=user", UNFIT, id="7: another order"),
     pytest.param(b"x,,n=user,r=x", UNFIT, id="7: another flag"),
     pytest.param(b"n=user,r=x", UNFIT, id="7: no header"),
@@ -136,8 +136,8 @@ REFUSED_AT_FIRST = [
 
 
 @pytest.mark.parametrize(("first", "said"), REFUSED_AT_FIRST)
-def test_a_first_message_that_is_refused(scram: Scram, first: bytes, said: str) -> None:
-    answer = step(scram.begin(HERE), first)
+def test_refused_first_messages(scram: Scram, first: bytes, said: str) -> None:
+    answer = step(scram.begin(LOCAL), first)
     assert isinstance(answer, Failure)
     assert answer.data == said.encode()
 
@@ -146,19 +146,19 @@ REFUSED_AT_LAST = [
     pytest.param(b"biws", b"eSws", "e=channel-bindings-dont-match", id="7: another header than at first"),
     pytest.param(b"biws", b"biw", "e=invalid-encoding", id="7: a header that is not base64"),
     pytest.param(b"hNlF$k0", b"hNlF$k1", UNFIT, id="5.1: another nonce"),
-    pytest.param(b"%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", b"", UNFIT, id="5.1: the client's nonce alone"),
+    pytest.param(b"%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", b"", UNFIT, id="5.1: the client's nonce only"),
     pytest.param(b"p=dHzb", b"p=eHzb", "e=invalid-proof", id="3: a wrong proof"),
     pytest.param(b"p=dHzb", b"p=", "e=invalid-proof", id="3: a short proof"),
     pytest.param(b"p=dHzb", b"p=Hzb", "e=invalid-encoding", id="7: a proof that is not base64"),
-    pytest.param(b",p=", b",x=1,m=2,p=", "e=invalid-proof", id="3: the proof is of all that was said"),
+    pytest.param(b",p=", b",x=1,m=2,p=", "e=invalid-proof", id="3: the proof covers all messages"),
     pytest.param(b",p=", b",q=", UNFIT, id="7: no proof"),
     pytest.param(FINAL, b"", UNFIT, id="7: nothing"),
 ]
 
 
 @pytest.mark.parametrize(("part", "instead", "said"), REFUSED_AT_LAST)
-def test_a_final_message_that_is_refused(scram: Scram, part: bytes, instead: bytes, said: str) -> None:
-    dialogue = scram.begin(HERE)
+def test_refused_final_messages(scram: Scram, part: bytes, instead: bytes, said: str) -> None:
+    dialogue = scram.begin(LOCAL)
     step(dialogue, FIRST)
     assert part in FINAL
     answer = step(dialogue, FINAL.replace(part, instead))
@@ -167,40 +167,40 @@ def test_a_final_message_that_is_refused(scram: Scram, part: bytes, instead: byt
 
 
 def test_a_wrong_password_is_refused(scram: Scram) -> None:
-    dialogue = scram.begin(HERE)
+    dialogue = scram.begin(LOCAL)
     answer = step(dialogue, final_of(FIRST, challenge_of(dialogue, FIRST), "crayon"))
     assert answer == Failure("wrong password of user 'user'", b"e=invalid-proof", "user")
 
 
 NOT_AT_ALL = [
-    (b"nobody", "no such user"),
+    (b"unknown", "no such user"),
     (b"imported", "user 'imported' has only a password hash; set the password again to use SCRAM-SHA-256"),
 ]
 
 
 @pytest.mark.parametrize(("name", "reason"), NOT_AT_ALL)
-def test_who_cannot_log_in_learns_no_more_than_with_a_wrong_password(
+def test_a_user_without_credential_is_refused_like_a_wrong_password(
     scram: Scram, directory: Directory, name: bytes, reason: str
 ) -> None:
     first = b"n,,n=" + name + b",r=rOprNGfwEbeRWgbNEkqO"
-    dialogue = scram.begin(HERE)
+    dialogue = scram.begin(LOCAL)
     challenge = challenge_of(dialogue, first)
     assert len(challenge) == len(CHALLENGE)
-    assert challenge_of(scram.begin(HERE), first) == challenge  # the salt stays, as a real one does,
-    assert challenge_of(Scram(directory, lambda: SERVER_NONCE).begin(HERE), first) == challenge  # over restarts too
-    assert challenge_of(scram.begin(HERE), first.replace(name, b"x")) != challenge
+    assert challenge_of(scram.begin(LOCAL), first) == challenge  # the salt is constant like a real one,
+    assert challenge_of(Scram(directory, lambda: SERVER_NONCE).begin(LOCAL), first) == challenge  # also after a restart
+    assert challenge_of(scram.begin(LOCAL), first.replace(name, b"x")) != challenge
     assert step(dialogue, final_of(first, challenge)) == Failure(reason, b"e=invalid-proof", name.decode())
 
 
-def test_salts_of_users_nobody_has_cannot_be_foretold() -> None:
-    """A directory without a secret has one for as long as it runs."""
+def test_salts_of_unknown_users_are_not_predictable() -> None:
+    """A directory without a stored secret uses a random one per process."""
     one, two = (Scram(Directory(lambda change: None, compile_pattern), lambda: SERVER_NONCE) for _ in range(2))
-    assert challenge_of(one.begin(HERE), FIRST) != challenge_of(two.begin(HERE), FIRST)
-    assert challenge_of(one.begin(HERE), FIRST) == challenge_of(one.begin(HERE), FIRST)
+    assert challenge_of(one.begin(LOCAL), FIRST) != challenge_of(two.begin(LOCAL), FIRST)
+    assert challenge_of(one.begin(LOCAL), FIRST) == challenge_of(one.begin(LOCAL), FIRST)
 
 
 def test_a_user_deleted_meanwhile_is_refused(scram: Scram, directory: Directory) -> None:
-    dialogue = scram.begin(HERE)
+    dialogue = scram.begin(LOCAL)
     step(dialogue, FIRST)
     directory.remove_user("user")
     assert isinstance(step(dialogue, FINAL), Failure)
@@ -210,10 +210,10 @@ LIKELY = st.text("nyp,=arsmcx23CD!~\0 \u00e4", max_size=30).map(str.encode) | st
 
 
 @given(first=LIKELY, header=st.sampled_from([b"", b"n,,n=user,r=", b"n,,", b"y,a="]), final=LIKELY)
-def test_whatever_a_stranger_says_it_is_not_let_in(first: bytes, header: bytes, final: bytes) -> None:
+def test_arbitrary_messages_do_not_authenticate(first: bytes, header: bytes, final: bytes) -> None:
     directory = Directory(lambda change: None, compile_pattern)
     directory.put_user(UserRecord("user", "", DEFAULT_ALGORITHM, [], {}, str(scram_credential("pencil", SALT))))
-    dialogue = Scram(directory, lambda: SERVER_NONCE).begin(HERE)
+    dialogue = Scram(directory, lambda: SERVER_NONCE).begin(LOCAL)
     answer: Answer = Challenge()
     for data in (header + first, final, b"c=biws," + final):
         if isinstance(answer, Challenge):

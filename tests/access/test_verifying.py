@@ -1,4 +1,4 @@
-"""Passwords are checked on another thread, in the same time for unknown users, and right ones are remembered."""
+"""Passwords are checked in another thread, in the same time for unknown users, and correct ones are cached."""
 
 import threading
 import time
@@ -14,8 +14,8 @@ from gateway.kernel.journal.records import UserRecord
 T = TypeVar("T")
 
 
-class Bench:
-    """Work that waits until it is told to be done."""
+class ManualWorkers:
+    """Workers whose work runs when the test calls ``work``."""
 
     def __init__(self, size: int = 1000) -> None:
         self.size = size
@@ -42,13 +42,13 @@ def user(password: str = "secret", algorithm: str = ARGON2ID) -> UserRecord:
 ANNA = user()
 
 
-class Asked:
-    """A verifier, its bench, a clock and the answers."""
+class VerifierRig:
+    """A verifier with manual workers, a clock and the answers."""
 
     def __init__(self, size: int = 1000) -> None:
-        self.bench = Bench(size)
+        self.workers = ManualWorkers(size)
         self.now_s = 0.0
-        self.verifier = PasswordVerifier(self.bench, lambda: self.now_s, 300.0)
+        self.verifier = PasswordVerifier(self.workers, lambda: self.now_s, 300.0)
         self.answers: list[bool] = []
 
     def ask(self, password: str = "secret", of: UserRecord | None = ANNA) -> None:
@@ -56,66 +56,66 @@ class Asked:
 
 
 @pytest.fixture
-def asked() -> Asked:
-    return Asked()
+def rig() -> VerifierRig:
+    return VerifierRig()
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_hashes_of_every_algorithm_are_verified(asked: Asked, algorithm: str) -> None:
+def test_hashes_of_every_algorithm_are_verified(rig: VerifierRig, algorithm: str) -> None:
     anna = user("s\u00e9cret", algorithm)
-    asked.ask("s\u00e9cret", anna)
-    asked.ask("wrong", anna)
-    asked.bench.work()
-    assert sorted(asked.answers) == [False, True]
+    rig.ask("s\u00e9cret", anna)
+    rig.ask("wrong", anna)
+    rig.workers.work()
+    assert sorted(rig.answers) == [False, True]
 
 
-def test_a_right_password_is_remembered_for_a_while_and_not_hashed_again(asked: Asked) -> None:
-    asked.ask()
-    asked.bench.work()
-    asked.ask()
-    assert (asked.answers, asked.bench.waiting) == ([True, True], [])
-    asked.now_s = 301.0
-    asked.ask()
-    assert len(asked.bench.waiting) == 1
+def test_a_correct_password_is_cached_for_a_while(rig: VerifierRig) -> None:
+    rig.ask()
+    rig.workers.work()
+    rig.ask()
+    assert (rig.answers, rig.workers.waiting) == ([True, True], [])
+    rig.now_s = 301.0
+    rig.ask()
+    assert len(rig.workers.waiting) == 1
 
 
-def test_a_wrong_password_is_never_remembered(asked: Asked) -> None:
+def test_a_wrong_password_is_not_cached(rig: VerifierRig) -> None:
     for _ in range(3):
-        asked.ask("wrong")
-        asked.bench.work()
-    assert (asked.answers, asked.bench.done) == ([False] * 3, 3)
+        rig.ask("wrong")
+        rig.workers.work()
+    assert (rig.answers, rig.workers.done) == ([False] * 3, 3)
 
 
-def test_a_password_that_was_changed_is_wrong_at_once(asked: Asked) -> None:
-    asked.ask()
-    asked.bench.work()
-    asked.ask("secret", user("another"))
-    asked.bench.work()
-    assert asked.answers == [True, False]
+def test_a_changed_password_is_wrong_at_once(rig: VerifierRig) -> None:
+    rig.ask()
+    rig.workers.work()
+    rig.ask("secret", user("another"))
+    rig.workers.work()
+    assert rig.answers == [True, False]
 
 
-def test_the_same_question_asked_by_many_is_one_piece_of_work(asked: Asked) -> None:
+def test_simultaneous_checks_of_one_password_are_done_once(rig: VerifierRig) -> None:
     for _ in range(100):
-        asked.ask()
-    asked.bench.work()
-    assert (asked.answers, asked.bench.done) == ([True] * 100, 1)
+        rig.ask()
+    rig.workers.work()
+    assert (rig.answers, rig.workers.done) == ([True] * 100, 1)
 
 
-def test_what_is_remembered_holds_no_password(asked: Asked) -> None:
-    asked.ask()
-    asked.bench.work()
-    assert "secret" not in repr(vars(asked.verifier))
+def test_the_cache_contains_no_password(rig: VerifierRig) -> None:
+    rig.ask()
+    rig.workers.work()
+    assert "secret" not in repr(vars(rig.verifier))
 
 
-def test_a_login_is_refused_when_too_many_passwords_wait() -> None:
-    asked = Asked(size=2)
+def test_a_login_is_refused_when_too_many_checks_wait() -> None:
+    rig = VerifierRig(size=2)
     for number in range(5):
-        asked.ask(f"guess {number}")
-    assert asked.answers == [False] * 3
-    asked.bench.work()
-    asked.ask()
-    asked.bench.work()
-    assert asked.answers == [False] * 5 + [True]
+        rig.ask(f"guess {number}")
+    assert rig.answers == [False] * 3
+    rig.workers.work()
+    rig.ask()
+    rig.workers.work()
+    assert rig.answers == [False] * 5 + [True]
 
 
 @pytest.mark.parametrize(
@@ -123,20 +123,20 @@ def test_a_login_is_refused_when_too_many_passwords_wait() -> None:
     [None, ANNA, user("x", DEFAULT_ALGORITHM), UserRecord("anna", "", DEFAULT_ALGORITHM, [], {})],
     ids=["no such user", "argon2id", "a hash of RabbitMQ", "a user without a password"],
 )
-def test_each_refusal_is_one_piece_of_work_of_the_same_kind(asked: Asked, anna: UserRecord | None) -> None:
-    asked.ask("wrong", anna)
-    assert len(asked.bench.waiting) == 1
-    asked.bench.work()
-    assert asked.answers == [False]
+def test_each_refusal_needs_one_check_of_the_same_kind(rig: VerifierRig, anna: UserRecord | None) -> None:
+    rig.ask("wrong", anna)
+    assert len(rig.workers.waiting) == 1
+    rig.workers.work()
+    assert rig.answers == [False]
 
 
-def test_an_unknown_user_and_a_wrong_password_take_the_same_time(asked: Asked) -> None:
-    """The least of several rounds, of processor time: what disturbs a measurement only ever adds to it."""
+def test_an_unknown_user_and_a_wrong_password_take_the_same_time(rig: VerifierRig) -> None:
+    """Compares the minimum processor time of several rounds, because disturbances only add to it."""
 
     def spent_s(anna: UserRecord | None, number: int) -> float:
         started = time.process_time()
-        asked.ask(f"wrong {number}", anna)
-        asked.bench.work()
+        rig.ask(f"wrong {number}", anna)
+        rig.workers.work()
         return time.process_time() - started
 
     users = (ANNA, None, user("x", DEFAULT_ALGORITHM))
@@ -144,23 +144,23 @@ def test_an_unknown_user_and_a_wrong_password_take_the_same_time(asked: Asked) -
     known, unknown, imported = map(min, zip(*rounds, strict=True))
     assert unknown == pytest.approx(known, rel=0.5)
     assert imported == pytest.approx(known, rel=0.5)
-    assert known > 0.002, "argon2id was at work each time"
+    assert known > 0.002, "argon2id ran each time"
 
 
-def test_a_password_of_half_a_character_is_wrong_and_nothing_else(asked: Asked) -> None:
-    asked.ask("\ud800", None)
-    asked.ask("\ud800", ANNA)
-    asked.ask("\ud800", user("x", DEFAULT_ALGORITHM))
-    asked.bench.work()
-    assert asked.answers == [False] * 3
+def test_a_password_with_a_lone_surrogate_is_wrong(rig: VerifierRig) -> None:
+    rig.ask("\ud800", None)
+    rig.ask("\ud800", ANNA)
+    rig.ask("\ud800", user("x", DEFAULT_ALGORITHM))
+    rig.workers.work()
+    assert rig.answers == [False] * 3
 
 
-def test_an_empty_password_is_wrong_without_any_work(asked: Asked) -> None:
-    asked.ask("")
-    assert (asked.answers, asked.bench.waiting) == ([False], [])
+def test_an_empty_password_is_wrong_without_a_check(rig: VerifierRig) -> None:
+    rig.ask("")
+    assert (rig.answers, rig.workers.waiting) == ([False], [])
 
 
-def test_threads_do_the_work_and_the_kernels_thread_hears_of_it() -> None:
+def test_threads_do_the_work_and_call_back_on_the_kernel_s_thread() -> None:
     calls: list[Callable[[], None]] = []
     arrived = threading.Semaphore(0)
 
@@ -180,11 +180,11 @@ def test_threads_do_the_work_and_the_kernels_thread_hears_of_it() -> None:
     assert threads.submit(work, worked_on.append)
     assert threads.submit(work, worked_on.append)
     assert began.wait(10)
-    assert not threads.submit(work, worked_on.append), "one runs and one waits: there is no room"
+    assert not threads.submit(work, worked_on.append), "one runs and one waits: the queue is full"
     may_go_on.set()
     assert arrived.acquire(timeout=10)
     assert arrived.acquire(timeout=10)
-    assert worked_on == [], "not before the kernel's thread makes the calls"
+    assert worked_on == [], "not before the kernel's thread runs the callbacks"
     for call in calls:
         call()
     assert len(worked_on) == 2

@@ -1,4 +1,4 @@
-"""check_exchange_type finds each way of breaking the contract, and says which in a sentence."""
+"""check_exchange_type detects each violation of the contract and names it in its error."""
 
 import itertools
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from gateway.testing import check_exchange_type
 
 
 class Sound:
-    """A fanout, right in every respect; each type below spoils one thing."""
+    """A correct fanout; each class below breaks one rule."""
 
     def __init__(self, arguments: Arguments) -> None:
         self.bindings: list[Binding] = []
@@ -25,25 +25,25 @@ class Sound:
         return [binding.destination for binding in self.bindings]
 
 
-class RefusesToBeMade(Sound):
+class FailsToBeCreated(Sound):
     def __init__(self, arguments: Arguments) -> None:
         raise KeyError("weight")
 
 
-class SharesItsBindings(Sound):
+class SharesBindingsBetweenExchanges(Sound):
     shared: list[Binding] = []
 
     def __init__(self, arguments: Arguments) -> None:
         self.bindings = self.shared
 
 
-class RemembersForEver(Sound):
+class KeepsUnboundBindings(Sound):
     def unbind(self, binding: Binding) -> None:
         pass
 
 
-class ForgetsByDestination(Sound):
-    """Right for one binding a destination, and then loses the second one."""
+class UnbindsByDestination(Sound):
+    """Correct for one binding per destination, but unbinding the first loses the second."""
 
     def unbind(self, binding: Binding) -> None:
         before = len(self.bindings)
@@ -52,7 +52,7 @@ class ForgetsByDestination(Sound):
             raise ValueError("not bound")
 
 
-class IndexesByKeyAlone(Sound):
+class IndexesByKeyOnly(Sound):
     """The second binding with a key replaces the first; unbinding either loses both."""
 
     def __init__(self, arguments: Arguments) -> None:
@@ -68,20 +68,20 @@ class IndexesByKeyAlone(Sound):
         return [binding.destination for binding in self.by_key.values()]
 
 
-class TripsOverAKey(Sound):
+class FailsForAKey(Sound):
     def route(self, message: Message) -> Iterable[Destination]:
         message.routing_key.encode("ascii")
         return super().route(message)
 
 
-class TripsOverAHeader(Sound):
+class FailsForAHeader(Sound):
     def route(self, message: Message) -> Iterable[Destination]:
         if message.headers.get("n", 0) > 1 << 31:  # type: ignore[operator]  # the mistake under test
             raise OverflowError
         return super().route(message)
 
 
-class RefusesWithTheWrongError(Sound):
+class RefusesWithAWrongError(Sound):
     def bind(self, binding: Binding) -> None:
         int(binding.routing_key)
         super().bind(binding)
@@ -92,21 +92,21 @@ class RefusesEverything(Sound):
         raise PreconditionFailed("no")
 
 
-class KeepsWhatItRefuses(Sound):
+class KeepsRefusedBindings(Sound):
     def bind(self, binding: Binding) -> None:
         super().bind(binding)
         if binding.arguments:
             raise PreconditionFailed("no arguments, please")
 
 
-class SaysByKeyAndLooksAtHeaders(Sound):
+class RoutesByHeadersDespiteRoutesByKey(Sound):
     routes_by_key = True
 
     def route(self, message: Message) -> Iterable[Destination]:
         return super().route(message) if "animal" in message.headers else []
 
 
-class SaysByKeyAndTakesTurns(Sound):
+class RoutesInTurnDespiteRoutesByKey(Sound):
     routes_by_key = True
 
     def __init__(self, arguments: Arguments) -> None:
@@ -117,7 +117,7 @@ class SaysByKeyAndTakesTurns(Sound):
         return [self.bindings[next(self.turns) % len(self.bindings)].destination] if self.bindings else []
 
 
-class SaysByKeyAndCountsWhatIsGone(Sound):
+class RoutesByHistoryDespiteRoutesByKey(Sound):
     routes_by_key = True
     ever_bound = 0
 
@@ -130,33 +130,36 @@ class SaysByKeyAndCountsWhatIsGone(Sound):
 
 
 BROKEN = [
-    (RefusesToBeMade, r"The factory raised KeyError\('weight'\) for the arguments \{\}\."),
-    (SharesItsBindings, "which is not bound to it"),
-    (RemembersForEver, "after unbind of the binding to .* routes to destination .*, which is not bound to it"),
-    (ForgetsByDestination, r"unbind\(\) raised ValueError\('not bound'\) for the binding to .*, which was bound"),
-    (IndexesByKeyAlone, r"unbind\(\) raised KeyError"),
-    (TripsOverAKey, r"route\(\) raised UnicodeEncodeError"),
-    (TripsOverAHeader, r"route\(\) raised OverflowError\(\) for the key '' and headers \{'n': 4611686018427387904"),
-    (RefusesWithTheWrongError, r"bind\(\) raised ValueError.* only PreconditionFailed is allowed"),
+    (FailsToBeCreated, r"The factory raised KeyError\('weight'\) for the arguments \{\}\."),
+    (SharesBindingsBetweenExchanges, "which is not bound to it"),
+    (KeepsUnboundBindings, "after unbind of the binding to .* routes to destination .*, which is not bound to it"),
+    (UnbindsByDestination, r"unbind\(\) raised ValueError\('not bound'\) for the binding to .*, which was bound"),
+    (IndexesByKeyOnly, r"unbind\(\) raised KeyError"),
+    (FailsForAKey, r"route\(\) raised UnicodeEncodeError"),
+    (FailsForAHeader, r"route\(\) raised OverflowError\(\) for the key '' and headers \{'n': 4611686018427387904"),
+    (RefusesWithAWrongError, r"bind\(\) raised ValueError.* only PreconditionFailed is allowed"),
     (RefusesEverything, "Every binding was refused"),
-    (KeepsWhatItRefuses, r"bind\(\) refused the binding to .* but routes to it"),
-    (SaysByKeyAndLooksAtHeaders, r"but .* one message had the headers \{'animal': 'dog'\}"),
-    (SaysByKeyAndTakesTurns, "The type says routes_by_key, but messages with the key '' were routed differently"),
-    (SaysByKeyAndCountsWhatIsGone, "routes after an unbind differently from one that never had the bindings"),
+    (KeepsRefusedBindings, r"bind\(\) refused the binding to .* but routes to it"),
+    (RoutesByHeadersDespiteRoutesByKey, r"but .* one message had the headers \{'animal': 'dog'\}"),
+    (
+        RoutesInTurnDespiteRoutesByKey,
+        "The type says routes_by_key, but messages with the key '' were routed differently",
+    ),
+    (RoutesByHistoryDespiteRoutesByKey, "routes after an unbind differently from one that never had the bindings"),
 ]
 
 
-def test_a_sound_type_passes() -> None:
+def test_a_correct_type_passes() -> None:
     check_exchange_type(Sound)
 
 
 @pytest.mark.parametrize(("factory", "sentence"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_broken_type_is_told_what_it_breaks(factory: ExchangeFactory, sentence: str) -> None:
+def test_a_broken_type_fails_with_its_violation(factory: ExchangeFactory, sentence: str) -> None:
     with pytest.raises(AssertionError, match=sentence):
         check_exchange_type(factory)
 
 
-def test_the_declare_arguments_reach_the_factory() -> None:
+def test_the_declare_arguments_are_passed_to_the_factory() -> None:
     seen: list[Arguments] = []
 
     def factory(arguments: Arguments) -> Sound:
@@ -168,7 +171,7 @@ def test_the_declare_arguments_reach_the_factory() -> None:
     assert all(arguments == {"hash-header": "user"} for arguments in seen)
 
 
-def test_a_type_with_a_taste_is_checked_with_bindings_to_its_taste() -> None:
+def test_a_type_with_restricted_bindings_is_checked_with_the_given_bindings() -> None:
     class OnlyYears(Sound):
         def bind(self, binding: Binding) -> None:
             if len(binding.routing_key) != 4 or "since" not in binding.arguments:

@@ -1,4 +1,4 @@
-"""A plugin that fails costs what was asked of it and nothing else: the message is unroutable, the rest goes on."""
+"""A failing plugin affects only the operation that called it: a message is unroutable, all else continues."""
 
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ TYPE = "x-fickle"
 
 
 class Fickle:
-    """An exchange type that does what a test tells it to; by default it routes to all it is bound to."""
+    """An exchange type whose methods tests replace; by default it is a fanout."""
 
     answer: "Callable[[Fickle], object]"
     fails_to: set[str]
@@ -124,8 +124,8 @@ def cancelled(type: Fickle) -> object:
 
 
 WRONG_ANSWERS = [
-    pytest.param(exiting, "SystemExit: 3", id="ends the process"),
-    pytest.param(cancelled, "CancelledError", id="lets a cancellation out"),
+    pytest.param(exiting, "SystemExit: 3", id="raises SystemExit"),
+    pytest.param(cancelled, "CancelledError", id="raises CancelledError"),
     pytest.param(failing, "RuntimeError: no way", id="raises"),
     pytest.param(lambda type: None, "TypeError: 'NoneType' object is not iterable", id="None"),
     pytest.param(lambda type: "q", "route() returned 'q', which is not an existing queue or exchange", id="a string"),
@@ -155,7 +155,7 @@ def test_a_message_is_unroutable_when_its_exchange_type_fails(
 
 
 @pytest.mark.parametrize(("answer", "error"), WRONG_ANSWERS)
-def test_what_a_failing_type_does_not_route_goes_to_the_alternate_exchange(
+def test_a_message_that_a_failing_type_does_not_route_goes_to_the_alternate_exchange(
     answer: Callable[[Fickle], object], error: str, broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound_queue(broker, fickle_exchange(broker, **{"alternate-exchange": "amq.fanout"}))
@@ -167,7 +167,7 @@ def test_what_a_failing_type_does_not_route_goes_to_the_alternate_exchange(
     assert recipient.bodies == [b"safe"], error
 
 
-def test_sound_destinations_beside_a_wrong_one_get_the_message(
+def test_valid_destinations_next_to_an_invalid_one_get_the_message(
     broker: MemoryBroker, faults: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound_queue(broker, fickle_exchange(broker))
@@ -176,7 +176,7 @@ def test_sound_destinations_beside_a_wrong_one_get_the_message(
     assert len(faults) == 1
 
 
-def test_a_route_is_asked_for_again_after_a_fault(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_route_is_not_cached_after_a_fault(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fickle, "routes_by_key", True, raising=False)
     bound_queue(broker, fickle_exchange(broker))
     monkeypatch.setattr(Fickle, "answer", staticmethod(failing))
@@ -185,7 +185,7 @@ def test_a_route_is_asked_for_again_after_a_fault(broker: MemoryBroker, monkeypa
     assert broker.publish("k", exchange="odd") is Verdict.TAKEN
 
 
-def test_the_timer_of_a_queue_goes_on_when_a_dead_letter_meets_a_failing_type(
+def test_the_timer_of_a_queue_continues_when_a_dead_letter_meets_a_failing_type(
     broker: MemoryBroker, faults: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound_queue(broker, fickle_exchange(broker, **{"alternate-exchange": "amq.fanout"}))
@@ -207,7 +207,7 @@ def test_the_timer_of_a_queue_goes_on_when_a_dead_letter_meets_a_failing_type(
 # Declaring and binding
 
 
-def test_a_factory_that_fails_refuses_the_declaration(broker: MemoryBroker, faults: list[Event]) -> None:
+def test_a_failing_factory_refuses_the_declaration(broker: MemoryBroker, faults: list[Event]) -> None:
     Fickle.fails_to.add("declare")
     with pytest.raises(PreconditionFailed, match=r"exchange type 'x-fickle' failed to make exchange 'odd': KeyError"):
         fickle_exchange(broker)
@@ -215,7 +215,7 @@ def test_a_factory_that_fails_refuses_the_declaration(broker: MemoryBroker, faul
     assert [fault.details["kind"] for fault in faults] == ["declare"]
 
 
-def test_a_factory_that_makes_nothing_usable_refuses_the_declaration(
+def test_a_factory_that_returns_an_invalid_object_refuses_the_declaration(
     broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(broker.vhost.exchange_types, TYPE, lambda arguments: None)  # type: ignore[arg-type]
@@ -223,7 +223,7 @@ def test_a_factory_that_makes_nothing_usable_refuses_the_declaration(
         fickle_exchange(broker)
 
 
-def test_a_binding_that_fails_is_refused_and_not_kept(broker: MemoryBroker, faults: list[Event]) -> None:
+def test_a_binding_that_fails_is_refused_and_not_stored(broker: MemoryBroker, faults: list[Event]) -> None:
     exchange = fickle_exchange(broker)
     Fickle.fails_to.add("bind")
     with pytest.raises(PreconditionFailed, match=r"failed to bind 'q': ZeroDivisionError: bound to fail"):
@@ -232,7 +232,7 @@ def test_a_binding_that_fails_is_refused_and_not_kept(broker: MemoryBroker, faul
     assert [fault.details["plugin"] for fault in faults] == [NAME]
 
 
-def test_a_queue_is_deleted_whatever_its_exchange_type_thinks(broker: MemoryBroker, faults: list[Event]) -> None:
+def test_a_queue_is_deleted_even_if_its_exchange_type_fails(broker: MemoryBroker, faults: list[Event]) -> None:
     exchange = fickle_exchange(broker)
     queue = bound_queue(broker, exchange)
     Fickle.fails_to.add("unbind")
@@ -243,14 +243,14 @@ def test_a_queue_is_deleted_whatever_its_exchange_type_thinks(broker: MemoryBrok
     assert broker.publish("k", exchange="odd") is Verdict.UNROUTED  # the type still returns the deleted queue
 
 
-# Exchanges whose type is gone
+# Exchanges of a missing type
 
 
 def without_the_plugin(broker: MemoryBroker) -> MemoryBroker:
-    """Return the broker of the next start, for which the plugin is not there."""
+    """Return the broker after a restart without the plugin."""
     broker.commit()
     next_broker = MemoryBroker.__new__(MemoryBroker)
-    # the virtual host's record names the plugin, which the registry of this start does not know
+    # the virtual host's record names the plugin, which is missing in the new registry
     plugins = registry(has_plugin=False)
     module = ModuleType("empty_plugin")
 
@@ -265,7 +265,7 @@ def without_the_plugin(broker: MemoryBroker) -> MemoryBroker:
     return next_broker
 
 
-def test_an_exchange_whose_type_is_gone_is_inert_and_keeps_its_bindings(broker: MemoryBroker) -> None:
+def test_an_exchange_of_a_missing_type_is_inert_and_keeps_its_bindings(broker: MemoryBroker) -> None:
     bound_queue(broker, fickle_exchange(broker))
     broker.publish("k", b"before", exchange="odd", is_persistent=True)
     started = without_the_plugin(broker)
@@ -299,7 +299,7 @@ def test_an_inert_exchange_works_again_once_its_plugin_is_back(broker: MemoryBro
     assert again.publish("k", exchange="odd") is Verdict.TAKEN
 
 
-def test_a_delayed_exchange_whose_type_is_gone_holds_its_messages(broker: MemoryBroker) -> None:
+def test_a_delayed_exchange_of_a_missing_type_keeps_its_messages(broker: MemoryBroker) -> None:
     arguments = {"x-delayed-type": TYPE}
     exchange = broker.vhost.declare_exchange("later", "x-delayed-message", is_durable=True, arguments=arguments)
     bound_queue(broker, exchange)
@@ -315,7 +315,7 @@ def test_a_delayed_exchange_whose_type_is_gone_holds_its_messages(broker: Memory
     assert recipient.bodies == [b"late"]
 
 
-def test_a_broker_starts_although_a_type_fails_for_an_exchange_and_a_binding(broker: MemoryBroker) -> None:
+def test_a_broker_starts_even_if_a_type_fails_for_an_exchange_and_a_binding(broker: MemoryBroker) -> None:
     bound_queue(broker, fickle_exchange(broker))
     broker.commit()
     Fickle.fails_to.add("bind")
@@ -332,7 +332,7 @@ def test_a_broker_starts_although_a_type_fails_for_an_exchange_and_a_binding(bro
 HERE = Credentials("PLAIN", "anna", "secret", peer_host="127.0.0.1")
 
 
-class Vouches:
+class FixedAnswers:
     def __init__(self, answer: object) -> None:
         self._answer = answer
 
@@ -348,9 +348,9 @@ class Vouches:
 
 
 @pytest.mark.parametrize("answer", ["anna", True, 1, {"name": "anna"}])
-def test_an_authenticator_that_answers_nonsense_lets_nobody_in(answer: object) -> None:
+def test_an_invalid_result_of_an_authenticator_refuses_the_login(answer: object) -> None:
     seen: list[str] = []
-    access = Access([Vouches(answer)], [], on_fault=lambda kind, part, error: seen.append(f"{kind}: {error}"))  # type: ignore[list-item]
+    access = Access([FixedAnswers(answer)], [], on_fault=lambda kind, part, error: seen.append(f"{kind}: {error}"))  # type: ignore[list-item]
     answers: list[Principal | None] = []
     access.authenticate(HERE, answers.append)
     assert answers == [None]
@@ -358,25 +358,25 @@ def test_an_authenticator_that_answers_nonsense_lets_nobody_in(answer: object) -
 
 
 @pytest.mark.parametrize("error", [RuntimeError("down"), SystemExit(1)])
-def test_an_authenticator_that_fails_lets_nobody_in(error: BaseException) -> None:
+def test_a_failing_authenticator_refuses_the_login(error: BaseException) -> None:
     seen: list[str] = []
-    access = Access([Vouches(error)], [], on_fault=lambda kind, *_: seen.append(kind))  # type: ignore[list-item]
+    access = Access([FixedAnswers(error)], [], on_fault=lambda kind, *_: seen.append(kind))  # type: ignore[list-item]
     answers: list[Principal | None] = []
     access.authenticate(HERE, answers.append)
     assert (answers, seen) == ([None], ["authenticator"])
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("down"), SystemExit(1), "all", True])
-def test_an_authorizer_that_fails_keeps_everybody_out(answer: object) -> None:
+def test_a_failing_authorizer_refuses_access(answer: object) -> None:
     everything = Permissions("anna", "/", ".*", ".*", ".*")
     seen: list[str] = []
-    access = Access([], [Vouches(answer), Vouches(everything)], on_fault=lambda kind, *_: seen.append(kind))  # type: ignore[list-item]
+    access = Access([], [FixedAnswers(answer), FixedAnswers(everything)], on_fault=lambda kind, *_: seen.append(kind))  # type: ignore[list-item]
     with pytest.raises(NotAllowed):
         access.enter(Principal("anna"), "/")
     assert seen == ["authorizer"]
 
 
-def test_an_authenticator_whose_deferred_fails_lets_nobody_in() -> None:
+def test_an_authenticator_with_a_failing_deferred_refuses_the_login() -> None:
     from twisted.internet.defer import Deferred
 
     pending: Deferred[None] = Deferred()

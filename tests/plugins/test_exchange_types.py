@@ -1,4 +1,4 @@
-"""Each built-in exchange type routes as its row of the behaviour table says, and keeps the common contract."""
+"""Each built-in exchange type routes as in its behaviour table and fulfils the common contract."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -126,7 +126,7 @@ def test_routing_by_headers(
         (True, "Invalid x-match field type bool (value true); expected longstr"),
     ],
 )
-def test_r15_another_x_match_is_refused_when_bound(mode: Value, text: str) -> None:
+def test_r15_an_invalid_x_match_is_refused_at_bind(mode: Value, text: str) -> None:
     exchange_type = Headers({})
     with pytest.raises(PreconditionFailed) as refusal:
         exchange_type.bind(stand_in_binding(StandIn("queue"), "", {"x-match": mode}))
@@ -139,7 +139,7 @@ TABLES = st.dictionaries(st.sampled_from(["a", "b", "x-c"]), VALUES)
 
 
 @given(wanted=TABLES, headers=TABLES)
-def test_r15_any_and_all_say_what_their_names_say(wanted: dict[str, Value], headers: dict[str, Value]) -> None:
+def test_r15_any_requires_one_match_and_all_requires_all(wanted: dict[str, Value], headers: dict[str, Value]) -> None:
     def agrees(name: str) -> bool:
         want = wanted[name]
         found = headers.get(name)
@@ -155,12 +155,12 @@ def test_r15_any_and_all_say_what_their_names_say(wanted: dict[str, Value], head
 
 
 @pytest.mark.parametrize("factory", TYPES)
-def test_every_type_keeps_the_contract(factory: ExchangeFactory) -> None:
+def test_every_type_fulfils_the_contract(factory: ExchangeFactory) -> None:
     check_exchange_type(factory)
 
 
 @pytest.mark.parametrize("factory", [Direct, Fanout, Topic, Headers, ModulusHash])
-def test_a_destination_is_reached_until_its_last_binding_goes(
+def test_a_destination_is_reached_until_its_last_binding_is_removed(
     factory: ExchangeFactory,
 ) -> None:
     queue = StandIn("queue")
@@ -174,7 +174,7 @@ def test_a_destination_is_reached_until_its_last_binding_goes(
     assert not is_routed(exchange_type, "k", {"a": 1})
 
 
-def test_r16_local_random_draws_among_the_bound_queues() -> None:
+def test_r16_local_random_chooses_among_the_bound_queues() -> None:
     offered: list[str] = []
 
     def last(queues: Sequence[Destination]) -> Destination:
@@ -189,21 +189,19 @@ def test_r16_local_random_draws_among_the_bound_queues() -> None:
 
 
 @pytest.mark.parametrize("key", ["dog", " "])
-def test_r16_local_random_takes_no_binding_key(key: str) -> None:
+def test_r16_local_random_refuses_a_binding_key(key: str) -> None:
     with pytest.raises(PreconditionFailed, match=f"Non empty binding '{key}' key not permitted"):
         LocalRandom({}).bind(stand_in_binding(StandIn("queue"), key))
 
 
-def test_r16_local_random_leads_to_queues_only() -> None:
+def test_r16_local_random_can_be_bound_to_queues_only() -> None:
     source, other = (Exchange("/", name, "fanout", Fanout({})) for name in ("source", "other"))
     with pytest.raises(PreconditionFailed, match="Destination not found"):
         LocalRandom({}).bind(Binding(source, other, "", {}))
 
 
 @given(keys=st.lists(st.text(max_size=20), min_size=1, max_size=30), order=st.permutations(range(5)))
-def test_r16_a_modulus_hash_stays_the_same_in_whatever_order_queues_are_bound(
-    keys: list[str], order: list[int]
-) -> None:
+def test_r16_a_modulus_hash_does_not_depend_on_the_order_of_binding(keys: list[str], order: list[int]) -> None:
     def chosen(numbers: list[int]) -> list[str]:
         exchange_type = ModulusHash({})
         for number in numbers:
@@ -213,7 +211,7 @@ def test_r16_a_modulus_hash_stays_the_same_in_whatever_order_queues_are_bound(
     assert chosen(order) == chosen([0, 1, 2, 3, 4])
 
 
-def test_r16_a_modulus_hash_uses_all_queues_about_evenly() -> None:
+def test_r16_a_modulus_hash_distributes_about_evenly() -> None:
     exchange_type = ModulusHash({})
     for number in range(4):
         exchange_type.bind(stand_in_binding(StandIn(f"queue {number}")))

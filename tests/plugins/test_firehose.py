@@ -1,4 +1,4 @@
-"""The firehose tells of every message what RabbitMQ's does, and nothing of its own."""
+"""The firehose reports every message as RabbitMQ's does, and not its own."""
 
 from datetime import UTC, datetime
 
@@ -62,7 +62,7 @@ COMMON: dict[str, Value] = {
 }
 
 
-def test_a_publish_is_copied_under_the_name_of_its_exchange() -> None:
+def test_a_publish_is_copied_with_the_name_of_its_exchange() -> None:
     vhost = RecordingVhost()
     tracer_of(vhost).published(message_to("logs"), ["one", "two"], ORIGIN)
     [(exchange, routing_key, properties, body)] = vhost.publishes
@@ -76,7 +76,7 @@ def test_a_publish_to_the_default_exchange_has_an_empty_name() -> None:
     assert vhost.publishes[0][1] == "publish."
 
 
-def test_a_delivery_is_copied_under_the_name_of_its_queue() -> None:
+def test_a_delivery_is_copied_with_the_name_of_its_queue() -> None:
     vhost = RecordingVhost()
     tracer_of(vhost).delivered(message_to("logs"), "inbox", True, ORIGIN)
     [(exchange, routing_key, properties, body)] = vhost.publishes
@@ -84,13 +84,13 @@ def test_a_delivery_is_copied_under_the_name_of_its_queue() -> None:
     assert properties == Properties(headers={**COMMON, "redelivered": 1})
 
 
-def test_the_first_delivery_is_said_to_be_the_first() -> None:
+def test_a_first_delivery_is_not_marked_as_redelivered() -> None:
     vhost = RecordingVhost()
     tracer_of(vhost).delivered(message_to("logs"), "inbox", False, ORIGIN)
     assert vhost.publishes[0][2].headers["redelivered"] == 0
 
 
-def test_the_trace_itself_is_not_traced() -> None:
+def test_messages_of_the_trace_exchange_are_not_traced() -> None:
     vhost = RecordingVhost()
     tracer = tracer_of(vhost)
     tracer.published(message_to("amq.rabbitmq.trace"), ["traces"], ORIGIN)

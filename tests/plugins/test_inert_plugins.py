@@ -1,4 +1,4 @@
-"""A plugin that is missing or broken does not stop the broker: it goes on without it, and says so."""
+"""A missing or broken plugin does not stop the broker: it is skipped and reported."""
 
 from pathlib import Path
 
@@ -23,17 +23,17 @@ def directory() -> Directory:
 
 
 def entered(path: Path, plugin: str = "mine") -> str:
-    """Return why nobody may enter a virtual host that enables the plugin; empty when guests may."""
+    """Return why access to a virtual host with the plugin is refused; empty if guests have access."""
     view = load_plugins(path, is_lenient=True).view("/", {plugin: {}}, is_lenient=True)
     view.authenticators(directory())
     view.authentication_methods(directory())
     access = Access([], view.authorizers(directory()), closed=view.objection)
     with pytest.raises(NotAllowed) as refused:
-        access.enter(Principal("nobody"), "/")
-    return str(refused.value).removeprefix("access to vhost '/' refused for user 'nobody'").removeprefix(": ")
+        access.enter(Principal("unknown"), "/")
+    return str(refused.value).removeprefix("access to vhost '/' refused for user 'unknown'").removeprefix(": ")
 
 
-def test_a_file_that_cannot_be_loaded_is_left_out(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_loaded_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import lost\n")
     (tmp_path / "sound.py").write_text(TYPES)
     registry = load_plugins(tmp_path, is_lenient=True)
@@ -44,14 +44,14 @@ def test_a_file_that_cannot_be_loaded_is_left_out(tmp_path: Path) -> None:
     assert view.objection == ""
 
 
-def test_a_plugin_whose_hook_fails_is_left_out(tmp_path: Path) -> None:
+def test_a_plugin_with_a_failing_hook_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FAILING.replace("HOOK", "gateway_exchange_types"))
     view = load_plugins(tmp_path, is_lenient=True).view("/", {"mine": {}}, is_lenient=True)
     assert "RuntimeError: down" in view.inert["mine"]
     assert "fanout" in view.exchange_types
 
 
-def test_of_two_plugins_with_the_same_type_the_first_is_used(tmp_path: Path) -> None:
+def test_the_first_of_two_plugins_with_the_same_type_is_used(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(TYPES)
     (tmp_path / "two.py").write_text(TYPES)
     view = load_plugins(tmp_path, is_lenient=True).view("/", {"one": {}, "two": {}}, is_lenient=True)
@@ -60,22 +60,22 @@ def test_of_two_plugins_with_the_same_type_the_first_is_used(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("hook", ACCESS_HOOKS)
-def test_nobody_enters_while_a_plugin_that_guards_access_fails(hook: str, tmp_path: Path) -> None:
+def test_access_is_refused_while_an_access_plugin_fails(hook: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FAILING.replace("HOOK", hook))
     assert "its plugin 'mine' cannot be used" in entered(tmp_path)
 
 
 @pytest.mark.parametrize("hook", ACCESS_HOOKS)
-def test_nobody_enters_while_a_plugin_that_guards_access_cannot_be_loaded(hook: str, tmp_path: Path) -> None:
+def test_access_is_refused_while_an_access_plugin_cannot_be_loaded(hook: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import lost\n" + FAILING.replace("HOOK", hook))
     assert "its plugin 'mine' cannot be used" in entered(tmp_path)
 
 
-def test_nobody_enters_while_a_plugin_is_missing_that_might_guard_access(tmp_path: Path) -> None:
+def test_access_is_refused_while_a_missing_plugin_might_be_an_access_plugin(tmp_path: Path) -> None:
     assert "enables the plugin 'gone', which was not found" in entered(tmp_path, "gone")
 
 
-def test_a_broken_exchange_plugin_keeps_nobody_out(tmp_path: Path) -> None:
+def test_access_is_granted_while_an_exchange_plugin_is_broken(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FAILING.replace("HOOK", "gateway_exchange_types"))
     assert entered(tmp_path) == ""
 
@@ -84,7 +84,7 @@ def test_a_broken_exchange_plugin_keeps_nobody_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hook", ["gateway_exchange_types", "gateway_tracers", *ACCESS_HOOKS])
-def test_check_asks_every_hook(hook: str, tmp_path: Path) -> None:
+def test_check_calls_every_hook(hook: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FAILING.replace("HOOK", hook))
     settings = load(None, [f"plugins_dir={tmp_path}", 'vhosts."/".plugins.mine={}', f"data={tmp_path / 'data'}"])
     with pytest.raises(ConfigurationError, match="RuntimeError: down"):
@@ -110,14 +110,14 @@ def test_check_looks_for_the_methods_of_what_a_hook_returns(hook: str, method: s
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
-def test_a_directory_that_others_may_write_to_is_refused(mode: int, tmp_path: Path) -> None:
+def test_a_directory_that_other_users_can_write_to_is_refused(mode: int, tmp_path: Path) -> None:
     tmp_path.chmod(mode)
     with pytest.raises(ConfigurationError, match=f"its mode {mode:04o}"):
         load_plugins(tmp_path, is_lenient=True)
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o664])
-def test_a_file_that_others_may_write_to_is_refused_and_not_executed(mode: int, tmp_path: Path) -> None:
+def test_a_file_that_other_users_can_write_to_is_refused_and_not_executed(mode: int, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\n")
     (tmp_path / "mine.py").chmod(mode)
     with pytest.raises(ConfigurationError, match=rf"mine.py must belong to root .* its mode {mode:04o}"):
@@ -139,7 +139,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", ["test_mine.py", "mine_test.py", "conftest.py"])
-def test_a_test_beside_a_plugin_is_no_plugin(name: str, tmp_path: Path) -> None:
+def test_a_test_file_next_to_a_plugin_is_not_a_plugin(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("raise RuntimeError('executed')\n")
     (tmp_path / "mine.py").write_text(TYPES)
     registry = load_plugins(tmp_path)

@@ -1,4 +1,4 @@
-"""x-jms-topic asks each binding's selector, as JMS writes it or as RabbitMQ's JMS client compiles it."""
+"""x-jms-topic evaluates each binding's selector, in JMS syntax or compiled by RabbitMQ's JMS client."""
 
 import pytest
 
@@ -13,11 +13,11 @@ SELECTORS: list[Arguments] = [
 ]
 
 
-def test_the_type_keeps_the_contract() -> None:
+def test_the_type_fulfils_the_contract() -> None:
     check_exchange_type(JmsTopic, binding_arguments=SELECTORS)
 
 
-def test_a_message_goes_where_the_selector_is_true_whatever_its_key() -> None:
+def test_a_message_is_routed_by_selectors_whatever_its_key() -> None:
     exchange = JmsTopic({})
     for number, arguments in enumerate(SELECTORS):
         exchange.bind(stand_in_binding(StandIn(f"q{number}"), "key", arguments))
@@ -38,7 +38,7 @@ REFUSED: list[tuple[Arguments, str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "reason"), REFUSED, ids=[row[1][:40] for row in REFUSED])
-def test_a_binding_without_one_good_selector_is_refused(arguments: Arguments, reason: str) -> None:
+def test_a_binding_without_one_valid_selector_is_refused(arguments: Arguments, reason: str) -> None:
     exchange = JmsTopic({})
     with pytest.raises(PreconditionFailed, match=reason):
         exchange.bind(stand_in_binding(StandIn("q"), "key", arguments))

@@ -1,4 +1,4 @@
-"""Authorizers that know users of their own: what a connection remembers of them, and how they change it."""
+"""Authorizers with their own users: caching of permissions by connections, and its invalidation."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,8 +14,8 @@ from gateway.plugins.registry import FoundPlugin, PluginRegistry, PluginView
 from tests.protocols.amqp.dialogue import Gateway
 
 
-class Door:
-    """A plugin and its authorizer in one: everybody may use the names that a pattern allows, as it is now."""
+class PatternAuthorizer:
+    """A plugin that is also its authorizer: all users have the permissions of a changeable pattern."""
 
     pattern = ".*"
     permissions_changed: Callable[[], None]
@@ -30,22 +30,25 @@ class Door:
 
 
 class Guarded(Gateway):
-    """A gateway on which the door alone says who may do what."""
+    """A gateway with this authorizer only."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, authorizer: PatternAuthorizer) -> None:
         self._registry = PluginRegistry()
-        self._registry.add(FoundPlugin("door", "here", lambda: door))
+        self._registry.add(FoundPlugin("authorizer", "here", lambda: authorizer))
         super().__init__()
 
     def _access_by(self, view: PluginView, directory: Directory) -> Access:
         (vhost,) = self._views
-        guarded, changed = self._registry.view(vhost, {"door": {}}), partial(self.broker.permissions_changed, vhost)
+        guarded, changed = (
+            self._registry.view(vhost, {"authorizer": {}}),
+            partial(self.broker.permissions_changed, vhost),
+        )
         return Access(view.authenticators(directory), guarded.authorizers(directory, changed))
 
 
 @pytest.fixture
-def door() -> Door:
-    return Door()
+def authorizer() -> PatternAuthorizer:
+    return PatternAuthorizer()
 
 
 def declare(peer: Any, name: str) -> str:
@@ -53,24 +56,24 @@ def declare(peer: Any, name: str) -> str:
     return said[0]
 
 
-def test_a_connection_keeps_its_permissions_until_it_is_told_that_they_changed(door: Door) -> None:
-    peer = Guarded(door).connect()
-    door.pattern = "^mine"
+def test_a_connection_caches_its_permissions_until_they_are_reported_as_changed(authorizer: PatternAuthorizer) -> None:
+    peer = Guarded(authorizer).connect()
+    authorizer.pattern = "^mine"
     assert declare(peer, "yours").startswith("Queue.DeclareOk")
-    door.permissions_changed()
+    authorizer.permissions_changed()
     assert "ACCESS_REFUSED - access to queue 'others' in vhost '/' refused for user 'guest'" in declare(peer, "others")
 
 
-def test_who_may_not_even_enter_any_more_may_do_nothing(door: Door) -> None:
-    peer = Guarded(door).connect()
-    door.pattern = ""
-    door.permissions_changed()
+def test_a_user_who_lost_access_to_the_virtual_host_has_no_permission(authorizer: PatternAuthorizer) -> None:
+    peer = Guarded(authorizer).connect()
+    authorizer.pattern = ""
+    authorizer.permissions_changed()
     assert "ACCESS_REFUSED - access to vhost '/' refused for user 'guest'" in declare(peer, "q")
 
 
-def test_telling_of_a_virtual_host_that_is_gone_does_no_harm(door: Door) -> None:
-    gateway = Guarded(door)
+def test_reporting_changed_permissions_for_a_deleted_virtual_host_has_no_effect(authorizer: PatternAuthorizer) -> None:
+    gateway = Guarded(authorizer)
     gateway.connect()
     gateway.broker.delete_vhost("/")
-    door.permissions_changed()
+    authorizer.permissions_changed()
     assert not gateway.broker.vhost_by_name

@@ -1,4 +1,4 @@
-"""The pages about plugins say what is so, and what they show runs."""
+"""The pages about plugins are correct, and their examples run."""
 
 import importlib
 import inspect
@@ -24,7 +24,7 @@ HOOKS = [name for name in vars(hookspecs) if name.startswith("gateway_")]
 
 
 def examples(page: str) -> dict[str, str]:
-    """Return the page's code by the name in its first line: the file it goes to."""
+    """Return the code examples of a page by the file name in their first lines."""
     blocks = re.findall(
         r"^```(?:python|toml)\n# (.+?)\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL
     )
@@ -36,7 +36,7 @@ EXAMPLES = examples("exchange-type.md")
 
 @pytest.fixture
 def plugins_dir(tmp_path: Path) -> Path:
-    """The directory as it is after the page's first step."""
+    """Return the plugin directory after the page's first step."""
     (tmp_path / "modulus.py").write_text(EXAMPLES["modulus.py"])
     return tmp_path
 
@@ -49,7 +49,7 @@ def modulus(plugins_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modu
 
 
 def enabled(plugins_dir: Path, example: str) -> dict[str, dict[str, dict[str, Value]]]:
-    """Return the plugins by virtual host of an example configuration, read as the gateway reads it."""
+    """Return the plugins by virtual host of an example configuration, read as the gateway does."""
     file = plugins_dir / "gateway.toml"
     file.write_text(EXAMPLES[example].replace("/etc/gateway/plugins", str(plugins_dir)))
     settings = load(file)
@@ -66,7 +66,7 @@ def test_the_plugin_of_the_page_has_about_twenty_lines() -> None:
     assert len(lines) <= 25
 
 
-def test_the_exchange_type_of_the_page_keeps_the_contract(modulus: ModuleType) -> None:
+def test_the_exchange_type_of_the_page_fulfils_the_contract(modulus: ModuleType) -> None:
     check_exchange_type(modulus.Modulus)
 
 
@@ -103,27 +103,27 @@ def test_the_setting_of_the_page_names_the_type(plugins_dir: Path) -> None:
         exchange_types(registry, "/", {"modulus": {"name": 1}})
 
 
-def test_the_entry_point_of_the_page_is_of_our_group() -> None:
+def test_the_entry_point_of_the_page_is_in_our_group() -> None:
     project = tomllib.loads(EXAMPLES["pyproject.toml"])["project"]
     assert project["entry-points"][ENTRY_POINT_GROUP] == {"modulus": "acme_modulus"}
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_the_list_of_hooks_shows_each_as_it_is_specified(hook: str) -> None:
+def test_the_list_of_hooks_contains_each_specification(hook: str) -> None:
     source = inspect.getsource(getattr(hookspecs, hook))
     specification = source.removeprefix("@hookspec\n").removesuffix("    raise NotImplementedError\n")
     page = (PAGES / "README.md").read_text()
     assert f"### `{hook}`\n\n```python\n{specification}```\n" in page
 
 
-def test_the_list_of_hooks_states_the_laws_of_the_specification() -> None:
+def test_the_list_of_hooks_contains_the_common_rules() -> None:
     assert hookspecs.__doc__ is not None
     laws = hookspecs.__doc__[hookspecs.__doc__.index("* ") :].strip().replace("``", "`")
     assert laws in (PAGES / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", BUILT_IN_MODULES)
-def test_the_list_of_built_in_plugins_says_which_are_always_on(name: str) -> None:
+def test_the_list_of_built_in_plugins_shows_which_are_always_enabled(name: str) -> None:
     rows = [line for line in (PAGES / "README.md").read_text().splitlines() if line.startswith(f"| `{name}` |")]
     assert [row.split("|")[-2].strip() for row in rows] == ["always" if name in ALWAYS_ON else "by name"]
 
@@ -131,7 +131,7 @@ def test_the_list_of_built_in_plugins_says_which_are_always_on(name: str) -> Non
 RIDDLE = b"What walks on four legs in the morning?"
 
 
-def test_the_authentication_method_of_the_page_lets_in_who_knows_the_answer(tmp_path: Path) -> None:
+def test_the_authentication_method_of_the_page_accepts_the_right_answer(tmp_path: Path) -> None:
     (tmp_path / "riddle.py").write_text(examples("README.md")["riddle.py"])
     view = load_plugins(tmp_path).view("/", {"riddle": {}})
     access = Access([], [], methods=view.authentication_methods(Directory(lambda change: None, compile_pattern)))

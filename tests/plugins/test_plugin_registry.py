@@ -1,4 +1,4 @@
-"""Plugins are found, a broken one says where, and each virtual host sees what it enabled."""
+"""Discovery of plugins, errors of broken ones, and the plugins of each virtual host."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ def gateway_exchange_types(vhost, settings):
 
 
 def plugin(**hooks: object) -> ModuleType:
-    """Return a plugin as an import would."""
+    """Return a plugin like an imported module."""
     module = ModuleType("plugin_under_test")
     for name, hook in hooks.items():
         setattr(module, name, hook)
@@ -52,17 +52,17 @@ def offering(*names: str) -> ModuleType:
     return plugin(gateway_exchange_types=gateway_exchange_types)
 
 
-# What is found
+# Discovery
 
 
-def test_the_built_ins_come_in_by_the_same_door_as_all_others() -> None:
+def test_built_in_plugins_are_loaded_like_all_others() -> None:
     names = [found.name for found in find_plugins()]
     assert names[: len(BUILT_IN_MODULES)] == list(BUILT_IN_MODULES)
     assert set(ALWAYS_ON) <= set(names)
     assert list(load_plugins().origins)[: len(BUILT_IN_MODULES)] == list(BUILT_IN_MODULES)
 
 
-def test_a_file_in_the_plugin_directory_is_a_plugin_by_its_stem(tmp_path: Path) -> None:
+def test_a_file_in_the_plugin_directory_is_a_plugin_with_its_stem_as_name(tmp_path: Path) -> None:
     (tmp_path / "x-mine.py").write_text(SOUND)
     (tmp_path / "notes.txt").write_text("not a plugin")
     registry = load_plugins(tmp_path)
@@ -71,7 +71,7 @@ def test_a_file_in_the_plugin_directory_is_a_plugin_by_its_stem(tmp_path: Path) 
     assert "x-/-plain" in registry.view("/", {"x-mine": {}}).exchange_types
 
 
-def test_an_entry_point_is_a_plugin_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_point_is_a_plugin_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "acme_exchanges.py").write_text(SOUND)
     metadata = tmp_path / "acme_exchanges-1.0.dist-info"
     metadata.mkdir()
@@ -92,12 +92,12 @@ def test_an_object_with_hooks_as_methods_is_a_plugin() -> None:
     assert list(registry_of(mine=Plugin()).view("north", {"mine": {}}).exchange_types) == ["x-north"]
 
 
-def test_a_plugin_directory_that_is_none_stops_the_start(tmp_path: Path) -> None:
+def test_a_plugin_directory_that_is_not_a_directory_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"plugins_dir .*missing is not a directory"):
         load_plugins(tmp_path / "missing")
 
 
-# What is broken
+# Broken plugins
 
 UNMARKED = SOUND.replace("@hookimpl", "")
 MISSPELT = SOUND.replace("_types", "_type")
@@ -165,7 +165,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_a_name_cannot_be_taken_twice(tmp_path: Path) -> None:
+def test_a_duplicate_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "exchange-direct.py").write_text(SOUND)
     with pytest.raises(ConfigurationError) as fault:
         load_plugins(tmp_path)
@@ -175,29 +175,29 @@ def test_a_name_cannot_be_taken_twice(tmp_path: Path) -> None:
     )
 
 
-def test_a_plugin_cannot_come_under_two_names() -> None:
+def test_a_plugin_with_two_names_is_refused() -> None:
     same = offering("x-same")
     with pytest.raises(ConfigurationError, match=r"plugin 'two' \(origin of two\): is 'one' under another name"):
         registry_of(one=same, two=same)
 
 
-# What a virtual host sees
+# Plugins of a virtual host
 
 
-def test_a_virtual_host_without_plugins_has_the_built_ins_that_are_always_on() -> None:
+def test_a_virtual_host_without_plugins_has_the_default_plugins() -> None:
     view = load_plugins().view("/", {})
     assert list(view.exchange_types) == ["direct", "fanout", "topic", "headers", "x-super-stream"]
     assert view.names == list(ALWAYS_ON)
 
 
-def test_a_virtual_host_sees_only_what_it_enables() -> None:
+def test_a_virtual_host_has_only_the_plugins_it_enables() -> None:
     registry = registry_of(one=offering("x-one"), two=offering("x-two"))
     assert list(registry.view("/", {}).exchange_types) == []
     assert list(registry.view("/", {"one": {}}).exchange_types) == ["x-one"]
     assert list(registry.view("/", {"two": {}, "one": {}}).exchange_types) == ["x-two", "x-one"]
 
 
-def test_each_plugin_sees_the_settings_of_its_virtual_host_and_no_other() -> None:
+def test_each_plugin_gets_the_settings_of_its_virtual_host_only() -> None:
     seen: list[tuple[str, Mapping[str, Value]]] = []
 
     def remembering() -> ModuleType:
@@ -214,7 +214,7 @@ def test_each_plugin_sees_the_settings_of_its_virtual_host_and_no_other() -> Non
     assert seen == [("north", {"a": 1}), ("north", {"b": 2}), ("south", {})]
 
 
-def test_the_built_ins_are_asked_first_unless_the_virtual_host_says_otherwise() -> None:
+def test_built_in_plugins_are_called_first_unless_the_virtual_host_orders_them() -> None:
     registry = load_plugins()
     assert registry.view("/", {"exchange-modulus-hash": {}}).names == [*ALWAYS_ON, "exchange-modulus-hash"]
     names = registry.view("/", {"exchange-modulus-hash": {}, "auth-internal": {}}).names
@@ -222,7 +222,7 @@ def test_the_built_ins_are_asked_first_unless_the_virtual_host_says_otherwise() 
     assert sorted(names) == sorted([*ALWAYS_ON, "exchange-modulus-hash"])
 
 
-def test_the_other_hooks_are_joined_in_order_and_given_what_they_ask_for() -> None:
+def test_the_other_hooks_are_joined_in_order_and_get_their_parameters() -> None:
     class Part(tuple[object, ...]):
         authenticate = permissions = published = delivered = print
 
@@ -260,7 +260,7 @@ def test_the_other_hooks_are_joined_in_order_and_given_what_they_ask_for() -> No
     assert [*view.tracers(vhost)] == in_order
 
 
-def test_two_plugins_with_one_exchange_type_are_both_named() -> None:
+def test_the_error_for_a_duplicate_exchange_type_names_both_plugins() -> None:
     registry = registry_of(one=offering("x-a", "x-b"), two=offering("x-b"))
     with pytest.raises(DuplicateExchangeType) as fault:
         registry.view("/", {"one": {}, "two": {}})
@@ -272,7 +272,7 @@ def test_two_plugins_with_one_exchange_type_are_both_named() -> None:
 
 
 class Method:
-    """As much of an authentication method as the registry looks at."""
+    """An authentication method with the attributes that the registry checks."""
 
     def begin(self, visitor: object) -> object:
         return visitor
@@ -286,7 +286,7 @@ def methods(**offered: object) -> ModuleType:
     return plugin(gateway_authentication_methods=gateway_authentication_methods)
 
 
-def test_authentication_methods_are_merged_and_a_name_is_taken_once() -> None:
+def test_authentication_methods_are_merged_and_duplicates_are_refused() -> None:
     directory, one, two = Directory(lambda change: None, compile_pattern), Method(), Method()
     registry = registry_of(one=methods(A=one), two=methods(B=two), three=methods(B=one))
     assert registry.view("/", {"one": {}, "two": {}}).authentication_methods(directory) == {"A": one, "B": two}
@@ -298,18 +298,18 @@ def test_authentication_methods_are_merged_and_a_name_is_taken_once() -> None:
     )
 
 
-def test_an_authentication_method_that_is_none_stops_the_start() -> None:
+def test_an_invalid_authentication_method_stops_the_start() -> None:
     view = registry_of(mine=methods(A=1)).view("/", {"mine": {}})
     with pytest.raises(ConfigurationError, match=r"'mine' .*the authentication method 'A' has no begin\(\): 1"):
         view.authentication_methods(Directory(lambda change: None, compile_pattern))
 
 
-def test_scram_is_offered_to_every_virtual_host() -> None:
+def test_scram_is_available_in_every_virtual_host() -> None:
     directory = Directory(lambda change: None, compile_pattern)
     assert list(load_plugins().view("/", {}).authentication_methods(directory)) == ["SCRAM-SHA-256"]
 
 
-def test_an_outsider_cannot_replace_a_built_in_exchange_type(tmp_path: Path) -> None:
+def test_a_plugin_cannot_replace_a_built_in_exchange_type(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SOUND.replace("f\"x-{vhost}-{settings.get('suffix', 'plain')}\"", "'direct'"))
     registry = load_plugins(tmp_path)
     with pytest.raises(DuplicateExchangeType, match=r"'exchange-direct' .* and 'mine'"):
@@ -330,7 +330,9 @@ def hook_that_returns(answer: object) -> Callable[[], object]:
 
 BROKEN_VIEWS = [
     pytest.param({"none": {}}, None, "enables the plugin 'none', which was not found; there are mine", id="unknown"),
-    pytest.param({"mine": 1}, None, "the settings of plugin 'mine' must be a table, not 1", id="no table"),
+    pytest.param(
+        {"mine": 1}, None, "the settings of plugin 'mine' must be a table, not 1", id="settings that are not a table"
+    ),
     pytest.param({"mine": {"b": 1, "a": 1}}, None, "'mine' has no settings, but was given a, b", id="settings"),
     pytest.param({"mine": {}}, hook_that_fails, "for virtual host '/': ValueError: not for /", id="fails"),
     pytest.param({"mine": {}}, hook_that_objects, "for virtual host '/': `weight` must be a number", id="objects"),
@@ -341,7 +343,7 @@ BROKEN_VIEWS = [
 
 
 @pytest.mark.parametrize(("enabled", "hook", "reason"), BROKEN_VIEWS)
-def test_what_is_wrong_with_a_virtual_hosts_plugins_is_said(
+def test_the_error_for_a_virtual_host_names_the_problem(
     enabled: Mapping[str, Value], hook: Callable[..., object] | None, reason: str
 ) -> None:
     module = offering()
@@ -353,7 +355,7 @@ def test_what_is_wrong_with_a_virtual_hosts_plugins_is_said(
     assert "virtual host '/'" in str(fault.value)
 
 
-def test_an_exception_in_a_hook_is_found_in_the_plugins_file() -> None:
+def test_the_error_for_an_exception_in_a_hook_names_the_plugin_s_file() -> None:
     module = plugin(gateway_exchange_types=hookimpl(specname="gateway_exchange_types")(hook_that_fails))
     with pytest.raises(ConfigurationError) as fault:
         registry_of(mine=module).view("/", {"mine": {}})

@@ -1,4 +1,4 @@
-"""A super stream's exchange spreads messages over its partitions as clients of RabbitMQ's streams do."""
+"""A super stream's exchange chooses partitions as RabbitMQ's stream clients do."""
 
 import pytest
 from hypothesis import given
@@ -42,18 +42,18 @@ def chosen(exchange_type: SuperStream, key: str) -> list[str]:
 
 
 @given(key=st.text(max_size=20), order=st.permutations(range(12)))
-def test_partitions_keep_their_order_in_whatever_order_they_are_bound(key: str, order: list[int]) -> None:
+def test_partitions_are_ordered_by_number_whatever_the_order_of_binding(key: str, order: list[int]) -> None:
     arguments: list[dict[str, Value]] = [{ORDER: number} for number in range(12)]
     assert chosen(super_stream(order, arguments), key) == [f"s-{murmur3(key.encode(), 104_729) % 12}"]
 
 
 @given(key=st.text(max_size=20), order=st.permutations(range(5)))
-def test_partitions_without_an_order_are_ordered_by_name(key: str, order: list[int]) -> None:
+def test_partitions_without_a_number_are_ordered_by_name(key: str, order: list[int]) -> None:
     arguments: list[dict[str, Value]] = [{}] * 5
     assert chosen(super_stream(order, arguments), key) == chosen(super_stream([0, 1, 2, 3, 4], arguments), key)
 
 
-def test_every_partition_gets_about_as_much() -> None:
+def test_every_partition_gets_about_the_same_number_of_keys() -> None:
     exchange_type = super_stream([0, 1, 2], [{ORDER: number} for number in range(3)])
     counts = {f"s-{number}": 0 for number in range(3)}
     for number in range(3000):

@@ -1,4 +1,4 @@
-"""The trie agrees with the definition of the wildcards, forgets what is removed, and stays quick on bad patterns."""
+"""The topic trie matches by the definition of the wildcards, frees removed filters, and bounds the matching time."""
 
 import tracemalloc
 from time import process_time
@@ -14,7 +14,7 @@ FILTERS = st.lists(WORDS, max_size=5).map(".".join)
 
 
 def matches(filter: list[str], topic: list[str]) -> bool:
-    """The definition, word by word."""
+    """Match by definition, word by word."""
     if not filter:
         return not topic
     if filter[0] == "#":
@@ -36,7 +36,7 @@ def test_matching_agrees_with_the_definition(filters: list[str], topic: str) -> 
 
 
 @given(filters=st.lists(FILTERS, max_size=8), topic=FILTERS)
-def test_a_topic_may_ask_for_filters_that_begin_with_its_word(filters: list[str], topic: str) -> None:
+def test_filters_that_start_with_a_word_of_the_topic_can_be_matched_alone(filters: list[str], topic: str) -> None:
     trie: TopicTrie[int, int] = TopicTrie()
     for number, filter in enumerate(filters):
         trie.insert(filter, number, number)
@@ -49,7 +49,7 @@ def test_a_topic_may_ask_for_filters_that_begin_with_its_word(filters: list[str]
 
 
 @given(kept=st.lists(FILTERS, max_size=6), gone=st.lists(FILTERS, max_size=6), topic=FILTERS)
-def test_what_was_removed_matches_no_more_and_the_rest_still_does(kept: list[str], gone: list[str], topic: str) -> None:
+def test_removed_filters_match_no_more_and_the_others_still_do(kept: list[str], gone: list[str], topic: str) -> None:
     trie: TopicTrie[object, str] = TopicTrie()
     for number, filter in enumerate(kept):
         trie.insert(filter, ("kept", number), "kept")
@@ -61,7 +61,7 @@ def test_what_was_removed_matches_no_more_and_the_rest_still_does(kept: list[str
 
 
 @given(filters=st.lists(FILTERS, max_size=8))
-def test_nothing_is_left_of_an_emptied_trie(filters: list[str]) -> None:
+def test_an_emptied_trie_has_no_nodes(filters: list[str]) -> None:
     trie: TopicTrie[int, int] = TopicTrie()
     for number, filter in enumerate(filters):
         trie.insert(filter, number, number)
@@ -79,7 +79,7 @@ def test_the_same_key_under_the_same_filter_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("filter", ["a.b", "a", "a.b.c", "*", "#", ""])
-def test_removing_what_is_not_there_is_a_key_error_and_changes_nothing(filter: str) -> None:
+def test_removing_an_unknown_filter_raises_key_error_and_changes_nothing(filter: str) -> None:
     trie: TopicTrie[str, int] = TopicTrie()
     trie.insert("a.b", "there", 1)
     with pytest.raises(KeyError):
@@ -97,24 +97,24 @@ def test_removing_what_is_not_there_is_a_key_error_and_changes_nothing(filter: s
         ("a.*", "a.b", False),
     ],
 )
-def test_the_letters_are_a_choice(filter: str, topic: str, is_match: bool) -> None:
+def test_separator_and_wildcards_can_be_chosen(filter: str, topic: str, is_match: bool) -> None:
     trie: TopicTrie[int, bool] = TopicTrie(separator="/", one="+", any="#")
     trie.insert(filter, 0, True)
     assert bool(trie.match(topic)) is is_match
 
 
-def test_many_wildcards_against_a_long_topic_do_not_explode() -> None:
+def test_the_time_to_match_many_wildcards_is_bounded() -> None:
     trie: TopicTrie[int, str] = TopicTrie()
     trie.insert(".".join(["#", "a"] * 12), 0, "twelve")
     topic = ".".join(["a"] * 100)
     started = process_time()
     assert trie.match(topic) == ["twelve"]
     assert trie.match(topic + ".b") == []
-    # A matcher that tries the ways one by one needs 100 over 12, some 10^15 steps.
+    # A matcher that tries all combinations needs 100 over 12, some 10^15 steps.
     assert process_time() - started < 1
 
 
-def test_a_wildcard_in_a_topic_is_a_plain_word() -> None:
+def test_a_wildcard_in_a_topic_is_an_ordinary_word() -> None:
     trie: TopicTrie[int, str] = TopicTrie()
     trie.insert("a.b", 0, "b")
     trie.insert("*", 1, "one word")
@@ -122,7 +122,7 @@ def test_a_wildcard_in_a_topic_is_a_plain_word() -> None:
     assert trie.match("#") == ["one word"]
 
 
-def test_a_filter_of_very_many_words_takes_a_bounded_amount_of_memory() -> None:
+def test_a_filter_with_many_words_uses_bounded_memory() -> None:
     trie: TopicTrie[int, int] = TopicTrie()
     deep = "." * 65_000
     tracemalloc.start()

@@ -1,6 +1,6 @@
-"""The end of a conversation that is under test: a real broker on a store in memory, no sockets, no reactor.
+"""The server side of a protocol test: a real broker with the memory store, no sockets, no reactor.
 
-A protocol's ``dialogue.py`` adds the settings of its machines, and the clients.
+The ``dialogue.py`` of a protocol adds its settings and its clients.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def _plugins() -> PluginRegistry:
 
 
 class ManualSchedule(Schedule):
-    """Ends no turn by itself."""
+    """A schedule that never ends a turn by itself."""
 
     def end_soon(self, turn: Turn) -> None:
         pass
@@ -43,8 +43,8 @@ class ManualSchedule(Schedule):
 class NearEnd:
     """A broker with virtual host ``/`` and user guest, whose turns end when told.
 
-    It starts from what ``store`` holds; ``plugins`` are those that the virtual host enables. A subclass says which
-    ``formats`` there are.
+    It starts with the content of ``store``; ``plugins`` are those that the virtual host enables. A subclass defines the
+    header ``formats``.
     """
 
     formats: ClassVar[tuple[HeaderFormat, ...]]
@@ -71,29 +71,29 @@ class NearEnd:
     def put_user(
         self, name: str, password: str, *tags: Value, vhost: str = "/", may: tuple[str, str, str] = ALL
     ) -> None:
-        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        """Add a user; ``may`` are the patterns for configure, write and read."""
         user = UserRecord(name, hash_password(password), DEFAULT_ALGORITHM, list(tags), {})
         self.broker.directory.put_user(user)
         self.broker.directory.put_permission(PermissionRecord(vhost, name, *may))
 
     @property
     def fake_clock(self) -> FakeClock:
-        """The clock, where a test may move its hands."""
+        """The clock, if it can be advanced."""
         assert isinstance(self.clock, FakeClock)
         return self.clock
 
     def advance(self, seconds: float) -> None:
-        """Let time pass between two turns."""
+        """Advance the clock between two turns."""
         self.settle()
         self.fake_clock.advance(seconds)
         self.settle()
 
     def end_turn(self) -> None:
-        """End the turn: what it recorded goes to the store, what is due goes out. Nothing is durable by that."""
+        """End the turn: pass changes to the store and send what is due. Nothing becomes durable."""
         self.turn.end()
 
     def settle(self) -> None:
-        """End turns and commit until everything has had its consequences."""
+        """End turns and commit until nothing more happens."""
         for _ in range(4):
             self.turn.end()
             self.store.commit()
@@ -109,5 +109,5 @@ class NearEnd:
         return self._accesses[vhost]
 
     def _access_by(self, view: PluginView, directory: Directory) -> Access:
-        """Return who may do what, as the plugins of a virtual host say."""
+        """Return the authentication and authorization of a virtual host's plugins."""
         return Access(view.authenticators(directory), view.authorizers(directory))

@@ -1,7 +1,7 @@
-"""Somebody at the other end of a machine, whatever it speaks: no sockets, no reactor.
+"""The client side of a protocol test: no sockets, no reactor.
 
-It is the machine's driver and one of the broker's connections; a line takes its part in turns. A protocol's
-``dialogue.py`` adds what its clients say, and how what they hear is read.
+It is the machine's driver and a connection of the broker, with a line in its event loop turns. The ``dialogue.py`` of a
+protocol adds the packets of its clients and the decoding of the answers.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Spoken = TypeVar("Spoken", bound=Machine)
 
 
 class Transport:
-    """What a wire that has no socket uses of Twisted's transports."""
+    """The methods of a Twisted transport that a wire without a socket needs."""
 
     dataBuffer = b""  # noqa: N815 - Twisted's name, as the others
     _tempDataBuffer: Sequence[bytes] = ()  # noqa: N815
@@ -44,13 +44,13 @@ class Transport:
 
 
 class DialogueGateway(Protocol):
-    """What it asks of the gateway it is connected to."""
+    """The gateway as seen by its clients."""
 
     broker: Broker
     turn: Turn
 
     def settle(self) -> None:
-        """End turns and commit until everything has had its consequences."""
+        """End turns and commit until nothing more happens."""
         ...
 
     def end_turn(self) -> None:
@@ -59,7 +59,7 @@ class DialogueGateway(Protocol):
 
 
 class OtherEnd(Generic[Spoken, Heard]):
-    """One peer. With ``is_reading`` false its way is congested: what is sent to it stays in the outbox.
+    """One peer. With ``is_reading`` false the connection is congested: the server's data stays in the outbox.
 
     A subclass sets ``machine``, then calls ``join``.
     """
@@ -81,7 +81,7 @@ class OtherEnd(Generic[Spoken, Heard]):
 
     @property
     def is_reading(self) -> bool:
-        """Whether it takes what it is sent."""
+        """Whether it accepts data."""
         return self._is_reading
 
     @is_reading.setter
@@ -90,40 +90,40 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.io.congested(not is_reading)
 
     def take(self, data: bytes) -> None:
-        """Hear what was sent."""
+        """Receive data."""
         self._heard += self.read(data)
 
     def take_end(self) -> None:
-        """Hear that nothing more is."""
+        """Receive the end of the connection."""
         self._heard.append(self.closed)
 
     def join(self, machine: Spoken) -> None:
-        """Be one of the broker's connections."""
+        """Register as one of the broker's connections."""
         self.machine = machine
         self.io.connect(machine)
         self._house.broker.connections.add(self)
 
     def go_on(self) -> None:
-        """Serve the machine again: it is done with a request that took several turns."""
+        """Continue the machine after a request that took several turns."""
         if self.machine.is_held:
             self.machine.receive(b"")
 
     def lose(self) -> None:
-        """The transport breaks."""
+        """Lose the transport."""
         self._house.broker.connections.remove(self)
         self.machine.lost()
         self.io.cut()
         self._house.settle()
 
-    # What a subclass adds
+    # For subclasses
 
     def read(self, data: bytes) -> list[Heard]:
-        """Return what these bytes say."""
+        """Decode these bytes."""
         raise NotImplementedError
 
     @property
     def closed(self) -> Heard:
-        """What stands for the end of the connection."""
+        """The value for the end of the connection."""
         raise NotImplementedError
 
     def _taken(self) -> list[Heard]:
@@ -153,7 +153,7 @@ class OtherEnd(Generic[Spoken, Heard]):
     def update_reading(self) -> None:
         pass
 
-    # What the broker asks of any peer
+    # Interface of a connection
 
     @property
     def vhost_name(self) -> str:

@@ -1,4 +1,4 @@
-"""What clients of each protocol are answered while the broker starts: bytes in, bytes out."""
+"""The answers to clients of each protocol while the broker starts, byte by byte."""
 
 from collections.abc import Callable
 
@@ -21,8 +21,10 @@ ANSWERS = [
     pytest.param(mqtt.refusal, CONNECT_4, b"\x20\x02\x00\x03", id="3.1.1: return code 3"),
     pytest.param(mqtt.refusal, CONNECT_3, b"\x20\x02\x00\x03", id="3.1: return code 3"),
     pytest.param(mqtt.refusal, CONNECT_5, b"\x20\x1c\x00\x88\x19" + REASON, id="5.0: 0x88 with a reason string"),
-    pytest.param(mqtt.refusal, b"\xc0\x00", b"", id="MQTT: no CONNECT is closed without an answer"),
-    pytest.param(mqtt.refusal, b"\x10\xff\xff\xff\xff\xff", b"", id="MQTT: no length either"),
+    pytest.param(mqtt.refusal, b"\xc0\x00", b"", id="MQTT: another packet than CONNECT is closed without an answer"),
+    pytest.param(
+        mqtt.refusal, b"\x10\xff\xff\xff\xff\xff", b"", id="MQTT: an invalid length is closed without an answer"
+    ),
     pytest.param(
         amqp.refusal,
         b"AMQP\x00\x00\x09\x01",
@@ -42,7 +44,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("refusal", "said", "answer"), ANSWERS)
-def test_the_answer_is_the_same_however_the_bytes_are_cut(
+def test_the_answer_does_not_depend_on_how_the_bytes_are_cut(
     refusal: Callable[[bytes, str], bytes | None], said: bytes, answer: bytes
 ) -> None:
     pieces = [refusal(said[:end], WHY) for end in range(1, len(said) + 1)]
@@ -81,7 +83,7 @@ def test_a_connection_is_answered_once_and_then_closed(factory: NotReadyFactory,
     assert connection.transport.disconnecting
 
 
-def test_a_client_that_says_nothing_or_far_too_much_is_cut(factory: NotReadyFactory, clock: FakeClock) -> None:
+def test_a_client_that_sends_nothing_or_too_much_is_closed(factory: NotReadyFactory, clock: FakeClock) -> None:
     silent, talkative = Connection(factory), Connection(factory)
     talkative.protocol.dataReceived(b"x" * 100_000)
     assert talkative.transport.disconnected
@@ -89,6 +91,6 @@ def test_a_client_that_says_nothing_or_far_too_much_is_cut(factory: NotReadyFact
     assert silent.transport.disconnected
 
 
-def test_the_oldest_of_too_many_connections_is_cut(factory: NotReadyFactory) -> None:
+def test_the_oldest_of_too_many_connections_is_closed(factory: NotReadyFactory) -> None:
     connections = [Connection(factory) for _ in range(1001)]
     assert [number for number, each in enumerate(connections) if each.transport.disconnected] == [0]

@@ -1,4 +1,4 @@
-"""A transport for the edge of a connection: no socket, from this machine."""
+"""A local transport without a socket for the server side of a connection."""
 
 from typing import Any
 
@@ -14,5 +14,5 @@ class _Transport(StringTransport):
 
 
 def transport() -> Any:  # Any: Twisted's transports are not typed
-    """Return what the edge writes to, and a test reads from."""
+    """Return the transport that the server writes to and a test reads from."""
     return _Transport(peerAddress=HERE)  # type: ignore[no-untyped-call]

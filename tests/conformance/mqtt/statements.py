@@ -1,13 +1,13 @@
-"""The numbered normative statements of MQTT 5.0 and 3.1.1 (Appendix B of either), and which of them have no row here.
+"""The numbered normative statements of MQTT 5.0 and 3.1.1 (Appendix B of either), and those without a test here.
 
-A test says which statements it shows with ``statements`` or ``rows`` of ``tables.py``; those are collected in
-``shown``. What concerns somebody else is listed in ``NOT_OURS`` with one word for why.
+A test names its statements with ``statements`` or ``rows`` of ``tables.py``; they are collected in ``shown``.
+Statements that do not apply to a server are in ``NOT_OURS`` with a word for the reason.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-#: Section to the numbers of its statements: a count, or the first and the last.
+#: Statement numbers by section: a count, or the first and the last.
 _SECTIONS_5: Final[Mapping[str, int | tuple[int, int]]] = {
     "1.5.4": 3, "1.5.5": 1, "1.5.7": 1,
     "2.1.3": 1, "2.2.1": (2, 6), "2.2.2": 1,
@@ -50,50 +50,50 @@ def _numbered(sections: Mapping[str, int | tuple[int, int]]) -> Iterator[str]:
         yield from (f"{section}-{number}" for number in range(first, last + 1))
 
 
-#: All of them, by version: 5 for 5.0 and 4 for 3.1.1. Two that 3.1.1 misprints are here as they are meant:
-#: MQTT-3.1.2-7 for MQTT-3.1.2.7, and MQTT-3.8.3-4 for MQTT-3-8.3-4.
+#: All statements by version: 5 for 5.0 and 4 for 3.1.1. Two misprints of 3.1.1 are corrected: MQTT-3.1.2-7 for
+#: MQTT-3.1.2.7, and MQTT-3.8.3-4 for MQTT-3-8.3-4.
 STATEMENTS: Final[Mapping[int, frozenset[str]]] = {
     5: frozenset(_numbered(_SECTIONS_5)),
     4: frozenset(_numbered(_SECTIONS_4)),
 }
 
-#: What a server can neither keep nor break: ``client`` is what clients do, ``bridge`` what a server does as one.
+#: Statements that a server cannot violate: ``client`` is for clients, ``bridge`` for a server acting as one.
 NOT_OURS: Final[Mapping[int, Mapping[str, str]]] = {
     5: {
         "3.1.2-20": "client",  # sends PINGREQ in time
         "3.1.2-21": "client",  # uses Server Keep Alive
-        "3.2.2-4": "client",  # closes when told of a session it does not have
-        "3.2.2-5": "client",  # discards its session when told of none
-        "3.2.2-11": "client",  # keeps to Maximum QoS, which is never sent
-        "3.2.2-14": "client",  # keeps to Retain Available, which is never sent
+        "3.2.2-4": "client",  # closes if CONNACK announces a session it does not have
+        "3.2.2-5": "client",  # discards its session if CONNACK announces none
+        "3.2.2-11": "client",  # respects Maximum QoS, which is never sent
+        "3.2.2-14": "client",  # respects Retain Available, which is never sent
         "3.2.2-21": "client",  # uses Server Keep Alive
         "3.3.2-10": "client",  # accepts the aliases it allowed
         "3.3.4-8": "client",  # delays nothing but PUBLISH
-        "4.5.0-2": "client",  # acknowledges what it does not want
-        "4.6.0-1": "client",  # sends again in order
-        "6.0.0-3": "client",  # offers the subprotocol; what becomes of those that do not is in 6.0.0-4
+        "4.5.0-2": "client",  # acknowledges unwanted messages
+        "4.6.0-1": "client",  # resends in order
+        "6.0.0-3": "client",  # offers the subprotocol; 6.0.0-4 is about those that do not
     },
     4: {
         "2.3.1-2": "client",  # assigns identifiers
-        "2.3.1-3": "client",  # keeps them when it sends again
+        "2.3.1-3": "client",  # keeps them when it resends
         "3.1.2-23": "client",  # sends PINGREQ in time
         "3.1.3-7": "client",  # asks for a clean session when it has no identifier
         "3.14.4-1": "client",  # closes after DISCONNECT
-        "4.5.0-2": "client",  # acknowledges what it does not want
+        "4.5.0-2": "client",  # acknowledges unwanted messages
         "6.0.0-3": "client",  # offers the subprotocol
         "7.0.0-1": "bridge",
         "7.1.2-1": "client",  # supports a transport
     },
 }
 
-#: What rows were found for, by version; filled as the test modules are imported.
+#: The statements with tests, by version; filled when the test modules are imported.
 shown: Final[dict[int, set[str]]] = {5: set(), 4: set()}
 
 
 def show(version: int, ids: str) -> str:
-    """Note that a row shows these statements; return its name in the list of tests."""
+    """Record that a test covers these statements; return its name in the list of tests."""
     numbers = ids.split()
     unknown = [number for number in numbers if number not in STATEMENTS[version]]
-    assert not unknown, f"{unknown} are no statements of version {version}"
+    assert not unknown, f"{unknown} are not statements of version {version}"
     shown[version].update(numbers)
     return f"{'5.0' if version == 5 else '3.1.1'}: {' '.join(f'[MQTT-{number}]' for number in numbers)}"

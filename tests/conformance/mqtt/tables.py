@@ -1,7 +1,7 @@
-"""Rows of the conformance tables: what a client writes in one piece, and the lines that come back.
+"""Rows of the conformance tables: the packets of a client in one write, and the lines of the answer.
 
-A row may hold for both versions. Then its lines are those of 5.0; 3.1.1 has no DISCONNECT from a server, no word for a
-malformed CONNECT and no reason in acknowledgements, and so ``worded`` takes them away.
+A row may apply to both versions. Its lines are then those of 5.0. 3.1.1 has no DISCONNECT from a server, no return code
+for a malformed CONNECT and no reason in acknowledgements; ``worded`` removes those.
 """
 
 import re
@@ -27,13 +27,13 @@ _ONLY_5 = re.compile(r"DISCONNECT |CONNACK [A-Z_]{3,}$")
 
 
 def statements(v5: str = "", v4: str = "") -> pytest.MarkDecorator:
-    """Run a test with ``version`` 5 and 4, as far as it has statements of either, given with spaces between them."""
+    """Run a test with ``version`` 5 and 4 if it has statements of that version, given as text separated by spaces."""
     given = [(version, ids) for version, ids in ((5, v5), (4, v4)) if ids]
     return pytest.mark.parametrize("version", [pytest.param(version, id=show(version, ids)) for version, ids in given])
 
 
 def rows(what: str, v5: str, v4: str, sent: Sent, *lines: str) -> list[Row]:
-    """Return a row for each version with a statement for it; ``what`` says in words what is sent."""
+    """Return a row for each version with a statement; ``what`` describes the packets."""
     given = [(version, ids) for version, ids in ((5, v5), (4, v4)) if ids]
     return [
         pytest.param(version, sent(WRITERS[version]), worded(version, *lines), id=f"{show(version, ids)} {what}")
@@ -42,7 +42,7 @@ def rows(what: str, v5: str, v4: str, sent: Sent, *lines: str) -> list[Row]:
 
 
 def worded(version: int, *lines: str) -> list[str]:
-    """Return lines of 5.0 as a client of this version hears them."""
+    """Return lines of 5.0 as a client of this version receives them."""
     if version == 5:
         return list(lines)
     return [_REASON.sub(r"\1 \2", line) for line in lines if not _ONLY_5.match(line)]

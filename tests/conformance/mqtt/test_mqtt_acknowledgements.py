@@ -1,4 +1,4 @@
-"""PUBACK, PUBREC, PUBREL and PUBCOMP as packets: flags, reasons, properties, sizes (3.4 to 3.7)."""
+"""PUBACK, PUBREC, PUBREL and PUBCOMP: flags, reasons, properties and sizes (3.4 to 3.7)."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.conformance.mqtt.tables import CLOSED, MALFORMED, PROTOCOL_ERROR, Row
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, maximum_packet_size, packet, reason_string, user_property
 
-#: What the tables 3-4 to 3-7 allow.
+#: The reasons of tables 3-4 to 3-7.
 RECEIVED = (0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99)
 RELEASED = (0x00, 0x92)
 
@@ -42,14 +42,14 @@ WRONG += [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
-def test_an_acknowledgement_that_breaks_a_rule_ends_the_connection(
+def test_an_invalid_acknowledgement_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
 def reader_of(gateway: Gateway, qos: int) -> Client:
-    """Somebody who was sent message 1."""
+    """Return a client with the unacknowledged delivery 1."""
     reader = gateway.client("r")
     reader.subscribe("t", qos)
     gateway.client("w").publish("t", qos=qos, id=1)
@@ -60,7 +60,9 @@ def reader_of(gateway: Gateway, qos: int) -> Client:
 @statements("3.4.2-1")
 @pytest.mark.parametrize("reason", [None, *RECEIVED])
 @pytest.mark.parametrize("properties", [None, b"", reason_string("why") + user_property("a", "b")])
-def test_a_puback_may_say_this(gateway: Gateway, version: int, reason: int | None, properties: bytes | None) -> None:
+def test_the_reasons_and_properties_of_a_puback(
+    gateway: Gateway, version: int, reason: int | None, properties: bytes | None
+) -> None:
     reader = reader_of(gateway, 1)
     assert reader.say(FIVE.puback(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
 
@@ -68,7 +70,9 @@ def test_a_puback_may_say_this(gateway: Gateway, version: int, reason: int | Non
 @statements("3.5.2-1 4.3.3-4")
 @pytest.mark.parametrize("reason", [None, *RECEIVED])
 @pytest.mark.parametrize("properties", [None, b"", reason_string("why") + user_property("a", "b")])
-def test_a_pubrec_may_say_this(gateway: Gateway, version: int, reason: int | None, properties: bytes | None) -> None:
+def test_the_reasons_and_properties_of_a_pubrec(
+    gateway: Gateway, version: int, reason: int | None, properties: bytes | None
+) -> None:
     reader = reader_of(gateway, 2)
     assert reader.say(FIVE.pubrec(1, reason, properties)) == (["PUBREL #1"] if (reason or 0) < 0x80 else [])
 
@@ -76,7 +80,7 @@ def test_a_pubrec_may_say_this(gateway: Gateway, version: int, reason: int | Non
 @statements("3.6.2-1 3.7.2-1")
 @pytest.mark.parametrize("reason", [None, *RELEASED])
 @pytest.mark.parametrize("properties", [None, b"", reason_string("why") + user_property("a", "b")])
-def test_pubrel_and_pubcomp_may_say_this(
+def test_the_reasons_and_properties_of_pubrel_and_pubcomp(
     gateway: Gateway, version: int, reason: int | None, properties: bytes | None
 ) -> None:
     reader = reader_of(gateway, 2)
@@ -87,7 +91,9 @@ def test_pubrel_and_pubcomp_may_say_this(
 
 
 @statements("3.6.2-1 3.7.2-1")
-def test_what_is_not_known_is_answered_with_its_reason(gateway: Gateway, version: int) -> None:
+def test_an_acknowledgement_of_an_unknown_identifier_is_answered_with_its_reason(
+    gateway: Gateway, version: int
+) -> None:
     client = gateway.client("c")
     assert client.pubrel(7) == ["PUBCOMP #7 PACKET_IDENTIFIER_NOT_FOUND"]
     assert client.pubrec(7) == ["PUBREL #7 PACKET_IDENTIFIER_NOT_FOUND"]
@@ -96,7 +102,7 @@ def test_what_is_not_known_is_answered_with_its_reason(gateway: Gateway, version
 
 
 @statements("3.4.2-2 3.4.2-3 3.5.2-2 3.5.2-3 3.6.2-2 3.6.2-3 3.7.2-2 3.7.2-3")
-def test_acknowledgements_grow_by_no_property_where_there_is_no_room(version: int) -> None:
+def test_acknowledgements_omit_properties_that_exceed_the_maximum_packet_size(version: int) -> None:
     gateway = Gateway(disconnect_on_unauthorized=False)
     gateway.add_user("mute", "mute", may=(".*", "^mqtt-subscription", ".*"))
     properties = maximum_packet_size(6)

@@ -1,4 +1,4 @@
-"""Enhanced authentication: a method of several turns, at the beginning and again (3.15, 4.12)."""
+"""Enhanced authentication: challenge and response at login and at re-authentication (3.15, 4.12)."""
 
 from collections.abc import Callable
 
@@ -15,8 +15,8 @@ ASKED = "AUTH CONTINUE_AUTHENTICATION AUTHENTICATION_METHOD='tiny' AUTHENTICATIO
 ACCEPTED = "AUTHENTICATION_METHOD='tiny' AUTHENTICATION_DATA='hello'"
 
 
-class Tiny:
-    """A method: asks until it gets a name, believes it, and takes ``bad`` for a lie."""
+class TinyMethod:
+    """A method that challenges until it gets a user name, accepts any name, and refuses ``bad``."""
 
     def begin(self, visitor: Visitor) -> Dialogue:
         return self
@@ -32,13 +32,13 @@ class Tiny:
 
 @pytest.fixture
 def gateway() -> Gateway:
-    gateway = Gateway(methods={"tiny": Tiny(), "other": Tiny()})
+    gateway = Gateway(methods={"tiny": TinyMethod(), "other": TinyMethod()})
     gateway.add_user("anna", "anna")
     return gateway
 
 
 def greeted(gateway: Gateway, data: bytes | None = None, method: str = "tiny") -> tuple[Client, list[str]]:
-    """Somebody who said CONNECT, and what came back."""
+    """Return a client that has sent CONNECT, and the answer."""
     client = gateway.stranger()
     return client, client.say(FIVE.connect("c", properties=authentication(method, data)))
 
@@ -54,7 +54,7 @@ def entered(gateway: Gateway) -> Client:
 
 
 @statements("4.12.0-2 4.12.0-3 4.12.0-5 3.15.2-1")
-def test_a_method_asks_until_it_knows(gateway: Gateway, version: int) -> None:
+def test_a_method_challenges_until_it_succeeds(gateway: Gateway, version: int) -> None:
     client, heard = greeted(gateway)
     assert heard == [ASKED]
     assert client.say(auth(data=b"more")) == [ASKED]
@@ -66,21 +66,21 @@ def test_a_method_asks_until_it_knows(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.12.0-5")
-def test_a_method_that_knows_at_once_is_named_too(gateway: Gateway, version: int) -> None:
+def test_connack_names_a_method_that_succeeds_at_once(gateway: Gateway, version: int) -> None:
     _, [line] = greeted(gateway, b"guest")
     assert line.startswith("CONNACK ")
     assert line.endswith(ACCEPTED)
 
 
 @statements("4.12.0-1 3.2.2-7")
-def test_a_method_nobody_offers_is_refused(gateway: Gateway, version: int) -> None:
+def test_an_unknown_method_is_refused(gateway: Gateway, version: int) -> None:
     _, heard = greeted(gateway, method="nosuch")
     assert heard == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
 @statements("4.12.0-4")
 @pytest.mark.parametrize("turns", [0, 1, 2])
-def test_a_method_may_say_no_at_any_time(gateway: Gateway, version: int, turns: int) -> None:
+def test_a_method_may_refuse_at_any_step(gateway: Gateway, version: int, turns: int) -> None:
     client, heard = greeted(gateway, b"bad" if not turns else b"")
     for turn in range(turns):
         assert heard == [ASKED]
@@ -89,7 +89,7 @@ def test_a_method_may_say_no_at_any_time(gateway: Gateway, version: int, turns: 
 
 
 @statements("4.12.0-4 3.1.4-2")
-def test_who_may_not_enter_is_turned_away_however_it_proved_who_it_is(gateway: Gateway, version: int) -> None:
+def test_an_authenticated_client_without_permission_is_refused(gateway: Gateway, version: int) -> None:
     _, heard = greeted(gateway, b"stranger")
     assert heard == ["CONNACK NOT_AUTHORIZED", CLOSED]
 
@@ -109,13 +109,15 @@ IN_BETWEEN = {
 
 @statements("3.1.2-30 3.14.0-1")
 @pytest.mark.parametrize("sent", IN_BETWEEN.values(), ids=IN_BETWEEN)
-def test_before_it_is_let_in_a_client_says_what_it_is_asked_for(gateway: Gateway, version: int, sent: bytes) -> None:
+def test_an_unexpected_packet_during_authentication_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes
+) -> None:
     client, _ = greeted(gateway)
     assert client.say(sent) == ["CONNACK PROTOCOL_ERROR", CLOSED]
 
 
 @statements("3.1.2-30")
-def test_or_goodbye(gateway: Gateway, version: int) -> None:
+def test_a_client_may_disconnect_during_authentication(gateway: Gateway, version: int) -> None:
     watcher = gateway.client("watcher")
     watcher.subscribe("w")
     client = gateway.stranger()
@@ -132,39 +134,39 @@ def test_every_auth_names_the_method_of_the_connect(gateway: Gateway, version: i
 
 
 @statements("4.12.0-6")
-def test_who_names_no_method_hears_of_none(gateway: Gateway, version: int) -> None:
+def test_connack_has_no_method_if_the_connect_has_none(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", username="guest", password=b"guest")
     assert "AUTHENTICATION" not in str(client.welcome)
 
 
 @statements("4.12.0-7")
 @pytest.mark.parametrize("reason", [CONTINUE, AGAIN])
-def test_who_names_no_method_sends_no_auth(gateway: Gateway, version: int, reason: int) -> None:
+def test_an_auth_without_a_method_in_connect_is_a_protocol_error(gateway: Gateway, version: int, reason: int) -> None:
     assert gateway.client("c").say(auth(reason)) == list(PROTOCOL_ERROR)
 
 
-# ---------------------------------------------------------------- again
+# ---------------------------------------------------------------- re-authentication
 
 
 @statements("4.12.1-1 4.12.0-5")
-def test_a_client_may_authenticate_again(gateway: Gateway, version: int) -> None:
+def test_a_client_may_re_authenticate(gateway: Gateway, version: int) -> None:
     client = entered(gateway)
     client.subscribe("t")
     for _ in range(2):
         assert client.say(auth(AGAIN, b"")) == [ASKED]
-        assert client.publish("t") == ["PUBLISH t 'hi'"]  # life goes on meanwhile
+        assert client.publish("t") == ["PUBLISH t 'hi'"]  # other packets are handled meanwhile
         assert client.say(auth(CONTINUE, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
     assert client.say(auth(AGAIN, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
 
 
 @statements("4.12.1-1")
-def test_by_the_same_method_alone(gateway: Gateway, version: int) -> None:
+def test_re_authentication_must_use_the_same_method(gateway: Gateway, version: int) -> None:
     assert entered(gateway).say(auth(AGAIN, method="other")) == ["DISCONNECT BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
 @statements("4.12.1-2 4.13.2-1")
 @pytest.mark.parametrize("turns", [1, 2])
-def test_who_fails_to_is_cut_off(gateway: Gateway, version: int, turns: int) -> None:
+def test_a_failed_re_authentication_ends_the_connection(gateway: Gateway, version: int, turns: int) -> None:
     client = entered(gateway)
     if turns == 2:
         assert client.say(auth(AGAIN, b"")) == [ASKED]
@@ -174,12 +176,12 @@ def test_who_fails_to_is_cut_off(gateway: Gateway, version: int, turns: int) -> 
 
 
 @statements("4.12.1-2")
-def test_nobody_becomes_somebody_else(gateway: Gateway, version: int) -> None:
+def test_re_authentication_cannot_change_the_user(gateway: Gateway, version: int) -> None:
     assert entered(gateway).say(auth(AGAIN, b"anna")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
 
 
 @statements("4.12.1-2")
-def test_its_will_is_left_behind(gateway: Gateway, version: int) -> None:
+def test_the_will_is_published_after_a_failed_re_authentication(gateway: Gateway, version: int) -> None:
     watcher, client = gateway.client("watcher"), gateway.stranger()
     watcher.subscribe("w")
     client.say(FIVE.connect("c", properties=authentication("tiny", b"guest"), will=Will("w")))
@@ -192,30 +194,28 @@ WRONG: list[Row] = [
     *rows("flags 1000", "3.15.1-1", "", lambda _: packet(0xF8, auth(AGAIN)[2:]), *MALFORMED),
     *rows("success", "3.15.2-1", "", lambda _: auth(0), *PROTOCOL_ERROR),
     *rows("nothing, which is success", "3.15.2-1", "", lambda w: w.auth(), *PROTOCOL_ERROR),
-    *rows("to go on with nothing", "3.15.2-1", "", lambda _: auth(CONTINUE), *PROTOCOL_ERROR),
+    *rows("to continue without an exchange", "3.15.2-1", "", lambda _: auth(CONTINUE), *PROTOCOL_ERROR),
     *rows("a reason of another packet", "3.15.2-1", "", lambda _: auth(0x80), *PROTOCOL_ERROR),
-    *rows("a reason nobody has", "3.15.2-1", "", lambda _: auth(0x1A), *PROTOCOL_ERROR),
+    *rows("an unassigned reason", "3.15.2-1", "", lambda _: auth(0x1A), *PROTOCOL_ERROR),
     *rows("no method", "4.12.0-5", "", lambda w: w.auth(AGAIN, b""), *PROTOCOL_ERROR),
     *rows("two methods", "4.13.1-1", "", lambda w: w.auth(AGAIN, authentication("tiny") * 2), *PROTOCOL_ERROR),
 ]
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
-def test_an_auth_that_breaks_a_rule_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
-) -> None:
+def test_an_invalid_auth_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert entered(gateway).say(sent) == heard
 
 
 @statements("3.1.2-24")
-def test_an_auth_that_the_client_cannot_take_ends_its_login(gateway: Gateway, version: int) -> None:
+def test_an_auth_that_exceeds_the_maximum_packet_size_ends_the_login(gateway: Gateway, version: int) -> None:
     client = gateway.stranger()
     properties = authentication("tiny") + maximum_packet_size(10)
     assert client.say(FIVE.connect("c", properties=properties)) == ["CONNACK PACKET_TOO_LARGE", CLOSED]
 
 
 @statements("3.15.2-2 3.15.2-3")
-def test_an_auth_grows_by_no_words_where_there_is_no_room(gateway: Gateway, version: int) -> None:
+def test_an_auth_omits_the_reason_string_that_exceeds_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     client = gateway.stranger()
     properties = authentication("tiny") + maximum_packet_size(40)
     client.machine.receive(FIVE.connect("c", properties=properties))

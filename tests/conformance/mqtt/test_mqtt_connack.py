@@ -1,4 +1,4 @@
-"""CONNACK and what it settles: session present, refusals, sizes, aliases, information, keep alive (3.1.2, 3.2)."""
+"""CONNACK: session present, refusals, sizes, aliases, information, keep alive (3.1.2, 3.2)."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,19 +31,19 @@ from tests.protocols.mqtt.packets import (
 
 @statements("3.2.2-1", "3.2.0-1")
 @pytest.mark.parametrize("is_present", [False, True])
-def test_the_flags_say_nothing_but_session_present(version: int, is_present: bool) -> None:
+def test_connack_flags_contain_session_present_only(version: int, is_present: bool) -> None:
     gateway = Gateway()
     if is_present:
         gateway.client("c", version, is_clean=False, expiry=100).lose()
     client = gateway.stranger(version)
     client.machine.receive(client.write.connect("c", is_clean=False))
     client.gateway.end_turn()
-    [heard] = client.listen()  # the ear takes 0 and 1 alone
+    [heard] = client.listen()  # the frame reader accepts only flags 0 and 1
     assert heard.line == ("CONNACK present" if is_present else "CONNACK")
 
 
 @statements("3.2.2-6 3.2.2-7 4.13.2-1", "3.2.2-4 3.2.2-5")
-def test_a_refusal_speaks_of_no_session_and_closes(gateway: Gateway, version: int) -> None:
+def test_a_refusal_has_no_session_present_and_closes_the_connection(gateway: Gateway, version: int) -> None:
     gateway.client("c", version, is_clean=False, expiry=100).lose()
     client = gateway.stranger(version)
     heard = client.connect("c", is_clean=False, username="guest", password=b"wrong")
@@ -69,13 +69,13 @@ def test_a_refusal_has_a_reason_of_the_table(gateway: Gateway, version: int) -> 
 
 
 @statements("", "3.2.2-6")
-def test_without_a_return_code_for_it_a_refusal_is_silent(gateway: Gateway, version: int) -> None:
+def test_a_refusal_without_a_return_code_closes_without_an_answer(gateway: Gateway, version: int) -> None:
     client = gateway.stranger(version)
     assert client.say(client.write.connect("c", will=Will("w/+"))) == [CLOSED]
 
 
 @statements("3.2.2-9 3.2.2-10 3.2.2-12 3.2.2-13")
-def test_everything_there_is_is_served_and_so_not_denied(gateway: Gateway, version: int) -> None:
+def test_supported_features_are_not_announced_as_unavailable(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", will=Will("w", qos=2, retain=True))
     denials = {PropertyId.MAXIMUM_QOS, PropertyId.RETAIN_AVAILABLE, PropertyId.WILDCARD_SUBSCRIPTION_AVAILABLE,
                PropertyId.SUBSCRIPTION_IDENTIFIER_AVAILABLE, PropertyId.SHARED_SUBSCRIPTION_AVAILABLE}  # fmt: skip
@@ -88,7 +88,7 @@ def test_everything_there_is_is_served_and_so_not_denied(gateway: Gateway, versi
 
 
 @statements("3.2.2-15")
-def test_a_packet_larger_than_was_agreed_ends_the_connection(version: int) -> None:
+def test_a_packet_larger_than_maximum_packet_size_ends_the_connection(version: int) -> None:
     client = Gateway(max_packet_size=1000).client("c")
     assert client.welcome.all(PropertyId.MAXIMUM_PACKET_SIZE) == [1000]
     assert client.publish("t", b"x" * 993) == []  # a head of 3, a topic of 3, properties of 1: 1000 in all
@@ -96,14 +96,16 @@ def test_a_packet_larger_than_was_agreed_ends_the_connection(version: int) -> No
 
 
 @statements("3.2.2-15")
-def test_a_packet_too_large_is_refused_before_it_is_there(version: int) -> None:
+def test_a_packet_that_is_too_large_is_refused_before_it_is_complete(version: int) -> None:
     client = Gateway(max_packet_size=1000).client("c")
     assert client.say(b"\x30\xff\xff\xff\x7f") == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
 
 
 @statements("3.1.2-24 3.1.2-25")
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_a_message_larger_than_the_client_takes_counts_as_delivered(gateway: Gateway, version: int, qos: int) -> None:
+def test_a_message_that_is_too_large_for_the_client_counts_as_delivered(
+    gateway: Gateway, version: int, qos: int
+) -> None:
     client = gateway.client("c", is_clean=False, expiry=100, properties=maximum_packet_size(30))
     client.subscribe("t", qos)
     writer = gateway.client("w")
@@ -115,11 +117,11 @@ def test_a_message_larger_than_the_client_takes_counts_as_delivered(gateway: Gat
     assert [packet.size for packet in heard] == [30, overhead + 1]
     client.lose()
     back = gateway.client("c", is_clean=False, expiry=100)
-    assert len(back.backlog) == (2 if qos else 0)  # what came before, of which nothing was acknowledged
+    assert len(back.backlog) == (2 if qos else 0)  # the earlier, unacknowledged messages
 
 
 @statements("3.1.2-24 3.1.2-25")
-def test_a_message_too_large_takes_no_part_of_the_window(gateway: Gateway, version: int) -> None:
+def test_a_message_that_is_too_large_does_not_count_against_receive_maximum(gateway: Gateway, version: int) -> None:
     properties = maximum_packet_size(30) + b"\x21\0\1"
     client = gateway.client("c", properties=properties)
     client.subscribe("t", 1)
@@ -141,14 +143,16 @@ def test_a_message_too_large_takes_no_part_of_the_window(gateway: Gateway, versi
         (5, "CONNACK"),
     ],
 )
-def test_a_connack_says_what_there_is_room_for(gateway: Gateway, version: int, size: int, heard: str) -> None:
+def test_a_connack_omits_optional_limits_that_exceed_the_maximum_packet_size(
+    gateway: Gateway, version: int, size: int, heard: str
+) -> None:
     client = gateway.stranger()
     assert client.say(FIVE.connect("c", properties=maximum_packet_size(size))) == [heard]
 
 
 @statements("3.1.2-24")
 @pytest.mark.parametrize(("size", "heard"), [(4, ["closed"]), (20, ["CONNACK PACKET_TOO_LARGE", "closed"])])
-def test_without_room_for_what_has_to_be_said_there_is_no_session(
+def test_without_room_for_required_properties_the_connect_is_refused(
     gateway: Gateway, version: int, size: int, heard: list[str]
 ) -> None:
     client = gateway.stranger()
@@ -160,7 +164,7 @@ def test_without_room_for_what_has_to_be_said_there_is_no_session(
 
 
 @statements("3.1.2-24")
-def test_a_request_whose_answer_the_client_cannot_take_is_refused_whole(gateway: Gateway, version: int) -> None:
+def test_a_request_whose_answer_is_too_large_for_the_client_is_refused(gateway: Gateway, version: int) -> None:
     for write in (FIVE.subscribe, FIVE.unsubscribe):
         filters = [f"t/{number}" for number in range(4)]
         given: list[Any] = [(filter, 1) for filter in filters] if write == FIVE.subscribe else filters
@@ -173,7 +177,7 @@ def test_a_request_whose_answer_the_client_cannot_take_is_refused_whole(gateway:
 
 
 @statements("3.2.2-19 3.2.2-20 3.1.2-24")
-def test_a_refusal_leaves_its_reason_string_out_where_there_is_no_room(gateway: Gateway, version: int) -> None:
+def test_a_refusal_omits_the_reason_string_that_exceeds_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     for size, strings in ((1000, 1), (20, 0)):
         client = gateway.stranger()
         client.machine.receive(FIVE.connect("c" * 201, properties=maximum_packet_size(size)))
@@ -188,7 +192,7 @@ def test_a_refusal_leaves_its_reason_string_out_where_there_is_no_room(gateway: 
 
 @statements("3.2.2-17 3.3.2-9")
 @pytest.mark.parametrize("alias", [4, 65_535])
-def test_a_client_keeps_to_the_aliases_it_was_given(version: int, alias: int) -> None:
+def test_a_client_must_respect_the_topic_alias_maximum_of_the_server(version: int, alias: int) -> None:
     client = Gateway(topic_alias_max=3).client("c")
     assert client.welcome.all(PropertyId.TOPIC_ALIAS_MAXIMUM) == [3]
     assert client.publish("t", properties=topic_alias(3)) == []
@@ -196,14 +200,14 @@ def test_a_client_keeps_to_the_aliases_it_was_given(version: int, alias: int) ->
 
 
 @statements("3.2.2-18")
-def test_a_client_that_was_given_no_aliases_may_use_none(version: int) -> None:
+def test_a_client_without_topic_aliases_may_not_use_one(version: int) -> None:
     client = Gateway(topic_alias_max=0).client("c")
     assert client.welcome.all(PropertyId.TOPIC_ALIAS_MAXIMUM) in ([], [0])
     assert client.publish("t", properties=topic_alias(1)) == ["DISCONNECT TOPIC_ALIAS_INVALID", CLOSED]
 
 
 @statements("3.1.2-26 3.3.2-11")
-def test_the_server_keeps_to_the_aliases_of_the_client(gateway: Gateway, version: int) -> None:
+def test_the_server_respects_the_topic_alias_maximum_of_the_client(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=topic_alias_maximum(2))
     client.subscribe("t/+")
     writer = gateway.client("w")
@@ -221,7 +225,9 @@ def test_the_server_keeps_to_the_aliases_of_the_client(gateway: Gateway, version
 
 @statements("3.1.2-27")
 @pytest.mark.parametrize("properties", [b"", topic_alias_maximum(0)])
-def test_a_client_without_aliases_hears_none(gateway: Gateway, version: int, properties: bytes) -> None:
+def test_a_client_without_topic_alias_maximum_gets_no_aliases(
+    gateway: Gateway, version: int, properties: bytes
+) -> None:
     client = gateway.client("c", properties=properties)
     client.subscribe("t")
     gateway.client("w").publish("t", properties=topic_alias(1))
@@ -233,13 +239,13 @@ def test_a_client_without_aliases_hears_none(gateway: Gateway, version: int, pro
 
 @statements("3.1.2-28")
 @pytest.mark.parametrize("properties", [b"", request_response_information(0)])
-def test_response_information_is_not_given_unasked(gateway: Gateway, version: int, properties: bytes) -> None:
+def test_response_information_is_not_sent_without_a_request(gateway: Gateway, version: int, properties: bytes) -> None:
     client = gateway.client("c", properties=properties)
     assert client.welcome.all(PropertyId.RESPONSE_INFORMATION) == []
 
 
 def refused(properties: bytes) -> list[Heard]:
-    """What a client with these properties hears of requests all of which are refused, or refused in part."""
+    """Return the answers to requests that are refused, or refused in part, for a client with these properties."""
     gateway = Gateway(disconnect_on_unauthorized=False)
     gateway.add_user("reader", "reader", may=("^$", "^$", "^$"))
     client = gateway.client("c", username="reader", password=b"reader", properties=properties)
@@ -259,23 +265,23 @@ def refused(properties: bytes) -> list[Heard]:
 
 
 @statements("3.1.2-29")
-def test_who_wants_no_problem_information_gets_none(version: int) -> None:
+def test_a_client_without_problem_information_gets_no_reason_strings(version: int) -> None:
     assert [packet.properties for packet in refused(request_problem_information(0))] == [[]] * 6
 
 
 @pytest.mark.parametrize("properties", [b"", request_problem_information(1)])
-def test_who_wants_it_hears_in_words_why_something_is_refused(properties: bytes) -> None:
+def test_a_client_with_problem_information_gets_reason_strings(properties: bytes) -> None:
     for heard in refused(properties):
         assert [key for key, _ in heard.properties] == [PropertyId.REASON_STRING], heard.line
         assert all(heard.all(PropertyId.REASON_STRING))
 
 
 @statements("3.4.2-2 3.5.2-2 3.7.2-2 3.9.2-1 3.11.2-1")
-def test_words_that_would_make_a_packet_too_large_are_left_out(version: int) -> None:
+def test_a_reason_string_that_makes_a_packet_too_large_is_omitted(version: int) -> None:
     assert [packet.properties for packet in refused(maximum_packet_size(20))] == [[]] * 6
 
 
-def test_a_publish_that_a_queue_refuses_is_told_so_in_words(gateway: Gateway) -> None:
+def test_a_publish_that_a_queue_refuses_gets_a_reason_string(gateway: Gateway) -> None:
     limits: dict[str, Value] = {"x-max-length": 0, "x-overflow": "reject-publish"}
     full = gateway.vhost.declare_queue("full", is_durable=True, arguments=limits)
     gateway.vhost.bind(gateway.vhost.exchange("amq.topic"), full, "t")
@@ -288,7 +294,7 @@ def test_a_publish_that_a_queue_refuses_is_told_so_in_words(gateway: Gateway) ->
 
 @statements("3.1.2-29 3.14.2-1")
 @pytest.mark.parametrize(("properties", "strings"), [(b"", 1), (b"\x17\x01", 1), (b"\x17\x00", 0)])
-def test_a_disconnect_tells_why_in_words_unless_they_are_not_wanted(
+def test_a_disconnect_has_a_reason_string_unless_the_client_declined_it(
     gateway: Gateway, version: int, properties: bytes, strings: int
 ) -> None:
     client = gateway.client("c", properties=properties)
@@ -299,7 +305,7 @@ def test_a_disconnect_tells_why_in_words_unless_they_are_not_wanted(
 
 
 @statements("3.1.2-29")
-def test_properties_of_messages_are_no_problem_information(gateway: Gateway, version: int) -> None:
+def test_user_properties_of_messages_are_sent_without_problem_information(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=request_problem_information(0))
     client.subscribe("t")
     gateway.client("w").publish("t", properties=user_property("a", "b"))
@@ -307,7 +313,7 @@ def test_properties_of_messages_are_no_problem_information(gateway: Gateway, ver
 
 
 @statements("3.4.2-1 3.6.2-1")
-def test_what_a_client_says_of_problems_is_read(gateway: Gateway, version: int) -> None:
+def test_reason_strings_of_clients_are_accepted(gateway: Gateway, version: int) -> None:
     client = gateway.client("c")
     client.subscribe("t", 2)
     gateway.client("w").publish("t", qos=1, id=1)
@@ -326,7 +332,7 @@ TIMED_OUT = "DISCONNECT KEEP_ALIVE_TIMEOUT"
 
 
 def served(gateway: Gateway, version: int, keep_alive: int) -> tuple[MqttServer, Any]:
-    """The edge of a connection, and the transport it writes to."""
+    """Return the server side of a connection, and its transport."""
     server, wire = MqttServer(gateway.settings, gateway.turn), transport()
     server.makeConnection(wire)  # type: ignore[no-untyped-call]
     server.dataReceived(WRITERS[version].connect("c", keep_alive=keep_alive, will=Will("w")))
@@ -342,7 +348,9 @@ def wait(gateway: Gateway, server: MqttServer, seconds: float) -> None:
 
 
 @statements("3.1.2-22 3.2.2-22", "3.1.2-24")
-def test_who_is_silent_for_one_and_a_half_times_its_keep_alive_is_given_up(gateway: Gateway, version: int) -> None:
+def test_a_client_that_is_silent_for_one_and_a_half_times_its_keep_alive_is_disconnected(
+    gateway: Gateway, version: int
+) -> None:
     server, wire = served(gateway, version, keep_alive=10)
     wait(gateway, server, 15)
     assert not wire.disconnecting
@@ -352,7 +360,7 @@ def test_who_is_silent_for_one_and_a_half_times_its_keep_alive_is_given_up(gatew
 
 
 @statements("3.1.2-22", "3.1.2-24")
-def test_any_packet_shows_that_a_client_is_there(gateway: Gateway, version: int) -> None:
+def test_any_packet_restarts_the_keep_alive(gateway: Gateway, version: int) -> None:
     server, wire = served(gateway, version, keep_alive=10)
     for _ in range(5):
         wait(gateway, server, 14)
@@ -361,7 +369,7 @@ def test_any_packet_shows_that_a_client_is_there(gateway: Gateway, version: int)
 
 
 @statements("3.1.2-22", "3.1.2-24")
-def test_it_ends_as_if_the_network_had_failed(gateway: Gateway, version: int) -> None:
+def test_a_keep_alive_timeout_counts_as_a_network_failure(gateway: Gateway, version: int) -> None:
     watcher = gateway.client("watcher")
     watcher.subscribe("w")
     server, _ = served(gateway, version, keep_alive=10)
@@ -370,7 +378,7 @@ def test_it_ends_as_if_the_network_had_failed(gateway: Gateway, version: int) ->
 
 
 @statements("3.1.2-22", "3.1.2-24")
-def test_a_keep_alive_of_0_is_none(gateway: Gateway, version: int) -> None:
+def test_a_keep_alive_of_0_disables_the_timeout(gateway: Gateway, version: int) -> None:
     server, wire = served(gateway, version, keep_alive=0)
     wait(gateway, server, 100_000)
     assert not wire.disconnecting
@@ -378,7 +386,7 @@ def test_a_keep_alive_of_0_is_none(gateway: Gateway, version: int) -> None:
 
 @statements("3.2.2-22")
 @pytest.mark.parametrize(("asked", "told"), [(10, []), (20, []), (60, [20]), (0, [20])])
-def test_a_server_keep_alive_is_told_where_it_differs(version: int, asked: int, told: list[int]) -> None:
+def test_a_server_keep_alive_is_sent_if_it_differs(version: int, asked: int, told: list[int]) -> None:
     client: Client = Gateway(keep_alive_max_s=20).client("c", keep_alive=asked)
     assert client.welcome.all(PropertyId.SERVER_KEEP_ALIVE) == told
     assert client.machine.keep_alive_s == (told or [asked])[0]

@@ -1,4 +1,4 @@
-"""CONNECT as a packet (3.1): what comes first, what it has to hold, and who is let in."""
+"""CONNECT: its position, its fields, client identifiers and logins (3.1)."""
 
 import pytest
 
@@ -20,7 +20,7 @@ IN = "CONNACK"
 
 
 def heard_of(gateway: Gateway, version: int, sent: bytes) -> list[str]:
-    """What a stranger hears, a welcome without its properties."""
+    """Return the answer to a new client, with a successful CONNACK shown without its properties."""
     return [line.split(" MAXIMUM_PACKET_SIZE")[0] for line in gateway.stranger(version).say(sent)]
 
 
@@ -35,12 +35,12 @@ FIRST: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), FIRST)
-def test_a_connect_comes_first(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_the_first_packet_must_be_connect(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert gateway.stranger(version).say(sent) == heard
 
 
 @statements("3.1.0-2", "3.1.0-2")
-def test_a_connect_comes_once(gateway: Gateway, version: int) -> None:
+def test_a_second_connect_ends_the_connection(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     assert client.say(client.write.connect("c")) == worded(version, *PROTOCOL_ERROR)
 
@@ -50,11 +50,11 @@ def test_a_connect_comes_once(gateway: Gateway, version: int) -> None:
 VERSIONS: list[Row] = [
     *rows("a wrong name", "3.1.2-1", "", lambda w: w.connect(name="MQTX"),
           "CONNACK UNSUPPORTED_PROTOCOL_VERSION", CLOSED),
-    *rows("a name in small letters", "3.1.2-1", "", lambda w: w.connect(name="mqtt"),
+    *rows("a name in lower case", "3.1.2-1", "", lambda w: w.connect(name="mqtt"),
           "CONNACK UNSUPPORTED_PROTOCOL_VERSION", CLOSED),
     *rows("a wrong name", "", "3.1.2-1", lambda w: w.connect(name="MQTX"), "CONNACK 1", CLOSED),
     *rows("the name of 3.1", "", "3.1.2-1", lambda w: w.connect(name="MQIsdp"), "CONNACK 1", CLOSED),
-    *rows("a name that is no text", "3.1.2-1", "3.1.2-1", lambda w: w.connect(name=b"\xff"), CLOSED),
+    *rows("a name that is not UTF-8", "3.1.2-1", "3.1.2-1", lambda w: w.connect(name=b"\xff"), CLOSED),
     *rows("a later level", "3.1.2-2", "", lambda w: w.connect(level=6),
           "CONNACK UNSUPPORTED_PROTOCOL_VERSION", CLOSED),
     *rows("an earlier level", "", "3.1.2-2", lambda w: w.connect(level=2), "CONNACK 1", CLOSED),
@@ -65,7 +65,7 @@ VERSIONS: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), VERSIONS)
-def test_another_protocol_is_told_that_it_is_not_spoken(
+def test_an_unsupported_protocol_version_is_refused(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     assert heard_of(gateway, version, sent) == heard
@@ -78,7 +78,7 @@ FLAGS: list[Row] = [
     *rows("flags of the fixed header", "3.1.4-1", "3.1.4-1", lambda w: b"\x11" + w.connect()[1:], *MALFORMED),
     *rows("QoS 1 of no will", "3.1.2-11", "3.1.2-11 3.1.2-13", lambda w: w.connect(flags=0x08), *MALFORMED),
     *rows("QoS 2 of no will", "3.1.2-11", "3.1.2-11 3.1.2-13", lambda w: w.connect(flags=0x10), *MALFORMED),
-    *rows("Retain of no will", "3.1.2-13", "3.1.2-11 3.1.2-15", lambda w: w.connect(flags=0x20), *MALFORMED),
+    *rows("Retain without a will", "3.1.2-13", "3.1.2-11 3.1.2-15", lambda w: w.connect(flags=0x20), *MALFORMED),
     *rows("will of QoS 0", "3.1.2-12", "3.1.2-14", lambda w: w.connect(will=Will("w", qos=0)), IN),
     *rows("will of QoS 1", "3.1.2-12", "3.1.2-14", lambda w: w.connect(will=Will("w", qos=1)), IN),
     *rows("will of QoS 2", "3.1.2-12", "3.1.2-14", lambda w: w.connect(will=Will("w", qos=2)), IN),
@@ -87,7 +87,7 @@ FLAGS: list[Row] = [
     *rows("will without its fields", "3.1.2-9", "3.1.2-9", lambda w: w.connect_of(0x06, text("c")), *MALFORMED),
     *rows("will without a message", "3.1.2-9", "3.1.2-9",
           lambda w: w.connect_of(0x06, text("c") + w.block(b"") + text("w")), *MALFORMED),
-    *rows("fields of no will", "3.1.2-11", "3.1.2-11",
+    *rows("will fields without the will flag", "3.1.2-11", "3.1.2-11",
           lambda w: w.connect_of(0x02, text("c") + WILL_FIELDS[w.version]), *MALFORMED),
     *rows("a user name not announced", "3.1.2-16", "3.1.2-18",
           lambda w: w.connect_of(0x02, text("c") + text("guest")), *MALFORMED),
@@ -124,7 +124,9 @@ FLAGS: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), FLAGS)
-def test_a_connect_says_what_its_flags_announce(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_a_connect_must_have_the_fields_of_its_flags(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
     assert heard_of(gateway, version, sent) == heard
 
 
@@ -143,7 +145,7 @@ PROPERTIES: list[Row] = [
     *rows("authentication data alone", "3.1.4-1", "", lambda w: w.connect(properties=b"\x16" + text(b"x")),
           "CONNACK PROTOCOL_ERROR", CLOSED),
     *rows("user properties", "3.1.4-1", "", lambda w: w.connect(properties=user_property("a", "b") * 2), IN),
-    *rows("a will of text that is none", "3.1.4-1", "",
+    *rows("a text will that is not UTF-8", "3.1.4-1", "",
           lambda w: w.connect(will=Will("w", b"\xff", properties=b"\x01\x01")),
           "CONNACK PAYLOAD_FORMAT_INVALID", CLOSED),
     *rows("a response topic with a wildcard", "3.1.4-1", "",
@@ -154,9 +156,7 @@ PROPERTIES: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), PROPERTIES)
-def test_a_connect_has_the_properties_it_may_have(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
-) -> None:
+def test_the_properties_of_a_connect(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert heard_of(gateway, version, sent) == heard
 
 
@@ -166,52 +166,54 @@ IDENTIFIERS: list[Row] = [
     *rows("one character", "3.1.3-5", "3.1.3-5", lambda w: w.connect("0"), IN),
     *rows("23 characters", "3.1.3-5", "3.1.3-5", lambda w: w.connect("0123456789abcdefghijklm"), IN),
     *rows("the rest of the alphabet", "3.1.3-5", "3.1.3-5", lambda w: w.connect("nopqrstuvwxyzABCDEFGHI"), IN),
-    *rows("and that of it", "3.1.3-5", "3.1.3-5", lambda w: w.connect("JKLMNOPQRSTUVWXYZ"), IN),
-    *rows("more than the specification asks for", "3.1.3-5", "3.1.3-5", lambda w: w.connect("a/b .#é" * 20), IN),
+    *rows("the last part of the alphabet", "3.1.3-5", "3.1.3-5", lambda w: w.connect("JKLMNOPQRSTUVWXYZ"), IN),
+    *rows("more than required", "3.1.3-5", "3.1.3-5", lambda w: w.connect("a/b .#é" * 20), IN),
     *rows("longer than is accepted", "3.1.3-8", "", lambda w: w.connect("c" * 201),
           "CONNACK CLIENT_IDENTIFIER_NOT_VALID", CLOSED),
     *rows("longer than is accepted", "", "3.1.3-9", lambda w: w.connect("c" * 201), "CONNACK 2", CLOSED),
-    *rows("none, for a session that is kept", "", "3.1.3-8", lambda w: w.connect("", is_clean=False),
+    *rows("none, for a persistent session", "", "3.1.3-8", lambda w: w.connect("", is_clean=False),
           "CONNACK 2", CLOSED),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), IDENTIFIERS)
-def test_a_client_identifier_is_taken_or_refused(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_client_identifiers_that_are_accepted_and_refused(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
     assert heard_of(gateway, version, sent) == heard
 
 
 @statements("3.1.3-6 3.1.3-7 3.2.2-16", "3.1.3-6")
-def test_a_client_without_an_identifier_gets_one_of_its_own(gateway: Gateway, version: int) -> None:
+def test_a_client_without_an_identifier_gets_a_unique_one(gateway: Gateway, version: int) -> None:
     one, other = gateway.client("", version), gateway.client("", version)
     clients = [session.client_id for session in gateway.vhost.sessions]
     assert clients == ["auto-token-1", "auto-token-2"]
     if version == 5:
         assert str(one.welcome).endswith(" ASSIGNED_CLIENT_IDENTIFIER='auto-token-1'")
         assert str(other.welcome).endswith(" ASSIGNED_CLIENT_IDENTIFIER='auto-token-2'")
-    assert one.hear() == []  # neither takes the other's place
+    assert one.hear() == []  # neither takes the other's session over
 
 
 @statements("3.1.3-7 3.2.2-16")
-def test_an_assigned_identifier_is_as_good_as_any(gateway: Gateway, version: int) -> None:
+def test_an_assigned_identifier_can_be_used_to_reconnect(gateway: Gateway, version: int) -> None:
     client = gateway.client("", version, is_clean=False, expiry=100)
     client.subscribe("t", 1)
     client.lose()
     assert gateway.client("auto-token-1", version, is_clean=False).welcome.line == "CONNACK present"
 
 
-# ---------------------------------------------------------------- who is let in
+# ---------------------------------------------------------------- logins
 
 
 @statements("3.1.4-2")
-def test_who_is_nobody_is_turned_away(gateway: Gateway, version: int) -> None:
+def test_a_failed_login_is_refused(gateway: Gateway, version: int) -> None:
     client = gateway.stranger(version)
     refusal = ["CONNACK BAD_USER_NAME_OR_PASSWORD", CLOSED]
     assert client.say(client.write.connect("c", username="guest", password=b"wrong")) == refusal
 
 
 @statements("", "3.2.2-4 3.2.2-5")
-def test_who_is_nobody_is_told_so_with_a_return_code(gateway: Gateway, version: int) -> None:
+def test_a_failed_login_is_refused_with_a_return_code(gateway: Gateway, version: int) -> None:
     gateway.client("c", version, is_clean=False)
     client = gateway.stranger(version)
     sent = client.write.connect("c", is_clean=False, username="guest", password=b"wrong")
@@ -219,7 +221,7 @@ def test_who_is_nobody_is_told_so_with_a_return_code(gateway: Gateway, version: 
 
 
 @statements("3.1.4-6", "3.1.4-5")
-def test_what_follows_a_refused_connect_is_not_looked_at(gateway: Gateway, version: int) -> None:
+def test_packets_after_a_refused_connect_are_ignored(gateway: Gateway, version: int) -> None:
     reader, client = gateway.client("r"), gateway.stranger(version)
     reader.subscribe("t")
     refused = client.write.connect("c", username="guest", password=b"wrong")
@@ -229,14 +231,14 @@ def test_what_follows_a_refused_connect_is_not_looked_at(gateway: Gateway, versi
 
 
 @statements("3.1.4-5 3.2.0-1", "3.1.4-4 3.2.0-1")
-def test_what_follows_an_accepted_connect_is_answered_behind_it(gateway: Gateway, version: int) -> None:
+def test_packets_after_an_accepted_connect_are_answered_after_the_connack(gateway: Gateway, version: int) -> None:
     client = gateway.stranger(version)
     heard = client.say(client.write.connect("c"), client.write.subscribe(("t", 0)), client.write.publish("t"))
     assert [line.split()[0] for line in heard] == ["CONNACK", "SUBACK", "PUBLISH"]
 
 
 @statements("3.2.0-1", "3.2.0-1")
-def test_a_connack_comes_before_the_messages_that_waited(gateway: Gateway, version: int) -> None:
+def test_the_connack_precedes_queued_messages(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version, is_clean=False, expiry=100)
     client.subscribe("t", 1)
     client.lose()
@@ -246,13 +248,13 @@ def test_a_connack_comes_before_the_messages_that_waited(gateway: Gateway, versi
 
 
 @statements("3.2.0-2")
-def test_there_is_one_connack(gateway: Gateway, version: int) -> None:
+def test_a_connection_gets_one_connack(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     assert client.say(client.write.connect("c")) == list(PROTOCOL_ERROR)
 
 
 @statements("3.1.4-3 3.1.3-2 3.14.2-1", "3.1.4-2 3.1.3-2")
-def test_who_connects_with_a_name_that_is_taken_takes_it_over(gateway: Gateway, version: int) -> None:
+def test_a_connect_with_a_used_client_identifier_takes_the_session_over(gateway: Gateway, version: int) -> None:
     first = gateway.client("c", version)
     second = gateway.client("c", version)
     assert first.hear() == worded(version, "DISCONNECT SESSION_TAKEN_OVER", CLOSED)
@@ -260,7 +262,7 @@ def test_who_connects_with_a_name_that_is_taken_takes_it_over(gateway: Gateway, 
 
 
 @statements("3.1.4-3", "3.1.4-2")
-def test_a_session_is_taken_over_with_what_it_holds(gateway: Gateway, version: int) -> None:
+def test_a_taken_over_session_keeps_its_messages(gateway: Gateway, version: int) -> None:
     first = gateway.client("c", version, is_clean=False, expiry=100)
     first.subscribe("t", 1)
     gateway.client("w").publish("t", qos=1, id=1)

@@ -1,4 +1,4 @@
-"""Chapters 1 and 2, and how errors end: strings, numbers, reserved flags, packet identifiers, properties."""
+"""Chapters 1 and 2, and the end of connections by errors: strings, numbers, flags, packet identifiers, properties."""
 
 from itertools import product
 
@@ -24,13 +24,13 @@ from tests.protocols.mqtt.packets import (
 
 # ---------------------------------------------------------------- strings
 
-#: What is not UTF-8 (RFC 3629), and U+0000.
+#: Invalid UTF-8 (RFC 3629), and U+0000.
 BAD_STRINGS = {
-    "a byte that begins nothing": b"a\xff",
+    "a byte that starts no character": b"a\xff",
     "a character cut short": b"a\xe2\x82",
-    "a character longer than need be": b"a\xc0\xaf",
+    "an overlong character": b"a\xc0\xaf",
     "a surrogate": b"a\xed\xa0\x80",
-    "what Unicode does not have": b"a\xf4\x90\x80\x80",
+    "a code point beyond Unicode": b"a\xf4\x90\x80\x80",
 }
 
 
@@ -102,12 +102,12 @@ STRINGS += [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), STRINGS)
-def test_what_is_no_string_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_an_invalid_string_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
 @statements("1.5.4-3", "1.5.3-3")
-def test_a_byte_order_mark_is_a_character_like_any_other(gateway: Gateway, version: int) -> None:
+def test_a_byte_order_mark_is_an_ordinary_character(gateway: Gateway, version: int) -> None:
     reader, writer = gateway.client("r", version), gateway.client("w", version)
     reader.subscribe("\ufefft\ufeff")
     reader.subscribe("t")
@@ -133,14 +133,14 @@ PADDED: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), PADDED)
-def test_a_number_takes_no_more_bytes_than_it_needs(
+def test_a_number_in_too_many_bytes_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
 @statements("1.5.5-1")
-def test_nor_does_that_of_the_first_packet(gateway: Gateway, version: int) -> None:
+def test_the_remaining_length_of_a_connect_in_too_many_bytes_is_refused(gateway: Gateway, version: int) -> None:
     stranger = gateway.stranger(version)
     connect = stranger.write.connect("c")
     padded = connect[:1] + bytes((connect[1] | 0x80, 0)) + connect[2:]
@@ -150,13 +150,13 @@ def test_nor_does_that_of_the_first_packet(gateway: Gateway, version: int) -> No
     )
 
 
-def test_before_5_0_a_number_may_take_more(gateway: Gateway) -> None:
+def test_before_5_0_a_number_may_take_too_many_bytes(gateway: Gateway) -> None:
     assert gateway.client("c", 4).say(b"\xc0\x80\x00") == ["PINGRESP"]
 
 
 @statements("1.5.5-1")
 @pytest.mark.parametrize("size", [0, 1, 120, 122, 123, 124, 126, 16_375, 16_380, 16_384, 2_097_145, 2_097_150])
-def test_remaining_lengths_are_written_in_as_few_bytes_as_they_need(gateway: Gateway, version: int, size: int) -> None:
+def test_remaining_lengths_are_encoded_in_as_few_bytes_as_possible(gateway: Gateway, version: int, size: int) -> None:
     client = gateway.client("c", version)
     client.subscribe("t")
     assert client.publish("t", b"x" * size) == [f"PUBLISH t '{'x' * size}'"]
@@ -193,7 +193,9 @@ FLAGS += [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), FLAGS)
-def test_reserved_flags_are_as_the_table_says(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_reserved_flags_must_have_the_values_of_the_table(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
@@ -212,7 +214,7 @@ ZEROES: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), ZEROES)
-def test_no_packet_identifier_is_0(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_packet_identifier_0_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
@@ -224,7 +226,7 @@ def test_a_publish_of_qos_0_has_no_packet_identifier(gateway: Gateway, version: 
 
 
 @statements("2.2.1-4 4.3.2-1 4.3.3-1", "2.3.1-4")
-def test_an_identifier_in_use_is_not_given_again(version: int) -> None:
+def test_a_packet_identifier_in_use_is_not_assigned_again(version: int) -> None:
     gateway = Gateway(prefetch=65_535)
     reader, writer = gateway.client("r", version), gateway.client("w")
     reader.subscribe("t", 2)
@@ -242,7 +244,7 @@ def test_an_identifier_in_use_is_not_given_again(version: int) -> None:
 
 
 @statements("2.2.1-5", "2.3.1-6")
-def test_acknowledgements_bear_the_identifier_of_their_publish(gateway: Gateway, version: int) -> None:
+def test_acknowledgements_have_the_packet_identifier_of_their_publish(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     client.subscribe("t", 0)
     assert client.publish("t", qos=1, id=0xABCD) == ["PUBLISH t 'hi'", f"PUBACK #{0xABCD}"]
@@ -254,7 +256,7 @@ def test_acknowledgements_bear_the_identifier_of_their_publish(gateway: Gateway,
 
 
 @statements("2.2.1-6 3.8.4-2 3.10.4-5", "2.3.1-7 3.8.4-2 3.10.4-4")
-def test_suback_and_unsuback_bear_the_identifier_of_what_they_answer(gateway: Gateway, version: int) -> None:
+def test_suback_and_unsuback_have_the_packet_identifier_of_their_request(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     assert client.subscribe("t", id=0xFFFF) == ["SUBACK #65535 0"]
     assert client.unsubscribe("t", id=0x0102) == worded(version, "UNSUBACK #258 0" if version == 5 else "UNSUBACK #258")
@@ -264,9 +266,11 @@ def test_suback_and_unsuback_bear_the_identifier_of_what_they_answer(gateway: Ga
 
 
 @statements("2.2.2-1")
-def test_no_properties_are_a_length_of_0(gateway: Gateway, version: int) -> None:
+def test_no_properties_are_encoded_as_length_0(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
-    assert client.say(FIVE.subscribe(("t", 0))) == ["SUBACK #1 0"]  # of which the ear reads a length of 0
+    assert client.say(FIVE.subscribe(("t", 0))) == [
+        "SUBACK #1 0"
+    ]  # the frame reader has checked that the property length is 0
     assert client.say(FIVE.publish("t")) == ["PUBLISH t 'hi'"]
     assert client.say(packet(0x30, text("t"))) == list(MALFORMED)
 
@@ -293,7 +297,9 @@ PROPERTIES: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), PROPERTIES)
-def test_a_property_stands_where_it_may_and_once(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_a_property_in_a_wrong_packet_or_repeated_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
@@ -308,7 +314,7 @@ ERRORS: list[Row] = [
     *rows("UNSUBACK from a client", "4.13.1-1", "4.8.0-1", lambda _: packet(0xB0, b"\0\1"), *PROTOCOL_ERROR),
     *rows("PINGRESP from a client", "4.13.1-1", "4.8.0-1", lambda _: packet(0xD0), *PROTOCOL_ERROR),
     *rows("PINGREQ with a body", "4.13.1-1", "4.8.0-1", lambda _: packet(0xC0, b"x"), *MALFORMED),
-    *rows("what follows is not looked at", "4.13.2-1", "4.8.0-1",
+    *rows("later packets are ignored", "4.13.2-1", "4.8.0-1",
           lambda w: packet(0xD0) + w.pingreq() + w.subscribe(("t", 0)), *PROTOCOL_ERROR),
 ]  # fmt: skip
 
@@ -321,7 +327,7 @@ def test_an_error_ends_the_connection_with_its_reason(
 
 
 @statements("4.13.1-1", "4.8.0-1")
-def test_an_error_disturbs_nobody_else(gateway: Gateway, version: int) -> None:
+def test_an_error_does_not_affect_other_clients(gateway: Gateway, version: int) -> None:
     other, client = gateway.client("other", version), gateway.client("c", version)
     other.subscribe("t")
     assert client.say(client.write.publish("t"), packet(0xD0))[-1] == CLOSED
@@ -330,8 +336,8 @@ def test_an_error_disturbs_nobody_else(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.13.2-1", "4.8.0-2")
-def test_what_passes_ends_the_connection_too(version: int) -> None:
-    """The exchange of all topics is gone, which it need not be for ever."""
+def test_a_temporary_error_ends_the_connection_too(version: int) -> None:
+    """The exchange of MQTT messages is deleted, and may be declared again later."""
     gateway = Gateway(exchange="topics")
     gateway.vhost.declare_exchange("topics", "topic")
     client = gateway.client("c", version)

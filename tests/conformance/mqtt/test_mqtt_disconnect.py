@@ -14,7 +14,7 @@ from tests.protocols.mqtt.packets import (
     user_property,
 )
 
-#: What Table 3-10 allows a client to say.
+#: The reasons of Table 3-10 for clients.
 REASONS = (0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99)
 
 GOODBYES: list[Row] = [
@@ -28,20 +28,22 @@ GOODBYES += [
     *rows("reserved flags", "3.14.1-1", "3.14.1-1", lambda _: packet(0xE1), *MALFORMED),
     *rows("all flags", "3.14.1-1", "3.14.1-1", lambda _: packet(0xEF), *MALFORMED),
     *rows("a body", "", "3.14.1-1", lambda _: packet(0xE0, b"\0"), CLOSED),
-    *rows("a reason of the server's", "3.14.2-1", "", lambda w: w.disconnect(0x8E), *PROTOCOL_ERROR),
-    *rows("a reason of another packet's", "3.14.2-1", "", lambda w: w.disconnect(0x10), *PROTOCOL_ERROR),
-    *rows("a reason nobody has", "3.14.2-1", "", lambda w: w.disconnect(0x55), *PROTOCOL_ERROR),
+    *rows("a reason of the server", "3.14.2-1", "", lambda w: w.disconnect(0x8E), *PROTOCOL_ERROR),
+    *rows("a reason of another packet", "3.14.2-1", "", lambda w: w.disconnect(0x10), *PROTOCOL_ERROR),
+    *rows("an unassigned reason", "3.14.2-1", "", lambda w: w.disconnect(0x55), *PROTOCOL_ERROR),
     *rows("what follows", "3.14.4-1", "3.14.4-2", lambda w: w.disconnect() + w.pingreq() + w.publish("t"), CLOSED),
 ]
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), GOODBYES)
-def test_a_client_says_goodbye(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_a_disconnect_of_a_client_closes_the_connection(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
 @statements("3.14.4-1", "3.14.4-2")
-def test_what_follows_a_goodbye_is_not_published(gateway: Gateway, version: int) -> None:
+def test_a_publish_after_disconnect_is_ignored(gateway: Gateway, version: int) -> None:
     reader, client = gateway.client("r"), gateway.client("c", version)
     reader.subscribe("t")
     client.say(client.write.publish("t", b"last"), client.write.disconnect(), client.write.publish("t", b"later"))
@@ -49,7 +51,7 @@ def test_what_follows_a_goodbye_is_not_published(gateway: Gateway, version: int)
 
 
 @statements("3.14.0-1")
-def test_before_connack_the_server_says_no_goodbye(gateway: Gateway, version: int) -> None:
+def test_the_server_sends_no_disconnect_before_connack(gateway: Gateway, version: int) -> None:
     for sent in (FIVE.pingreq(), FIVE.connect(flags=1), FIVE.connect(properties=authentication("nosuch"))):
         heard = gateway.stranger().say(sent)
         assert heard[-1] == CLOSED
@@ -69,7 +71,7 @@ def test_before_connack_the_server_says_no_goodbye(gateway: Gateway, version: in
         (FIVE.publish("$SYS/broker/uptime"), "NOT_AUTHORIZED"),
     ],
 )
-def test_the_server_says_goodbye_with_a_reason_of_the_table(
+def test_a_disconnect_of_the_server_has_a_reason_of_the_table(
     gateway: Gateway, version: int, sent: bytes, reason: str
 ) -> None:
     client = gateway.client("c", expiry=100)
@@ -83,7 +85,7 @@ def test_the_server_says_goodbye_with_a_reason_of_the_table(
 @pytest.mark.parametrize(
     ("reason", "line"), [("node shutdown", "SERVER_SHUTTING_DOWN"), ("by hand", "ADMINISTRATIVE_ACTION")]
 )
-def test_nothing_follows_the_servers_goodbye(gateway: Gateway, version: int, reason: str, line: str) -> None:
+def test_the_server_sends_nothing_after_its_disconnect(gateway: Gateway, version: int, reason: str, line: str) -> None:
     client = gateway.client("c")
     client.subscribe("t")
     client.force_close(reason)
@@ -92,7 +94,7 @@ def test_nothing_follows_the_servers_goodbye(gateway: Gateway, version: int, rea
 
 
 @statements("", "4.8.0-1")
-def test_a_server_of_3_1_1_closes_without_a_word(gateway: Gateway, version: int) -> None:
+def test_a_server_of_3_1_1_closes_without_disconnect(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     client.force_close("node shutdown")
     assert client.hear() == worded(version, CLOSED)
@@ -100,7 +102,7 @@ def test_a_server_of_3_1_1_closes_without_a_word(gateway: Gateway, version: int)
 
 @statements("3.14.2-3 3.14.2-4")
 @pytest.mark.parametrize(("size", "strings"), [(1000, 1), (20, 0), (5, 0)])
-def test_a_reason_string_is_left_out_where_there_is_no_room(
+def test_a_reason_string_that_exceeds_the_maximum_packet_size_is_omitted(
     gateway: Gateway, version: int, size: int, strings: int
 ) -> None:
     client = gateway.client("c", properties=maximum_packet_size(size))
@@ -113,7 +115,7 @@ def test_a_reason_string_is_left_out_where_there_is_no_room(
 
 
 @statements("3.14.2-3")
-def test_a_reason_string_does_not_repeat_all_that_was_wrong(gateway: Gateway, version: int) -> None:
+def test_a_reason_string_cuts_long_text_of_the_client(gateway: Gateway, version: int) -> None:
     client = gateway.client("c")
     client.machine.receive(FIVE.publish("+" * 65_535))
     disconnect, _ = client.listen()

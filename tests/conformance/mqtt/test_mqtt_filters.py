@@ -1,4 +1,4 @@
-"""Topic names and topic filters: which are any, and which match (4.7)."""
+"""Topic names and topic filters: validation and matching (4.7)."""
 
 import unicodedata
 
@@ -8,7 +8,7 @@ from tests.conformance.mqtt.tables import CLOSED, MALFORMED, Row, rows, statemen
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import text
 
-# ---------------------------------------------------------------- what is a filter
+# ---------------------------------------------------------------- validation
 
 NO_FILTERS = {
     "4.7.1-1 4.7.1-2": ["a#", "#a", "#/a", "a/#/b", "a/#b", "##", "a/##", "/#/"],
@@ -36,7 +36,7 @@ WORDED: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), WORDED)
-def test_a_filter_is_taken_or_refused(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_filters_that_are_accepted_and_refused(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
@@ -45,16 +45,16 @@ NULLS: list[Row] = [
     *rows("a filter", "4.7.3-2", "4.7.3-2", lambda w: w.subscribe(("a/\0/#", 0)), *MALFORMED),
     *rows("a filter to forget", "4.7.3-2", "4.7.3-2", lambda w: w.unsubscribe("\0"), *MALFORMED),
     *rows("an empty filter", "4.7.3-1", "4.7.3-1", lambda w: w.subscribe(("a", 1), ("", 1)), *MALFORMED),
-    *rows("an empty filter to forget", "4.7.3-1", "4.7.3-1", lambda w: w.unsubscribe("a", ""), *MALFORMED),
-    *rows("a group and no filter", "4.8.2-2", "", lambda w: w.subscribe(("$share/g/", 1)), *MALFORMED),
-    *rows("a group and no filter to forget", "4.8.2-2", "", lambda w: w.unsubscribe("$share/g/"), *MALFORMED),
+    *rows("an empty filter in UNSUBSCRIBE", "4.7.3-1", "4.7.3-1", lambda w: w.unsubscribe("a", ""), *MALFORMED),
+    *rows("a group without a filter", "4.8.2-2", "", lambda w: w.subscribe(("$share/g/", 1)), *MALFORMED),
+    *rows("a group without a filter in UNSUBSCRIBE", "4.8.2-2", "", lambda w: w.unsubscribe("$share/g/"), *MALFORMED),
     *rows("an empty topic of QoS 1", "4.7.3-1", "4.7.3-1", lambda w: w.publish("", qos=1, id=1),
           "DISCONNECT PROTOCOL_ERROR", CLOSED),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), NULLS)
-def test_neither_topic_nor_filter_is_empty_or_holds_u_0000(
+def test_an_empty_topic_or_filter_or_one_with_u_0000_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     assert gateway.client("c", version, is_clean=False).say(sent) == heard
@@ -62,7 +62,7 @@ def test_neither_topic_nor_filter_is_empty_or_holds_u_0000(
 
 
 @statements("4.7.3-3", "4.7.3-3")
-def test_the_longest_topic_there_can_be_is_one(gateway: Gateway, version: int) -> None:
+def test_a_topic_of_the_maximum_length_is_accepted(gateway: Gateway, version: int) -> None:
     level = "a" * 3_275 + "/"
     topic = level * 20 + "b" * 15
     assert len(text(topic)) == 65_537
@@ -73,9 +73,9 @@ def test_the_longest_topic_there_can_be_is_one(gateway: Gateway, version: int) -
     assert reader.hear() == [f"PUBLISH q1 #1 {topic} 'hi'"]
 
 
-# ---------------------------------------------------------------- what matches
+# ---------------------------------------------------------------- matching
 
-#: Filter, topics it matches, topics it does not.
+#: Filter, matching topics, other topics.
 MATCHES = [
     ("sport/tennis/player1/#", ["sport/tennis/player1", "sport/tennis/player1/ranking", "sport/tennis/player1/a/b"],
      ["sport/tennis/player2", "sport/tennis/player1x", "sport/tennis"]),
@@ -103,7 +103,9 @@ MATCHING = [
 
 @statements("4.7.1-1 4.7.1-2 3.3.2-3", "4.7.1-2 4.7.1-3 3.3.2-3")
 @pytest.mark.parametrize(("filter", "topic", "is_match"), MATCHING)
-def test_a_filter_matches(gateway: Gateway, version: int, filter: str, topic: str, is_match: bool) -> None:
+def test_the_topics_that_a_filter_matches(
+    gateway: Gateway, version: int, filter: str, topic: str, is_match: bool
+) -> None:
     readers = [gateway.client(f"r{qos}", version) for qos in (0, 1)]
     for qos, reader in enumerate(readers):
         reader.subscribe(filter, qos)
@@ -118,7 +120,7 @@ def test_a_filter_matches(gateway: Gateway, version: int, filter: str, topic: st
 @statements("4.7.2-1", "4.7.2-1")
 @pytest.mark.parametrize("filter", ["#", "+", "+/a", "+/+", "+/#"])
 @pytest.mark.parametrize("topic", ["$x", "$x/a", "$"])
-def test_a_wildcard_in_front_does_not_see_what_begins_with_a_dollar(
+def test_a_leading_wildcard_does_not_match_topics_with_a_dollar(
     gateway: Gateway, version: int, filter: str, topic: str
 ) -> None:
     reader = gateway.client("r", version)
@@ -132,7 +134,9 @@ def test_a_wildcard_in_front_does_not_see_what_begins_with_a_dollar(
 @statements("4.7.2-1", "4.7.2-1")
 @pytest.mark.parametrize("filter", ["$x/#", "$x/+", "$x/a", "$x/a/#"])
 @pytest.mark.parametrize("others", [(), ("#",), ("+/a",), ("#", "+/+")])
-def test_who_asks_for_it_by_name_sees_it(gateway: Gateway, version: int, filter: str, others: tuple[str, ...]) -> None:
+def test_a_filter_that_names_a_topic_with_a_dollar_matches_it(
+    gateway: Gateway, version: int, filter: str, others: tuple[str, ...]
+) -> None:
     reader = gateway.client("r", version)
     for other in others:
         reader.subscribe(other, 0)
@@ -142,7 +146,9 @@ def test_who_asks_for_it_by_name_sees_it(gateway: Gateway, version: int, filter:
 
 
 @statements("4.7.2-1", "4.7.2-1")
-def test_a_group_does_not_see_it_either(gateway: Gateway, version: int) -> None:
+def test_a_shared_subscription_with_a_leading_wildcard_does_not_match_topics_with_a_dollar(
+    gateway: Gateway, version: int
+) -> None:
     reader = gateway.client("r", version)
     reader.subscribe("$share/g/#", 1)
     gateway.client("w").publish("$x", qos=1, id=1)
@@ -159,7 +165,7 @@ def test_a_group_does_not_see_it_either(gateway: Gateway, version: int) -> None:
         ("a", "a\u200b"), ("a%2Fb", "a/b"), ("a%2Eb", "a.b"), ("*", "%2A"), ("%", "%25"), ("\ufffd", "\uffff"),
     ],
 )  # fmt: skip
-def test_names_that_look_alike_are_not_the_same(gateway: Gateway, version: int, topic: str, alike: str) -> None:
+def test_similar_topic_names_are_different(gateway: Gateway, version: int, topic: str, alike: str) -> None:
     reader, other = gateway.client("r", version), gateway.client("o", version)
     reader.subscribe(topic, 1)
     other.subscribe(alike, 0)

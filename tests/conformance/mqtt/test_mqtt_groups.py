@@ -1,4 +1,4 @@
-"""Shared subscriptions: a group takes turns, and what one member was sent exactly once is its own (4.8.2)."""
+"""Shared subscriptions: distribution over members, and QoS 2 deliveries of one member (4.8.2)."""
 
 from itertools import chain
 
@@ -19,18 +19,20 @@ NAMES: list[Row] = [
     *rows("no filter", "4.8.2-2", "", lambda w: w.subscribe(("$share/g", 0)), "SUBACK #1 8f"),
     *rows("a group with +", "4.8.2-2", "", lambda w: w.subscribe(("$share/+/t", 0)), "SUBACK #1 8f"),
     *rows("a group with #", "4.8.2-2", "", lambda w: w.subscribe(("$share/g#/t", 0)), "SUBACK #1 8f"),
-    *rows("a filter that is none", "4.8.2-2", "", lambda w: w.subscribe(("$share/g/a#", 0)), "SUBACK #1 8f"),
-    *rows("a topic that only looks like one", "4.8.2-1", "", lambda w: w.subscribe(("$shared/g/t", 0)), "SUBACK #1 0"),
+    *rows("an invalid filter", "4.8.2-2", "", lambda w: w.subscribe(("$share/g/a#", 0)), "SUBACK #1 8f"),
+    *rows("a topic that resembles one", "4.8.2-1", "", lambda w: w.subscribe(("$shared/g/t", 0)), "SUBACK #1 0"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), NAMES)
-def test_a_group_has_a_name_and_a_filter(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_a_shared_subscription_has_a_group_and_a_filter(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
 def members(gateway: Gateway, *granted: int, count: int = 2, group: str = "g") -> list[Client]:
-    """Members of a group, whose sessions are kept: ``m0`` and so on of group ``g``."""
+    """Return members of a group with persistent sessions: ``m0`` and so on of group ``g``."""
     name = "m" if group == "g" else group
     clients = [gateway.client(f"{name}{number}", is_clean=False, expiry=100) for number in range(count)]
     for number, client in enumerate(clients):
@@ -53,12 +55,12 @@ def test_each_message_goes_to_one_member_of_a_group(gateway: Gateway, version: i
     payloads = [[line.split()[-1] for line in client.hear()] for client in (*clients, alone, *other)]
     everything = [f"'{number}'" for number in range(9)]
     assert sorted(chain(*payloads[:3])) == everything
-    assert all(payloads[:3])  # nobody is left out
+    assert all(payloads[:3])  # each member gets some
     assert payloads[3] == payloads[4] == everything
 
 
 @statements("4.8.2-1")
-def test_the_same_group_has_one_queue_for_each_filter(gateway: Gateway, version: int) -> None:
+def test_a_group_has_one_queue_for_each_filter(gateway: Gateway, version: int) -> None:
     client = gateway.client("c")
     client.subscribe("$share/g/t", 0)
     client.subscribe("$share/g/+", 0)
@@ -69,7 +71,9 @@ def test_the_same_group_has_one_queue_for_each_filter(gateway: Gateway, version:
 @statements("4.8.2-3")
 @pytest.mark.parametrize("published", [0, 1, 2])
 @pytest.mark.parametrize("granted", [0, 1, 2])
-def test_each_member_has_the_qos_it_was_granted(gateway: Gateway, version: int, published: int, granted: int) -> None:
+def test_each_member_receives_with_its_granted_qos(
+    gateway: Gateway, version: int, published: int, granted: int
+) -> None:
     clients = members(gateway, granted, 2 - granted)
     writer = gateway.client("w")
     for number in range(8):
@@ -82,7 +86,7 @@ def test_each_member_has_the_qos_it_was_granted(gateway: Gateway, version: int, 
 
 
 @statements("4.8.2-3")
-def test_a_member_may_change_its_terms(gateway: Gateway, version: int) -> None:
+def test_a_member_may_change_its_subscription_options(gateway: Gateway, version: int) -> None:
     [client] = members(gateway, 1, count=1)
     writer = gateway.client("w")
     client.subscribe("$share/g/t", options(0, as_published=True), properties=subscription_identifier(5))
@@ -91,7 +95,7 @@ def test_a_member_may_change_its_terms(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.8.2-4")
-def test_what_a_member_was_sent_with_qos_2_waits_for_it(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_delivery_of_a_member_waits_for_its_reconnect(gateway: Gateway, version: int) -> None:
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
@@ -105,7 +109,7 @@ def test_what_a_member_was_sent_with_qos_2_waits_for_it(gateway: Gateway, versio
 
 
 @statements("4.8.2-4")
-def test_also_when_it_has_left_the_group(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_delivery_waits_for_a_member_that_unsubscribed(gateway: Gateway, version: int) -> None:
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
@@ -119,7 +123,7 @@ def test_also_when_it_has_left_the_group(gateway: Gateway, version: int) -> None
 
 
 @statements("4.8.2-4")
-def test_also_when_the_broker_died_meanwhile(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_delivery_waits_for_its_member_after_a_crash(gateway: Gateway, version: int) -> None:
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
@@ -130,7 +134,7 @@ def test_also_when_the_broker_died_meanwhile(gateway: Gateway, version: int) -> 
 
 
 @statements("4.8.2-4")
-def test_also_when_it_had_received_it_and_not_more(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_delivery_after_pubrec_waits_for_its_member(gateway: Gateway, version: int) -> None:
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
@@ -141,7 +145,7 @@ def test_also_when_it_had_received_it_and_not_more(gateway: Gateway, version: in
 
 
 @statements("4.8.2-4 3.3.4-9")
-def test_what_waits_for_a_member_keeps_to_its_new_window(gateway: Gateway, version: int) -> None:
+def test_waiting_deliveries_respect_the_new_receive_maximum(gateway: Gateway, version: int) -> None:
     first, second = members(gateway, 2)
     second.lose()
     writer = gateway.client("w")
@@ -161,7 +165,7 @@ def test_what_waits_for_a_member_keeps_to_its_new_window(gateway: Gateway, versi
 
 @statements("4.8.2-5")
 @pytest.mark.parametrize("ends", ["expires", "starts over"])
-def test_nobody_else_gets_what_a_member_took_along(gateway: Gateway, version: int, ends: str) -> None:
+def test_an_unfinished_qos_2_delivery_of_a_member_goes_to_no_other(gateway: Gateway, version: int, ends: str) -> None:
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
@@ -179,7 +183,7 @@ def test_nobody_else_gets_what_a_member_took_along(gateway: Gateway, version: in
 
 @statements("4.8.2-6")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_what_a_member_refused_goes_to_nobody_else(gateway: Gateway, version: int, qos: int) -> None:
+def test_a_message_that_a_member_refused_goes_to_no_other(gateway: Gateway, version: int, qos: int) -> None:
     first, second = members(gateway, qos)
     second.lose()
     gateway.client("w").publish("t", qos=qos, id=1)
@@ -191,7 +195,7 @@ def test_what_a_member_refused_goes_to_nobody_else(gateway: Gateway, version: in
 
 
 @statements("4.8.2-3")
-def test_what_a_member_did_not_acknowledge_with_qos_1_goes_to_another(gateway: Gateway, version: int) -> None:
+def test_an_unacknowledged_qos_1_delivery_of_a_member_goes_to_another(gateway: Gateway, version: int) -> None:
     first, second = members(gateway, 1)
     second.lose()
     gateway.client("w").publish("t", qos=1, id=1)
@@ -202,7 +206,7 @@ def test_what_a_member_did_not_acknowledge_with_qos_1_goes_to_another(gateway: G
 
 
 @statements("4.8.2-3")
-def test_a_group_whose_members_are_away_waits(gateway: Gateway, version: int) -> None:
+def test_messages_wait_for_a_group_whose_members_are_offline(gateway: Gateway, version: int) -> None:
     for client in members(gateway, 1):
         client.lose()
     writer = gateway.client("w")
@@ -212,7 +216,7 @@ def test_a_group_whose_members_are_away_waits(gateway: Gateway, version: int) ->
 
 
 @statements("4.8.2-1")
-def test_a_group_without_members_is_gone(gateway: Gateway, version: int) -> None:
+def test_a_group_without_members_is_deleted(gateway: Gateway, version: int) -> None:
     clients = members(gateway, 1)
     clients[0].unsubscribe("$share/g/t")
     clients[1].disconnect(0, b"\x11\0\0\0\0")

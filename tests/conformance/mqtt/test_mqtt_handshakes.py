@@ -1,4 +1,4 @@
-"""The delivery protocols of QoS 0, 1 and 2, from both ends and in every order (4.3)."""
+"""The delivery protocols of QoS 0, 1 and 2, in both directions and with any order of packets (4.3)."""
 
 import pytest
 
@@ -16,25 +16,25 @@ def reader(gateway: Gateway) -> Client:
     return reader
 
 
-# ---------------------------------------------------------------- from clients
+# ---------------------------------------------------------------- publishes of clients
 
 
 @statements("4.3.2-4", "4.3.2-2")
-def test_qos_1_is_acknowledged_when_it_is_ours(gateway: Gateway, version: int) -> None:
+def test_a_qos_1_publish_is_acknowledged_once_the_broker_has_stored_it(gateway: Gateway, version: int) -> None:
     kept = gateway.client("kept", is_clean=False, expiry=100)
     kept.subscribe("t", 1)
     kept.lose()
     writer = gateway.client("w", version)
     writer.machine.receive(writer.write.publish("t", qos=1, id=0x1234))
-    assert writer.hear_now() == []  # the message is to survive, and does not yet
+    assert writer.hear_now() == []  # the persistent message is not durable yet
     assert writer.hear() == ["PUBACK #4660"]
     [line] = gateway.crashed().client("kept", is_clean=False).backlog
-    assert line.replace(" dup", "") == "PUBLISH q1 #1 t 'hi'"  # of which nobody knows whether it had been sent
+    assert line.replace(" dup", "") == "PUBLISH q1 #1 t 'hi'"  # unknown after a crash whether it had been sent
 
 
 @statements("4.3.2-5", "4.3.2-2")
 @pytest.mark.parametrize("dup", [False, True])
-def test_qos_1_under_the_same_identifier_is_a_new_message(
+def test_a_qos_1_publish_with_the_same_identifier_is_a_new_message(
     gateway: Gateway, reader: Client, version: int, dup: bool
 ) -> None:
     writer = gateway.client("w", version)
@@ -44,7 +44,7 @@ def test_qos_1_under_the_same_identifier_is_a_new_message(
 
 
 @statements("4.3.3-8 4.3.3-11", "4.3.3-2")
-def test_qos_2_is_received_released_and_completed(gateway: Gateway, reader: Client, version: int) -> None:
+def test_a_qos_2_publish_is_received_released_and_completed(gateway: Gateway, reader: Client, version: int) -> None:
     writer = gateway.client("w", version)
     assert writer.publish("t", qos=2, id=0x1234) == ["PUBREC #4660"]
     assert writer.pubrel(0x1234) == ["PUBCOMP #4660"]
@@ -52,7 +52,7 @@ def test_qos_2_is_received_released_and_completed(gateway: Gateway, reader: Clie
 
 
 @statements("4.3.3-8", "4.3.3-2")
-def test_qos_2_is_received_when_it_is_ours(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_publish_is_received_once_the_broker_has_stored_it(gateway: Gateway, version: int) -> None:
     kept = gateway.client("kept", is_clean=False, expiry=100)
     kept.subscribe("t", 2)
     kept.lose()
@@ -70,7 +70,7 @@ def test_qos_2_is_received_when_it_is_ours(gateway: Gateway, version: int) -> No
 
 @statements("4.3.3-10", "4.3.3-2")
 @pytest.mark.parametrize("dup", [False, True])
-def test_until_it_is_released_a_message_of_qos_2_is_the_same(
+def test_a_qos_2_publish_with_the_same_identifier_before_release_is_a_duplicate(
     gateway: Gateway, reader: Client, version: int, dup: bool
 ) -> None:
     writer = gateway.client("w", version)
@@ -82,7 +82,9 @@ def test_until_it_is_released_a_message_of_qos_2_is_the_same(
 
 
 @statements("4.3.3-10", "4.3.3-2")
-def test_also_from_one_connection_to_the_next(gateway: Gateway, reader: Client, version: int) -> None:
+def test_a_qos_2_publish_with_the_same_identifier_after_a_reconnect_is_a_duplicate(
+    gateway: Gateway, reader: Client, version: int
+) -> None:
     writer = gateway.client("w", version, is_clean=False, expiry=100)
     writer.publish("t", qos=2, id=1)
     writer.lose()
@@ -94,7 +96,9 @@ def test_also_from_one_connection_to_the_next(gateway: Gateway, reader: Client, 
 
 @statements("4.3.3-12", "4.3.3-2")
 @pytest.mark.parametrize("dup", [False, True])
-def test_once_it_is_completed_its_identifier_is_free(gateway: Gateway, reader: Client, version: int, dup: bool) -> None:
+def test_the_identifier_of_a_completed_qos_2_publish_is_free(
+    gateway: Gateway, reader: Client, version: int, dup: bool
+) -> None:
     writer = gateway.client("w", version)
     for payload in (b"one", b"two"):
         assert writer.publish("t", payload, qos=2, id=1, dup=dup) == ["PUBREC #1"]
@@ -103,7 +107,7 @@ def test_once_it_is_completed_its_identifier_is_free(gateway: Gateway, reader: C
 
 
 @statements("4.3.3-11", "4.3.3-2")
-def test_a_release_is_completed_as_often_as_it_comes(gateway: Gateway, version: int) -> None:
+def test_every_pubrel_is_answered_with_pubcomp(gateway: Gateway, version: int) -> None:
     writer = gateway.client("w", version)
     writer.publish("t", qos=2, id=1)
     assert writer.pubrel(1) == ["PUBCOMP #1"]
@@ -111,7 +115,7 @@ def test_a_release_is_completed_as_often_as_it_comes(gateway: Gateway, version: 
 
 
 @statements("4.3.3-10", "4.3.3-2")
-def test_handshakes_of_several_messages_do_not_mix(gateway: Gateway, reader: Client, version: int) -> None:
+def test_several_qos_2_publishes_may_be_in_progress(gateway: Gateway, reader: Client, version: int) -> None:
     writer = gateway.client("w", version)
     write = writer.write
     for number in (1, 2, 3):
@@ -123,7 +127,7 @@ def test_handshakes_of_several_messages_do_not_mix(gateway: Gateway, reader: Cli
 
 
 @statements("4.3.3-9")
-def test_after_a_refusal_the_identifier_is_free(gateway: Gateway, reader: Client, version: int) -> None:
+def test_the_identifier_of_a_refused_publish_is_free(gateway: Gateway, reader: Client, version: int) -> None:
     writer = gateway.client("w")
     refused = writer.publish("t", b"\xff", qos=2, id=1, properties=payload_format(1))
     assert refused == ["PUBREC #1 PAYLOAD_FORMAT_INVALID"]
@@ -133,7 +137,7 @@ def test_after_a_refusal_the_identifier_is_free(gateway: Gateway, reader: Client
 
 
 @statements("4.3.3-9")
-def test_so_it_is_where_a_queue_is_full(gateway: Gateway, version: int) -> None:
+def test_the_identifier_of_a_publish_that_a_full_queue_refused_is_free(gateway: Gateway, version: int) -> None:
     definition: dict[str, Value] = {"max-length": 1, "overflow": "reject-publish"}
     gateway.broker.put_policy(PolicyRecord("/", "full", False, "^mqtt-subscription", "queues", 0, definition))
     full = gateway.client("full", is_clean=False, expiry=100)
@@ -149,7 +153,7 @@ def test_so_it_is_where_a_queue_is_full(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.3.3-13")
-def test_the_handshake_goes_on_though_the_message_expired(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_publish_is_completed_even_if_the_message_expired(gateway: Gateway, version: int) -> None:
     kept = gateway.client("kept", is_clean=False, expiry=100)
     kept.subscribe("t", 2)
     kept.lose()
@@ -161,11 +165,11 @@ def test_the_handshake_goes_on_though_the_message_expired(gateway: Gateway, vers
     assert gateway.client("kept", is_clean=False).backlog == []
 
 
-# ---------------------------------------------------------------- to clients
+# ---------------------------------------------------------------- deliveries to clients
 
 
 def sent(gateway: Gateway, version: int, qos: int, *, properties: bytes = b"") -> Client:
-    """A client with a session, which was sent message 1."""
+    """Return a client with a session and the unacknowledged delivery 1."""
     client = gateway.client("c", version, is_clean=False, expiry=1000)
     client.subscribe("t", qos)
     gateway.client("w").publish("t", qos=qos, id=9, properties=properties)
@@ -175,13 +179,13 @@ def sent(gateway: Gateway, version: int, qos: int, *, properties: bytes = b"") -
 
 
 def back(gateway: Gateway, client: Client) -> Client:
-    """The same client on its next connection."""
+    """Return the client after a reconnect."""
     client.lose()
     return gateway.client("c", client.write.version, is_clean=False, expiry=1000)
 
 
 @statements("4.3.2-2 4.3.2-3", "4.3.2-1")
-def test_qos_1_counts_as_under_way_until_it_is_acknowledged(gateway: Gateway, version: int) -> None:
+def test_a_qos_1_delivery_is_in_flight_until_puback(gateway: Gateway, version: int) -> None:
     client = sent(gateway, version, 1)
     for _ in range(2):
         client = back(gateway, client)
@@ -191,7 +195,7 @@ def test_qos_1_counts_as_under_way_until_it_is_acknowledged(gateway: Gateway, ve
 
 
 @statements("4.3.2-1", "4.3.2-1")
-def test_qos_1_has_an_identifier_of_its_own(gateway: Gateway, version: int) -> None:
+def test_each_qos_1_delivery_has_its_own_identifier(gateway: Gateway, version: int) -> None:
     client = sent(gateway, version, 1)
     writer = gateway.client("w")
     for number in (2, 3):
@@ -200,7 +204,7 @@ def test_qos_1_has_an_identifier_of_its_own(gateway: Gateway, version: int) -> N
 
 
 @statements("4.3.3-2 4.3.3-3", "4.3.3-1")
-def test_qos_2_counts_as_under_way_until_it_is_received(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_delivery_is_in_flight_until_pubrec(gateway: Gateway, version: int) -> None:
     client = sent(gateway, version, 2)
     for _ in range(2):
         client = back(gateway, client)
@@ -208,7 +212,7 @@ def test_qos_2_counts_as_under_way_until_it_is_received(gateway: Gateway, versio
 
 
 @statements("4.3.3-4", "4.3.3-1")
-def test_what_is_received_is_released_under_its_identifier(gateway: Gateway, version: int) -> None:
+def test_a_pubrec_is_answered_with_pubrel_for_its_identifier(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     client.subscribe("t", 2)
     writer = gateway.client("w")
@@ -219,7 +223,7 @@ def test_what_is_received_is_released_under_its_identifier(gateway: Gateway, ver
 
 
 @statements("4.3.3-5", "4.3.3-1")
-def test_a_release_counts_as_under_way_until_it_is_completed(gateway: Gateway, version: int) -> None:
+def test_a_pubrel_is_in_flight_until_pubcomp(gateway: Gateway, version: int) -> None:
     client = sent(gateway, version, 2)
     assert client.pubrec(1) == ["PUBREL #1"]
     for _ in range(2):
@@ -230,7 +234,7 @@ def test_a_release_counts_as_under_way_until_it_is_completed(gateway: Gateway, v
 
 
 @statements("4.3.3-6", "4.3.3-1")
-def test_what_is_released_is_not_sent_again(gateway: Gateway, version: int) -> None:
+def test_a_message_is_not_resent_after_pubrel(gateway: Gateway, version: int) -> None:
     client = sent(gateway, version, 2)
     client.pubrec(1)
     assert client.pubrec(1) == ["PUBREL #1"]
@@ -238,7 +242,7 @@ def test_what_is_released_is_not_sent_again(gateway: Gateway, version: int) -> N
 
 
 @statements("4.3.3-5 4.3.3-6", "4.3.3-1")
-def test_not_even_by_the_next_broker(gateway: Gateway, version: int) -> None:
+def test_a_message_is_not_resent_after_pubrel_and_a_crash(gateway: Gateway, version: int) -> None:
     client = sent(gateway, version, 2)
     client.pubrec(1)
     after = gateway.crashed().client("c", version, is_clean=False)
@@ -246,7 +250,7 @@ def test_not_even_by_the_next_broker(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.3.3-3", "4.3.3-1")
-def test_what_was_sent_keeps_its_identifier_through_a_crash(gateway: Gateway, version: int) -> None:
+def test_a_delivery_keeps_its_identifier_after_a_crash(gateway: Gateway, version: int) -> None:
     sent(gateway, version, 2)
     after = gateway.crashed().client("c", version, is_clean=False)
     assert after.backlog == ["PUBLISH q2 #1 dup t 'hi'"]
@@ -256,7 +260,7 @@ def test_what_was_sent_keeps_its_identifier_through_a_crash(gateway: Gateway, ve
 
 @statements("4.3.3-7")
 @pytest.mark.parametrize("waited_s", [5, 500])
-def test_a_message_of_qos_2_that_was_sent_does_not_expire(gateway: Gateway, version: int, waited_s: int) -> None:
+def test_a_qos_2_delivery_does_not_expire(gateway: Gateway, version: int, waited_s: int) -> None:
     client = sent(gateway, version, 2, properties=message_expiry(10))
     client.lose()
     gateway.advance(waited_s)
@@ -267,7 +271,7 @@ def test_a_message_of_qos_2_that_was_sent_does_not_expire(gateway: Gateway, vers
 
 
 @statements("4.3.3-7")
-def test_nor_does_it_after_a_crash(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_delivery_does_not_expire_after_a_crash(gateway: Gateway, version: int) -> None:
     sent(gateway, version, 2, properties=message_expiry(10))
     after = gateway.crashed()
     after.advance(500)
@@ -277,7 +281,7 @@ def test_nor_does_it_after_a_crash(gateway: Gateway, version: int) -> None:
 
 @statements("4.4.0-2")
 @pytest.mark.parametrize("reason", [0x80, 0x83, 0x87, 0x97, 0x99])
-def test_what_is_refused_counts_as_acknowledged(gateway: Gateway, version: int, reason: int) -> None:
+def test_a_refused_delivery_counts_as_acknowledged(gateway: Gateway, version: int, reason: int) -> None:
     client = sent(gateway, version, 2)
     assert client.pubrec(1, reason) == []
     client = back(gateway, client)
@@ -307,7 +311,7 @@ OUT_OF_TURN = {
 
 @statements("4.3.3-4 4.3.3-5", "4.3.3-1")
 @pytest.mark.parametrize("case", OUT_OF_TURN)
-def test_answers_out_of_turn(gateway: Gateway, version: int, case: str) -> None:
+def test_unexpected_acknowledgements(gateway: Gateway, version: int, case: str) -> None:
     qos, answers, heard = OUT_OF_TURN[case]
     if version == 4:  # which has no reasons
         answers = [answer if len(answer) == 4 else answer[:1] + b"\x02" + answer[2:4] for answer in answers]
@@ -318,7 +322,7 @@ def test_answers_out_of_turn(gateway: Gateway, version: int, case: str) -> None:
 
 
 @statements("2.2.1-5", "2.3.1-6")
-def test_identifiers_of_both_directions_are_strangers(gateway: Gateway, version: int) -> None:
+def test_packet_identifiers_of_both_directions_are_independent(gateway: Gateway, version: int) -> None:
     client = sent(gateway, version, 2)
     other = gateway.client("other")
     other.subscribe("x", 0)

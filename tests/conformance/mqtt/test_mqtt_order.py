@@ -7,32 +7,32 @@ from tests.protocols.mqtt.dialogue import Client, Gateway
 
 
 def published(writer: Client, qos: int, count: int = 20, topic: str = "t") -> list[str]:
-    """Publish so many messages in one write; return what is heard."""
+    """Publish ``count`` messages in one write; return what is received."""
     write = writer.write
     numbers = range(1, count + 1)
     return writer.say(*(write.publish(topic, b"%d" % number, qos=qos, id=number) for number in numbers))
 
 
 @statements("4.6.0-2", "4.6.0-2 4.6.0-6")
-def test_pubacks_come_in_the_order_of_their_publishes(gateway: Gateway, version: int) -> None:
+def test_pubacks_are_in_the_order_of_their_publishes(gateway: Gateway, version: int) -> None:
     kept = gateway.client("kept", is_clean=False, expiry=100)
     kept.subscribe("durable", 1)
     gateway.client("r").subscribe("t", 1)
     writer = gateway.client("w", version)
     write = writer.write
-    topics = ["t", "durable", "t", "t", "durable", "t"]  # some have to wait for the disk, others have not
+    topics = ["t", "durable", "t", "t", "durable", "t"]  # messages for the durable queue wait for the disk
     heard = writer.say(*(write.publish(topic, qos=1, id=number + 1) for number, topic in enumerate(topics)))
     assert heard == [f"PUBACK #{number + 1}" for number in range(len(topics))]
 
 
 @statements("4.6.0-3", "4.6.0-3 4.6.0-6")
-def test_pubrecs_come_in_the_order_of_their_publishes(gateway: Gateway, version: int) -> None:
+def test_pubrecs_are_in_the_order_of_their_publishes(gateway: Gateway, version: int) -> None:
     gateway.client("r").subscribe("t", 1)
     assert published(gateway.client("w", version), 2) == [f"PUBREC #{number}" for number in range(1, 21)]
 
 
 @statements("4.6.0-4", "4.6.0-4 4.6.0-6")
-def test_pubrels_come_in_the_order_of_their_pubrecs(gateway: Gateway, version: int) -> None:
+def test_pubrels_are_in_the_order_of_their_pubrecs(gateway: Gateway, version: int) -> None:
     reader = gateway.client("r", version)
     reader.subscribe("t", 2)
     published(gateway.client("w"), 2, 5)
@@ -44,7 +44,9 @@ def test_pubrels_come_in_the_order_of_their_pubrecs(gateway: Gateway, version: i
 @statements("4.6.0-5 4.6.0-6", "4.6.0-5 4.6.0-6")
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("granted", [0, 1, 2])
-def test_messages_come_in_the_order_they_were_published(gateway: Gateway, version: int, qos: int, granted: int) -> None:
+def test_messages_are_delivered_in_the_order_of_their_publishes(
+    gateway: Gateway, version: int, qos: int, granted: int
+) -> None:
     readers = [gateway.client(f"r{number}", version) for number in range(3)]
     for reader, filter in zip(readers, ("t", "+", "#"), strict=True):
         reader.subscribe(filter, granted)
@@ -55,7 +57,7 @@ def test_messages_come_in_the_order_they_were_published(gateway: Gateway, versio
 
 @statements("4.6.0-5", "4.6.0-6")
 @pytest.mark.parametrize("window", [1, 3])
-def test_a_small_window_changes_no_order(version: int, window: int) -> None:
+def test_a_small_receive_maximum_keeps_the_order(version: int, window: int) -> None:
     gateway = Gateway(prefetch=window)
     reader = gateway.client("r", version)
     reader.subscribe("t", 1)
@@ -67,7 +69,7 @@ def test_a_small_window_changes_no_order(version: int, window: int) -> None:
 
 
 @statements("4.6.0-5", "4.6.0-6 4.6.0-1")
-def test_what_is_sent_again_comes_before_what_waited(gateway: Gateway, version: int) -> None:
+def test_resent_messages_precede_queued_ones(gateway: Gateway, version: int) -> None:
     reader = gateway.client("r", version, is_clean=False, expiry=100)
     reader.subscribe("t", 1)
     writer = gateway.client("w")

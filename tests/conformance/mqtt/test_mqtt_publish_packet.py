@@ -1,4 +1,4 @@
-"""PUBLISH in both directions: flags, topics, properties, and which subscriptions it is sent for (3.3)."""
+"""PUBLISH in both directions: flags, topics, properties, and matching subscriptions (3.3)."""
 
 import pytest
 
@@ -35,13 +35,13 @@ WRONG: list[Row] = [
     *rows("neither topic nor alias", "3.3.2-1 4.7.3-1", "4.7.3-1", lambda w: w.publish(""), *PROTOCOL_ERROR),
     *rows("a topic alias of 0", "3.3.2-8", "", lambda w: w.publish("t", properties=topic_alias(0)),
           "DISCONNECT TOPIC_ALIAS_INVALID", CLOSED),
-    *rows("an alias nobody told", "3.3.2-12", "", lambda w: w.publish("", properties=topic_alias(1)),
+    *rows("an alias without a topic", "3.3.2-12", "", lambda w: w.publish("", properties=topic_alias(1)),
           *PROTOCOL_ERROR),
     *rows("a topic alias twice", "4.13.1-1", "", lambda w: w.publish("t", properties=topic_alias(1) * 2),
           *PROTOCOL_ERROR),
     *rows("a payload format of 2", "3.3.2-4", "", lambda w: w.publish("t", properties=payload_format(2)),
           *PROTOCOL_ERROR),
-    *rows("text that is none", "3.3.2-4", "", lambda w: w.publish("t", b"\xff", properties=payload_format(1)),
+    *rows("text that is not UTF-8", "3.3.2-4", "", lambda w: w.publish("t", b"\xff", properties=payload_format(1)),
           "DISCONNECT PAYLOAD_FORMAT_INVALID", CLOSED),
     *rows("a response topic that is not UTF-8", "3.3.2-13", "",
           lambda w: w.publish("t", properties=response_topic(b"\xff")), *MALFORMED),
@@ -57,9 +57,7 @@ WRONG: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
-def test_a_publish_that_breaks_a_rule_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
-) -> None:
+def test_an_invalid_publish_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
@@ -67,28 +65,30 @@ ANSWERED: list[Row] = [
     *rows("QoS 0", "3.3.4-1", "3.3.4-1", lambda w: w.publish("t") + w.pingreq(), "PINGRESP"),
     *rows("QoS 1", "3.3.4-1 3.4.2-1", "3.3.4-1", lambda w: w.publish("t", qos=1, id=1), "PUBACK #1"),
     *rows("QoS 2", "3.3.4-1 3.5.2-1", "3.3.4-1", lambda w: w.publish("t", qos=2, id=1), "PUBREC #1"),
-    *rows("QoS 1 for nobody", "3.4.2-1", "3.3.4-1", lambda w: w.publish("nobody", qos=1, id=1),
+    *rows("QoS 1 without a subscriber", "3.4.2-1", "3.3.4-1", lambda w: w.publish("unrouted", qos=1, id=1),
           "PUBACK #1 NO_MATCHING_SUBSCRIBERS"),
-    *rows("QoS 2 for nobody", "3.5.2-1", "3.3.4-1", lambda w: w.publish("nobody", qos=2, id=1),
+    *rows("QoS 2 without a subscriber", "3.5.2-1", "3.3.4-1", lambda w: w.publish("unrouted", qos=2, id=1),
           "PUBREC #1 NO_MATCHING_SUBSCRIBERS"),
-    *rows("QoS 1, text that is none", "3.4.2-1", "",
+    *rows("QoS 1, a text payload that is not UTF-8", "3.4.2-1", "",
           lambda w: w.publish("t", b"\xff", qos=1, id=1, properties=payload_format(1)),
           "PUBACK #1 PAYLOAD_FORMAT_INVALID"),
-    *rows("QoS 2, text that is none", "3.5.2-1", "",
+    *rows("QoS 2, a text payload that is not UTF-8", "3.5.2-1", "",
           lambda w: w.publish("t", b"\xff", qos=2, id=1, properties=payload_format(1)),
           "PUBREC #1 PAYLOAD_FORMAT_INVALID"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), ANSWERED)
-def test_a_publish_is_answered_as_its_qos_wants(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
+def test_a_publish_is_acknowledged_according_to_its_qos(
+    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+) -> None:
     gateway.client("reader").subscribe("t")
     assert gateway.client("c", version).say(sent) == heard
 
 
 @statements("3.3.1-3 4.3.2-2 4.3.3-2", "3.3.1-3 4.3.2-1")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_dup_is_not_passed_on(gateway: Gateway, version: int, qos: int) -> None:
+def test_dup_of_a_publish_is_not_forwarded(gateway: Gateway, version: int, qos: int) -> None:
     reader = gateway.client("r", version)
     reader.subscribe("t", 2)
     gateway.client("w").publish("t", qos=qos, id=1, dup=True)
@@ -96,7 +96,7 @@ def test_dup_is_not_passed_on(gateway: Gateway, version: int, qos: int) -> None:
 
 
 @statements("4.3.1-1", "4.3.1-1")
-def test_qos_0_is_sent_without_dup_and_once(gateway: Gateway, version: int) -> None:
+def test_a_qos_0_delivery_has_no_dup_and_is_sent_once(gateway: Gateway, version: int) -> None:
     reader = gateway.client("r", version, is_clean=False, expiry=100)
     reader.subscribe("t", 0)
     gateway.client("w").publish("t", qos=1, id=1, dup=True)
@@ -106,7 +106,7 @@ def test_qos_0_is_sent_without_dup_and_once(gateway: Gateway, version: int) -> N
 
 
 @statements("3.3.2-3", "3.3.2-3")
-def test_the_topic_is_the_one_it_was_published_under(gateway: Gateway, version: int) -> None:
+def test_a_delivery_has_the_topic_of_its_publish(gateway: Gateway, version: int) -> None:
     reader, writer = gateway.client("r", version), gateway.client("w", version)
     reader.subscribe("#")
     topics = ["a", "/", "//", "a/", "/a", "a//b", "a.b", "a/b.c", "*", "a*/b", "%", "%2E", "a%2Fb", " ", "é/ü", "$a/"]
@@ -117,7 +117,7 @@ def test_the_topic_is_the_one_it_was_published_under(gateway: Gateway, version: 
 
 @statements("", "3.3.5-2")
 @pytest.mark.parametrize(("ends", "heard"), [(True, [CLOSED]), (False, ["PUBACK #1"])])
-def test_a_publish_that_is_not_allowed_ends_the_connection_or_is_acknowledged(
+def test_a_publish_without_permission_ends_the_connection_or_is_acknowledged(
     version: int, ends: bool, heard: list[str]
 ) -> None:
     gateway = Gateway(disconnect_on_unauthorized=ends)
@@ -130,7 +130,7 @@ def test_a_publish_that_is_not_allowed_ends_the_connection_or_is_acknowledged(
 
 
 @statements("3.4.2-1 3.5.2-1")
-def test_a_publish_that_is_not_allowed_is_refused_with_its_reason(version: int) -> None:
+def test_a_publish_without_permission_is_refused_with_its_reason(version: int) -> None:
     gateway = Gateway(disconnect_on_unauthorized=False)
     gateway.add_user("mute", "mute", may=(".*", "^mqtt-subscription", ".*"))
     client = gateway.client("c", username="mute", password=b"mute")
@@ -139,7 +139,7 @@ def test_a_publish_that_is_not_allowed_is_refused_with_its_reason(version: int) 
     assert client.publish("t") == []
 
 
-# ---------------------------------------------------------------- properties that are passed on
+# ---------------------------------------------------------------- forwarded properties
 
 CARRIED = [
     ("3.3.2-4", payload_format(1), "PAYLOAD_FORMAT_INDICATOR=1"),
@@ -168,7 +168,7 @@ PROPERTIES: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), PROPERTIES)
-def test_a_property_of_the_message_arrives_unaltered(
+def test_a_property_of_a_message_is_forwarded_unchanged(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     readers = [gateway.client(f"r{qos}") for qos in range(2)]
@@ -184,7 +184,7 @@ def test_a_property_of_the_message_arrives_unaltered(
 
 
 @statements("3.3.2-17", "3.3.2-3")
-def test_who_speaks_3_1_1_hears_no_properties(gateway: Gateway, version: int) -> None:
+def test_a_client_of_3_1_1_gets_no_properties(gateway: Gateway, version: int) -> None:
     reader = gateway.client("r", 4)
     reader.subscribe("t")
     gateway.client("w").publish("t", properties=user_property("a", "b"))
@@ -196,7 +196,7 @@ def test_who_speaks_3_1_1_hears_no_properties(gateway: Gateway, version: int) ->
 
 @statements("3.3.2-6")
 @pytest.mark.parametrize("waited_s", [0, 1, 59])
-def test_a_message_tells_how_long_it_has_left(gateway: Gateway, version: int, waited_s: int) -> None:
+def test_a_delivery_has_the_remaining_expiry_interval(gateway: Gateway, version: int, waited_s: int) -> None:
     reader = gateway.client("r", is_clean=False, expiry=1000)
     reader.subscribe("t", 1)
     reader.lose()
@@ -208,7 +208,7 @@ def test_a_message_tells_how_long_it_has_left(gateway: Gateway, version: int, wa
 
 @statements("3.3.2-5")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_a_message_that_waited_too_long_is_not_sent(gateway: Gateway, version: int, qos: int) -> None:
+def test_an_expired_message_is_not_delivered(gateway: Gateway, version: int, qos: int) -> None:
     reader = gateway.client("r", is_clean=False, expiry=1000)
     reader.subscribe("t", 2)
     reader.lose()
@@ -237,7 +237,7 @@ def test_a_retained_message_expires(gateway: Gateway, version: int) -> None:
 
 
 @statements("3.3.2-12")
-def test_an_alias_stands_for_a_topic(gateway: Gateway, version: int) -> None:
+def test_an_alias_replaces_its_topic(gateway: Gateway, version: int) -> None:
     reader, writer = gateway.client("r"), gateway.client("w")
     reader.subscribe("#")
     for alias in range(1, 17):
@@ -249,7 +249,7 @@ def test_an_alias_stands_for_a_topic(gateway: Gateway, version: int) -> None:
 
 
 @statements("3.3.2-12")
-def test_an_alias_may_get_another_topic(gateway: Gateway, version: int) -> None:
+def test_an_alias_may_get_a_new_topic(gateway: Gateway, version: int) -> None:
     reader, writer = gateway.client("r"), gateway.client("w")
     reader.subscribe("#")
     for topic in ("a", "", "b", "", "a"):
@@ -258,7 +258,7 @@ def test_an_alias_may_get_another_topic(gateway: Gateway, version: int) -> None:
 
 
 @statements("3.3.2-7")
-def test_an_alias_does_not_outlive_its_connection(gateway: Gateway, version: int) -> None:
+def test_an_alias_of_the_client_ends_with_its_connection(gateway: Gateway, version: int) -> None:
     writer = gateway.client("w", is_clean=False, expiry=100)
     writer.publish("t", properties=topic_alias(1))
     writer.lose()
@@ -267,7 +267,7 @@ def test_an_alias_does_not_outlive_its_connection(gateway: Gateway, version: int
 
 
 @statements("3.3.2-7")
-def test_nor_does_one_of_the_servers(gateway: Gateway, version: int) -> None:
+def test_an_alias_of_the_server_ends_with_its_connection(gateway: Gateway, version: int) -> None:
     aliases = topic_alias_maximum(5)
     reader = gateway.client("r", is_clean=False, expiry=100, properties=aliases)
     reader.subscribe("t", 1)
@@ -279,7 +279,7 @@ def test_nor_does_one_of_the_servers(gateway: Gateway, version: int) -> None:
 
 
 @statements("3.3.2-7")
-def test_an_alias_told_in_a_message_that_was_too_large_is_told_again(gateway: Gateway, version: int) -> None:
+def test_an_alias_in_a_message_that_was_too_large_is_announced_again(gateway: Gateway, version: int) -> None:
     properties = topic_alias_maximum(5) + b"\x27\0\0\0\x1e"
     reader = gateway.client("r", properties=properties)
     reader.subscribe("t")
@@ -294,7 +294,9 @@ def test_an_alias_told_in_a_message_that_was_too_large_is_told_again(gateway: Ga
 
 @statements("3.3.4-2", "3.3.5-1")
 @pytest.mark.parametrize("granted", [(0, 1), (1, 0), (0, 2), (2, 1), (1, 2), (0, 0)])
-def test_of_overlapping_subscriptions_the_best_counts(gateway: Gateway, version: int, granted: tuple[int, int]) -> None:
+def test_overlapping_subscriptions_deliver_once_with_the_highest_qos(
+    gateway: Gateway, version: int, granted: tuple[int, int]
+) -> None:
     reader = gateway.client("r", version)
     for filter, qos in zip(["a/+", "a/b"], granted, strict=True):
         reader.subscribe(filter, qos)
@@ -305,7 +307,7 @@ def test_of_overlapping_subscriptions_the_best_counts(gateway: Gateway, version:
 
 @statements("3.3.4-3 3.3.4-4")
 @pytest.mark.parametrize("qos", [0, 1])
-def test_a_message_names_all_subscriptions_it_is_sent_for(gateway: Gateway, version: int, qos: int) -> None:
+def test_a_delivery_has_the_identifiers_of_all_matching_subscriptions(gateway: Gateway, version: int, qos: int) -> None:
     reader = gateway.client("r")
     for filter, number in (("a/+", 1), ("a/b", 200_000), ("#", 268_435_455), ("x", 7)):
         reader.subscribe(filter, qos, properties=subscription_identifier(number))
@@ -332,7 +334,9 @@ def test_a_subscription_that_replaces_another_has_its_own_identifier(gateway: Ga
 
 
 @statements("3.3.4-5")
-def test_each_copy_of_a_message_names_the_subscription_it_is_sent_for(gateway: Gateway, version: int) -> None:
+def test_the_copies_of_a_message_have_the_identifiers_of_their_own_subscriptions(
+    gateway: Gateway, version: int
+) -> None:
     reader = gateway.client("r")
     reader.subscribe("t", 1, properties=subscription_identifier(1))
     reader.subscribe("$share/group/t", 1, properties=subscription_identifier(2))
@@ -344,7 +348,7 @@ def test_each_copy_of_a_message_names_the_subscription_it_is_sent_for(gateway: G
 
 
 @statements("3.3.4-3")
-def test_a_retained_message_names_the_subscription_it_is_sent_for(gateway: Gateway, version: int) -> None:
+def test_a_retained_message_has_the_identifier_of_its_subscription(gateway: Gateway, version: int) -> None:
     gateway.client("w").publish("t", retain=True)
     reader = gateway.client("r")
     reader.subscribe("#", options(0, retain_handling=2), properties=subscription_identifier(1))
@@ -353,7 +357,7 @@ def test_a_retained_message_names_the_subscription_it_is_sent_for(gateway: Gatew
 
 
 @statements("3.3.4-3")
-def test_identifiers_survive_with_the_session(gateway: Gateway, version: int) -> None:
+def test_subscription_identifiers_survive_a_crash(gateway: Gateway, version: int) -> None:
     reader = gateway.client("r", is_clean=False, expiry=100)
     reader.subscribe("t", 1, properties=subscription_identifier(9))
     after = gateway.crashed()

@@ -1,4 +1,4 @@
-"""Retained messages: kept, replaced, cleared, and sent to whom asks (3.3.1.3, 3.8.3.1)."""
+"""Retained messages: stored, replaced, cleared, and sent to new subscriptions (3.3.1.3, 3.8.3.1)."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def writer(gateway: Gateway) -> Client:
 
 
 def found(gateway: Gateway, filter: str = "t", version: int = 5, qos: int = 2) -> list[str]:
-    """What somebody new is sent for a filter."""
+    """Return the retained messages that a new client gets for a filter."""
     suback, *heard = gateway.client("late", version).subscribe(filter, qos)
     assert suback == f"SUBACK #1 {qos}"
     return heard
@@ -21,7 +21,7 @@ def found(gateway: Gateway, filter: str = "t", version: int = 5, qos: int = 2) -
 
 @statements("3.3.1-5", "3.3.1-5 3.3.1-8")
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_a_retained_message_is_kept_with_its_qos(gateway: Gateway, writer: Client, version: int, qos: int) -> None:
+def test_a_retained_message_is_stored_with_its_qos(gateway: Gateway, writer: Client, version: int, qos: int) -> None:
     writer.publish("t", qos=qos, id=qos, retain=True)
     mark = f"q{qos} #1 " if qos else ""
     assert found(gateway, version=version) == [f"PUBLISH {mark}retain t 'hi'"]
@@ -29,7 +29,7 @@ def test_a_retained_message_is_kept_with_its_qos(gateway: Gateway, writer: Clien
 
 @statements("3.3.1-5", "3.3.1-7")
 @pytest.mark.parametrize("qos", [0, 1])
-def test_a_retained_message_replaces_the_one_before(gateway: Gateway, writer: Client, version: int, qos: int) -> None:
+def test_a_retained_message_replaces_the_earlier_one(gateway: Gateway, writer: Client, version: int, qos: int) -> None:
     writer.publish("t", b"one", qos=1, id=1, retain=True)
     writer.publish("t", b"two", qos=qos, id=2, retain=True)
     mark = f"q{qos} #1 " if qos else ""
@@ -37,7 +37,7 @@ def test_a_retained_message_replaces_the_one_before(gateway: Gateway, writer: Cl
 
 
 @statements("3.3.1-5", "3.3.1-5")
-def test_a_retained_message_survives_the_broker(gateway: Gateway, writer: Client, version: int) -> None:
+def test_a_retained_message_survives_a_crash(gateway: Gateway, writer: Client, version: int) -> None:
     properties = user_property("a", "b") + response_topic("r")
     writer.publish("t", retain=True, qos=1, id=1, properties=properties)
     [line] = found(gateway.crashed(), version=version)
@@ -46,20 +46,22 @@ def test_a_retained_message_survives_the_broker(gateway: Gateway, writer: Client
 
 
 @statements("3.3.1-6 3.3.1-7", "3.3.1-10 3.3.1-11")
-def test_an_empty_retained_message_clears(gateway: Gateway, writer: Client, version: int) -> None:
+def test_an_empty_retained_message_deletes_the_retained_one(gateway: Gateway, writer: Client, version: int) -> None:
     reader = gateway.client("r", version)
     reader.subscribe("t", options(0, as_published=version == 5))
     writer.publish("t", retain=True)
     writer.publish("t", b"", retain=True)
     mark = "retain " if version == 5 else ""
-    assert reader.hear() == [f"PUBLISH {mark}t 'hi'", f"PUBLISH {mark}t ''"]  # processed as any other
+    assert reader.hear() == [f"PUBLISH {mark}t 'hi'", f"PUBLISH {mark}t ''"]  # delivered like any other message
     assert found(gateway, version=version) == []
     assert found(gateway.crashed(), version=version) == []
 
 
 @statements("3.3.1-8", "3.3.1-12")
 @pytest.mark.parametrize("payload", [b"new", b""])
-def test_what_is_not_retained_changes_nothing(gateway: Gateway, writer: Client, version: int, payload: bytes) -> None:
+def test_a_message_without_retain_does_not_change_the_retained_one(
+    gateway: Gateway, writer: Client, version: int, payload: bytes
+) -> None:
     writer.publish("t", b"old", retain=True)
     writer.publish("t", payload)
     writer.publish("other", payload)
@@ -67,7 +69,7 @@ def test_what_is_not_retained_changes_nothing(gateway: Gateway, writer: Client, 
 
 
 @statements("3.3.1-9", "3.3.1-6 3.3.1-8")
-def test_a_subscription_brings_all_that_is_retained_for_it(gateway: Gateway, writer: Client, version: int) -> None:
+def test_a_subscription_gets_all_matching_retained_messages(gateway: Gateway, writer: Client, version: int) -> None:
     for topic in ("a", "a/b", "a/b/c", "a/x/c", "b", "$a/b", "a.b", "/"):
         writer.publish(topic, topic.encode(), retain=True)
     expected = {
@@ -79,7 +81,7 @@ def test_a_subscription_brings_all_that_is_retained_for_it(gateway: Gateway, wri
 
 
 @statements("3.3.1-10")
-def test_retain_handling_1_brings_them_to_new_subscriptions_alone(
+def test_retain_handling_1_sends_retained_messages_to_new_subscriptions_only(
     gateway: Gateway, writer: Client, version: int
 ) -> None:
     writer.publish("t", retain=True)
@@ -96,13 +98,13 @@ def test_retain_handling_1_brings_them_to_new_subscriptions_alone(
 
 
 @statements("3.3.1-11")
-def test_retain_handling_2_brings_none(gateway: Gateway, writer: Client, version: int) -> None:
+def test_retain_handling_2_sends_no_retained_messages(gateway: Gateway, writer: Client, version: int) -> None:
     writer.publish("t", retain=True)
     assert gateway.client("r").subscribe("t", options(1, retain_handling=2)) == ["SUBACK #1 1"]
 
 
 @statements("3.3.1-9 3.8.4-4", "3.8.4-3")
-def test_subscribing_again_brings_them_again(gateway: Gateway, writer: Client, version: int) -> None:
+def test_subscribing_again_sends_retained_messages_again(gateway: Gateway, writer: Client, version: int) -> None:
     writer.publish("t", retain=True)
     reader = gateway.client("r", version)
     for _ in range(2):
@@ -112,7 +114,7 @@ def test_subscribing_again_brings_them_again(gateway: Gateway, writer: Client, v
 @statements("3.3.1-12", "3.3.1-9")
 @pytest.mark.parametrize("retain", [False, True])
 @pytest.mark.parametrize("qos", [0, 1])
-def test_a_message_that_comes_by_itself_does_not_say_that_it_is_retained(
+def test_a_message_to_an_existing_subscription_has_no_retain_flag(
     gateway: Gateway, writer: Client, version: int, retain: bool, qos: int
 ) -> None:
     reader = gateway.client("r", version)
@@ -124,7 +126,7 @@ def test_a_message_that_comes_by_itself_does_not_say_that_it_is_retained(
 @statements("3.3.1-13")
 @pytest.mark.parametrize("retain", [False, True])
 @pytest.mark.parametrize("qos", [0, 1])
-def test_unless_it_is_to_be_told_as_published(
+def test_retain_as_published_keeps_the_retain_flag(
     gateway: Gateway, writer: Client, version: int, retain: bool, qos: int
 ) -> None:
     reader = gateway.client("r")
@@ -135,7 +137,9 @@ def test_unless_it_is_to_be_told_as_published(
 
 
 @statements("3.3.1-9")
-def test_a_retained_message_says_so_whatever_is_asked(gateway: Gateway, writer: Client, version: int) -> None:
+def test_a_retained_message_for_a_new_subscription_has_the_retain_flag(
+    gateway: Gateway, writer: Client, version: int
+) -> None:
     writer.publish("t", retain=True)
     for as_published in (False, True):
         reader = gateway.client("r")
@@ -144,14 +148,14 @@ def test_a_retained_message_says_so_whatever_is_asked(gateway: Gateway, writer: 
 
 
 @statements("3.3.1-9")
-def test_a_shared_subscription_brings_none(gateway: Gateway, writer: Client, version: int) -> None:
+def test_a_shared_subscription_gets_no_retained_messages(gateway: Gateway, writer: Client, version: int) -> None:
     writer.publish("t", retain=True)
     assert gateway.client("r").subscribe("$share/g/t", 1) == ["SUBACK #1 1"]  # 4.8.2
 
 
 @statements("3.3.1-9", "3.3.1-6")
-def test_what_is_retained_comes_though_nobody_published_since(gateway: Gateway, writer: Client, version: int) -> None:
-    """Its publisher is gone, and so is everybody who heard it."""
+def test_a_retained_message_is_sent_after_its_publisher_is_gone(gateway: Gateway, writer: Client, version: int) -> None:
+    """All its earlier subscribers are gone, too."""
     writer.publish("t", retain=True)
     writer.disconnect()
     gateway.advance(1_000_000)

@@ -1,4 +1,4 @@
-"""Sessions: what is kept of a client from one connection to the next, and for how long (3.1.2, 4.1, 4.4, 4.5)."""
+"""Sessions: the state kept between connections, and its expiry (3.1.2, 4.1, 4.4, 4.5)."""
 
 import pytest
 
@@ -8,14 +8,14 @@ from tests.protocols.mqtt.packets import session_expiry
 
 
 def kept(gateway: Gateway, version: int, client_id: str = "c", expiry: int = 100) -> Client:
-    """A client whose session is kept, with a subscription of QoS 2 to ``t``."""
+    """Return a client with a persistent session and a QoS 2 subscription to ``t``."""
     client = gateway.client(client_id, version, is_clean=False, expiry=expiry)
     client.subscribe("t", 2)
     return client
 
 
 @statements("3.1.2-4 3.1.4-4 3.2.2-2", "3.1.2-6 3.1.4-3 3.2.2-1")
-def test_a_clean_start_forgets_everything(gateway: Gateway, version: int) -> None:
+def test_a_clean_start_deletes_the_session(gateway: Gateway, version: int) -> None:
     client = kept(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
     assert client.hear() == ["PUBLISH q1 #1 t 'hi'"]
@@ -28,7 +28,7 @@ def test_a_clean_start_forgets_everything(gateway: Gateway, version: int) -> Non
 
 
 @statements("3.1.2-5 3.1.2-23 3.2.2-3", "3.1.2-4 3.2.2-2")
-def test_a_session_goes_on_where_it_ended(gateway: Gateway, version: int) -> None:
+def test_a_session_is_resumed(gateway: Gateway, version: int) -> None:
     kept(gateway, version).lose()
     gateway.client("w").publish("t", qos=2, id=1)
     back = gateway.stranger(version)
@@ -38,12 +38,12 @@ def test_a_session_goes_on_where_it_ended(gateway: Gateway, version: int) -> Non
 
 
 @statements("3.1.2-6 3.2.2-3", "3.1.2-4 3.2.2-3")
-def test_a_session_that_is_not_there_begins(gateway: Gateway, version: int) -> None:
+def test_a_client_without_a_session_gets_a_new_one(gateway: Gateway, version: int) -> None:
     assert gateway.stranger(version).connect("c", is_clean=False, expiry=100) == ["CONNACK"]
 
 
 @statements("3.1.2-4", "3.1.2-6")
-def test_the_next_session_knows_nothing_of_the_one_before(gateway: Gateway, version: int) -> None:
+def test_a_new_session_has_nothing_of_the_deleted_one(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version, is_clean=True)
     client.subscribe("t", 1)
     client.lose()
@@ -53,7 +53,7 @@ def test_the_next_session_knows_nothing_of_the_one_before(gateway: Gateway, vers
 
 @statements("4.5.0-1 3.1.2-23", "3.1.2-5 4.5.0-1 4.1.0-1")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_messages_wait_for_a_client_that_is_away(gateway: Gateway, version: int, qos: int) -> None:
+def test_messages_wait_for_an_offline_client(gateway: Gateway, version: int, qos: int) -> None:
     kept(gateway, version).disconnect()
     writer = gateway.client("w")
     for number in range(3):
@@ -64,7 +64,7 @@ def test_messages_wait_for_a_client_that_is_away(gateway: Gateway, version: int,
 
 
 @statements("4.5.0-1", "4.5.0-1")
-def test_a_message_is_in_the_session_of_everybody_it_matches(gateway: Gateway, version: int) -> None:
+def test_a_message_is_in_every_session_with_a_matching_subscription(gateway: Gateway, version: int) -> None:
     clients = [gateway.client(f"c{number}", version) for number in range(5)]
     for client, filter in zip(clients, ["a/b", "a/+", "#", "+/b", "a/c"], strict=True):
         client.subscribe(filter, 1)
@@ -73,17 +73,17 @@ def test_a_message_is_in_the_session_of_everybody_it_matches(gateway: Gateway, v
 
 
 @statements("3.1.2-23", "3.1.2-4 4.1.0-1")
-def test_a_session_survives_the_broker(gateway: Gateway, version: int) -> None:
+def test_a_session_survives_a_crash(gateway: Gateway, version: int) -> None:
     kept(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
     back = gateway.crashed().stranger(version)
     [present, message] = back.connect("c", is_clean=False, expiry=100)
     assert present == "CONNACK present"
-    assert message in ("PUBLISH q1 #1 t 'hi'", "PUBLISH q1 #1 dup t 'hi'")  # nobody knows whether it had arrived
+    assert message in ("PUBLISH q1 #1 t 'hi'", "PUBLISH q1 #1 dup t 'hi'")  # unknown whether it had arrived
 
 
 @statements("4.1.0-1", "4.1.0-2")
-def test_a_session_lasts_as_long_as_its_connection(gateway: Gateway, version: int) -> None:
+def test_a_session_lasts_at_least_as_long_as_its_connection(gateway: Gateway, version: int) -> None:
     client = kept(gateway, version, expiry=5)
     client.subscribe("t", 1)
     gateway.advance(1_000_000)
@@ -93,14 +93,14 @@ def test_a_session_lasts_as_long_as_its_connection(gateway: Gateway, version: in
 
 @statements("4.1.0-2")
 @pytest.mark.parametrize(("waited_s", "line"), [(9, "CONNACK present"), (11, "CONNACK")])
-def test_a_session_ends_when_its_expiry_has_passed(gateway: Gateway, version: int, waited_s: int, line: str) -> None:
+def test_a_session_ends_after_its_expiry_interval(gateway: Gateway, version: int, waited_s: int, line: str) -> None:
     kept(gateway, version, expiry=10).lose()
     gateway.advance(waited_s)
     assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
 
 
 @statements("4.1.0-2")
-def test_a_session_ends_though_nobody_asks_for_it(gateway: Gateway, version: int) -> None:
+def test_an_expired_session_is_deleted_without_a_reconnect(gateway: Gateway, version: int) -> None:
     kept(gateway, version, expiry=10).lose()
     gateway.advance(11)
     assert len(gateway.vhost.sessions) == 0
@@ -108,7 +108,7 @@ def test_a_session_ends_though_nobody_asks_for_it(gateway: Gateway, version: int
 
 
 @statements("3.1.2-23 4.1.0-2")
-def test_a_session_without_an_expiry_ends_with_its_connection(gateway: Gateway, version: int) -> None:
+def test_a_session_without_expiry_ends_with_its_connection(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version, is_clean=False)
     client.subscribe("t", 1)
     client.lose()
@@ -116,7 +116,7 @@ def test_a_session_without_an_expiry_ends_with_its_connection(gateway: Gateway, 
 
 
 @statements("3.1.2-23")
-def test_an_expiry_longer_than_is_allowed_is_cut_and_the_client_told(version: int) -> None:
+def test_an_expiry_above_the_maximum_is_reduced_and_sent_to_the_client(version: int) -> None:
     gateway = Gateway(max_session_expiry_s=50)
     client = gateway.client("c", version, is_clean=False, expiry=0xFFFFFFFF)
     assert " SESSION_EXPIRY_INTERVAL=50" in str(client.welcome)
@@ -128,7 +128,9 @@ def test_an_expiry_longer_than_is_allowed_is_cut_and_the_client_told(version: in
 @statements("4.1.0-2")
 @pytest.mark.parametrize(("waited_s", "line"), [(19, "CONNACK present"), (21, "CONNACK")])
 @pytest.mark.parametrize("first", [10, 1000])
-def test_disconnect_may_change_the_expiry(gateway: Gateway, version: int, first: int, waited_s: int, line: str) -> None:
+def test_disconnect_may_change_the_expiry_interval(
+    gateway: Gateway, version: int, first: int, waited_s: int, line: str
+) -> None:
     assert kept(gateway, version, expiry=first).disconnect(0, session_expiry(20)) == [CLOSED]
     gateway.advance(waited_s)
     assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
@@ -141,13 +143,13 @@ def test_disconnect_may_end_the_session(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.13.1-1")
-def test_disconnect_cannot_give_a_life_to_a_session_without_one(gateway: Gateway, version: int) -> None:
+def test_disconnect_cannot_extend_a_session_without_expiry(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     assert client.disconnect(0, session_expiry(10)) == list(PROTOCOL_ERROR)  # 3.14.2.2.2
 
 
 @statements("", "3.1.2-7")
-def test_what_is_retained_outlives_the_session_of_its_publisher(gateway: Gateway, version: int) -> None:
+def test_a_retained_message_outlives_the_session_of_its_publisher(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     client.publish("t", retain=True)
     client.disconnect()
@@ -155,12 +157,12 @@ def test_what_is_retained_outlives_the_session_of_its_publisher(gateway: Gateway
     assert reader.subscribe("t") == ["SUBACK #1 0", "PUBLISH retain t 'hi'"]
 
 
-# ---------------------------------------------------------------- sending again
+# ---------------------------------------------------------------- resending
 
 
 @statements("4.4.0-1 3.3.1-1", "4.4.0-1 3.3.1-1")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_what_was_not_acknowledged_is_sent_again_under_its_identifier(gateway: Gateway, version: int, qos: int) -> None:
+def test_unacknowledged_deliveries_are_resent_with_their_identifiers(gateway: Gateway, version: int, qos: int) -> None:
     client = kept(gateway, version)
     writer = gateway.client("w")
     for number in range(3):
@@ -174,7 +176,7 @@ def test_what_was_not_acknowledged_is_sent_again_under_its_identifier(gateway: G
 
 
 @statements("4.4.0-1", "4.4.0-1")
-def test_a_release_is_sent_again(gateway: Gateway, version: int) -> None:
+def test_an_uncompleted_pubrel_is_resent(gateway: Gateway, version: int) -> None:
     client = kept(gateway, version)
     gateway.client("w").publish("t", qos=2, id=1)
     client.pubrec(1)
@@ -187,7 +189,7 @@ def test_a_release_is_sent_again(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.4.0-1")
-def test_nothing_is_sent_again_while_the_connection_lasts(gateway: Gateway, version: int) -> None:
+def test_nothing_is_resent_on_the_same_connection(gateway: Gateway, version: int) -> None:
     client = kept(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
     gateway.client("w").publish("t", qos=2, id=1)
@@ -198,7 +200,7 @@ def test_nothing_is_sent_again_while_the_connection_lasts(gateway: Gateway, vers
 
 
 @statements("", "4.6.0-1")
-def test_what_is_sent_again_comes_in_its_first_order(gateway: Gateway, version: int) -> None:
+def test_deliveries_are_resent_in_their_original_order(gateway: Gateway, version: int) -> None:
     client = kept(gateway, version)
     writer = gateway.client("w")
     for number in range(10):
@@ -212,7 +214,7 @@ def test_what_is_sent_again_comes_in_its_first_order(gateway: Gateway, version: 
 
 @statements("4.4.0-2", "")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_what_was_refused_is_not_sent_again(gateway: Gateway, version: int, qos: int) -> None:
+def test_refused_deliveries_are_not_resent(gateway: Gateway, version: int, qos: int) -> None:
     client = kept(gateway, version)
     gateway.client("w").publish("t", qos=qos, id=1)
     client.hear()

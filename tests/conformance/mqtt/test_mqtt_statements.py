@@ -1,4 +1,4 @@
-"""Every numbered normative statement of MQTT 5.0 and 3.1.1 has a row here, or is not a server's affair."""
+"""Every numbered normative statement of MQTT 5.0 and 3.1.1 has a test here, or does not apply to servers."""
 
 from importlib import import_module
 from pathlib import Path
@@ -21,10 +21,10 @@ def test_there_are_as_many_statements_as_the_appendix_lists(version: int, count:
 
 
 @pytest.mark.parametrize("version", [5, 4], ids=["5.0", "3.1.1"])
-def test_every_statement_has_a_row_or_a_reason_for_having_none(version: int) -> None:
+def test_every_statement_has_a_test_or_a_reason_for_having_none(version: int) -> None:
     assert shown[version] | set(NOT_OURS[version]) == STATEMENTS[version]
 
 
 @pytest.mark.parametrize("version", [5, 4], ids=["5.0", "3.1.1"])
-def test_no_statement_with_a_row_has_a_reason_for_having_none(version: int) -> None:
+def test_no_statement_with_a_test_has_a_reason_for_having_none(version: int) -> None:
     assert not shown[version] & set(NOT_OURS[version])

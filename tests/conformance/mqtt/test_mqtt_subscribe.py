@@ -11,7 +11,7 @@ WRONG: list[Row] = [
     *rows("flags 0011", "3.8.1-1", "3.8.1-1", lambda w: w.subscribe(("t", 0), first_byte=0x83), *MALFORMED),
     *rows("flags 1010", "3.8.1-1", "3.8.1-1", lambda w: w.subscribe(("t", 0), first_byte=0x8A), *MALFORMED),
     *rows("a filter that is not UTF-8", "3.8.3-1", "3.8.3-1", lambda w: w.subscribe((b"\xc3(", 0)), *MALFORMED),
-    *rows("a filter that is not UTF-8 behind a good one", "3.8.3-1", "3.8.3-1",
+    *rows("a filter that is not UTF-8 after a valid one", "3.8.3-1", "3.8.3-1",
           lambda w: w.subscribe(("t", 0), (b"\xff", 0)), *MALFORMED),
     *rows("no filter", "3.8.3-2", "3.8.3-3", lambda w: w.subscribe(), *PROTOCOL_ERROR),
     *rows("a filter without options", "3.8.3-2", "3.8.3-3",
@@ -33,7 +33,7 @@ WRONG: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
-def test_a_subscribe_that_breaks_a_rule_ends_the_connection(
+def test_an_invalid_subscribe_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     assert gateway.client("c", version).say(sent) == heard
@@ -47,9 +47,9 @@ TAKEN: list[Row] = [
     *rows("identifier", "3.8.4-2", "3.8.4-2", lambda w: w.subscribe(("t", 0), id=0x8000), "SUBACK #32768 0"),
     *rows("several", "3.8.4-5 3.8.4-6 3.9.3-1", "3.8.4-4 3.8.4-5 3.9.3-1",
           lambda w: w.subscribe(("a", 2), ("b", 0), ("c", 1), ("a", 1)), "SUBACK #1 2 0 1 1"),
-    *rows("one of them wrong", "3.8.4-6 3.8.4-7 3.9.3-1 3.9.3-2", "",
+    *rows("one of them invalid", "3.8.4-6 3.8.4-7 3.9.3-1 3.9.3-2", "",
           lambda w: w.subscribe(("a", 2), ("b#", 0), ("c", 1)), "SUBACK #1 2 8f 1"),
-    *rows("one of them wrong", "", "3.8.4-5 3.9.3-1 3.9.3-2",
+    *rows("one of them invalid", "", "3.8.4-5 3.9.3-1 3.9.3-2",
           lambda w: w.subscribe(("a", 2), ("b#", 0), ("c", 1)), "SUBACK #1 2 80 1"),
     *rows("before any message", "3.8.4-1", "3.8.4-1", lambda w: w.subscribe(("t", 0)) + w.publish("t"),
           "SUBACK #1 0", "PUBLISH t 'hi'"),
@@ -57,14 +57,12 @@ TAKEN: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), TAKEN)
-def test_a_subscribe_is_answered_filter_by_filter(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
-) -> None:
+def test_a_suback_has_a_code_for_each_filter(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
 @statements("3.9.3-2 3.8.4-7", "3.9.3-2 3.8.4-5")
-def test_a_subscription_that_is_not_allowed_is_refused_alone(gateway: Gateway, version: int) -> None:
+def test_a_subscription_without_permission_is_refused_and_others_are_not(gateway: Gateway, version: int) -> None:
     gateway.add_user("deaf", "deaf", may=(".*", ".*", "^mqtt-subscription-.*qos0$|^amq"))
     client = gateway.client("c", version, username="deaf", password=b"deaf")
     heard = client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
@@ -74,7 +72,7 @@ def test_a_subscription_that_is_not_allowed_is_refused_alone(gateway: Gateway, v
 
 
 @statements("3.8.4-5", "3.8.4-4")
-def test_several_filters_are_as_many_subscriptions(gateway: Gateway, version: int) -> None:
+def test_each_filter_is_a_separate_subscription(gateway: Gateway, version: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
     client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 2)))
     for number, topic in enumerate("abc"):
@@ -84,7 +82,7 @@ def test_several_filters_are_as_many_subscriptions(gateway: Gateway, version: in
 
 @statements("3.8.4-3", "3.8.4-3")
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0), (2, 1), (0, 2), (1, 1)])
-def test_a_subscription_to_the_same_filter_replaces_the_one_before(
+def test_a_subscription_to_the_same_filter_replaces_the_earlier_one(
     gateway: Gateway, version: int, first: int, second: int
 ) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
@@ -99,7 +97,7 @@ def test_a_subscription_to_the_same_filter_replaces_the_one_before(
 
 @statements("3.8.4-4", "3.8.4-3")
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0), (1, 2)])
-def test_replacing_a_subscription_loses_nothing(gateway: Gateway, version: int, first: int, second: int) -> None:
+def test_replacing_a_subscription_loses_no_message(gateway: Gateway, version: int, first: int, second: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
     client.subscribe("t", first)
     for number in range(10):
@@ -112,7 +110,7 @@ def test_replacing_a_subscription_loses_nothing(gateway: Gateway, version: int, 
 @statements("3.8.4-8", "3.8.4-6")
 @pytest.mark.parametrize("published", [0, 1, 2])
 @pytest.mark.parametrize("granted", [0, 1, 2])
-def test_the_lower_of_both_qos_counts(gateway: Gateway, version: int, published: int, granted: int) -> None:
+def test_a_delivery_has_the_lower_of_both_qos(gateway: Gateway, version: int, published: int, granted: int) -> None:
     client = gateway.client("c", version)
     client.subscribe("t", granted)
     gateway.client("w").publish("t", qos=published, id=1)
@@ -125,7 +123,7 @@ def test_the_lower_of_both_qos_counts(gateway: Gateway, version: int, published:
 
 @statements("3.8.3-3")
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_no_local_keeps_a_clients_own_messages_from_it(gateway: Gateway, version: int, qos: int) -> None:
+def test_no_local_excludes_the_client_s_own_messages(gateway: Gateway, version: int, qos: int) -> None:
     client, other = gateway.client("c"), gateway.client("other")
     client.subscribe("t", options(qos, no_local=True))
     other.subscribe("t", 0)
@@ -137,7 +135,7 @@ def test_no_local_keeps_a_clients_own_messages_from_it(gateway: Gateway, version
 
 
 @statements("3.8.3-3")
-def test_no_local_concerns_one_subscription_alone(gateway: Gateway, version: int) -> None:
+def test_no_local_applies_to_one_subscription_only(gateway: Gateway, version: int) -> None:
     client = gateway.client("c")
     client.subscribe("t", options(1, no_local=True), properties=subscription_identifier(1))
     client.subscribe("+", 0, properties=subscription_identifier(2))
@@ -145,7 +143,7 @@ def test_no_local_concerns_one_subscription_alone(gateway: Gateway, version: int
 
 
 @statements("3.8.3-3")
-def test_no_local_holds_for_the_client_and_not_for_the_connection(gateway: Gateway, version: int) -> None:
+def test_no_local_applies_to_the_client_and_not_to_the_connection(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", is_clean=False, expiry=100)
     client.subscribe("t", options(1, no_local=True))
     client.publish("t", qos=1, id=1)
@@ -154,7 +152,7 @@ def test_no_local_holds_for_the_client_and_not_for_the_connection(gateway: Gatew
 
 
 @statements("3.8.3-3")
-def test_a_will_is_its_clients_own_message(gateway: Gateway, version: int) -> None:
+def test_a_will_is_its_client_s_own_message(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", is_clean=False, expiry=100, will=Will("t", qos=1))
     client.subscribe("t", options(1, no_local=True))
     client.lose()
@@ -165,7 +163,7 @@ def test_a_will_is_its_clients_own_message(gateway: Gateway, version: int) -> No
 
 
 @statements("3.9.2-1 3.9.2-2")
-def test_a_suback_grows_by_no_property(gateway: Gateway, version: int) -> None:
+def test_a_suback_omits_properties_that_exceed_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=maximum_packet_size(12))
     client.machine.receive(client.write.subscribe(("t#", 0)))
     [heard] = client.listen()
@@ -173,7 +171,7 @@ def test_a_suback_grows_by_no_property(gateway: Gateway, version: int) -> None:
 
 
 @statements("3.8.4-1", "3.8.4-1")
-def test_a_suback_waits_until_the_subscription_is_safe(gateway: Gateway, version: int) -> None:
+def test_a_suback_is_sent_once_the_subscription_is_durable(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version, is_clean=False, expiry=100)
     client.machine.receive(client.write.subscribe(("t", 1)))
     assert client.hear_now() == []

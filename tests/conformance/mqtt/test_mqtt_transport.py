@@ -1,4 +1,4 @@
-"""The way packets travel: a stream of bytes that may be cut anywhere, and WebSocket (4.2, 6, 7)."""
+"""The transport: a byte stream that may be cut anywhere, and WebSocket (4.2, 6, 7)."""
 
 import pytest
 from wsproto import ConnectionType, WSConnection
@@ -41,7 +41,7 @@ HEARD = ["SUBACK #1 2", f"PUBLISH q2 #1 t '{'x' * 200}'", "PUBREC #1", "PUBCOMP 
 
 
 @statements("4.2.0-1", "7.1.1-1 7.0.0-2")
-def test_a_stream_may_be_cut_into_bytes(gateway: Gateway, version: int) -> None:
+def test_a_stream_of_single_bytes_is_understood(gateway: Gateway, version: int) -> None:
     client = gateway.stranger(version)
     heard = [line for octet in conversation(version) for line in client.say(bytes((octet,)))]
     assert heard[0].startswith("CONNACK")
@@ -49,7 +49,7 @@ def test_a_stream_may_be_cut_into_bytes(gateway: Gateway, version: int) -> None:
 
 
 @statements("4.2.0-1", "7.1.1-1")
-def test_wherever_a_stream_is_cut_in_two_never_matters(version: int) -> None:
+def test_cutting_a_stream_in_two_does_not_change_the_answers(version: int) -> None:
     stream = conversation(version)
     for cut in range(1, len(stream)):
         client = Gateway().stranger(version)
@@ -61,7 +61,7 @@ def test_wherever_a_stream_is_cut_in_two_never_matters(version: int) -> None:
 
 
 class Browser:
-    """A client that comes by WebSocket, and all the server side there is to it."""
+    """A WebSocket client, with the server side of its connection."""
 
     def __init__(self, gateway: Gateway, version: int) -> None:
         self._gateway = gateway
@@ -85,7 +85,7 @@ class Browser:
         return list(self._client.events())
 
     def say(self, *frames: bytes) -> list[str]:
-        """Send each in a frame of its own; return what came back, all of it in binary frames."""
+        """Send each packet in its own frame; return what is received, all in binary frames."""
         heard = self.send(*(BytesMessage(frame) for frame in frames))
         data = [bytes(event.data) for event in heard if isinstance(event, BytesMessage)]
         assert len(data) == len([event for event in heard if not isinstance(event, CloseConnection)])
@@ -105,7 +105,7 @@ def test_the_subprotocol_is_mqtt(browser: Browser, version: int) -> None:
 
 
 @statements("6.0.0-4", "6.0.0-4")
-def test_who_does_not_offer_it_is_turned_away(browser: Browser, version: int) -> None:
+def test_a_client_without_the_mqtt_subprotocol_is_refused(browser: Browser, version: int) -> None:
     refused = browser.ask("other")
     assert isinstance(refused, RejectConnection)
     assert refused.status_code == 400
@@ -113,7 +113,7 @@ def test_who_does_not_offer_it_is_turned_away(browser: Browser, version: int) ->
 
 
 @statements("6.0.0-1", "6.0.0-1")
-def test_packets_travel_in_binary_frames(browser: Browser, version: int) -> None:
+def test_packets_are_in_binary_frames(browser: Browser, version: int) -> None:
     browser.ask("mqtt")
     write = WRITERS[version]
     assert browser.say(write.connect("c"))[0].startswith("CONNACK")
@@ -131,7 +131,7 @@ def test_any_other_frame_ends_the_connection(browser: Browser, version: int) -> 
 
 
 @statements("6.0.0-2", "6.0.0-2")
-def test_frames_and_packets_have_nothing_to_do_with_each_other(browser: Browser, version: int) -> None:
+def test_frames_and_packets_may_be_cut_differently(browser: Browser, version: int) -> None:
     browser.ask("mqtt")
     stream = conversation(version)
     heard = browser.say(*(stream[at : at + 7] for at in range(0, len(stream), 7)))

@@ -10,26 +10,26 @@ WRONG: list[Row] = [
     *rows("flags 0000", "3.10.1-1", "3.10.1-1", lambda w: w.unsubscribe("t", first_byte=0xA0), *MALFORMED),
     *rows("flags 0110", "3.10.1-1", "3.10.1-1", lambda w: w.unsubscribe("t", first_byte=0xA6), *MALFORMED),
     *rows("a filter that is not UTF-8", "3.10.3-1", "3.10.3-1", lambda w: w.unsubscribe(b"\xff"), *MALFORMED),
-    *rows("bytes behind the last filter", "3.10.3-1", "3.10.3-1",
+    *rows("bytes after the last filter", "3.10.3-1", "3.10.3-1",
           lambda w: packet(0xA2, b"\0\1" + w.block(b"") + b"\0\1t\0"), *MALFORMED),
     *rows("no filter", "3.10.3-2", "3.10.3-2", lambda w: w.unsubscribe(), *PROTOCOL_ERROR),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
-def test_an_unsubscribe_that_breaks_a_rule_ends_the_connection(
+def test_an_invalid_unsubscribe_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, heard: list[str]
 ) -> None:
     assert gateway.client("c", version).say(sent) == heard
 
 
 def unsuback(version: int, id: int, *codes: str) -> list[str]:
-    """An UNSUBACK says nothing of each filter before 5.0."""
+    """Return an UNSUBACK; before 5.0 it has no codes."""
     return [" ".join([f"UNSUBACK #{id}", *(codes if version == 5 else ())])]
 
 
 @statements("3.10.4-4 3.10.4-5 3.11.3-2", "3.10.4-4 3.10.4-5")
-def test_an_unsubscribe_is_answered_whether_there_was_something_or_not(gateway: Gateway, version: int) -> None:
+def test_an_unsubscribe_is_answered_with_or_without_a_subscription(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     client.subscribe("t")
     assert client.unsubscribe("t", id=0x1234) == unsuback(version, 0x1234, "0")
@@ -40,7 +40,7 @@ def test_an_unsubscribe_is_answered_whether_there_was_something_or_not(gateway: 
 
 @statements("3.10.4-1", "3.10.4-1")
 @pytest.mark.parametrize("filter", ["a/+", "+/b", "#", "a/#", "A/b", "a/b/", "a/b ", "/a/b"])
-def test_a_filter_is_compared_character_by_character(gateway: Gateway, version: int, filter: str) -> None:
+def test_filters_are_compared_character_by_character(gateway: Gateway, version: int, filter: str) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
     client.subscribe("a/b")
     assert client.unsubscribe(filter) == unsuback(version, 2, "11")
@@ -51,7 +51,7 @@ def test_a_filter_is_compared_character_by_character(gateway: Gateway, version: 
 @statements("3.10.4-1 3.10.4-2", "3.10.4-1 3.10.4-2")
 @pytest.mark.parametrize("filter", ["a/b", "a/+", "#", "+/b", "a/#"])
 @pytest.mark.parametrize("qos", [0, 1])
-def test_a_subscription_that_is_gone_brings_nothing_more(gateway: Gateway, version: int, filter: str, qos: int) -> None:
+def test_an_unsubscribed_filter_delivers_nothing_more(gateway: Gateway, version: int, filter: str, qos: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
     client.subscribe(filter, qos)
     client.subscribe("other", qos)
@@ -61,7 +61,7 @@ def test_a_subscription_that_is_gone_brings_nothing_more(gateway: Gateway, versi
 
 
 @statements("3.10.4-2", "3.10.4-2")
-def test_other_subscriptions_go_on(gateway: Gateway, version: int) -> None:
+def test_other_subscriptions_stay_in_effect(gateway: Gateway, version: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
     for filter in ("a/b", "a/+", "#"):
         client.subscribe(filter, 1)
@@ -75,7 +75,7 @@ def test_other_subscriptions_go_on(gateway: Gateway, version: int) -> None:
 
 @statements("3.10.4-3", "3.10.4-3")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_a_delivery_that_began_is_completed(gateway: Gateway, version: int, qos: int) -> None:
+def test_a_started_delivery_is_completed_after_unsubscribe(gateway: Gateway, version: int, qos: int) -> None:
     client = gateway.client("c", version, is_clean=False, expiry=100)
     client.subscribe("t", qos)
     gateway.client("w").publish("t", qos=qos, id=1)
@@ -92,7 +92,7 @@ def test_a_delivery_that_began_is_completed(gateway: Gateway, version: int, qos:
 
 
 @statements("3.10.4-6 3.11.3-1 3.11.3-2", "3.10.4-6")
-def test_several_filters_are_answered_as_one_and_in_their_order(gateway: Gateway, version: int) -> None:
+def test_an_unsuback_has_a_code_for_each_filter_in_order(gateway: Gateway, version: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
     client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
     assert client.unsubscribe("x", "b", "y", "a", "a") == unsuback(version, 2, "11", "0", "11", "0", "11")
@@ -102,7 +102,7 @@ def test_several_filters_are_answered_as_one_and_in_their_order(gateway: Gateway
 
 
 @statements("3.11.2-1 3.11.2-2")
-def test_an_unsuback_grows_by_no_property(gateway: Gateway, version: int) -> None:
+def test_an_unsuback_omits_properties_that_exceed_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=maximum_packet_size(12))
     client.machine.receive(client.write.unsubscribe("t"))
     [heard] = client.listen()
@@ -110,7 +110,7 @@ def test_an_unsuback_grows_by_no_property(gateway: Gateway, version: int) -> Non
 
 
 @statements("3.10.4-4", "3.10.4-4")
-def test_an_unsuback_waits_until_it_is_safe(gateway: Gateway, version: int) -> None:
+def test_an_unsuback_is_sent_once_the_change_is_durable(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version, is_clean=False, expiry=100)
     client.subscribe("t", 1)
     client.machine.receive(client.write.unsubscribe("t"))

@@ -1,4 +1,4 @@
-"""Wills: kept with a connection, published when it ends otherwise than it said (3.1.2.5, 3.1.3.2)."""
+"""Wills: published when the connection ends without a normal DISCONNECT (3.1.2.5, 3.1.3.2)."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def watcher(gateway: Gateway) -> Client:
 
 
 @statements("3.1.2-7 3.1.2-8", "3.1.2-8")
-def test_a_will_is_published_when_the_connection_breaks(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_is_published_when_the_connection_is_lost(gateway: Gateway, watcher: Client, version: int) -> None:
     client = gateway.client("c", version, will=Will("w"))
     assert watcher.hear() == []
     client.lose()
@@ -37,21 +37,23 @@ def test_a_will_is_published_when_the_connection_breaks(gateway: Gateway, watche
 
 
 @statements("3.1.2-8", "3.1.2-8")
-def test_a_will_is_published_when_the_client_breaks_a_rule(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_is_published_after_a_protocol_error_of_the_client(
+    gateway: Gateway, watcher: Client, version: int
+) -> None:
     client = gateway.client("c", version, will=Will("w"))
     assert client.say(packet(0xD0))[-1] == CLOSED
     assert watcher.hear() == [WILL]
 
 
 @statements("3.1.2-8", "3.1.2-8")
-def test_a_will_is_published_when_its_client_is_displaced(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_is_published_when_its_client_is_taken_over(gateway: Gateway, watcher: Client, version: int) -> None:
     gateway.client("c", version, will=Will("w"))
     gateway.client("c", version)
     assert watcher.hear() == [WILL]
 
 
 @statements("3.1.2-10 3.14.4-3", "3.1.2-10 3.14.4-3")
-def test_a_goodbye_takes_the_will_along(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_normal_disconnect_discards_the_will(gateway: Gateway, watcher: Client, version: int) -> None:
     client = gateway.client("c", version, will=Will("w"), is_clean=False, expiry=100)
     assert client.disconnect() == [CLOSED]
     gateway.advance(200)
@@ -60,7 +62,9 @@ def test_a_goodbye_takes_the_will_along(gateway: Gateway, watcher: Client, versi
 
 @statements("3.1.2-8")
 @pytest.mark.parametrize("reason", [WITH_WILL, 0x80, 0x81, 0x93])
-def test_a_goodbye_may_leave_the_will(gateway: Gateway, watcher: Client, version: int, reason: int) -> None:
+def test_a_disconnect_with_another_reason_publishes_the_will(
+    gateway: Gateway, watcher: Client, version: int, reason: int
+) -> None:
     gateway.client("c", version, will=Will("w")).disconnect(reason)
     assert watcher.hear() == [WILL]
 
@@ -75,7 +79,7 @@ def test_a_will_is_published_once(gateway: Gateway, watcher: Client, version: in
 
 
 @statements("3.1.2-10", "3.1.2-12")
-def test_without_a_will_none_is_published(gateway: Gateway, version: int) -> None:
+def test_a_client_without_a_will_publishes_none(gateway: Gateway, version: int) -> None:
     watcher = gateway.client("watcher")
     watcher.subscribe("#")
     gateway.client("c", version).lose()
@@ -84,29 +88,27 @@ def test_without_a_will_none_is_published(gateway: Gateway, version: int) -> Non
 
 @statements("3.1.2-9", "3.1.2-9")
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_a_will_is_published_as_it_was_given(gateway: Gateway, watcher: Client, version: int, qos: int) -> None:
+def test_a_will_is_published_with_its_qos(gateway: Gateway, watcher: Client, version: int, qos: int) -> None:
     gateway.client("c", version, will=Will("w", b"\x00\xffbytes", qos)).lose()
     mark = f"q{qos} #1 " if qos else ""
     assert watcher.hear() == [f"PUBLISH {mark}w '\\x00\\xffbytes'"]
 
 
 @statements("3.1.2-14", "3.1.2-16")
-def test_a_will_is_not_retained(gateway: Gateway, version: int) -> None:
+def test_a_will_without_retain_is_not_retained(gateway: Gateway, version: int) -> None:
     gateway.client("c", version, will=Will("w")).lose()
     assert gateway.client("late").subscribe("w") == ["SUBACK #1 0"]
 
 
 @statements("3.1.2-15", "3.1.2-17")
-def test_a_will_is_retained_if_it_says_so(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_with_retain_is_retained(gateway: Gateway, watcher: Client, version: int) -> None:
     gateway.client("c", version, will=Will("w", retain=True)).lose()
     assert watcher.hear() == [WILL]
     assert gateway.client("late").subscribe("w") == ["SUBACK #1 0", "PUBLISH retain w 'gone'"]
 
 
 @statements("3.1.3-10 3.1.2-9 3.1.3-1")
-def test_a_will_is_published_with_its_properties_in_their_order(
-    gateway: Gateway, watcher: Client, version: int
-) -> None:
+def test_a_will_is_published_with_its_properties_in_order(gateway: Gateway, watcher: Client, version: int) -> None:
     pairs = user_property("b", "1") + user_property("a", "2") + user_property("b", "1")
     properties = payload_format(1) + content_type("text") + pairs
     properties += response_topic("r") + correlation_data(b"\0\1") + will_delay(0)
@@ -128,7 +130,7 @@ def delayed(gateway: Gateway, delay: int, expiry: int) -> Client:
 
 
 @statements("3.1.2-8")
-def test_a_will_waits_for_its_delay(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_waits_for_its_delay_interval(gateway: Gateway, watcher: Client, version: int) -> None:
     delayed(gateway, delay=10, expiry=100).lose()
     gateway.advance(9)
     assert watcher.hear() == []
@@ -137,7 +139,9 @@ def test_a_will_waits_for_its_delay(gateway: Gateway, watcher: Client, version: 
 
 
 @statements("3.1.2-8")
-def test_a_will_does_not_wait_longer_than_its_session(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_is_published_at_the_latest_when_its_session_ends(
+    gateway: Gateway, watcher: Client, version: int
+) -> None:
     delayed(gateway, delay=100, expiry=10).lose()
     gateway.advance(9)
     assert watcher.hear() == []
@@ -146,20 +150,26 @@ def test_a_will_does_not_wait_longer_than_its_session(gateway: Gateway, watcher:
 
 
 @statements("3.1.2-8")
-def test_a_will_of_a_session_without_an_expiry_does_not_wait(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_of_a_session_without_expiry_is_published_at_once(
+    gateway: Gateway, watcher: Client, version: int
+) -> None:
     delayed(gateway, delay=100, expiry=0).lose()
     assert watcher.hear() == [WILL]
 
 
 @statements("3.1.2-8")
-def test_a_will_does_not_wait_when_disconnect_ends_the_session(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_will_is_published_at_once_if_disconnect_ends_the_session(
+    gateway: Gateway, watcher: Client, version: int
+) -> None:
     delayed(gateway, delay=100, expiry=100).disconnect(WITH_WILL, session_expiry(0))
     assert watcher.hear() == [WILL]
 
 
 @statements("3.1.3-9")
 @pytest.mark.parametrize("delay", [10, 100])
-def test_who_comes_back_in_time_leaves_no_will(gateway: Gateway, watcher: Client, version: int, delay: int) -> None:
+def test_a_client_that_reconnects_in_time_cancels_its_will(
+    gateway: Gateway, watcher: Client, version: int, delay: int
+) -> None:
     delayed(gateway, delay, expiry=100).lose()
     gateway.advance(9)
     gateway.client("c", is_clean=False, expiry=100)
@@ -168,7 +178,9 @@ def test_who_comes_back_in_time_leaves_no_will(gateway: Gateway, watcher: Client
 
 
 @statements("3.1.3-9")
-def test_who_is_displaced_by_itself_leaves_no_will_that_waits(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_a_client_that_takes_over_its_own_session_cancels_its_delayed_will(
+    gateway: Gateway, watcher: Client, version: int
+) -> None:
     delayed(gateway, delay=10, expiry=100)
     gateway.client("c", is_clean=False, expiry=100)
     gateway.advance(1000)
@@ -176,16 +188,14 @@ def test_who_is_displaced_by_itself_leaves_no_will_that_waits(gateway: Gateway, 
 
 
 @statements("3.1.2-8")
-def test_who_comes_back_clean_ends_its_session_and_leaves_the_will(
-    gateway: Gateway, watcher: Client, version: int
-) -> None:
+def test_a_clean_start_ends_the_session_and_publishes_the_will(gateway: Gateway, watcher: Client, version: int) -> None:
     delayed(gateway, delay=10, expiry=100).lose()
     gateway.client("c", is_clean=True)
     assert watcher.hear() == [WILL]
 
 
 @statements("3.1.2-8")
-def test_a_will_that_waits_survives_the_broker(gateway: Gateway, version: int) -> None:
+def test_a_delayed_will_survives_a_crash(gateway: Gateway, version: int) -> None:
     watcher = gateway.client("watcher", is_clean=False, expiry=1000)
     watcher.subscribe("w", 1)
     delayed(gateway, delay=10, expiry=100).lose()
@@ -198,7 +208,7 @@ def test_a_will_that_waits_survives_the_broker(gateway: Gateway, version: int) -
 
 
 @statements("3.3.2-6")
-def test_the_life_of_a_will_begins_when_it_is_published(gateway: Gateway, watcher: Client, version: int) -> None:
+def test_the_expiry_of_a_will_starts_when_it_is_published(gateway: Gateway, watcher: Client, version: int) -> None:
     will = Will("w", properties=will_delay(10) + message_expiry(60))
     gateway.client("c", is_clean=False, expiry=100, will=will).lose()
     gateway.advance(11)

@@ -22,7 +22,7 @@ def reader_of(gateway: Gateway, window: int, qos: int = 2) -> Client:
 
 @statements("3.3.4-9 4.9.0-1 4.9.0-2")
 @pytest.mark.parametrize("window", [1, 2, 7])
-def test_no_more_is_sent_than_the_client_takes(gateway: Gateway, version: int, window: int) -> None:
+def test_unacknowledged_deliveries_do_not_exceed_receive_maximum(gateway: Gateway, version: int, window: int) -> None:
     reader = reader_of(gateway, window)
     publish(gateway, 10, 1)
     assert reader.hear() == [f"PUBLISH q1 #{number} t '{number}'" for number in range(1, window + 1)]
@@ -32,7 +32,7 @@ def test_no_more_is_sent_than_the_client_takes(gateway: Gateway, version: int, w
 
 
 @statements("3.3.4-9 4.9.0-2")
-def test_qos_2_makes_room_when_it_is_completed(gateway: Gateway, version: int) -> None:
+def test_a_qos_2_delivery_frees_its_credit_on_pubcomp(gateway: Gateway, version: int) -> None:
     reader = reader_of(gateway, 1)
     publish(gateway, 2, 2)
     assert reader.hear() == ["PUBLISH q2 #1 t '1'"]
@@ -43,7 +43,7 @@ def test_qos_2_makes_room_when_it_is_completed(gateway: Gateway, version: int) -
 
 @statements("3.3.4-9")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_a_refusal_makes_room(gateway: Gateway, version: int, qos: int) -> None:
+def test_a_refusal_frees_credit(gateway: Gateway, version: int, qos: int) -> None:
     reader = reader_of(gateway, 1)
     publish(gateway, 2, qos)
     assert len(reader.hear()) == 1
@@ -52,7 +52,7 @@ def test_a_refusal_makes_room(gateway: Gateway, version: int, qos: int) -> None:
 
 
 @statements("4.9.0-2")
-def test_answers_that_answer_nothing_make_no_room(gateway: Gateway, version: int) -> None:
+def test_acknowledgements_of_unknown_identifiers_free_no_credit(gateway: Gateway, version: int) -> None:
     reader = reader_of(gateway, 1)
     publish(gateway, 3, 1)
     reader.hear()
@@ -61,7 +61,7 @@ def test_answers_that_answer_nothing_make_no_room(gateway: Gateway, version: int
 
 
 @statements("3.3.4-9")
-def test_one_window_is_for_all_subscriptions(gateway: Gateway, version: int) -> None:
+def test_receive_maximum_is_shared_by_all_subscriptions(gateway: Gateway, version: int) -> None:
     reader = reader_of(gateway, 3)
     reader.subscribe("$share/g/x", 1)
     publish(gateway, 2, 1)
@@ -73,7 +73,7 @@ def test_one_window_is_for_all_subscriptions(gateway: Gateway, version: int) -> 
 
 
 @statements("3.3.4-10 4.9.0-3")
-def test_nothing_else_waits_for_a_window(gateway: Gateway, version: int) -> None:
+def test_other_packets_do_not_wait_for_credit(gateway: Gateway, version: int) -> None:
     reader = reader_of(gateway, 1)
     reader.subscribe("zero", 0)
     publish(gateway, 2, 1)
@@ -83,13 +83,13 @@ def test_nothing_else_waits_for_a_window(gateway: Gateway, version: int) -> None
     assert reader.say(FIVE.pingreq()) == ["PINGRESP"]
     assert reader.subscribe("x", id=7) == ["SUBACK #7 0"]
     assert reader.unsubscribe("x", id=8) == ["UNSUBACK #8 0"]
-    assert reader.publish("nobody", qos=1, id=5) == ["PUBACK #5 NO_MATCHING_SUBSCRIBERS"]
-    assert reader.publish("nobody", qos=2, id=6) == ["PUBREC #6 NO_MATCHING_SUBSCRIBERS"]
+    assert reader.publish("unrouted", qos=1, id=5) == ["PUBACK #5 NO_MATCHING_SUBSCRIBERS"]
+    assert reader.publish("unrouted", qos=2, id=6) == ["PUBREC #6 NO_MATCHING_SUBSCRIBERS"]
     assert reader.pubrel(6) == ["PUBCOMP #6"]
 
 
 @statements("3.3.4-10 4.9.0-3")
-def test_a_release_does_not_wait_for_a_window(gateway: Gateway, version: int) -> None:
+def test_a_pubrel_does_not_wait_for_credit(gateway: Gateway, version: int) -> None:
     reader = reader_of(gateway, 2)
     publish(gateway, 4, 2)
     assert len(reader.hear()) == 2
@@ -98,7 +98,7 @@ def test_a_release_does_not_wait_for_a_window(gateway: Gateway, version: int) ->
 
 @statements("3.3.4-9 4.4.0-1 4.9.0-1")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_what_is_sent_again_keeps_to_the_new_window(gateway: Gateway, version: int, qos: int) -> None:
+def test_resent_deliveries_respect_the_new_receive_maximum(gateway: Gateway, version: int, qos: int) -> None:
     reader = reader_of(gateway, 10)
     publish(gateway, 3, qos)
     assert len(reader.hear()) == 3
@@ -110,7 +110,7 @@ def test_what_is_sent_again_keeps_to_the_new_window(gateway: Gateway, version: i
 
 
 @statements("3.3.4-9 4.4.0-1")
-def test_releases_that_are_sent_again_take_their_part_of_the_window(gateway: Gateway, version: int) -> None:
+def test_resent_pubrels_count_against_receive_maximum(gateway: Gateway, version: int) -> None:
     reader = reader_of(gateway, 2)
     publish(gateway, 4, 2)
     reader.hear()
@@ -121,23 +121,23 @@ def test_releases_that_are_sent_again_take_their_part_of_the_window(gateway: Gat
     assert back.pubcomp(1) == ["PUBLISH q2 #3 t '3'"]
 
 
-# ---------------------------------------------------------------- the server's own
+# ---------------------------------------------------------------- Receive Maximum of the server
 
 
 @statements("3.3.4-7 4.9.0-1")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_a_client_that_sends_more_than_we_take_is_cut_off(version: int, qos: int) -> None:
+def test_a_client_that_exceeds_the_server_s_receive_maximum_is_disconnected(version: int, qos: int) -> None:
     gateway = Gateway(receive_maximum=3)
     client = gateway.client("c")
     assert client.welcome.all(PropertyId.RECEIVE_MAXIMUM) == [3]
-    packets = [FIVE.publish("nobody", qos=qos, id=number) for number in range(1, 5)]
+    packets = [FIVE.publish("unrouted", qos=qos, id=number) for number in range(1, 5)]
     heard = client.say(*packets)
     assert heard[-2:] == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]
 
 
 @statements("3.3.4-7 4.9.0-1")
 @pytest.mark.parametrize("qos", [1, 2])
-def test_as_many_as_we_take_may_wait_for_the_disk_together(version: int, qos: int) -> None:
+def test_publishes_up_to_receive_maximum_may_wait_for_the_disk(version: int, qos: int) -> None:
     gateway = Gateway(receive_maximum=3)
     gateway.client("kept", is_clean=False, expiry=100).subscribe("t", 1)
     client = gateway.client("c", is_clean=False, expiry=100)
@@ -148,7 +148,7 @@ def test_as_many_as_we_take_may_wait_for_the_disk_together(version: int, qos: in
 
 
 @statements("3.3.4-7")
-def test_what_is_sent_again_is_not_more(version: int) -> None:
+def test_resent_publishes_do_not_count_twice(version: int) -> None:
     gateway = Gateway(receive_maximum=3)
     gateway.client("r").subscribe("t", 0)
     client = gateway.client("c")
@@ -161,7 +161,7 @@ def test_what_is_sent_again_is_not_more(version: int) -> None:
 
 
 @statements("3.3.4-7")
-def test_what_was_refused_does_not_count(version: int) -> None:
+def test_refused_publishes_do_not_count(version: int) -> None:
     gateway = Gateway(receive_maximum=1)
     client = gateway.client("c")
     for number in range(1, 5):

@@ -1,4 +1,4 @@
-"""What a client writes, put together by hand from the specification's tables, without a line of the codec's own."""
+"""Encoding of client packets by hand from the specification's tables, independent of the codec."""
 
 import struct
 from collections.abc import Callable
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def tried(read: Callable[[], T]) -> T | MqttError:
-    """What reading gives: a value, or the error it ends with. Anything else that is raised fails the test."""
+    """Return the result of ``read``, or the ``MqttError`` it raises. Any other exception fails the test."""
     try:
         return read()
     except MqttError as error:
@@ -25,7 +25,7 @@ def text(content: str | bytes) -> bytes:
 
 
 def block(*properties: bytes) -> bytes:
-    """Properties with their length; short ones only."""
+    """Return properties with their length, which must fit in one byte."""
     content = b"".join(properties)
     assert len(content) < 128
     return bytes((len(content),)) + content
@@ -40,7 +40,7 @@ def connect(
     properties: bytes = b"\0",
     payload: bytes = text("client"),
 ) -> bytes:
-    """The body of a CONNECT."""
+    """Return the body of a CONNECT."""
     head = text(name) + struct.pack(">BBH", level, flags, keep_alive)
     return head + (properties if level == 5 else b"") + payload
 
@@ -49,10 +49,10 @@ def user_property(name: str, value: str) -> bytes:
     return b"\x26" + text(name) + text(value)
 
 
-#: What a UTF-8 string of MQTT may hold (1.5.4).
+#: Valid MQTT strings (1.5.4).
 mqtt_text: Final = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 
-#: Topic names with everything in them that means something to MQTT, to AMQP or to the escaping.
+#: Topic names with characters that have a meaning in MQTT, in AMQP or in the escaping.
 topics: Final = st.text(
     st.sampled_from("ab/.*%25EA$ é\ufeff") | st.characters(codec="utf-8", exclude_characters="\0+#"),
     min_size=1,

@@ -1,7 +1,7 @@
-"""A conversation with the MQTT machine: a real broker on a store in memory, no sockets, no reactor, a fake clock.
+"""A test harness for the MQTT connection: a real broker with the memory store, no sockets, no reactor, a fake clock.
 
-``Gateway`` is the broker and its turns, ``Client`` somebody who is connected to it. Whatever a client says returns what
-it hears once that has had all its consequences::
+``Gateway`` is the broker with its event loop turns, ``Client`` a connected client. Each method that sends packets
+returns what the client receives after all effects are durable::
 
     gateway = Gateway()
     sensor, app = gateway.client("sensor"), gateway.client("app", version=4)
@@ -33,8 +33,8 @@ from tests.protocols.other_end import OtherEnd
 
 
 class Gateway(NearEnd):
-    """A broker that speaks MQTT. ``methods`` are authentication methods by name, besides those of plugins; ``limits``
-    are ``MqttContext``'.
+    """A broker with MQTT. ``methods`` are authentication methods by name, besides those of plugins; ``limits`` are
+    settings of ``MqttContext``.
     """
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (MQTT, PLAIN)
@@ -58,11 +58,11 @@ class Gateway(NearEnd):
         self.settle()
 
     def add_user(self, name: str, password: str, may: tuple[str, str, str] = ALL) -> None:
-        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        """Add a user; ``may`` are the patterns for configure, write and read."""
         self.put_user(name, password, may=may)
 
     def stranger(self, version: int = 5) -> "Client":
-        """Return somebody who has not said anything yet."""
+        """Return a client that has not sent anything yet."""
         return Client(self, version)
 
     def client(self, client_id: str, version: int = 5, **options: Any) -> "Client":  # Any: those of Writer.connect
@@ -75,7 +75,7 @@ class Gateway(NearEnd):
         return client
 
     def crashed(self) -> Self:
-        """Return the broker that starts from what was committed when this one died."""
+        """Return the broker after a crash and a restart: with the data that was committed."""
         return type(self)(store=self.store.reopened(), clock=self.fake_clock, methods=self._methods, **self._limits)
 
     def _access_by(self, view: PluginView, directory: Directory) -> Access:
@@ -83,10 +83,10 @@ class Gateway(NearEnd):
 
 
 class Client(OtherEnd[Connection, Heard]):
-    """Somebody at the other end.
+    """The client side of a connection.
 
-    ``welcome`` is the CONNACK it got, ``backlog`` what came right behind it if ``Gateway.client`` made it. With
-    ``is_reading`` false its way is congested: what is sent to it stays in the outbox.
+    ``welcome`` is the CONNACK, ``backlog`` the packets right after it if ``Gateway.client`` created the client. With
+    ``is_reading`` false the connection is congested: the server's packets stay in the outbox.
     """
 
     def __init__(self, gateway: Gateway, version: int = 5) -> None:
@@ -98,10 +98,10 @@ class Client(OtherEnd[Connection, Heard]):
         self._ear = FrameReader(version)
         self.join(Connection(gateway.settings, self, self.io))
 
-    # What a test does
+    # Actions of a test
 
     def connect(self, client_id: str, *, expiry: int | None = None, **options: Any) -> list[str]:  # Any: Writer.connect
-        """Say CONNECT; return what follows, where a CONNACK that lets it in is told without its properties.
+        """Send CONNECT; return the answer, with a successful CONNACK shown without its properties.
 
         ``expiry`` is the Session Expiry Interval.
         """
@@ -114,7 +114,7 @@ class Client(OtherEnd[Connection, Heard]):
         return [str(packet) for packet in heard]
 
     def say(self, *packets: bytes) -> list[str]:
-        """Send all of these in one write; return what is heard."""
+        """Send all packets in one write; return what is received."""
         self.machine.receive(b"".join(packets))
         return self.hear()
 
@@ -140,13 +140,13 @@ class Client(OtherEnd[Connection, Heard]):
         return self.say(self.write.pubcomp(id, reason))
 
     def disconnect(self, reason: int | None = None, properties: bytes | None = None) -> list[str]:
-        """Say goodbye, then go."""
+        """Send DISCONNECT, then close."""
         heard = self.say(self.write.disconnect(reason, properties))
         self.lose()
         return heard
 
     def hear(self) -> list[str]:
-        """Return everything said to it, in lines, once all has had its consequences."""
+        """Return everything received, as lines, after all effects are durable."""
         return [str(heard) for heard in self.listen()]
 
     def listen(self) -> list[Heard]:
@@ -156,7 +156,7 @@ class Client(OtherEnd[Connection, Heard]):
         return self._taken()
 
     def hear_now(self) -> list[str]:
-        """Return what is said to it by the end of this turn, nothing of it being durable yet."""
+        """Return what is received by the end of this turn, before anything is durable."""
         self.gateway.end_turn()
         return [str(heard) for heard in self._taken()]
 
@@ -166,7 +166,7 @@ class Client(OtherEnd[Connection, Heard]):
 
     @property
     def closed(self) -> Heard:
-        """What stands for the end of the connection."""
+        """The value for the end of the connection."""
         return CLOSED
 
     def info(self) -> ConnectionInfo:

@@ -1,11 +1,11 @@
-"""What a model of clients books of each message: who is to get it, who got it, and how."""
+"""The records of the client model about each message: its expected receivers and its deliveries."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(eq=False)
 class Sent:
-    """A message. ``sends`` counts the PUBLISH packets that its publisher wrote, ``taken_by`` are who has to get it."""
+    """A message. ``sends`` counts the PUBLISH packets of its publisher, ``taken_by`` are its expected receivers."""
 
     body: str
     publisher: str
@@ -18,7 +18,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A message as it reached an application: over which connection, in which life of the broker."""
+    """One delivery of a message: the connection, and the life of the broker between two crashes."""
 
     qos: int
     connection: int
@@ -27,9 +27,9 @@ class Arrival:
 
 @dataclass(eq=False)
 class Inbox:
-    """What a session, or the group it shares with, may get (``expected``, with the level of its queue) and must get.
+    """Messages that a session, or its group, may get (``expected``, with the queue's QoS) and must get.
 
-    ``lenient`` are messages that somebody may have taken along who left the group.
+    ``lenient`` are messages that a member may have received before it left the group.
     """
 
     expected: dict[str, int] = field(default_factory=dict)
@@ -40,9 +40,9 @@ class Inbox:
 
 @dataclass(eq=False)
 class Group(Inbox):
-    """Clients that share a filter.
+    """Clients with the same shared subscription.
 
-    After a crash that left it without members its queue still waits for some until ``lingers_until_s``.
+    After a crash, the queue of a group without members remains until ``lingers_until_s``.
     """
 
     filter: str = ""
@@ -52,7 +52,7 @@ class Group(Inbox):
     lingers_until_s: int = 0
 
     def left_by(self, name: str) -> None:
-        """A member is gone, and maybe with it what it had been sent; the queue goes with the last."""
+        """Remove a member, and allow the loss of its unfinished deliveries; the last one removes the queue."""
         if name in self.members:
             self.members.remove(name)
             self.lenient.update(self.expected)

@@ -1,9 +1,9 @@
-"""What a client hears: the packets of a connection, checked for being well formed and written as one line each.
+"""Decoding of the server's packets: each is validated and shown as one line.
 
 The lines are those of the conformance tables: ``SUBACK #1 0 1 8f``, ``PUBLISH q1 #1 dup retain a/b 'hi'``, an
-acknowledgement with its reason if that is not success, and properties behind, as ``MESSAGE_EXPIRY_INTERVAL=10``. A
-Reason String is kept apart, for its wording is nobody's business. Everything is read by hand from the tables of the
-specification, without a line of the codec's own.
+acknowledgement with its reason unless it is success, then properties such as ``MESSAGE_EXPIRY_INTERVAL=10``. A Reason
+String is kept apart, because tests do not check its wording. Decoding follows the tables of the specification,
+independent of the codec.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode
 
 Said: TypeAlias = list[tuple[PropertyId, Any]]
-"""Properties in their order; a value is a number, text, bytes or a pair of texts."""
+"""Properties in order; a value is a number, text, bytes or a pair of texts."""
 
 REASON_STRING: Final = PropertyId.REASON_STRING
 
@@ -24,7 +24,7 @@ _ACKS: Final = {4: "PUBACK", 5: "PUBREC", 6: "PUBREL", 7: "PUBCOMP"}
 
 @dataclass(frozen=True)
 class Heard:
-    """One packet. ``size`` is how many bytes it took; ``line`` what the tables call it."""
+    """One packet. ``size`` is its size in bytes; ``line`` its form in the tables."""
 
     line: str
     size: int = 0
@@ -35,7 +35,7 @@ class Heard:
         return self.line + "".join(told)
 
     def all(self, key: PropertyId) -> list[Any]:  # Any: whatever the property holds
-        """Every value of a property, in order."""
+        """Return every value of a property, in order."""
         return [value for name, value in self.properties if name is key]
 
 
@@ -43,7 +43,7 @@ CLOSED: Final = Heard("closed")
 
 
 class FrameReader:
-    """Reads what the machine wrote; any bad packet fails the test. ``version`` is 3, 4 or 5, as in a CONNECT."""
+    """Decodes the server's bytes; an invalid packet fails the test. ``version`` is 3, 4 or 5, as in CONNECT."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -60,7 +60,7 @@ class FrameReader:
 
     @property
     def has_heard_all(self) -> bool:
-        """Whether nothing is incomplete."""
+        """Whether no packet is incomplete."""
         return not self._unread
 
     def _packet(self, packet: bytes) -> Heard:
@@ -139,7 +139,7 @@ class FrameReader:
 
 
 class _Reader:
-    """Takes values from the front of a packet, behind its fixed header."""
+    """Decodes values of a packet in sequence, after its fixed header."""
 
     def __init__(self, packet: bytes) -> None:
         self._packet = packet
@@ -151,7 +151,7 @@ class _Reader:
         return self.at == len(self._packet)
 
     def take(self, size: int) -> bytes:
-        assert self.at + size <= len(self._packet), "the packet is shorter than it says"
+        assert self.at + size <= len(self._packet), "the packet is shorter than its fields"
         self.at += size
         return self._packet[self.at - size : self.at]
 
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def _end_of_packet(data: bytes) -> int | None:
-    """Where the first packet ends; ``None`` when it is not whole."""
+    """Return the end of the first packet; ``None`` if it is incomplete."""
     length = 0
     for place, octet in enumerate(data[1:5]):
         length |= (octet & 0x7F) << 7 * place

@@ -1,7 +1,7 @@
-"""Whole packets of a client as bytes, in the words of one version, put together by hand from the specification.
+"""Whole client packets as bytes, for each protocol version, encoded by hand from the specification.
 
-``FIVE``, ``FOUR`` and ``THREE`` write MQTT 5.0, 3.1.1 and 3.1. Properties are given as bytes, one after the other, and
-left out before 5.0; so a test says the same in every version. Whatever is wrong on purpose is given as it stands.
+``FIVE``, ``FOUR`` and ``THREE`` write MQTT 5.0, 3.1.1 and 3.1. Properties are given as concatenated bytes and omitted
+before 5.0, so a test can be the same for all versions. Invalid values are encoded as given.
 """
 
 import struct
@@ -95,12 +95,12 @@ def varint(number: int) -> bytes:
 
 
 def packet(first_byte: int, body: bytes = b"") -> bytes:
-    """Any packet, whatever is in it."""
+    """Return a packet with any content."""
     return bytes((first_byte,)) + varint(len(body)) + body
 
 
 class Will:
-    """A will as it stands in a CONNECT."""
+    """A will in a CONNECT."""
 
     def __init__(
         self,
@@ -115,12 +115,12 @@ class Will:
         self._properties = varint(len(properties)) + properties
 
     def fields(self, version: int) -> bytes:
-        """What it adds to the payload."""
+        """Return its fields in the payload."""
         return (self._properties if version == 5 else b"") + self._fields
 
 
 class Writer:
-    """Writes the packets of one version: 3 is MQTT 3.1, 4 is 3.1.1 and 5 is 5.0."""
+    """Encodes packets of one version: 3 is MQTT 3.1, 4 is 3.1.1 and 5 is 5.0."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -139,7 +139,7 @@ class Writer:
         level: int | None = None,
         flags: int = 0,
     ) -> bytes:
-        """A CONNECT; ``flags`` are set besides those that follow from the rest."""
+        """Return a CONNECT; ``flags`` are set in addition to those of the other arguments."""
         flags |= 0x02 if is_clean else 0
         payload = text(client_id)
         if will is not None:
@@ -163,7 +163,7 @@ class Writer:
         name: str | bytes | None = None,
         level: int | None = None,
     ) -> bytes:
-        """A CONNECT of these flags and this payload, which may contradict each other."""
+        """Return a CONNECT with these flags and this payload, which may contradict each other."""
         head = text(NAMES[self.version] if name is None else name)
         head += struct.pack(">BBH", self.version if level is None else level, flags, keep_alive)
         return packet(0x10, head + self.block(properties) + payload)
@@ -196,13 +196,13 @@ class Writer:
         return self.ack(0x70, id, reason, properties)
 
     def ack(self, first_byte: int, id: int, reason: int | None = None, properties: Properties | None = None) -> bytes:
-        """Any acknowledgement, its end left out as far as it is ``None``."""
+        """Return an acknowledgement; arguments that are ``None`` are omitted."""
         return packet(first_byte, struct.pack(">H", id) + self._reasoned(reason, properties))
 
     def subscribe(
         self, *filters: tuple[str | bytes, int], id: int = 1, properties: Properties = b"", first_byte: int = 0x82
     ) -> bytes:
-        """A SUBSCRIBE; each filter has its options in one byte: see ``options``."""
+        """Return a SUBSCRIBE; each filter has an options byte, see ``options``."""
         requests = b"".join(text(filter) + bytes((option,)) for filter, option in filters)
         return packet(first_byte, struct.pack(">H", id) + self.block(properties) + requests)
 
@@ -221,18 +221,18 @@ class Writer:
         return packet(0xF0, self._reasoned(reason, properties))
 
     def block(self, properties: Properties) -> bytes:
-        """Properties with their length; nothing before 5.0."""
+        """Return properties with their length; empty before 5.0."""
         return varint(len(properties)) + properties if self.version == 5 else b""
 
     def _reasoned(self, reason: int | None, properties: Properties | None) -> bytes:
-        """The end of a packet that may leave its reason out, and its properties."""
+        """Return reason and properties at the end of a packet, each omitted if ``None``."""
         if self.version < 5 or reason is None:
             return b""
         return bytes((reason,)) + (b"" if properties is None else self.block(properties))
 
 
 def options(qos: int, *, no_local: bool = False, as_published: bool = False, retain_handling: int = 0) -> int:
-    """The options of a subscription in one byte (3.8.3.1); before 5.0 the QoS is all of them."""
+    """Return the options byte of a subscription (3.8.3.1); before 5.0 it is only the QoS."""
     return qos | (4 if no_local else 0) | (8 if as_published else 0) | retain_handling << 4
 
 

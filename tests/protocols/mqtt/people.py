@@ -1,7 +1,7 @@
-"""A model of several clients and of what they may expect: who they are, what they hold, what they are owed.
+"""A model of several clients: their state, their sessions, and the messages they must receive.
 
-``Person`` is one client through all its connections: it keeps what a client has to keep as long as its session lasts,
-sends again what was not answered, and checks everything it hears.
+``Person`` is one client over all its connections: it keeps the state that MQTT requires of clients during a session,
+resends unacknowledged packets, and checks every packet it receives.
 """
 
 from itertools import count
@@ -13,38 +13,38 @@ from tests.protocols.mqtt.packets import Writer, receive_maximum
 if TYPE_CHECKING:
     from tests.protocols.mqtt.world import World
 
-#: How long a session of MQTT 5.0 outlives its connection here, in seconds; one of 3.x as long as any may.
+#: The Session Expiry Interval of MQTT 5.0 clients, in seconds; sessions of 3.x last as long as the server allows.
 EXPIRY_S: Final = 60
 
 
 class Link(Protocol):
-    """A connection, to a machine or over a network. ``write`` puts packets together; what is heard comes in lines."""
+    """A connection, in process or over a network. ``write`` encodes packets; received packets are lines."""
 
     write: Writer
 
     def connect(self, client_id: str, *, expiry: int | None = None, **options: Any) -> list[str]:  # Any: Writer.connect
-        """Say CONNECT; return the CONNACK, without its properties, and what came right behind it."""
+        """Send CONNECT; return the CONNACK, without its properties, and the packets right after it."""
         ...
 
     def tell(self, packet: bytes) -> None:
-        """Send a packet and wait for nothing."""
+        """Send a packet without waiting."""
         ...
 
     def ask(self, packet: bytes) -> list[str]:
-        """Send a packet; return what is heard, its answer among it."""
+        """Send a packet; return what is received, including its answer."""
         ...
 
     def hear_now(self) -> list[str]:
-        """Return what came since the last look."""
+        """Return what was received since the last call."""
         ...
 
     def break_off(self) -> None:
-        """Be gone without a word."""
+        """Close the transport without DISCONNECT."""
         ...
 
 
 class Person:
-    """One client. ``link`` is its connection; ``inbox`` is what its session may get, ``None`` while it has none."""
+    """One client. ``link`` is its connection; ``inbox`` holds its session's messages, ``None`` without a session."""
 
     def __init__(self, world: "World", name: str) -> None:
         self.world = world
@@ -59,7 +59,7 @@ class Person:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin as a client without a session: nothing is under way."""
+        """Reset to a client without a session and without unfinished messages."""
         self.subscriptions: dict[str, int] = {}
         self.outgoing: dict[int, tuple[Sent, str]] = {}
         self.holding: dict[int, str] = {}
@@ -70,7 +70,7 @@ class Person:
     # Connections
 
     def connect(self, version: int, is_clean: bool, lasts: bool, window: int) -> None:
-        """Connect, in place of an earlier connection if there is one, and send again what was not answered."""
+        """Connect, replacing an existing connection, and resend what was not acknowledged."""
         if self.link is not None:
             self._end_of_connection()
         had_session = self.inbox is not None
@@ -94,7 +94,7 @@ class Person:
         self._send_again()
 
     def _send_again(self) -> None:
-        """MQTT-4.4.0-1, from the client's side."""
+        """Resend unacknowledged packets (MQTT-4.4.0-1, client side)."""
         for packet_id, (sent, state) in self.outgoing.items():
             if state == "sent":
                 self._publish(sent, packet_id)
@@ -102,13 +102,13 @@ class Person:
                 self.say("pubrel", packet_id)
 
     def lose(self) -> None:
-        """The transport breaks."""
+        """Lose the transport."""
         assert self.link is not None
         self.link.break_off()
         self._end_of_connection()
 
     def leave(self) -> None:
-        """Say goodbye and hang up."""
+        """Send DISCONNECT and close."""
         assert self.link is not None
         self.link.tell(self.link.write.disconnect())
         self.lose()
@@ -125,16 +125,16 @@ class Person:
             group.left_by(self.name)
 
     def crashed(self) -> None:
-        """The broker died: the connection is gone, and the session too if it was not to last."""
+        """Handle a crash of the broker: the connection is lost, and a session that ends with it."""
         if self.link is not None:
             self._end_of_connection()
 
     def grow_older(self) -> None:
-        """Time went by."""
+        """Expire the session if its time is over."""
         if self.link is None and self.inbox is not None and self.ends_at_s <= self.world.now_s:
             self._end_of_session()
 
-    # What it does
+    # Actions
 
     def subscribe(self, filter: str, qos: int) -> None:
         assert self.link is not None
@@ -168,14 +168,14 @@ class Person:
         assert self.link is not None
         sent.sends += 1
         takers = self.world.takers(sent)
-        # one of QoS 2 that is sent again was taken by those of then or by those of now, if a crash forgot the first
+        # a resent QoS 2 message has the receivers of its first or of this sending, because a crash may forget the first
         sent.taken_by = sent.taken_by & takers if sent.qos == 2 and sent.sends > 1 else takers
         is_again = sent.qos > 0 and sent.sends > 1
         body = sent.body.encode()
         self.link.tell(self.link.write.publish(sent.topic, body, qos=sent.qos, id=packet_id, dup=is_again))
 
     def do(self, task: tuple[str, int]) -> None:
-        """Send one of the acknowledgements that are due, in whatever order."""
+        """Send one of the acknowledgements that are due, in any order."""
         self.todo.remove(task)
         verb, packet_id = task
         if verb in ("puback", "pubcomp"):
@@ -188,10 +188,10 @@ class Person:
         assert self.link is not None
         self.link.tell(getattr(self.link.write, verb)(packet_id))
 
-    # What it hears
+    # Received packets
 
     def hear(self, lines: list[str]) -> None:
-        """Check and remember each packet."""
+        """Check and record each packet."""
         for line in lines:
             verb, *words = line.split(" ")
             if verb == "PUBLISH":
@@ -222,7 +222,7 @@ class Person:
             self.todo = [task for task in self.todo if task != ("pubrel", packet_id)]
 
     def _is_safe(self, sent: Sent) -> None:
-        """The broker took responsibility: all who were to get it must, if they have not got it yet."""
+        """Record that the broker has accepted the message: all expected receivers must get it."""
         for inbox in sent.taken_by:
             if sent.body not in inbox.arrivals and sent.body not in inbox.lenient:
                 inbox.owed.add(sent.body)
@@ -236,20 +236,20 @@ class Person:
         assert topic == sent.topic
         assert qos <= sent.qos
         if qos:
-            assert packet_id not in self.open_ids, "an identifier is used again before it is free"
+            assert packet_id not in self.open_ids, "a packet identifier is reused before it is free"
             self.open_ids.add(packet_id)
-            assert len(self.open_ids) <= self.window, "more is under way than the client can take"
+            assert len(self.open_ids) <= self.window, "more deliveries are unacknowledged than Receive Maximum allows"
             self._plan("puback" if qos == 1 else "pubrec", packet_id)
         if qos == 2:
             if packet_id in self.holding:
-                assert self.holding[packet_id] == body, "an identifier stands for another message"
+                assert self.holding[packet_id] == body, "a packet identifier is used for another message"
                 assert "dup" in marks
                 return
             self.holding[packet_id] = body
         self._arrived(sent, qos, "dup" in marks)
 
     def _arrived(self, sent: Sent, qos: int, is_dup: bool) -> None:
-        """Check a message on its way to the application."""
+        """Check a message that is passed to the application."""
         group = self.world.group_of(sent.topic)
         inbox = self.inbox if group is None else group
         assert inbox is not None
@@ -259,13 +259,14 @@ class Person:
             self._check_repetition(sent, qos, is_dup, earlier, is_alone=group is None)
         if not earlier and group is None and sent.sends == 1:
             key = (sent.publisher, sent.topic, inbox.expected[sent.body])
-            assert self.latest.get(key, 0) < sent.number, f"{sent.body} comes out of order"
+            assert self.latest.get(key, 0) < sent.number, f"{sent.body} is delivered out of order"
             self.latest[key] = sent.number
         earlier.append(Arrival(qos, self.connection, self.world.life))
         inbox.owed.discard(sent.body)
 
     def _check_repetition(self, sent: Sent, qos: int, is_dup: bool, earlier: list[Arrival], is_alone: bool) -> None:
-        """QoS 2 never repeats. Others do if the publisher did and was not known to, 0 after a crash, 1 after a loss."""
+        """QoS 2 never repeats. Others repeat if the publisher resent an unknown message, QoS 0 after a crash, 1 after a
+        loss."""
         if qos == 2:
             assert not [arrival for arrival in earlier if arrival.qos == 2], f"{sent.body} comes twice"
         elif sent.sends > 1 and (sent.qos == 1 or earlier[-1].life < self.world.life):
@@ -273,7 +274,7 @@ class Person:
         if qos == 0:
             assert earlier[-1].life < self.world.life, f"{sent.body} comes twice with QoS 0"
         if qos == 1 and is_alone:
-            assert earlier[-1].connection < self.connection, f"{sent.body} comes twice on one connection"
+            assert earlier[-1].connection < self.connection, f"{sent.body} is delivered twice on one connection"
             assert is_dup
 
     def _plan(self, verb: str, packet_id: int) -> None:

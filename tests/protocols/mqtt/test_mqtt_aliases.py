@@ -1,4 +1,4 @@
-"""Topic aliases, both ways: what a number stands for, and that both sides know it."""
+"""Topic aliases of client and server."""
 
 import pytest
 
@@ -8,10 +8,10 @@ from gateway_mqtt.traffic.aliases import IncomingAliases, OutgoingAliases
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import maximum_packet_size, topic_alias_maximum
 
-# ---- The client's ----------------------------------------------------------------------------------------------------
+# ---- Aliases of the client -------------------------------------------------------------------------------------------
 
 
-def test_an_alias_stands_for_the_topic_it_came_with_last() -> None:
+def test_an_alias_resolves_to_the_last_topic_it_was_sent_with() -> None:
     aliases = IncomingAliases(2)
     assert aliases.resolve(1, b"a") == b"a"
     assert aliases.resolve(2, b"b") == b"b"
@@ -22,22 +22,22 @@ def test_an_alias_stands_for_the_topic_it_came_with_last() -> None:
 
 
 @pytest.mark.parametrize(("alias", "topic"), [(0, b"a"), (3, b"a"), (65_535, b"")])
-def test_one_out_of_bounds_is_refused(alias: int, topic: bytes) -> None:
+def test_an_alias_out_of_range_is_refused(alias: int, topic: bytes) -> None:
     with pytest.raises(MqttError) as refused:
         IncomingAliases(2).resolve(alias, topic)
     assert refused.value.reason is ReasonCode.TOPIC_ALIAS_INVALID
 
 
-def test_one_that_stands_for_nothing_yet_is_refused() -> None:
+def test_an_alias_without_a_topic_is_refused() -> None:
     with pytest.raises(MqttError) as refused:
         IncomingAliases(2).resolve(1, b"")
     assert refused.value.reason is ReasonCode.PROTOCOL_ERROR
 
 
-# ---- Ours ------------------------------------------------------------------------------------------------------------
+# ---- Aliases of the server -------------------------------------------------------------------------------------------
 
 
-def test_topics_get_aliases_in_the_order_they_come_as_long_as_there_are_any() -> None:
+def test_topics_get_aliases_in_order_until_the_maximum_is_reached() -> None:
     aliases = OutgoingAliases(2)
     assert aliases.alias("a") == (1, False)
     assert aliases.alias("b") == (2, False)
@@ -45,7 +45,7 @@ def test_topics_get_aliases_in_the_order_they_come_as_long_as_there_are_any() ->
     assert aliases.alias("a") == (1, True)
 
 
-def test_one_that_was_taken_back_is_given_again() -> None:
+def test_a_withdrawn_alias_is_assigned_again() -> None:
     aliases = OutgoingAliases(1)
     aliases.alias("a")
     aliases.forget("a")
@@ -53,8 +53,8 @@ def test_one_that_was_taken_back_is_given_again() -> None:
     assert aliases.alias("a") == (0, False)
 
 
-def test_a_message_too_large_teaches_no_alias() -> None:
-    """Else the next one would come with a number that the client never heard of."""
+def test_a_message_that_is_too_large_assigns_no_alias() -> None:
+    """Otherwise the next message would use an alias that the client has not received."""
     gateway = Gateway()
     app = gateway.client("app", properties=topic_alias_maximum(5) + maximum_packet_size(40))
     app.subscribe("t")

@@ -1,4 +1,4 @@
-"""Whatever the bytes, in whatever state: no exception, bounded memory, no effect on others."""
+"""Arbitrary bytes in any state raise no exception, use bounded memory and do not affect other clients."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ from tests.protocols.mqtt.packets import (
 
 _LASTING: Final = session_expiry(100) + topic_alias_maximum(3)
 
-#: What was said before, by whom.
+#: The packets sent before the arbitrary bytes, with their version.
 STAGES: Final = [
     b"",
     FIVE.connect("x"),
@@ -48,7 +48,7 @@ _BODIES: Final = (
     | st.builds(lambda packet_id, topic, rest: packet_id + topic + rest, _IDS, _TOPICS, _SHORT)
 )
 
-#: Packets that look right from afar: there are such types and flags, and such beginnings.
+#: Packets with valid types, flags and beginnings.
 _PLAUSIBLE: Final = st.builds(
     packet,
     st.sampled_from([0x10, 0x30, 0x31, 0x32, 0x34, 0x3D, 0x40, 0x50, 0x62, 0x70, 0x82, 0xA2, 0xC0, 0xE0, 0xF0])
@@ -57,28 +57,28 @@ _PLAUSIBLE: Final = st.builds(
 )
 _GARBAGE: Final = st.lists(_PLAUSIBLE | st.binary(max_size=100), max_size=8)
 
-#: The largest packet before the login is over, and what is read ahead with it.
+#: The limit of buffered bytes before the login, including the read that exceeds it.
 KEPT_AT_MOST: Final = 128 * 1024
 
 
-class Babbler(Client):
-    """Somebody whose bytes decide in which version it is answered; the answers are well formed in any."""
+class UnknownVersionClient(Client):
+    """A client whose bytes select the version of the answers; the answers are valid in any version."""
 
     def read(self, data: bytes) -> list[Heard]:
         """Return the packets in these bytes."""
-        self._ear.version = self.machine.version or 4  # refused before it had one, see ``connect_version``
+        self._ear.version = self.machine.version or 4  # 3.1.1 before CONNECT, see ``connect_version``
         return super().read(data)
 
 
 def witnessed(gateway: Gateway) -> Client:
-    """Return a client that hears what is published under ``shared``."""
+    """Return a client that is subscribed to ``shared``."""
     witness = gateway.client("witness", expiry=100)
     assert witness.subscribe("shared/witness", 2) == ["SUBACK #1 2"]
     return witness
 
 
 def still_served(gateway: Gateway, witness: Client) -> None:
-    """Check that the others notice nothing."""
+    """Check that other clients are not affected."""
     speaker = gateway.client("speaker")
     answer = speaker.publish("shared/witness", b"alive", qos=2, id=1)
     assert answer in (["PUBREC #1"], ["PUBREC #1 NO_MATCHING_SUBSCRIBERS"])
@@ -87,10 +87,10 @@ def still_served(gateway: Gateway, witness: Client) -> None:
 
 @settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(STAGES), _GARBAGE)
-def test_any_bytes_in_any_state_are_survived(stage: bytes, pieces: list[bytes]) -> None:
+def test_arbitrary_bytes_in_any_state_are_handled(stage: bytes, pieces: list[bytes]) -> None:
     gateway = Gateway()
     witness = witnessed(gateway)
-    client = Babbler(gateway)
+    client = UnknownVersionClient(gateway)
     client.machine.receive(stage)
     for piece in pieces:
         client.machine.receive(piece)
@@ -121,19 +121,19 @@ CONVERSATION: Final = (
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, len(CONVERSATION) - 1), st.integers(1, 255))
-def test_a_flipped_byte_is_survived(place: int, flip: int) -> None:
+def test_a_flipped_bit_is_handled(place: int, flip: int) -> None:
     damaged = bytearray(CONVERSATION)
     damaged[place] ^= flip
     gateway = Gateway()
     witness = witnessed(gateway)
-    client = Babbler(gateway)
+    client = UnknownVersionClient(gateway)
     client.machine.receive(bytes(damaged))
     gateway.settle()
     client.lose()
     still_served(gateway, witness)
 
 
-def test_a_flood_before_the_login_is_cut_off() -> None:
+def test_too_many_bytes_before_the_login_close_the_connection() -> None:
     gateway = Gateway()
     client = gateway.stranger()
     client.machine.receive(b"\x10" + varint(1_000_000) + bytes(1000))

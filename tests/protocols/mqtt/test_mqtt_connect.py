@@ -1,4 +1,4 @@
-"""CONNECT in three versions: all its parts, and every way it can be wrong (MQTT 5.0 and 3.1.1, 3.1)."""
+"""Decoding of CONNECT in three versions: valid and invalid packets (MQTT 5.0 and 3.1.1, 3.1)."""
 
 import struct
 
@@ -40,7 +40,7 @@ def test_the_example_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize(("name", "level"), [("MQIsdp", 3), ("MQTT", 4), ("MQTT", 5)])
-def test_three_versions_are_served(name: str, level: int) -> None:
+def test_three_versions_are_supported(name: str, level: int) -> None:
     read = decode_connect(connect(name=name, level=level))
     assert (read.version, read.protocol_name, read.client_id, read.clean_start) == (level, name, "client", True)
     assert (read.username, read.password, read.will, read.properties) == (None, None, None, {})
@@ -50,7 +50,7 @@ def test_three_versions_are_served(name: str, level: int) -> None:
     ("name", "level"),
     [("MQTT", 3), ("MQTT", 6), ("MQTT", 0), ("MQIsdp", 4), ("MQIsdp", 5), ("mqtt", 4), ("", 5), ("MQTT ", 5), ("X", 4)],
 )
-def test_other_names_and_levels_are_not(name: str, level: int) -> None:
+def test_other_protocol_names_and_levels_are_refused(name: str, level: int) -> None:
     assert refusal_of(connect(name=name, level=level)).reason is ReasonCode.UNSUPPORTED_PROTOCOL_VERSION  # MQTT-3.1.2-1
 
 
@@ -70,7 +70,7 @@ def test_other_names_and_levels_are_not(name: str, level: int) -> None:
         (b"\0\1\xff\5", 4),
     ],
 )
-def test_a_refusal_is_told_in_words_the_client_knows(body: bytes, version: int) -> None:
+def test_a_refusal_uses_a_version_that_the_client_understands(body: bytes, version: int) -> None:
     assert connect_version(body) == version
 
 
@@ -93,12 +93,12 @@ def test_a_will_in_every_version(level: int, retain: bool, qos: int) -> None:
 
 
 @pytest.mark.parametrize("topic", ["a/+", "#", ""])
-def test_a_will_needs_a_topic_name(topic: str) -> None:
+def test_a_will_needs_a_valid_topic_name(topic: str) -> None:
     body = connect(level=4, flags=WILL | CLEAN, payload=text("c") + text(topic) + text(""))
     assert refusal_of(body).reason is ReasonCode.TOPIC_NAME_INVALID
 
 
-def test_a_will_answered_at_a_wildcard_is_refused() -> None:
+def test_a_will_with_wildcards_in_its_response_topic_is_refused() -> None:
     payload = text("c") + block(b"\x08" + text("a/#")) + text("t") + text("")
     assert refusal_of(connect(flags=WILL, payload=payload)).reason is ReasonCode.TOPIC_NAME_INVALID
 
@@ -118,20 +118,18 @@ def test_a_will_answered_at_a_wildcard_is_refused() -> None:
         pytest.param(5, 0x02, 1, "flags 0x1 in CONNECT", id="MQTT-2.1.3-1: fixed header"),
     ],
 )
-def test_flags_that_contradict_the_specification_are_malformed(
-    level: int, flags: int, fixed_flags: int, text: str
-) -> None:
+def test_contradictory_flags_are_malformed(level: int, flags: int, fixed_flags: int, text: str) -> None:
     refusal = refusal_of(connect(level=level, flags=flags), fixed_flags)
     assert refusal.reason is ReasonCode.MALFORMED_PACKET
     assert text in str(refusal)
 
 
 @pytest.mark.parametrize(("flags", "fixed_flags"), [(0x03, 0), (0x3A, 0), (0x02, 0x0A)])
-def test_3_1_gives_those_flags_no_meaning(flags: int, fixed_flags: int) -> None:
+def test_3_1_ignores_contradictory_flags(flags: int, fixed_flags: int) -> None:
     assert decode_connect(connect(name="MQIsdp", level=3, flags=flags), fixed_flags).will is None
 
 
-def test_5_0_allows_a_password_alone() -> None:
+def test_5_0_allows_a_password_without_a_user_name() -> None:
     read = decode_connect(connect(flags=PASSWORD, payload=text("c") + text(b"\xfftoken")))
     assert (read.username, read.password) == (None, b"\xfftoken")
 
@@ -144,7 +142,7 @@ def test_5_0_allows_a_password_alone() -> None:
         (USERNAME | PASSWORD, text("c") + text("u") + text("p"), "u", b"p"),
     ],
 )
-def test_3_1_lets_announced_credentials_be_missing(
+def test_3_1_allows_announced_credentials_to_be_missing(
     flags: int, payload: bytes, username: str | None, password: bytes | None
 ) -> None:
     read = decode_connect(connect(name="MQIsdp", level=3, flags=flags, payload=payload))
@@ -158,7 +156,9 @@ def test_3_1_lets_announced_credentials_be_missing(
     ("level", "flags", "is_served"),
     [(3, CLEAN, False), (3, 0, False), (4, CLEAN, True), (4, 0, False), (5, CLEAN, True), (5, 0, True)],
 )
-def test_who_may_leave_the_client_identifier_to_the_server(level: int, flags: int, is_served: bool) -> None:
+def test_an_empty_client_identifier_is_accepted_depending_on_the_version(
+    level: int, flags: int, is_served: bool
+) -> None:
     body = connect(name="MQIsdp" if level == 3 else "MQTT", level=level, flags=flags, payload=text(""))
     if is_served:
         assert decode_connect(body).client_id == ""
@@ -166,7 +166,7 @@ def test_who_may_leave_the_client_identifier_to_the_server(level: int, flags: in
         assert refusal_of(body).reason is ReasonCode.CLIENT_IDENTIFIER_NOT_VALID  # 3.1.1: MQTT-3.1.3-8
 
 
-def test_client_identifiers_may_be_long_even_in_3_1() -> None:
+def test_long_client_identifiers_are_accepted_also_in_3_1() -> None:
     long = "é" * 200
     assert decode_connect(connect(name="MQIsdp", level=3, payload=text(long))).client_id == long
 
@@ -178,8 +178,8 @@ def test_client_identifiers_may_be_long_even_in_3_1() -> None:
         pytest.param(connect(properties=block(b"\x16\0\1x")), ReasonCode.PROTOCOL_ERROR, id="data without a method"),
         pytest.param(connect(properties=block(b"\x23\0\1")), ReasonCode.MALFORMED_PACKET, id="a property of PUBLISH"),
         pytest.param(connect(properties=b"\x7f"), ReasonCode.MALFORMED_PACKET, id="properties beyond the end"),
-        pytest.param(connect() + b"x", ReasonCode.MALFORMED_PACKET, id="bytes behind"),
-        pytest.param(connect(level=4) + b"x", ReasonCode.MALFORMED_PACKET, id="bytes behind, 3.1.1"),
+        pytest.param(connect() + b"x", ReasonCode.MALFORMED_PACKET, id="trailing bytes"),
+        pytest.param(connect(level=4) + b"x", ReasonCode.MALFORMED_PACKET, id="trailing bytes, 3.1.1"),
         pytest.param(connect(payload=text("a\0")), ReasonCode.MALFORMED_PACKET, id="U+0000 in the client identifier"),
         pytest.param(
             connect(flags=USERNAME, payload=text("c") + text(b"\xff")), ReasonCode.MALFORMED_PACKET, id="user name"
@@ -187,11 +187,11 @@ def test_client_identifiers_may_be_long_even_in_3_1() -> None:
         pytest.param(connect(payload=b""), ReasonCode.MALFORMED_PACKET, id="MQTT-3.1.3-3: no client identifier"),
     ],
 )
-def test_what_else_is_refused(body: bytes, reason: ReasonCode) -> None:
+def test_other_invalid_connect_packets_are_refused(body: bytes, reason: ReasonCode) -> None:
     assert refusal_of(body).reason is reason
 
 
-def test_all_of_a_clients_wishes() -> None:
+def test_all_properties_of_a_connect_are_decoded() -> None:
     properties = block(
         b"\x11\xff\xff\xff\xff",
         b"\x21\0\x14",
@@ -225,12 +225,12 @@ WHOLE = connect(
 
 
 @pytest.mark.parametrize("end", range(len(WHOLE)))
-def test_it_is_malformed_wherever_it_is_cut(end: int) -> None:
+def test_a_cut_connect_is_malformed(end: int) -> None:
     assert refusal_of(WHOLE[:end]).reason is ReasonCode.MALFORMED_PACKET
 
 
 @given(mqtt_text, mqtt_text, st.binary(max_size=30), st.integers(0, 65_535), st.sampled_from([4, 5]))
-def test_what_a_client_says_is_heard(
+def test_an_encoded_connect_is_decoded_to_the_same_values(
     client_id: str, username: str, password: bytes, keep_alive: int, level: int
 ) -> None:
     payload = text(client_id) + text(username) + text(password)
@@ -248,14 +248,14 @@ plausible = st.builds(
 
 
 @given(st.binary(max_size=60) | plausible, st.integers(0, 15))
-def test_any_bytes_are_a_connect_or_refused(body: bytes, flags: int) -> None:
+def test_arbitrary_bytes_are_a_connect_or_an_mqtt_error(body: bytes, flags: int) -> None:
     assert connect_version(body) in (3, 4, 5)
     outcome = tried(lambda: decode_connect(body, flags))
     assert isinstance(outcome, Connect) or outcome.reason.is_error
 
 
 @given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
-def test_a_flipped_byte_is_survived(place: int, flip: int) -> None:
+def test_a_flipped_bit_is_handled(place: int, flip: int) -> None:
     damaged = bytearray(WHOLE)
     damaged[place] ^= flip
     outcome = tried(lambda: decode_connect(bytes(damaged)))

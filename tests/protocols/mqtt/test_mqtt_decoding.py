@@ -1,4 +1,4 @@
-"""The packets of a client after CONNECT, but for PUBLISH: what each may say in each version, and what it must not."""
+"""Decoding of client packets other than CONNECT and PUBLISH, in each version."""
 
 from collections.abc import Callable
 from functools import partial
@@ -39,7 +39,7 @@ def reason_of(read: Callable[[], object]) -> ReasonCode:
 
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("packet_type", sorted(set(PacketType) - {PacketType.WILL, PacketType.PUBLISH}))
-def test_reserved_flags_are_what_they_have_to_be(version: int, packet_type: PacketType) -> None:
+def test_reserved_flags_must_have_their_fixed_values(version: int, packet_type: PacketType) -> None:
     requests = (PacketType.PUBREL, PacketType.SUBSCRIBE, PacketType.UNSUBSCRIBE)
     expected = 2 if packet_type in requests else 0
     check_flags(version, packet_type, expected)
@@ -48,12 +48,12 @@ def test_reserved_flags_are_what_they_have_to_be(version: int, packet_type: Pack
 
 
 @pytest.mark.parametrize("flags", [0, 2, 8, 10])
-def test_3_1_may_send_a_request_again_with_dup(flags: int) -> None:
+def test_3_1_may_repeat_a_request_with_dup(flags: int) -> None:
     assert decode_subscribe(3, flags, b"\0\1" + text("a") + b"\1").filters == (SubscriptionRequest("a", 1),)
 
 
 @pytest.mark.parametrize("flags", [0, 1, 3, 10])
-def test_later_versions_may_not(flags: int) -> None:
+def test_later_versions_may_not_repeat_a_request_with_dup(flags: int) -> None:
     for version in (4, 5):
         subscribe = b"\0\1" + (b"\0" if version == 5 else b"") + text("a") + b"\1"
         assert reason_of(partial(decode_subscribe, version, flags, subscribe)) is MALFORMED
@@ -65,7 +65,7 @@ def test_later_versions_may_not(flags: int) -> None:
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("packet_type", ACKS)
-def test_two_bytes_are_an_acknowledgement(version: int, packet_type: PacketType) -> None:
+def test_an_acknowledgement_of_two_bytes_is_a_success(version: int, packet_type: PacketType) -> None:
     assert decode_ack(version, packet_type, b"\x12\x34") == (0x1234, ReasonCode.SUCCESS, None)
     assert decode_ack(version, packet_type, b"\xff\xff") == (0xFFFF, ReasonCode.SUCCESS, None)
     assert reason_of(partial(decode_ack, version, packet_type, b"\0\0")) is PROTOCOL_ERROR  # MQTT-2.2.1-3
@@ -74,7 +74,7 @@ def test_two_bytes_are_an_acknowledgement(version: int, packet_type: PacketType)
 
 
 @pytest.mark.parametrize("packet_type", ACKS)
-def test_5_0_adds_a_reason_and_properties(packet_type: PacketType) -> None:
+def test_5_0_acknowledgements_may_have_a_reason_and_properties(packet_type: PacketType) -> None:
     for code in range(256):
         body = b"\0\1" + bytes((code,))
         if code in carried_by(packet_type):
@@ -92,23 +92,23 @@ def test_5_0_adds_a_reason_and_properties(packet_type: PacketType) -> None:
     "rest",
     [
         pytest.param(b"\0\1", id="properties cut short"),
-        pytest.param(b"\0\0x", id="bytes behind"),
+        pytest.param(b"\0\0x", id="trailing bytes"),
         pytest.param(b"\0\5\x11\0\0\0\1", id="a property of CONNECT"),
         pytest.param(b"\0\x80", id="half a length"),
     ],
 )
-def test_malformed_ends_of_acknowledgements(rest: bytes) -> None:
+def test_malformed_ends_of_acknowledgements_are_refused(rest: bytes) -> None:
     for packet_type in ACKS:
         assert reason_of(partial(decode_ack, 5, packet_type, b"\0\1" + rest)) is MALFORMED
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_3_x_has_nothing_behind_the_identifier(version: int) -> None:
+def test_3_x_acknowledgements_end_after_the_packet_identifier(version: int) -> None:
     assert reason_of(partial(decode_ack, version, PacketType.PUBACK, b"\0\1\0")) is MALFORMED
 
 
 @given(st.sampled_from(ACKS), st.sampled_from([3, 4, 5]), st.integers(1, 65_535), mqtt_text, st.data())
-def test_acknowledgements_come_back(
+def test_encoded_acknowledgements_are_decoded_to_the_same_values(
     packet_type: PacketType, version: int, packet_id: int, why: str, data: st.DataObject
 ) -> None:
     reason = data.draw(st.sampled_from(sorted(carried_by(packet_type)))) if version == 5 else ReasonCode.SUCCESS
@@ -132,7 +132,7 @@ def request(filter: str, options: int) -> bytes:
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-def test_filters_come_in_their_order(version: int) -> None:
+def test_filters_keep_their_order(version: int) -> None:
     read = decode_subscribe(version, 2, subscribe(version, request("a/b", 1), request("c/#", 2), request("a/b", 0)))
     assert read.packet_id == 10
     assert read.properties == {}
@@ -140,7 +140,7 @@ def test_filters_come_in_their_order(version: int) -> None:
 
 
 @pytest.mark.parametrize("options", range(256))
-def test_every_combination_of_options(options: int) -> None:
+def test_every_combination_of_subscription_options(options: int) -> None:
     body = subscribe(5, request("a", options))
     qos, handling = options & 3, options >> 4 & 3
     if options & 0xC0:
@@ -153,23 +153,23 @@ def test_every_combination_of_options(options: int) -> None:
 
 
 @pytest.mark.parametrize("options", range(4, 256, 4))
-def test_before_5_0_the_qos_is_all_there_is(options: int) -> None:
+def test_before_5_0_only_the_qos_is_decoded_from_the_options(options: int) -> None:
     assert reason_of(partial(decode_subscribe, 4, 2, subscribe(4, request("a", options)))) is MALFORMED
     assert decode_subscribe(3, 2, subscribe(3, request("a", options))).filters == (SubscriptionRequest("a", 0),)
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-def test_qos_3_is_no_subscription(version: int) -> None:
+def test_a_subscription_with_qos_3_is_refused(version: int) -> None:
     assert reason_of(partial(decode_subscribe, version, 2, subscribe(version, request("a", 3)))) is PROTOCOL_ERROR
 
 
-def test_no_local_makes_no_sense_in_a_group() -> None:
+def test_no_local_on_a_shared_subscription_is_refused() -> None:
     body = subscribe(5, request("$share/g/a", 4))
     assert reason_of(partial(decode_subscribe, 5, 2, body)) is PROTOCOL_ERROR  # MQTT-3.8.3-4
     assert decode_subscribe(5, 2, subscribe(5, request("$share/g/a", 8))).filters[0].retain_as_published
 
 
-def test_a_subscription_identifier_comes_once() -> None:
+def test_a_repeated_subscription_identifier_is_refused() -> None:
     body = subscribe(5, request("a", 0), properties=block(b"\x0b\xff\x7f"))
     assert decode_subscribe(5, 2, body).properties == {PropertyId.SUBSCRIPTION_IDENTIFIER: [16_383]}
     twice = subscribe(5, request("a", 0), properties=block(b"\x0b\1", b"\x0b\2"))
@@ -177,7 +177,7 @@ def test_a_subscription_identifier_comes_once() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-def test_a_request_names_its_filters(version: int) -> None:
+def test_a_request_without_a_filter_is_refused(version: int) -> None:
     assert reason_of(partial(decode_subscribe, version, 2, subscribe(version))) is PROTOCOL_ERROR  # MQTT-3.8.3-2
     assert reason_of(partial(decode_unsubscribe, version, 2, subscribe(version))) is PROTOCOL_ERROR  # MQTT-3.10.3-2
     nameless = subscribe(version, request("a", 0), packet_id=b"\0\0")
@@ -188,14 +188,14 @@ def test_a_request_names_its_filters(version: int) -> None:
 
 
 @given(st.sampled_from([3, 4, 5]), st.lists(st.tuples(filters, st.integers(0, 2)), min_size=1, max_size=5))
-def test_what_is_asked_for_is_heard(version: int, wanted: list[tuple[str, int]]) -> None:
+def test_an_encoded_subscribe_is_decoded_to_the_same_values(version: int, wanted: list[tuple[str, int]]) -> None:
     read = decode_subscribe(version, 2, subscribe(version, *(request(filter, qos) for filter, qos in wanted)))
     assert [(request.filter, request.qos) for request in read.filters] == wanted
     undone = decode_unsubscribe(version, 2, subscribe(version, *(text(filter) for filter, _ in wanted)))
     assert undone == Unsubscribe(10, {}, tuple(filter for filter, _ in wanted))
 
 
-def test_unsubscribe_has_user_properties() -> None:
+def test_unsubscribe_may_have_user_properties() -> None:
     body = subscribe(5, text("a"), properties=block(user_property("k", "v")))
     assert decode_unsubscribe(5, 2, body).properties == {PropertyId.USER_PROPERTY: [("k", "v")]}
 
@@ -204,16 +204,16 @@ def test_unsubscribe_has_user_properties() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-def test_a_disconnect_that_says_nothing_is_a_success(version: int) -> None:
+def test_an_empty_disconnect_is_a_success(version: int) -> None:
     assert decode_disconnect(version, 0, b"") == Disconnect(ReasonCode.SUCCESS, {})
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_before_5_0_a_disconnect_cannot_say_anything(version: int) -> None:
+def test_before_5_0_a_disconnect_must_be_empty(version: int) -> None:
     assert reason_of(partial(decode_disconnect, version, 0, b"\0")) is MALFORMED
 
 
-def test_reasons_of_clients_for_a_disconnect() -> None:
+def test_the_reasons_that_a_client_may_send_in_a_disconnect() -> None:
     allowed = carried_by(PacketType.DISCONNECT) - SERVERS_ALONE
     assert ReasonCode.DISCONNECT_WITH_WILL_MESSAGE in allowed
     for code in range(256):
@@ -235,7 +235,7 @@ METHOD = b"\x15" + text("SCRAM-SHA-256")
 
 
 @pytest.mark.parametrize("reason", [ReasonCode.CONTINUE_AUTHENTICATION, ReasonCode.RE_AUTHENTICATE])
-def test_an_auth_names_its_method(reason: ReasonCode) -> None:
+def test_an_auth_must_have_an_authentication_method(reason: ReasonCode) -> None:
     said = {PropertyId.AUTHENTICATION_METHOD: "SCRAM-SHA-256", PropertyId.AUTHENTICATION_DATA: b"x"}
     body = bytes((reason,)) + block(METHOD, b"\x16" + text("x"))
     assert decode_auth(5, 0, body) == Auth(reason, said)
@@ -245,16 +245,16 @@ def test_an_auth_names_its_method(reason: ReasonCode) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\0" + block(METHOD), b"\x01" + block(METHOD), b"\x87" + block(METHOD)])
-def test_other_reasons_are_not_a_clients(body: bytes) -> None:
+def test_reasons_of_the_server_in_an_auth_are_refused(body: bytes) -> None:
     assert reason_of(partial(decode_auth, 5, 0, body)) is PROTOCOL_ERROR  # MQTT-3.15.2-1
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_there_is_no_auth_before_5_0(version: int) -> None:
+def test_auth_before_5_0_is_refused(version: int) -> None:
     assert reason_of(partial(decode_auth, version, 0, b"\x18" + block(METHOD))) is PROTOCOL_ERROR
 
 
-# ---------------------------------------------------------------- anything at all
+# ---------------------------------------------------------------- arbitrary bytes
 
 READERS: list[Callable[[int, int, bytes], Any]] = [
     decode_subscribe,
@@ -273,7 +273,7 @@ READERS: list[Callable[[int, int, bytes], Any]] = [
     st.sampled_from([3, 4, 5]),
     st.sampled_from([0, 2]) | st.integers(0, 15),
 )
-def test_any_bytes_are_a_packet_or_refused(body: bytes, version: int, flags: int) -> None:
+def test_arbitrary_bytes_are_a_packet_or_an_mqtt_error(body: bytes, version: int, flags: int) -> None:
     for read in READERS:
         outcome = tried(partial(read, version, flags, body))
         assert not isinstance(outcome, MqttError) or outcome.reason in (MALFORMED, PROTOCOL_ERROR)

@@ -1,4 +1,4 @@
-"""PUBLISH packets to subscribers: one encoding for all who see a message alike, each as its version has it."""
+"""Encoding of PUBLISH for subscribers: one encoding per version and QoS."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def packet(parts: tuple[bytes, bytes], packet_id: int) -> bytes:
 
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("body", [b"", b"hi", bytes(100), bytes(20_000)], ids=len)
-def test_packets_are_those_of_the_specification(version: int, body: bytes) -> None:
+def test_encoded_packets_match_the_specification(version: int, body: bytes) -> None:
     write: Writer = WRITERS[version]
     properties = user_property("a", "b")
     sent = message(body=body, block=properties)
@@ -37,14 +37,14 @@ def test_packets_are_those_of_the_specification(version: int, body: bytes) -> No
         assert packet(encode.acknowledged(sent, qos), 7) == expected
 
 
-def test_a_message_is_encoded_once_for_each_qos() -> None:
+def test_a_message_is_encoded_once_per_qos() -> None:
     encode, sent = encoder(5), message()
     assert encode.at_most_once(sent) is encode.at_most_once(sent)
     assert encode.acknowledged(sent, 1)[0] is encode.acknowledged(sent, 1)[0]
     assert encode.acknowledged(sent, 1) != encode.acknowledged(sent, 2)
 
 
-def test_the_encoding_is_that_of_the_message_asked_for() -> None:
+def test_a_new_message_replaces_the_cached_encoding() -> None:
     encode = encoder(5)
     first, second = message(body=b"one"), message(body=b"two")
     for _ in range(2):
@@ -53,7 +53,7 @@ def test_the_encoding_is_that_of_the_message_asked_for() -> None:
             assert encode.acknowledged(sent, 1)[1].endswith(sent.body)
 
 
-def test_each_mapping_shows_its_own_topic() -> None:
+def test_each_mapping_encodes_its_own_topic() -> None:
     sent = message("a.b/c")
     assert b"a.b/c" in Encoder(True, REVERSIBLE).at_most_once(sent)
     assert b"a%2Eb/c" in Encoder(True, LOSSY).at_most_once(sent)
@@ -64,7 +64,7 @@ def pieces(clients: list[Client]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_all_subscribers_of_a_version_and_qos_get_the_same_bytes_of_what_is_not_small(qos: int) -> None:
+def test_subscribers_of_a_version_and_qos_share_the_bytes_of_a_large_message(qos: int) -> None:
     gateway = Gateway()
     clients = [gateway.client(f"app-{number}", version) for number, version in enumerate([5, 4] * 10)]
     for client in clients:

@@ -1,4 +1,4 @@
-"""What a server writes, byte by byte, in each version (MQTT 5.0, 3.2 to 3.15; 3.1.1)."""
+"""Encoding of the server's packets, byte by byte, in each version (MQTT 5.0, 3.2 to 3.15; 3.1.1)."""
 
 import pytest
 from hypothesis import given
@@ -17,9 +17,9 @@ SAID_BYTES = "061f0003776879"
 @pytest.mark.parametrize(
     ("written", "octets"),
     [
-        pytest.param(connack(3, True, ReasonCode.SUCCESS), "20020000", id="3.1 knows no session present"),
+        pytest.param(connack(3, True, ReasonCode.SUCCESS), "20020000", id="3.1 has no session present flag"),
         pytest.param(connack(4, True, ReasonCode.SUCCESS), "20020100", id="3.1.1 with a session"),
-        pytest.param(connack(4, False, ReasonCode.SUCCESS), "20020000", id="3.1.1 without"),
+        pytest.param(connack(4, False, ReasonCode.SUCCESS), "20020000", id="3.1.1 without a session"),
         pytest.param(connack(4, True, ReasonCode.NOT_AUTHORIZED), "20020005", id="3.1.1: MQTT-3.2.2-4"),
         pytest.param(connack(3, False, ReasonCode.UNSUPPORTED_PROTOCOL_VERSION), "20020001", id="3.1: wrong version"),
         pytest.param(connack(4, False, ReasonCode.BAD_USER_NAME_OR_PASSWORD), "20020004", id="3.1.1: bad password"),
@@ -41,12 +41,16 @@ SAID_BYTES = "061f0003776879"
             ack(PacketType.PUBACK, 5, 1, ReasonCode.SUCCESS, SAID), "400a000100" + SAID_BYTES, id="5.0 properties"
         ),
         pytest.param(ack(PacketType.PUBACK, 5, 1, ReasonCode.SUCCESS, {}), "40020001", id="5.0 no properties"),
-        pytest.param(ack(PacketType.PUBACK, 4, 1, ReasonCode.QUOTA_EXCEEDED, SAID), "40020001", id="3.1.1 cannot say"),
+        pytest.param(
+            ack(PacketType.PUBACK, 4, 1, ReasonCode.QUOTA_EXCEEDED, SAID), "40020001", id="3.1.1 has no reason"
+        ),
         pytest.param(suback(4, 1, [ReasonCode.SUCCESS, ReasonCode.GRANTED_QOS_2]), "900400010002", id="3.1.1 SUBACK"),
         pytest.param(suback(4, 1, [ReasonCode.NOT_AUTHORIZED]), "9003000180", id="3.1.1 SUBACK failure"),
         pytest.param(suback(5, 1, [ReasonCode.NOT_AUTHORIZED]), "900400010087", id="5.0 SUBACK"),
         pytest.param(
-            suback(5, 1, [ReasonCode.GRANTED_QOS_1], SAID), "900a0001" + SAID_BYTES + "01", id="5.0 SUBACK why"
+            suback(5, 1, [ReasonCode.GRANTED_QOS_1], SAID),
+            "900a0001" + SAID_BYTES + "01",
+            id="5.0 SUBACK with a reason string",
         ),
         pytest.param(unsuback(4, 1, [ReasonCode.SUCCESS]), "b0020001", id="3.1.1 UNSUBACK"),
         pytest.param(
@@ -54,7 +58,7 @@ SAID_BYTES = "061f0003776879"
             "b0050001000011",
             id="5.0 UNSUBACK",
         ),
-        pytest.param(disconnect(4, ReasonCode.SERVER_BUSY), "", id="3.1.1 servers just close"),
+        pytest.param(disconnect(4, ReasonCode.SERVER_BUSY), "", id="3.1.1 has no DISCONNECT from servers"),
         pytest.param(disconnect(5, ReasonCode.SUCCESS), "e000", id="5.0 DISCONNECT"),
         pytest.param(disconnect(5, ReasonCode.SESSION_TAKEN_OVER), "e0018e", id="5.0 DISCONNECT with a reason"),
         pytest.param(
@@ -64,12 +68,12 @@ SAID_BYTES = "061f0003776879"
         pytest.param(
             auth(ReasonCode.CONTINUE_AUTHENTICATION, {PropertyId.AUTHENTICATION_METHOD: "X"}),
             "f0061804 15000158",
-            id="AUTH on",
+            id="AUTH continue",
         ),
         pytest.param(PINGRESP, "d000", id="PINGRESP"),
     ],
 )
-def test_packets_are_as_the_specification_draws_them(written: bytes, octets: str) -> None:
+def test_encoded_packets_match_the_specification(written: bytes, octets: str) -> None:
     assert written == bytes.fromhex(octets)
 
 
@@ -83,7 +87,7 @@ def test_the_remaining_length_counts_the_body(size: int) -> None:
 @given(
     st.sampled_from(sorted(ReasonCode)), st.booleans(), st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 )
-def test_a_connack_says_what_it_was_given(reason: ReasonCode, is_present: bool, why: str) -> None:
+def test_a_connack_contains_what_was_passed(reason: ReasonCode, is_present: bool, why: str) -> None:
     properties: Properties = {PropertyId.REASON_STRING: why, PropertyId.MAXIMUM_PACKET_SIZE: 1000}
     written = connack(5, is_present, reason, properties)
     length = read_varint(written, 1)

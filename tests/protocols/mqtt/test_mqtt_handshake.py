@@ -1,4 +1,4 @@
-"""From CONNECT to an open connection where somebody takes long to say who it is: what is said meanwhile waits."""
+"""Asynchronous authentication: packets that arrive during it wait."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,8 @@ from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import FIVE, authentication
 
 
-class Slow:
-    """A method that answers when the test says so."""
+class SlowMethod:
+    """An authentication method that answers when the test calls it."""
 
     def __init__(self) -> None:
         self.answers: list[Callable[[Answer], None]] = []
@@ -22,68 +22,68 @@ class Slow:
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
         self.answers.append(answer)
 
-    def let_in(self) -> None:
+    def succeed(self) -> None:
         self.answers.pop()(Success(Principal("guest")))
 
 
 @pytest.fixture
-def method() -> Slow:
-    return Slow()
+def method() -> SlowMethod:
+    return SlowMethod()
 
 
 @pytest.fixture
-def gateway(method: Slow) -> Gateway:
+def gateway(method: SlowMethod) -> Gateway:
     return Gateway(methods={"SLOW": method})
 
 
 @pytest.fixture
 def client(gateway: Gateway) -> Client:
-    """Somebody who said CONNECT, and is not known yet."""
+    """Return a client that has sent CONNECT and is not authenticated yet."""
     client = gateway.stranger()
     assert client.say(FIVE.connect("app", properties=authentication("SLOW"))) == []
     return client
 
 
-def test_what_is_said_before_the_answer_is_done_after_it(client: Client, method: Slow) -> None:
+def test_packets_sent_during_authentication_are_handled_after_it(client: Client, method: SlowMethod) -> None:
     whole = FIVE.subscribe(("t", 0)) + FIVE.publish("t", b"early") + FIVE.pingreq()
     for at in range(0, len(whole), 5):
         assert client.say(whole[at : at + 5]) == []
-    method.let_in()
+    method.succeed()
     welcome, *rest = client.hear()
     assert welcome.startswith("CONNACK")
     assert rest == ["SUBACK #1 0", "PUBLISH t 'early'", "PINGRESP"]
 
 
-def test_half_a_packet_waits_for_its_other_half(client: Client, method: Slow) -> None:
+def test_an_incomplete_packet_waits_for_its_rest(client: Client, method: SlowMethod) -> None:
     packet = FIVE.publish("t", bytes(1000), qos=1, id=1)
     client.say(packet[:500])
-    method.let_in()
+    method.succeed()
     assert len(client.hear()) == 1
     assert client.say(packet[500:]) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
 
 
-def test_nobody_may_say_too_much_before_it(client: Client) -> None:
+def test_too_many_bytes_during_authentication_close_the_connection(client: Client) -> None:
     assert client.say(bytes(70_000))[-1] == "closed"
     assert client.machine._incoming is None
 
 
-def test_an_answer_that_comes_too_late_lets_nobody_in(gateway: Gateway, client: Client, method: Slow) -> None:
+def test_a_late_authentication_result_is_ignored(gateway: Gateway, client: Client, method: SlowMethod) -> None:
     client.lose()
-    method.let_in()
+    method.succeed()
     gateway.settle()
     assert client.machine.state is State.CLOSED
     assert len(gateway.vhost.sessions) == 0
 
 
-def test_who_is_not_let_in_is_not_listened_to(gateway: Gateway, client: Client, method: Slow) -> None:
+def test_packets_of_a_refused_client_are_ignored(gateway: Gateway, client: Client, method: SlowMethod) -> None:
     client.say(FIVE.publish("t", b"early", retain=True))
     method.answers.pop()(Failure("wrong"))
     assert client.hear() == ["CONNACK NOT_AUTHORIZED", "closed"]
     assert len(gateway.vhost.retained) == 0
 
 
-def test_the_session_is_opened_when_the_answer_is_there(gateway: Gateway, client: Client, method: Slow) -> None:
+def test_the_session_is_opened_after_authentication(gateway: Gateway, client: Client, method: SlowMethod) -> None:
     meanwhile = gateway.client("app")
-    method.let_in()
+    method.succeed()
     assert client.hear()[0].startswith("CONNACK")
     assert meanwhile.hear() == ["DISCONNECT SESSION_TAKEN_OVER", "closed"]

@@ -1,4 +1,4 @@
-"""The header of a message that came by MQTT: what it tells the kernel, subscribers, and a broker started again."""
+"""The stored header of MQTT messages: its kernel properties, its delivery view, and its restoration after a restart."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ from gateway_mqtt.translation.topics import LOSSY
 from tests.protocols.mqtt.client_packets import mqtt_text, text, tried, user_property
 
 EXPIRES = b"\x02\0\0\0\x0a"
-"""Ten seconds to live."""
+"""A message expiry interval of ten seconds."""
 
 
 def published(block: bytes = b"", *, qos: int = 1, retain: bool = False, arrived_at_ms: int = 5_000) -> MqttHeader:
@@ -34,14 +34,14 @@ def told(facts: DeliveryView) -> Mapping[str, object]:
     return {name: getattr(facts, name) for name in dir(facts) if not name.startswith("_")}
 
 
-def test_the_format_is_known_by_a_name_that_never_changes() -> None:
+def test_the_format_name_never_changes() -> None:
     written_by: HeaderFormat = MQTT
     assert written_by.name == "mqtt"
     assert published().format is MQTT
 
 
 def test_the_layout_never_changes() -> None:
-    """Brokers to come read what this one stored."""
+    """Later versions must read what this one stored."""
     raw = mqtt_header(2, True, True, "cé", EXPIRES, arrived_at_ms=0x0102).raw
     assert raw.hex(" ", -4) == "010e0000 00000000 01020000 00000003 00000005 63c3a902 0000000a"
     assert retained_header(published(), 7, 0).raw[1] == 0x19
@@ -54,14 +54,14 @@ def test_a_message_of_qos_0_is_transient(qos: int) -> None:
     assert header.properties.delivery_mode == (2 if qos else 1)
 
 
-def test_how_long_it_lives() -> None:
+def test_the_expiry_of_a_message() -> None:
     assert published().expiration_ms is None
     assert published(EXPIRES).expiration_ms == 10_000
     assert published(EXPIRES).properties.expiration == "10000"
     assert published(b"\x02\0\0\0\0").expiration_ms == 0
 
 
-def test_equal_headers_are_one() -> None:
+def test_equal_headers_are_one_object() -> None:
     block = user_property("k", "v")
     assert published(block) is published(block)
     assert published(block) is not published(block, qos=0)
@@ -69,13 +69,13 @@ def test_equal_headers_are_one() -> None:
     assert MQTT.header(published(block).raw) is published(block)
 
 
-def test_a_message_that_expires_keeps_when_it_came() -> None:
+def test_a_message_with_an_expiry_keeps_its_time_of_arrival() -> None:
     first, second = published(EXPIRES, arrived_at_ms=1_000), published(EXPIRES, arrived_at_ms=2_000)
     assert [facts_of(header).arrived_at_ms for header in (first, second)] == [1_000, 2_000]
     assert facts_of(published(b"", arrived_at_ms=1_000)).arrived_at_ms == 0
 
 
-def test_what_is_shared_is_bounded() -> None:
+def test_the_cache_of_shared_headers_is_bounded() -> None:
     format = MqttHeaderFormat()
     for number in range(MAX_SHARED * 2 + 10):
         format.published(0, str(number).encode(), b"", 0)
@@ -87,7 +87,7 @@ def test_what_is_shared_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("block", [b"\x0b\1", b"\x01\2", b"\x18\0\0\0\1", b"\x03"])
-def test_a_block_that_no_client_may_send_has_no_header(block: bytes) -> None:
+def test_an_invalid_property_block_is_refused(block: bytes) -> None:
     with pytest.raises(MqttError):
         published(block)
 
@@ -102,13 +102,13 @@ def test_a_block_that_no_client_may_send_has_no_header(block: bytes) -> None:
         (retained_header(published(retain=True), 0, 0), False),
     ],
 )
-def test_who_is_the_same_for_every_subscriber(header: MqttHeader, is_alike: bool) -> None:
+def test_whether_a_message_is_the_same_for_every_subscriber(header: MqttHeader, is_alike: bool) -> None:
     assert is_plain(header) is is_alike
     assert is_plain(header.edited({"x": 1})) is is_alike
     assert is_plain(MqttHeaderFormat().header(header.raw)) is is_alike
 
 
-def test_what_a_subscriber_is_told() -> None:
+def test_the_delivery_view_of_a_header() -> None:
     block = user_property("a", "1") + EXPIRES + user_property("a", "2")
     facts = facts_of(published(block, qos=2, retain=True))
     assert told(facts) == {
@@ -125,7 +125,9 @@ def test_what_a_subscriber_is_told() -> None:
 
 
 @given(mqtt_text, st.booleans(), st.sampled_from([0, 1, 2]), st.binary(max_size=20), st.none() | st.integers(0, 99))
-def test_a_restart_changes_nothing(client_id: str, retain: bool, qos: int, data: bytes, expiry_s: int | None) -> None:
+def test_a_stored_header_is_restored_unchanged(
+    client_id: str, retain: bool, qos: int, data: bytes, expiry_s: int | None
+) -> None:
     said = {PropertyId.CORRELATION_DATA: data, PropertyId.PAYLOAD_FORMAT_INDICATOR: 1}
     if expiry_s is not None:
         said[PropertyId.MESSAGE_EXPIRY_INTERVAL] = expiry_s
@@ -137,7 +139,7 @@ def test_a_restart_changes_nothing(client_id: str, retain: bool, qos: int, data:
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=40).map(lambda rest: published(EXPIRES).raw[:20] + rest))
-def test_any_bytes_are_a_header_or_refused(raw: bytes) -> None:
+def test_arbitrary_bytes_are_a_header_or_an_mqtt_error(raw: bytes) -> None:
     format = MqttHeaderFormat()
     header = tried(lambda: format.header(raw))
     if isinstance(header, MqttHeader):
@@ -151,7 +153,7 @@ def test_any_bytes_are_a_header_or_refused(raw: bytes) -> None:
 # ---------------------------------------------------------------- retained copies
 
 
-def test_a_retained_message_counts_its_life_down() -> None:
+def test_the_expiry_of_a_retained_message_counts_down() -> None:
     copy = retained_header(published(EXPIRES, retain=True, arrived_at_ms=5_000), 9, 8_500)
     facts = facts_of(copy)
     assert (facts.is_copy, facts.is_retained, facts.identifier) == (True, True, 9)
@@ -159,16 +161,16 @@ def test_a_retained_message_counts_its_life_down() -> None:
 
 
 @pytest.mark.parametrize(("now_ms", "left_s"), [(5_999, 10), (6_000, 9), (15_000, 0), (99_000, 0), (4_000, 10)])
-def test_it_has_what_is_left_and_never_less_than_nothing(now_ms: int, left_s: int) -> None:
+def test_the_remaining_expiry_is_never_negative(now_ms: int, left_s: int) -> None:
     assert facts_of(retained_header(published(EXPIRES, arrived_at_ms=5_000), 0, now_ms)).expiry_s == left_s
 
 
-def test_copies_for_one_identifier_are_one() -> None:
+def test_copies_for_one_subscription_identifier_share_a_header() -> None:
     assert retained_header(published(), 3, 0) is retained_header(published(), 3, 99)
     assert retained_header(published(), 3, 0) is not retained_header(published(), 4, 0)
 
 
-# ---------------------------------------------------------------- what the broker adds
+# ---------------------------------------------------------------- headers added by the broker
 
 DEATHS: dict[str, Value] = {
     "x-death": [{"queue": "q", "count": Long(1)}],
@@ -177,7 +179,7 @@ DEATHS: dict[str, Value] = {
 }
 
 
-def test_headers_that_are_added_are_told_everywhere() -> None:
+def test_added_headers_are_in_kernel_properties_and_deliveries() -> None:
     dead = published(user_property("k", "v")).edited(DEATHS, drops_expiration=True)
     assert type(dead) is Header
     assert dead.properties.headers == {"k": "v", **DEATHS}
@@ -188,14 +190,14 @@ def test_headers_that_are_added_are_told_everywhere() -> None:
     assert facts_of(dead).client_id == "c"
 
 
-def test_a_dead_letter_lives_on() -> None:
+def test_a_dead_letter_loses_its_expiry() -> None:
     dead = published(user_property("k", "v") + EXPIRES).edited(DEATHS, drops_expiration=True)
     assert (dead.expiration_ms, facts_of(dead).expiry_s, facts_of(dead).arrived_at_ms) == (None, None, 0)
     kept = published(EXPIRES).edited({"a": 1})
     assert (kept.expiration_ms, facts_of(kept).expiry_s, facts_of(kept).arrived_at_ms) == (10_000, 10, 5_000)
 
 
-def test_what_is_added_takes_the_place_of_what_was_said() -> None:
+def test_an_added_header_replaces_a_user_property() -> None:
     header = published(user_property("k", "1") + user_property("other", "x") + user_property("k", "2"))
     edited = header.edited({"k": 3})
     assert edited.properties.headers == {"other": "x", "k": 3}
@@ -206,7 +208,7 @@ def test_what_is_added_takes_the_place_of_what_was_said() -> None:
     assert again.edited({}, without=("k",)).raw == published().raw
 
 
-def test_bytes_that_hold_no_headers_are_refused() -> None:
+def test_invalid_added_headers_are_refused() -> None:
     for ending in (b"{", b"\xff", b"[]"):
         header = MqttHeaderFormat().header(published().raw + ending)
         with pytest.raises(MqttError, match="headers added"):
@@ -216,7 +218,7 @@ def test_bytes_that_hold_no_headers_are_refused() -> None:
 # ---------------------------------------------------------------- mappings
 
 
-def test_a_response_topic_is_a_key_by_the_mapping_of_its_virtual_host() -> None:
+def test_a_response_topic_is_mapped_by_the_mapping_of_its_virtual_host() -> None:
     block = b"\x08" + text("re.ply/to")
     assert published(block).properties.headers == {"x-reply-to-topic": "re%2Eply.to"}
     assert mqtt_header(1, False, True, "c", block, mapping=LOSSY).properties.headers == {

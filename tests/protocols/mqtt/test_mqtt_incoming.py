@@ -1,4 +1,4 @@
-"""Packets put together from pieces: however they are cut, and without copying a large one again and again."""
+"""Reassembly of packets from arbitrary pieces, without repeated copies of large ones."""
 
 from itertools import pairwise
 
@@ -17,26 +17,26 @@ from tests.protocols.mqtt.packets import FIVE, varint
 
 
 @given(st.integers(0, 268_435_455), st.binary(max_size=3))
-def test_a_length_is_read_back_wherever_it_stands(length: int, before: bytes) -> None:
+def test_a_remaining_length_is_decoded_at_any_position(length: int, before: bytes) -> None:
     data = before + b"\x30" + varint(length)
     assert remaining_length(data, len(before), len(data), 2**29) == (length, len(data))
 
 
 @given(st.integers(128, 268_435_455))
-def test_one_that_is_cut_is_waited_for(length: int) -> None:
+def test_an_incomplete_remaining_length_returns_none(length: int) -> None:
     data = b"\x30" + varint(length)
     for end in range(1, len(data)):
         assert remaining_length(data[:end], 0, end, 2**29) is None
 
 
-def test_one_of_more_than_four_bytes_is_malformed() -> None:
+def test_a_remaining_length_of_more_than_four_bytes_is_malformed() -> None:
     with pytest.raises(MqttError) as refused:
         remaining_length(b"\x30\xff\xff\xff\xff\x01", 0, 6, 2**29)
     assert refused.value.reason is ReasonCode.MALFORMED_PACKET
 
 
 @pytest.mark.parametrize(("limit", "is_too_large"), [(202, True), (203, False)])
-def test_the_limit_counts_the_whole_packet(limit: int, is_too_large: bool) -> None:
+def test_the_limit_applies_to_the_whole_packet(limit: int, is_too_large: bool) -> None:
     data = b"\x30" + varint(200)
     if not is_too_large:
         assert remaining_length(data, 0, len(data), limit) == (200, 3)
@@ -49,7 +49,7 @@ def test_the_limit_counts_the_whole_packet(limit: int, is_too_large: bool) -> No
 # ---- Pieces ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_incomplete_waits_until_enough_is_there() -> None:
+def test_incomplete_bytes_wait_until_enough_have_arrived() -> None:
     incoming = IncomingPackets(b"ab", 3)
     assert incoming.feed(b"c") == b""
     assert incoming.size == 3
@@ -57,7 +57,7 @@ def test_what_is_incomplete_waits_until_enough_is_there() -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 1_000, 1_400])
-def test_a_large_packet_is_looked_at_once_however_many_pieces_it_comes_in(
+def test_a_large_packet_is_parsed_once_however_many_pieces_it_arrives_in(
     piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[int] = []
@@ -81,7 +81,7 @@ def test_a_large_packet_is_looked_at_once_however_many_pieces_it_comes_in(
 
 # ---- Cuts ------------------------------------------------------------------------------------------------------------
 
-#: A conversation with a little of everything in it, of a client that listens to itself.
+#: Packets of many types, of a client that receives its own messages.
 CONVERSATION = b"".join(
     (
         FIVE.connect("self"),
@@ -105,7 +105,7 @@ CONVERSATION = b"".join(
 
 
 def heard_from(*pieces: bytes) -> list[str]:
-    """What a new client hears that says these, turn by turn."""
+    """Return what a new client receives that sends these pieces, one in each turn."""
     client = Gateway().stranger()
     heard: list[str] = []
     for piece in pieces:
@@ -116,7 +116,7 @@ def heard_from(*pieces: bytes) -> list[str]:
 WHOLE = heard_from(CONVERSATION)
 
 
-def test_the_conversation_is_what_it_seems() -> None:
+def test_the_answers_to_the_uncut_packets() -> None:
     assert [line.split(" ")[0] for line in WHOLE] == [
         *("CONNACK", "SUBACK", "PUBLISH", "PUBLISH", "PUBACK", "PUBLISH", "PUBREC", "PUBCOMP", "PUBREL", "PINGRESP"),
         *("PUBLISH", "PUBREC", "UNSUBACK", "DISCONNECT", "closed"),
@@ -124,10 +124,10 @@ def test_the_conversation_is_what_it_seems() -> None:
 
 
 @given(st.lists(st.integers(0, len(CONVERSATION)), max_size=30))
-def test_how_the_bytes_are_cut_never_matters(places: list[int]) -> None:
+def test_cutting_the_bytes_anywhere_does_not_change_the_answers(places: list[int]) -> None:
     ends = [0, *sorted(places), len(CONVERSATION)]
     assert heard_from(*(CONVERSATION[start:stop] for start, stop in pairwise(ends) if stop > start)) == WHOLE
 
 
-def test_not_even_if_they_come_one_by_one() -> None:
+def test_sending_bytes_one_by_one_does_not_change_the_answers() -> None:
     assert heard_from(*(CONVERSATION[at : at + 1] for at in range(len(CONVERSATION)))) == WHOLE

@@ -1,4 +1,4 @@
-"""Deliveries under way: whose they are, what becomes of them when the client goes, and of identifiers left behind."""
+"""Unacknowledged deliveries after a disconnect: requeueing, redelivery and packet identifiers."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.protocols.mqtt.packets import message_expiry, options, receive_maximu
 FOR_AN_HOUR = 3600
 
 
-def lasting(gateway: Gateway, name: str = "app", window: int = 100) -> Client:
+def persistent(gateway: Gateway, name: str = "app", window: int = 100) -> Client:
     return gateway.client(name, is_clean=False, expiry=FOR_AN_HOUR, properties=receive_maximum(window))
 
 
@@ -21,14 +21,14 @@ def published(gateway: Gateway, topic: str, *bodies: bytes, qos: int = 2, proper
         sensor.pubrel(1)
 
 
-def test_what_one_member_was_sent_exactly_once_is_sent_again_within_its_new_window() -> None:
+def test_qos_2_deliveries_of_a_group_member_are_repeated_within_its_new_receive_maximum() -> None:
     gateway = Gateway()
-    app = lasting(gateway)
+    app = persistent(gateway)
     app.subscribe("$share/g/t", 2)
     published(gateway, "t", b"one", b"two", b"three")
     assert len(app.hear()) == 3
     app.lose()
-    again = lasting(gateway, window=2)
+    again = persistent(gateway, window=2)
     assert again.backlog == ["PUBLISH q2 #1 dup t 'one'", "PUBLISH q2 #2 dup t 'two'"]
     assert again.pubrec(2) == ["PUBREL #2"]
     assert again.pubcomp(2) == ["PUBLISH q2 #3 dup t 'three'"]
@@ -37,21 +37,21 @@ def test_what_one_member_was_sent_exactly_once_is_sent_again_within_its_new_wind
     assert [line.split()[-1] for line in again.hear()] == ["'four'"]
 
 
-def test_nobody_else_is_sent_it_meanwhile() -> None:
+def test_qos_2_deliveries_of_an_absent_member_do_not_go_to_other_members() -> None:
     gateway = Gateway()
-    first, second = lasting(gateway, "first"), lasting(gateway, "second")
+    first, second = persistent(gateway, "first"), persistent(gateway, "second")
     first.subscribe("$share/g/t", 2)
     published(gateway, "t", b"one")
     assert first.hear() == ["PUBLISH q2 #1 t 'one'"]
     second.subscribe("$share/g/t", 2)
     first.lose()
     assert second.hear() == []
-    assert lasting(gateway, "first").backlog == ["PUBLISH q2 #1 dup t 'one'"]
+    assert persistent(gateway, "first").backlog == ["PUBLISH q2 #1 dup t 'one'"]
 
 
-def test_what_was_sent_at_least_once_goes_to_another_member() -> None:
+def test_qos_1_deliveries_of_an_absent_member_go_to_another_member() -> None:
     gateway = Gateway()
-    first, second = lasting(gateway, "first"), lasting(gateway, "second")
+    first, second = persistent(gateway, "first"), persistent(gateway, "second")
     first.subscribe("$share/g/t", 1)
     published(gateway, "t", b"one", qos=1)
     assert first.hear() == ["PUBLISH q1 #1 t 'one'"]
@@ -60,10 +60,10 @@ def test_what_was_sent_at_least_once_goes_to_another_member() -> None:
     assert [line.split()[-1] for line in second.hear()] == ["'one'"]
 
 
-def test_an_identifier_is_released_whose_message_is_gone() -> None:
-    """The client may hold it: a message under the same identifier would be taken for the one it has."""
+def test_the_identifier_of_a_dropped_message_is_released() -> None:
+    """The client may still hold it, and would mistake a new message with the same identifier for the old one."""
     gateway = Gateway()
-    app = lasting(gateway)
+    app = persistent(gateway)
     app.subscribe("t", 2)
     published(gateway, "t", b"one")
     assert app.hear() == ["PUBLISH q2 #1 t 'one'"]
@@ -71,7 +71,7 @@ def test_an_identifier_is_released_whose_message_is_gone() -> None:
     gateway.vhost.queue("mqtt-subscription-appqos1").purge()
     started = gateway.crashed()
     started.vhost.queue("mqtt-subscription-appqos1").purge()
-    again = lasting(started)
+    again = persistent(started)
     assert again.backlog == ["PUBREL #1"]
     published(started, "t", b"two")
     assert again.hear() == ["PUBLISH q2 #2 t 'two'"]
@@ -79,9 +79,9 @@ def test_an_identifier_is_released_whose_message_is_gone() -> None:
     assert not started.vhost.sessions.get("app").qos2_state.releasing  # type: ignore[union-attr]
 
 
-def test_so_is_one_before_which_others_were_sent() -> None:
+def test_the_identifier_of_a_dropped_message_before_others_is_released() -> None:
     gateway = Gateway()
-    app = lasting(gateway, window=1)
+    app = persistent(gateway, window=1)
     app.subscribe("t", 2)
     published(gateway, "t", b"one", b"two", b"three")
     assert app.hear() == ["PUBLISH q2 #1 t 'one'"]
@@ -90,10 +90,10 @@ def test_so_is_one_before_which_others_were_sent() -> None:
     entry = queue.take()
     assert entry is not None
     queue.accept(entry)
-    assert lasting(gateway, window=1).backlog == ["PUBREL #1", "PUBLISH q2 #2 t 'two'"]
+    assert persistent(gateway, window=1).backlog == ["PUBREL #1", "PUBLISH q2 #2 t 'two'"]
 
 
-def test_own_messages_that_two_filters_bring_come_once_on_the_terms_of_the_one_that_wants_them() -> None:
+def test_own_messages_that_match_two_filters_arrive_once_on_the_terms_of_the_filter_without_no_local() -> None:
     gateway = Gateway()
     app = gateway.client("app")
     app.subscribe("t", 0)
@@ -103,32 +103,32 @@ def test_own_messages_that_two_filters_bring_come_once_on_the_terms_of_the_one_t
     assert app.hear() == ["PUBLISH q1 #1 t 'other'"]
 
 
-def test_an_expired_message_does_not_hold_its_identifier() -> None:
+def test_an_expired_message_frees_its_identifier() -> None:
     gateway = Gateway()
-    app = lasting(gateway)
+    app = persistent(gateway)
     app.subscribe("t", 1)
     app.lose()
     published(gateway, "t", b"fleeting", qos=1, properties=message_expiry(5))
     gateway.advance(6)
     published(gateway, "t", b"lasting", qos=1)
-    assert lasting(gateway).backlog == ["PUBLISH q1 #1 t 'lasting'"]
+    assert persistent(gateway).backlog == ["PUBLISH q1 #1 t 'lasting'"]
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_what_was_sent_exactly_once_does_not_expire_anywhere(restarts: bool) -> None:
-    """Not even where a policy lets messages expire wherever they stand: it is delivered to its end (MQTT-4.3.3-7)."""
+def test_an_unfinished_qos_2_delivery_does_not_expire(restarts: bool) -> None:
+    """Also with a policy by which messages expire anywhere in the queue: the delivery is completed (MQTT-4.3.3-7)."""
     gateway = Gateway()
     definition: dict[str, Value] = {"expire-mode": "anywhere"}
     gateway.broker.put_policy(PolicyRecord("/", "p", False, "^mqtt-", "queues", 0, definition))
-    app = lasting(gateway)
+    app = persistent(gateway)
     app.subscribe("t", 2)
     app.lose()
     published(gateway, "t", b"under way", b"waiting", properties=message_expiry(5))
-    app = lasting(gateway, window=1)
+    app = persistent(gateway, window=1)
     assert app.backlog == ["PUBLISH q2 #1 t 'under way' MESSAGE_EXPIRY_INTERVAL=5"]
     app.lose()
     if restarts:
         gateway = gateway.crashed()
     gateway.advance(60)
-    again = lasting(gateway)
+    again = persistent(gateway)
     assert [line.split(" MESSAGE")[0] for line in again.backlog] == ["PUBLISH q2 #1 dup t 'under way'"]

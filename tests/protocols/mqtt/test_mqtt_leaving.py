@@ -1,4 +1,4 @@
-"""What a connection leaves behind: nothing that only a collection of garbage would find."""
+"""A closed connection leaves no reference cycles for the garbage collector."""
 
 import gc
 from collections.abc import Iterator
@@ -23,15 +23,13 @@ def no_collector() -> Iterator[None]:
 
 
 def leave(client: Client) -> None:
-    """The transport is gone, and whoever moved its bytes lets go of the machine."""
+    """Close the transport and drop its reference to the connection."""
     client.lose()
     client.machine = CLOSED_MACHINE  # type: ignore[assignment]  # as ``PeerProtocol`` does, to which any machine is good
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_connection_that_ends_in_the_midst_of_its_work_is_freed_at_once(
-    gateway: Gateway, no_collector: None, version: int
-) -> None:
+def test_a_connection_lost_during_its_work_is_freed_at_once(gateway: Gateway, no_collector: None, version: int) -> None:
     listener, sensor = gateway.client("listener", version), gateway.client("sensor", version)
     listener.subscribe("t", 2)
     sensor.say(sensor.write.publish("t", qos=2, id=1), sensor.write.publish("t", qos=2, id=2))
@@ -44,7 +42,7 @@ def test_a_connection_that_ends_in_the_midst_of_its_work_is_freed_at_once(
     assert gc.collect() == 0
 
 
-def test_one_that_never_said_who_it_is_is_freed_at_once(gateway: Gateway, no_collector: None) -> None:
+def test_a_connection_lost_before_connect_is_freed_at_once(gateway: Gateway, no_collector: None) -> None:
     stranger = gateway.stranger(5)
     collect()
     leave(stranger)

@@ -1,4 +1,4 @@
-"""Limits of what one client may ask for, each with its refusal; and large requests, which are done in slices."""
+"""Limits of one client's requests and their refusals; large requests are processed in slices."""
 
 import pytest
 
@@ -12,18 +12,18 @@ RECEIVE_MAXIMUM = b"\x21\xff\xff"
 
 
 @pytest.mark.parametrize(("version", "refused"), [(5, "97"), (4, "80"), (3, "80")])
-def test_a_session_has_no_more_subscriptions_than_it_may_have(version: int, refused: str) -> None:
+def test_the_number_of_subscriptions_of_a_session_is_limited(version: int, refused: str) -> None:
     gateway = Gateway(max_subscriptions=2)
     client = gateway.client("c", version)
     assert client.say(client.write.subscribe(("a", 0), ("b", 0), ("c", 0))) == [f"SUBACK #1 0 0 {refused}"]
-    assert client.subscribe("a", 1) == ["SUBACK #1 1"]  # in place of the one that is there
+    assert client.subscribe("a", 1) == ["SUBACK #1 1"]  # replaces the existing one
     client.unsubscribe("b")
     assert client.subscribe("$share/g/c", 1) == ["SUBACK #1 1"]
     assert client.subscribe("d", 1) == [f"SUBACK #1 {refused}"]
 
 
 @pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
-def test_a_request_names_no_more_filters_than_it_may(name: str) -> None:
+def test_the_number_of_filters_of_a_request_is_limited(name: str) -> None:
     gateway = Gateway(max_filters=3)
     client = gateway.client("c", is_clean=False, expiry=60)
     filters = [f"t/{number}" for number in range(4)]
@@ -34,7 +34,7 @@ def test_a_request_names_no_more_filters_than_it_may(name: str) -> None:
     assert len(session.subscriptions) == 0
 
 
-def test_a_client_has_no_more_under_way_than_the_broker_allows() -> None:
+def test_the_number_of_unacknowledged_deliveries_of_a_client_is_limited() -> None:
     gateway = Gateway(max_inflight=2)
     client, writer = gateway.client("c", properties=RECEIVE_MAXIMUM), gateway.client("w")
     client.subscribe("t", 1)
@@ -44,7 +44,7 @@ def test_a_client_has_no_more_under_way_than_the_broker_allows() -> None:
     assert client.puback(1) == ["PUBLISH q1 #3 t 'hi'"]
 
 
-def test_a_packet_has_no_more_user_properties_than_are_read_at_once() -> None:
+def test_the_number_of_user_properties_of_a_packet_is_limited() -> None:
     gateway = Gateway()
     pair = user_property("a", "b")
     client = gateway.client("c")
@@ -55,7 +55,7 @@ def test_a_packet_has_no_more_user_properties_than_are_read_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
-def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) -> None:
+def test_a_large_request_is_processed_in_slices_and_later_packets_wait(name: str) -> None:
     clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     client = gateway.client("c")
@@ -70,7 +70,7 @@ def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) 
     client.machine.receive(request + FIVE.pingreq() + FIVE.subscribe(("last", 0), id=3))
     turns, heard = 0, client.hear_now()
     while client.machine.is_held:
-        assert not heard or turns > 10, "it is answered when it is done"
+        assert not heard or turns > 10, "answered before it was finished"
         turns += 1
         client.machine.receive(b"")
         heard += client.hear_now()
@@ -78,7 +78,7 @@ def test_a_large_request_is_done_in_slices_and_what_follows_it_waits(name: str) 
     assert heard + client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
 
 
-def test_a_client_that_goes_in_the_midst_of_a_large_request_leaves_nothing() -> None:
+def test_a_client_that_disconnects_during_a_large_request_leaves_nothing_behind() -> None:
     clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     client = gateway.client("c")
@@ -93,8 +93,8 @@ def test_a_client_that_goes_in_the_midst_of_a_large_request_leaves_nothing() -> 
 
 
 @pytest.mark.parametrize("count", [10, 100])
-def test_a_filter_that_is_given_up_leaves_the_binding_that_another_one_needs(count: int) -> None:
-    """With RabbitMQ's mapping two filters can be one binding key; above 32 subscriptions an index tells."""
+def test_unsubscribing_keeps_a_binding_that_another_filter_needs(count: int) -> None:
+    """With RabbitMQ's mapping two filters can have the same binding key; above 32 subscriptions an index is used."""
     gateway = Gateway(lossy_vhosts=frozenset({"/"}))
     client, writer = gateway.client("c"), gateway.client("w")
     client.say(FIVE.subscribe(*((f"f/{number}", 1) for number in range(count))))
@@ -107,7 +107,7 @@ def test_a_filter_that_is_given_up_leaves_the_binding_that_another_one_needs(cou
     assert writer.publish("a/b", qos=1, id=1) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
 
 
-# ---- Large sessions end in slices ------------------------------------------------------------------------------------
+# ---- Large sessions are deleted in slices ----------------------------------------------------------------------------
 
 
 def large(gateway: Gateway, expiry: int = 600) -> Client:
@@ -122,7 +122,7 @@ def queues_of_sessions(gateway: Gateway) -> list[str]:
     return [name for name in gateway.vhost.queue_by_name if name.startswith("mqtt-")]
 
 
-def test_a_client_that_starts_over_waits_until_its_large_session_is_gone() -> None:
+def test_a_clean_start_waits_until_the_client_s_large_session_is_deleted() -> None:
     clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     large(gateway).lose()
@@ -130,7 +130,7 @@ def test_a_client_that_starts_over_waits_until_its_large_session_is_gone() -> No
     clock.is_ticking = True
     client = gateway.stranger()
     client.machine.receive(FIVE.connect("c", is_clean=True) + FIVE.subscribe(("t/1", 1)))
-    assert client.hear_now() == [], "the session takes more than one turn to go"
+    assert client.hear_now() == [], "deleting the session takes more than one turn"
     clock.is_ticking = False
     gateway.advance(1)
     assert [line.split(" MAXIMUM")[0] for line in client.hear()] == ["CONNACK", "SUBACK #1 1"]
@@ -139,7 +139,7 @@ def test_a_client_that_starts_over_waits_until_its_large_session_is_gone() -> No
     assert queues_of_sessions(gateway) == ["mqtt-subscription-cqos1"]
 
 
-def test_a_client_that_comes_back_while_its_large_session_expires_gets_a_new_one() -> None:
+def test_a_client_that_reconnects_while_its_large_session_expires_gets_a_new_one() -> None:
     clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     large(gateway, expiry=0).lose()
@@ -159,7 +159,7 @@ def test_a_client_that_comes_back_while_its_large_session_expires_gets_a_new_one
     assert again.client("c", is_clean=False, expiry=60).subscribe("t/2", 1) == ["SUBACK #1 1"]
 
 
-def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_is_gone() -> None:
+def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_is_deleted() -> None:
     clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     first = large(gateway, expiry=0)
@@ -176,7 +176,7 @@ def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_
     assert client.hear() == ["PUBLISH q1 #1 t/1 'hi'"]
 
 
-def test_a_client_that_does_not_wait_for_that_leaves_nothing() -> None:
+def test_a_client_that_disconnects_during_that_wait_leaves_nothing_behind() -> None:
     clock = TickingClock(is_ticking=False)
     gateway = Gateway(clock=clock)
     large(gateway).lose()
@@ -190,7 +190,7 @@ def test_a_client_that_does_not_wait_for_that_leaves_nothing() -> None:
     assert queues_of_sessions(gateway) == []
 
 
-def test_a_session_of_many_groups_resumes_with_a_few_looks_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_with_many_groups_resumes_with_few_lookups_per_group(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Gateway()
     client = gateway.client("c", is_clean=False, expiry=600)
     client.say(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(200))))

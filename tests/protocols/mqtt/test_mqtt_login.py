@@ -1,4 +1,4 @@
-"""From CONNECT to who it is and where it goes, or the reason why not; and once more at re-authentication."""
+"""The login of MQTT clients: authentication, virtual host, refusals, and re-authentication."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,14 +30,14 @@ from gateway_mqtt.codec.reasons import CONNACK_3, ReasonCode
 from gateway_mqtt.handshake.login import Login, LoginRules, TurnedAway, Verdict, Welcome
 from gateway_mqtt.handshake.places import Arrival
 
-HERE = Arrival("127.0.0.1", 1883)
-AFAR = Arrival("192.0.2.7", 1883)
+LOCAL = Arrival("127.0.0.1", 1883)
+REMOTE = Arrival("192.0.2.7", 1883)
 ROBOT = CertificateSubject("robot", "CN=robot")
 STRANGER = CertificateSubject("stranger", "CN=stranger")
 
 
-class Asks:
-    """A method: asks once, and believes whoever answers with a user name. ``later`` is where a slow answer goes."""
+class ChallengeMethod:
+    """A method that asks once and accepts any user name. ``later`` is the callback of a delayed answer."""
 
     def __init__(self) -> None:
         self.visitors: list[Visitor] = []
@@ -58,24 +58,24 @@ class Asks:
             answer(Success(Principal(data.decode()), b"hello"))
 
 
-class Tokens:
-    """An authenticator that finds the user's name in the password."""
+class TokenAuthenticator:
+    """An authenticator that reads the user name from the password."""
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         user, _, token = credentials.password.partition("/")
         answer(Principal(user) if token == "token" and not credentials.username else None)
 
 
-class Credulous:
-    """Takes an empty password for an anonymous login, as LDAP servers do, and says yes."""
+class EmptyPasswordAuthenticator:
+    """An authenticator that accepts an empty password as an anonymous login, as some LDAP servers do."""
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         is_blank = credentials.mechanism == "PLAIN" and not credentials.password
         answer(Principal(credentials.username) if is_blank else None)
 
 
-class Place:
-    """A broker with users ``guest``, ``anna``, ``robot`` (by certificate) and ``mute``, who may enter nowhere."""
+class LoginBroker:
+    """A broker with users ``guest``, ``anna``, ``robot`` (by certificate) and ``mute``, who has no permissions."""
 
     def __init__(self) -> None:
         self.broker = MemoryBroker().kernel
@@ -85,34 +85,34 @@ class Place:
             self.broker.directory.put_user(UserRecord(name, hashed, DEFAULT_ALGORITHM, ["tag"], {}))
         for vhost, name in (("/", "guest"), ("/", "anna"), ("shop", "anna"), ("/", "CN=robot")):
             self.broker.directory.put_permission(PermissionRecord(vhost, name, ".*", ".*", ".*"))
-        directory, self.method = self.broker.directory, Asks()
+        directory, self.method = self.broker.directory, ChallengeMethod()
         self.access = Access(
             [
                 *internal.gateway_authenticators(directory, PasswordVerifier()),
                 *certificate.gateway_authenticators(directory, {}),
-                Tokens(),
-                Credulous(),
+                TokenAuthenticator(),
+                EmptyPasswordAuthenticator(),
             ],
             internal.gateway_authorizers(directory),
             methods={"ASKS": self.method},
         )
         self.settings = LoginRules(self.broker, lambda vhost: self.access)
 
-    def login(self, packet: Connect, arrival: Arrival = HERE, **settings: Any) -> Login:
+    def login(self, packet: Connect, arrival: Arrival = LOCAL, **settings: Any) -> Login:
         return Login(replace(self.settings, **settings), arrival, packet, "sensor-1")
 
-    def verdict(self, packet: Connect, arrival: Arrival = HERE, **settings: Any) -> Verdict:
+    def verdict(self, packet: Connect, arrival: Arrival = LOCAL, **settings: Any) -> Verdict:
         (verdict,) = heard(self.login(packet, arrival, **settings).begin)
         return verdict
 
 
 @pytest.fixture
-def place() -> Place:
-    return Place()
+def login_broker() -> LoginBroker:
+    return LoginBroker()
 
 
 def connect(username: str | None = None, password: bytes | None = None, version: int = 5, **properties: Any) -> Connect:
-    """Return a CONNECT; ``method`` and ``data`` are its properties."""
+    """Return a CONNECT; ``method`` and ``data`` are its authentication properties."""
     names = {"method": PropertyId.AUTHENTICATION_METHOD, "data": PropertyId.AUTHENTICATION_DATA}
     given = {names[name]: value for name, value in properties.items()}
     return Connect(version, "MQTT", True, 60, "sensor-1", username, password, None, given)
@@ -131,25 +131,27 @@ def heard(judge: Callable[[Callable[[Verdict], None]], None]) -> list[Verdict]:
     return verdicts
 
 
-# Without a method
+# Without an authentication method
 
 WELCOME = [
-    pytest.param(connect("anna", b"secret"), HERE, "/", "anna", id="user name and password"),
-    pytest.param(connect("anna", b"secret", 3), AFAR, "/", "anna", id="the same in 3.1"),
-    pytest.param(connect("shop:anna", b"secret"), AFAR, "shop", "anna", id="with a virtual host"),
-    pytest.param(connect("guest", b"guest"), HERE, "/", "guest", id="guest from this machine"),
-    pytest.param(connect(), HERE, "/", "guest", id="anonymous from this machine"),
-    pytest.param(connect(version=4), HERE, "/", "guest", id="anonymous in 3.1.1"),
-    pytest.param(connect(), replace(AFAR, certificate=ROBOT), "/", "CN=robot", id="by certificate"),
-    pytest.param(connect("CN=robot"), replace(AFAR, certificate=ROBOT), "/", "CN=robot", id="certificate and its name"),
-    pytest.param(connect("anna", b"secret"), replace(AFAR, certificate=ROBOT), "/", "anna", id="password first"),
-    pytest.param(connect(password=b"anna/token"), AFAR, "/", "anna", id="3.1.2.9: a password alone, in 5.0"),
+    pytest.param(connect("anna", b"secret"), LOCAL, "/", "anna", id="user name and password"),
+    pytest.param(connect("anna", b"secret", 3), REMOTE, "/", "anna", id="the same in 3.1"),
+    pytest.param(connect("shop:anna", b"secret"), REMOTE, "shop", "anna", id="with a virtual host"),
+    pytest.param(connect("guest", b"guest"), LOCAL, "/", "guest", id="guest from this machine"),
+    pytest.param(connect(), LOCAL, "/", "guest", id="anonymous from this machine"),
+    pytest.param(connect(version=4), LOCAL, "/", "guest", id="anonymous in 3.1.1"),
+    pytest.param(connect(), replace(REMOTE, certificate=ROBOT), "/", "CN=robot", id="by certificate"),
+    pytest.param(
+        connect("CN=robot"), replace(REMOTE, certificate=ROBOT), "/", "CN=robot", id="certificate and its name"
+    ),
+    pytest.param(connect("anna", b"secret"), replace(REMOTE, certificate=ROBOT), "/", "anna", id="password first"),
+    pytest.param(connect(password=b"anna/token"), REMOTE, "/", "anna", id="3.1.2.9: a password alone, in 5.0"),
 ]
 
 
 @pytest.mark.parametrize(("packet", "arrival", "vhost", "user"), WELCOME)
-def test_who_is_welcome(place: Place, packet: Connect, arrival: Arrival, vhost: str, user: str) -> None:
-    verdict = place.verdict(packet, arrival)
+def test_accepted_logins(login_broker: LoginBroker, packet: Connect, arrival: Arrival, vhost: str, user: str) -> None:
+    verdict = login_broker.verdict(packet, arrival)
     assert isinstance(verdict, Welcome), verdict
     assert (verdict.vhost.name, verdict.principal.name, verdict.data) == (vhost, user, b"")
     assert (verdict.permissions.vhost, verdict.permissions.user) == (vhost, user)
@@ -157,56 +159,60 @@ def test_who_is_welcome(place: Place, packet: Connect, arrival: Arrival, vhost: 
 
 BAD, FORBIDDEN = ReasonCode.BAD_USER_NAME_OR_PASSWORD, ReasonCode.NOT_AUTHORIZED
 REFUSED = [
-    pytest.param(connect("anna", b"wrong"), AFAR, BAD, id="a wrong password"),
-    pytest.param(connect("nobody", b"secret"), AFAR, BAD, id="no such user"),
-    pytest.param(connect("anna", b""), AFAR, BAD, id="an empty password"),
-    pytest.param(connect("CN=robot", b""), AFAR, BAD, id="an empty password of a user without one"),
-    pytest.param(connect("anna", b"\xff"), AFAR, BAD, id="a password that is no text"),
-    pytest.param(connect("anna"), AFAR, BAD, id="no password"),
-    pytest.param(connect("guest"), HERE, BAD, id="no password for the anonymous user"),
-    pytest.param(connect(""), HERE, BAD, id="an empty user name"),
-    pytest.param(connect(password=b"anna/token", version=3), AFAR, BAD, id="a password alone, in 3.1"),
-    pytest.param(connect("guest", b"guest"), AFAR, BAD, id="guest from elsewhere"),
-    pytest.param(connect("nowhere:anna", b"secret"), AFAR, BAD, id="no such virtual host"),
-    pytest.param(connect("mute", b"secret"), AFAR, FORBIDDEN, id="no permissions"),
-    pytest.param(connect("shop:guest", b"guest"), HERE, FORBIDDEN, id="no permissions in this virtual host"),
-    pytest.param(connect(), AFAR, FORBIDDEN, id="anonymous from elsewhere"),
-    pytest.param(connect(), replace(HERE, certificate=STRANGER), FORBIDDEN, id="a certificate of nobody"),
-    pytest.param(connect("anna"), replace(HERE, certificate=ROBOT), FORBIDDEN, id="a certificate of somebody else"),
+    pytest.param(connect("anna", b"wrong"), REMOTE, BAD, id="a wrong password"),
+    pytest.param(connect("unknown", b"secret"), REMOTE, BAD, id="no such user"),
+    pytest.param(connect("anna", b""), REMOTE, BAD, id="an empty password"),
+    pytest.param(connect("CN=robot", b""), REMOTE, BAD, id="an empty password of a user without one"),
+    pytest.param(connect("anna", b"\xff"), REMOTE, BAD, id="a password that is not UTF-8"),
+    pytest.param(connect("anna"), REMOTE, BAD, id="no password"),
+    pytest.param(connect("guest"), LOCAL, BAD, id="no password for the anonymous user"),
+    pytest.param(connect(""), LOCAL, BAD, id="an empty user name"),
+    pytest.param(connect(password=b"anna/token", version=3), REMOTE, BAD, id="a password alone, in 3.1"),
+    pytest.param(connect("guest", b"guest"), REMOTE, BAD, id="guest from another host"),
+    pytest.param(connect("nowhere:anna", b"secret"), REMOTE, BAD, id="no such virtual host"),
+    pytest.param(connect("mute", b"secret"), REMOTE, FORBIDDEN, id="no permissions"),
+    pytest.param(connect("shop:guest", b"guest"), LOCAL, FORBIDDEN, id="no permissions in this virtual host"),
+    pytest.param(connect(), REMOTE, FORBIDDEN, id="anonymous from another host"),
+    pytest.param(connect(), replace(LOCAL, certificate=STRANGER), FORBIDDEN, id="a certificate of an unknown user"),
+    pytest.param(connect("anna"), replace(LOCAL, certificate=ROBOT), FORBIDDEN, id="a certificate of another user"),
 ]
 
 
 @pytest.mark.parametrize(("packet", "arrival", "reason"), REFUSED)
-def test_who_is_turned_away_and_told_late(place: Place, packet: Connect, arrival: Arrival, reason: ReasonCode) -> None:
-    verdict = place.verdict(packet, arrival, refusal_delay_s=1.5)
+def test_refused_logins_are_answered_with_a_delay(
+    login_broker: LoginBroker, packet: Connect, arrival: Arrival, reason: ReasonCode
+) -> None:
+    verdict = login_broker.verdict(packet, arrival, refusal_delay_s=1.5)
     assert isinstance(verdict, TurnedAway), verdict
     assert (verdict.reason, verdict.delay_s) == (reason, 1.5)
     assert verdict.text in ("bad user name or password", "not authorized")
     assert CONNACK_3[reason] == (4 if reason is BAD else 5)
 
 
-def test_anonymous_clients_count_as_the_user_of_the_setting(place: Place) -> None:
-    verdict = place.verdict(connect(), HERE, anonymous_user="anna")
+def test_anonymous_clients_get_the_user_of_the_setting(login_broker: LoginBroker) -> None:
+    verdict = login_broker.verdict(connect(), LOCAL, anonymous_user="anna")
     assert isinstance(verdict, Welcome)
-    assert verdict.principal == Principal("anna")  # without the tags of who proves to be anna
+    assert verdict.principal == Principal("anna")  # without the tags of the authenticated user anna
 
 
-def test_anonymous_clients_come_from_this_machine_unless_a_setting_allows_others(place: Place) -> None:
+def test_anonymous_clients_must_be_local_unless_a_setting_allows_others(login_broker: LoginBroker) -> None:
     refused = TurnedAway(FORBIDDEN, "not authorized", 3.0)
-    assert place.verdict(connect(), AFAR, anonymous_user="anna") == refused
-    assert isinstance(place.verdict(connect(), AFAR, anonymous_user="anna", anonymous_from_network=True), Welcome)
-    assert place.verdict(connect(), AFAR, anonymous_from_network=True) == refused  # guest is a loopback user
+    assert login_broker.verdict(connect(), REMOTE, anonymous_user="anna") == refused
+    assert isinstance(
+        login_broker.verdict(connect(), REMOTE, anonymous_user="anna", anonymous_from_network=True), Welcome
+    )
+    assert login_broker.verdict(connect(), REMOTE, anonymous_from_network=True) == refused  # guest is a loopback user
 
 
-def test_anonymous_clients_are_no_web_pages_unless_a_setting_allows_them(place: Place) -> None:
-    page = replace(HERE, is_from_page=True)
-    assert place.verdict(connect(), page) == TurnedAway(FORBIDDEN, "not authorized", 3.0)
-    assert isinstance(place.verdict(connect(), page, anonymous_from_pages=True), Welcome)
-    assert isinstance(place.verdict(connect("anna", b"secret"), page), Welcome)
+def test_anonymous_clients_of_web_pages_are_refused_unless_a_setting_allows_them(login_broker: LoginBroker) -> None:
+    page = replace(LOCAL, is_from_page=True)
+    assert login_broker.verdict(connect(), page) == TurnedAway(FORBIDDEN, "not authorized", 3.0)
+    assert isinstance(login_broker.verdict(connect(), page, anonymous_from_pages=True), Welcome)
+    assert isinstance(login_broker.verdict(connect("anna", b"secret"), page), Welcome)
 
 
-class Knowing:
-    """An authenticator that knows user names which are tokens, and one client by its identifier."""
+class KnownClients:
+    """An authenticator that accepts tokens as user names, and one client by its identifier."""
 
     def __init__(self) -> None:
         self.asked: list[Credentials] = []
@@ -222,101 +228,109 @@ class Knowing:
                 answer(None)
 
 
-@pytest.mark.parametrize("arrival", [HERE, AFAR], ids=["here", "afar"])
-def test_a_user_name_without_a_password_reaches_the_authenticators(place: Place, arrival: Arrival) -> None:
-    knowing = Knowing()
-    place.access = Access([knowing], internal.gateway_authorizers(place.broker.directory))
-    verdict = place.verdict(connect("eyJ.token"), arrival)
+@pytest.mark.parametrize("arrival", [LOCAL, REMOTE], ids=["here", "afar"])
+def test_a_user_name_without_a_password_is_passed_to_the_authenticators(
+    login_broker: LoginBroker, arrival: Arrival
+) -> None:
+    knowing = KnownClients()
+    login_broker.access = Access([knowing], internal.gateway_authorizers(login_broker.broker.directory))
+    verdict = login_broker.verdict(connect("eyJ.token"), arrival)
     assert isinstance(verdict, Welcome)
     assert verdict.principal == Principal("anna")
     assert knowing.asked == [Credentials("USER-NAME", "eyJ.token", peer_host=arrival.peer_host, client_id="sensor-1")]
-    assert place.verdict(connect("anna"), arrival) == TurnedAway(BAD, "bad user name or password", 3.0)
+    assert login_broker.verdict(connect("anna"), arrival) == TurnedAway(BAD, "bad user name or password", 3.0)
 
 
-def test_the_client_identifier_alone_reaches_the_authenticators(place: Place) -> None:
-    knowing = Knowing()
-    place.access = Access([knowing], internal.gateway_authorizers(place.broker.directory))
-    verdict = place.verdict(connect(), AFAR)
+def test_a_client_identifier_alone_is_passed_to_the_authenticators(login_broker: LoginBroker) -> None:
+    knowing = KnownClients()
+    login_broker.access = Access([knowing], internal.gateway_authorizers(login_broker.broker.directory))
+    verdict = login_broker.verdict(connect(), REMOTE)
     assert isinstance(verdict, Welcome)
     assert verdict.principal == Principal("anna", frozenset({"device"}))
-    assert knowing.asked == [Credentials("CLIENT-ID", peer_host=AFAR.peer_host, client_id="sensor-1")]
+    assert knowing.asked == [Credentials("CLIENT-ID", peer_host=REMOTE.peer_host, client_id="sensor-1")]
 
 
-def test_authenticators_are_told_the_client_identifier(place: Place) -> None:
-    knowing = Knowing()
-    place.access = Access([knowing], internal.gateway_authorizers(place.broker.directory))
-    place.verdict(connect("anna", b"secret"))
+def test_authenticators_get_the_client_identifier(login_broker: LoginBroker) -> None:
+    knowing = KnownClients()
+    login_broker.access = Access([knowing], internal.gateway_authorizers(login_broker.broker.directory))
+    login_broker.verdict(connect("anna", b"secret"))
     assert [(asked.mechanism, asked.client_id) for asked in knowing.asked] == [("PLAIN", "sensor-1")]
 
 
-def test_an_anonymous_login_is_no_failed_attempt(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    assert isinstance(place.verdict(connect()), Welcome)
+def test_an_anonymous_login_is_not_a_failed_attempt(
+    login_broker: LoginBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert isinstance(login_broker.verdict(connect()), Welcome)
     assert "refused" not in caplog.text
 
 
-def test_anonymous_clients_may_be_refused_altogether(place: Place) -> None:
-    verdict = place.verdict(connect(), HERE, anonymous_user="")
+def test_anonymous_clients_can_be_refused_by_a_setting(login_broker: LoginBroker) -> None:
+    verdict = login_broker.verdict(connect(), LOCAL, anonymous_user="")
     assert verdict == TurnedAway(FORBIDDEN, "not authorized", 3.0)
 
 
-def test_no_client_can_name_itself_anonymous(place: Place) -> None:
-    """The user that anonymous clients count as still has a password for whoever comes under its name."""
-    assert isinstance(place.verdict(connect("guest", b""), HERE), TurnedAway)
-    assert isinstance(place.verdict(connect("guest", b"ANONYMOUS"), HERE), TurnedAway)
+def test_a_client_cannot_log_in_under_the_name_of_the_anonymous_user_without_its_password(
+    login_broker: LoginBroker,
+) -> None:
+    """The anonymous user still needs a password if a client sends its name."""
+    assert isinstance(login_broker.verdict(connect("guest", b""), LOCAL), TurnedAway)
+    assert isinstance(login_broker.verdict(connect("guest", b"ANONYMOUS"), LOCAL), TurnedAway)
 
 
-def test_certificates_may_count_for_nothing(place: Place) -> None:
-    verdict = place.verdict(connect(), replace(HERE, certificate=STRANGER), certificate_login=False)
+def test_certificate_login_can_be_disabled(login_broker: LoginBroker) -> None:
+    verdict = login_broker.verdict(connect(), replace(LOCAL, certificate=STRANGER), certificate_login=False)
     assert isinstance(verdict, Welcome)
     assert verdict.principal.name == "guest"
 
 
-def test_operators_map_ports_to_virtual_hosts(place: Place) -> None:
-    place.broker.put_parameter(ParameterRecord("", "", "mqtt_port_to_vhost_mapping", {"1883": "shop"}))
-    verdict = place.verdict(connect("anna", b"secret"))
+def test_the_port_mapping_selects_the_virtual_host(login_broker: LoginBroker) -> None:
+    login_broker.broker.put_parameter(ParameterRecord("", "", "mqtt_port_to_vhost_mapping", {"1883": "shop"}))
+    verdict = login_broker.verdict(connect("anna", b"secret"))
     assert isinstance(verdict, Welcome)
     assert verdict.vhost.name == "shop"
 
 
-def test_a_limit_of_connections_is_told_at_once(place: Place) -> None:
-    place.broker.limit_vhost("/", {"max-connections": 0})
-    verdict = place.verdict(connect("anna", b"secret"))
+def test_a_reached_connection_limit_is_reported_without_delay(login_broker: LoginBroker) -> None:
+    login_broker.broker.limit_vhost("/", {"max-connections": 0})
+    verdict = login_broker.verdict(connect("anna", b"secret"))
     assert isinstance(verdict, TurnedAway)
     assert (verdict.reason, verdict.delay_s) == (ReasonCode.QUOTA_EXCEEDED, 0.0)
     assert "connection limit (0) is reached" in verdict.text
 
 
-def test_a_virtual_host_may_go_while_somebody_is_asked(place: Place) -> None:
-    login = place.login(connect("shop:anna", method="ASKS", data=b"slow"))
+def test_the_virtual_host_may_be_deleted_during_authentication(login_broker: LoginBroker) -> None:
+    login = login_broker.login(connect("shop:anna", method="ASKS", data=b"slow"))
     verdicts = heard(login.begin)
-    place.broker.delete_vhost("shop")
-    place.method.later[0](Success(Principal("anna")))
+    login_broker.broker.delete_vhost("shop")
+    login_broker.method.later[0](Success(Principal("anna")))
     assert verdicts == [TurnedAway(FORBIDDEN, "not authorized", 3.0)]
 
 
-def test_a_refusal_is_logged_with_what_the_client_is_not_told(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    place.verdict(connect("nowhere:anna", b"hush"))
+def test_the_reason_of_a_refusal_is_logged_and_not_sent(
+    login_broker: LoginBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    login_broker.verdict(connect("nowhere:anna", b"hush"))
     assert caplog.records[-1].__dict__["gateway_fields"] == {
         "peer": "127.0.0.1", "client_id": "sensor-1", "user": "anna", "reason": "no virtual host 'nowhere'",
     }  # fmt: skip
     assert "hush" not in repr([record.__dict__ for record in caplog.records])
 
 
-# By a method (4.12)
+# With an authentication method (4.12)
 
 
-def test_a_method_asks_until_it_knows(place: Place) -> None:
-    login = place.login(connect(method="ASKS"), AFAR)
+def test_a_method_challenges_until_it_succeeds(login_broker: LoginBroker) -> None:
+    login = login_broker.login(connect(method="ASKS"), REMOTE)
     assert login.method == "ASKS"
     assert heard(login.begin) == [Challenge(b"who?")]
     (welcome,) = heard(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
     assert isinstance(welcome, Welcome)
     assert (welcome.principal.name, welcome.vhost.name, welcome.data) == ("anna", "/", b"hello")
-    assert place.method.visitors == [Visitor("/", "sensor-1", "192.0.2.7", None)]
+    assert login_broker.method.visitors == [Visitor("/", "sensor-1", "192.0.2.7", None)]
 
 
-def test_a_method_knows_the_virtual_host_of_the_user_name(place: Place) -> None:
-    verdict = place.verdict(connect("shop:anna", method="ASKS", data=b"anna"))
+def test_a_method_gets_the_virtual_host_of_the_user_name(login_broker: LoginBroker) -> None:
+    verdict = login_broker.verdict(connect("shop:anna", method="ASKS", data=b"anna"))
     assert isinstance(verdict, Welcome)
     assert verdict.vhost.name == "shop"
 
@@ -324,7 +338,7 @@ def test_a_method_knows_the_virtual_host_of_the_user_name(place: Place) -> None:
 BY_METHOD = [
     pytest.param(connect(method="ASKS", data=b"wrong"), FORBIDDEN, 3.0, b"e=wrong", id="a failure"),
     pytest.param(connect(method="ASKS", data=b"mute"), FORBIDDEN, 3.0, b"", id="no permissions"),
-    pytest.param(connect(method="ASKS", data=b"guest"), FORBIDDEN, 3.0, b"", id="guest from elsewhere"),
+    pytest.param(connect(method="ASKS", data=b"guest"), FORBIDDEN, 3.0, b"", id="guest from another host"),
     pytest.param(connect("bert", method="ASKS", data=b"anna"), FORBIDDEN, 3.0, b"", id="another name in CONNECT"),
     pytest.param(connect("bert", b"x", method="ASKS", data=b"anna"), FORBIDDEN, 3.0, b"", id="and with a password"),
     pytest.param(connect(method="OTHER"), ReasonCode.BAD_AUTHENTICATION_METHOD, 0.0, b"", id="MQTT-4.12.0-1: unknown"),
@@ -333,10 +347,10 @@ BY_METHOD = [
 
 
 @pytest.mark.parametrize(("packet", "reason", "delay_s", "data"), BY_METHOD)
-def test_whom_a_method_turns_away(
-    place: Place, packet: Connect, reason: ReasonCode, delay_s: float, data: bytes
+def test_refusals_of_an_authentication_method(
+    login_broker: LoginBroker, packet: Connect, reason: ReasonCode, delay_s: float, data: bytes
 ) -> None:
-    verdict = place.verdict(packet, AFAR)
+    verdict = login_broker.verdict(packet, REMOTE)
     assert isinstance(verdict, TurnedAway), verdict
     assert (verdict.reason, verdict.delay_s, verdict.data) == (reason, delay_s, data)
 
@@ -346,35 +360,35 @@ def again(login: Login, data: bytes) -> list[Verdict]:
 
 
 @pytest.fixture
-def welcomed(place: Place) -> Login:
-    login = place.login(connect(method="ASKS", data=b"anna"))
+def welcomed(login_broker: LoginBroker) -> Login:
+    login = login_broker.login(connect(method="ASKS", data=b"anna"))
     login.begin(lambda verdict: None)
     return login
 
 
-def test_a_client_may_authenticate_again(place: Place, welcomed: Login) -> None:
-    """4.12.1, in as many turns as before, and with what it may do now."""
+def test_a_client_may_re_authenticate(login_broker: LoginBroker, welcomed: Login) -> None:
+    """4.12.1, with the same number of steps as before, and with the current permissions."""
     assert again(welcomed, b"") == [Challenge(b"who?")]
     (verdict,) = heard(lambda answer: welcomed.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
     assert isinstance(verdict, Welcome)
-    place.broker.limit_vhost("/", {"max-connections": 0})  # it is in already, so this is for others
+    login_broker.broker.limit_vhost("/", {"max-connections": 0})  # applies to new connections only
     (verdict,) = again(welcomed, b"anna")
     assert isinstance(verdict, Welcome)
 
 
-def test_an_auth_while_the_server_thinks_is_out_of_turn(place: Place, welcomed: Login) -> None:
-    for login in (place.login(connect(method="ASKS")), welcomed):
+def test_an_auth_during_authentication_is_a_protocol_error(login_broker: LoginBroker, welcomed: Login) -> None:
+    for login in (login_broker.login(connect(method="ASKS")), welcomed):
         login.begin(lambda verdict: None) if login is not welcomed else again(login, b"")
         assert heard(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"slow"), answer)) == []  # noqa: B023  # called at once
         with pytest.raises(MqttError, match="unexpected AUTH"):
             login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), lambda verdict: None)
 
 
-def test_nobody_becomes_somebody_else(welcomed: Login) -> None:
+def test_re_authentication_cannot_change_the_user(welcomed: Login) -> None:
     assert again(welcomed, b"guest") == [TurnedAway(FORBIDDEN, "not authorized")]
 
 
-def test_a_failed_re_authentication_is_the_end_at_once(welcomed: Login) -> None:
+def test_a_failed_re_authentication_is_refused_without_delay(welcomed: Login) -> None:
     assert again(welcomed, b"wrong") == [TurnedAway(FORBIDDEN, "not authorized", 0.0, b"e=wrong")]
     with pytest.raises(MqttError):
         again(welcomed, b"anna")
@@ -392,7 +406,7 @@ OUT_OF_TURN = [
     ),
     pytest.param(
         connect(method="ASKS"), auth(ReasonCode.RE_AUTHENTICATE), ReasonCode.PROTOCOL_ERROR,
-        id="MQTT-4.12.0-3: not yet",
+        id="MQTT-4.12.0-3: too early",
     ),
     pytest.param(
         connect(method="ASKS", data=b"anna"), auth(ReasonCode.CONTINUE_AUTHENTICATION), ReasonCode.PROTOCOL_ERROR,
@@ -400,18 +414,20 @@ OUT_OF_TURN = [
     ),
     pytest.param(
         connect(method="ASKS", data=b"slow"), auth(ReasonCode.CONTINUE_AUTHENTICATION), ReasonCode.PROTOCOL_ERROR,
-        id="4.12: the server's turn",
+        id="4.12: while the server must answer",
     ),
     pytest.param(
         connect(method="ASKS", data=b"anna"), auth(ReasonCode.SUCCESS), ReasonCode.PROTOCOL_ERROR,
-        id="3.15.2.1: the server's",
+        id="3.15.2.1: a reason of the server",
     ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("packet", "said", "reason"), OUT_OF_TURN)
-def test_an_auth_out_of_turn(place: Place, packet: Connect, said: Auth, reason: ReasonCode) -> None:
-    login = place.login(packet)
+def test_an_unexpected_auth_is_refused(
+    login_broker: LoginBroker, packet: Connect, said: Auth, reason: ReasonCode
+) -> None:
+    login = login_broker.login(packet)
     login.begin(lambda verdict: None)
     with pytest.raises(MqttError) as error:
         login.proceed(said, lambda verdict: None)

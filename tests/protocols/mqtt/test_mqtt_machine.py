@@ -1,9 +1,9 @@
-"""Whatever clients do, in whatever order, whenever the broker dies: they get what they are owed, as often as they may.
+"""Delivery guarantees for random clients, with crashes of the broker at any time.
 
-Three clients of both versions connect, vanish, take over, subscribe alone and in groups, publish, acknowledge in any
-order, while the store commits now and then. ``people.py`` says what each of them may hear: QoS 2 exactly once, QoS 1
-at least once, per topic and publisher in order, nothing that nobody asked for, no identifier twice, and nothing that a
-crash takes back.
+Three clients of both versions connect, disconnect, take over, subscribe alone and in groups, publish, and acknowledge
+in any order, while the store commits at random times. ``people.py`` checks what each of them receives: QoS 2 exactly
+once, QoS 1 at least once, in order per topic and publisher, only expected messages, no reused identifier, and nothing
+that a crash undoes.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ WHO: Final = st.sampled_from(range(len(NAMES)))
 PREFETCH: Final = 3
 
 
-#: How somebody connects: version, clean start, whether the session outlives the connection, Receive Maximum.
+#: Parameters of a connection: version, clean start, whether the session outlives it, Receive Maximum.
 MANNERS: Final = st.tuples(
     st.sampled_from([4, 5, 5]),
     st.sampled_from([False, False, False, True]),
@@ -36,7 +36,7 @@ MANNERS: Final = st.tuples(
 
 
 class MachineLink(Client):
-    """A link to a machine in this process. A question is answered once everything so far is durable."""
+    """A connection in this process. ``ask`` returns after everything so far is durable."""
 
     def tell(self, packet: bytes) -> None:
         self.machine.receive(packet)
@@ -50,7 +50,7 @@ class MachineLink(Client):
 
 
 class MachineWorld(World):
-    """People who are connected to machines around one broker in memory."""
+    """Clients connected in process to a broker with the memory store."""
 
     def __init__(self) -> None:
         self.gateway = Gateway(prefetch=PREFETCH)
@@ -64,9 +64,9 @@ class MachineWorld(World):
         self.absorb()
 
     def crash(self) -> None:
-        """The broker dies with what was not committed, and is started again."""
+        """Crash the broker without its uncommitted data, and start it again."""
         self.gateway = self.gateway.crashed()
-        self.gateway.advance(0)  # what was not to outlive its connection ends now
+        self.gateway.advance(0)  # sessions that end with their connection are deleted now
         self.crashed()
 
     def wait(self, seconds: int) -> None:
@@ -79,7 +79,7 @@ class MachineWorld(World):
 
 
 class MqttMachine(RuleBasedStateMachine):
-    """Random clients, checked at every packet. ``has_news`` says that something was published since the last crash."""
+    """Random clients, checked at every packet. ``has_news`` is true after a publish since the last crash."""
 
     @initialize(
         manners=st.tuples(MANNERS, MANNERS, MANNERS),
@@ -92,7 +92,7 @@ class MqttMachine(RuleBasedStateMachine):
         wishes: tuple[dict[str, int], ...],
         joins: list[tuple[int, tuple[str, str, int]]],
     ) -> None:
-        """Begin with everybody connected, and some subscriptions."""
+        """Connect all clients, and subscribe some."""
         self.world = MachineWorld()
         self.has_news = False
         for person, manner, wished in zip(self.world.people, manners, wishes, strict=True):
@@ -108,12 +108,12 @@ class MqttMachine(RuleBasedStateMachine):
     def away(self) -> list[Person]:
         return [person for person in self.world.people if person.link is None]
 
-    # What may happen
+    # Rules
 
     @precondition(lambda self: self.away())
     @rule(data=st.data(), manner=MANNERS)
     def connect(self, data: st.DataObject, manner: tuple[int, bool, bool, int]) -> None:
-        """Come back. What was said before is durable then; the goodbye of before may not be."""
+        """Reconnect. Earlier packets are durable by then, except perhaps the last DISCONNECT."""
         data.draw(st.sampled_from(self.away())).connect(*manner)
         self.world.absorb()
 
@@ -178,7 +178,7 @@ class MqttMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(person.todo for person in self.connected()))
     @rule(data=st.data(), most=st.integers(1, 6))
     def acknowledge(self, data: st.DataObject, most: int) -> None:
-        """Send some of the acknowledgements that are due, of one client, in any order."""
+        """Send some of one client's due acknowledgements, in any order."""
         person = data.draw(st.sampled_from([person for person in self.connected() if person.todo]))
         for _ in range(min(most, len(person.todo))):
             person.do(data.draw(st.sampled_from(person.todo)))
@@ -187,7 +187,7 @@ class MqttMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(person.todo for person in self.connected()))
     @rule(is_committed=st.booleans())
     def everybody_acknowledges(self, is_committed: bool) -> None:
-        """Everybody sends what is due now, once it may be durable."""
+        """Send the acknowledgements that are due, of all clients."""
         if is_committed:
             self.world.commit()
         for person in self.connected():
@@ -212,17 +212,17 @@ class MqttMachine(RuleBasedStateMachine):
         self.world.crash()
         self.has_news = False
 
-    # What holds between any two steps
+    # Invariants
 
     @invariant()
     def sessions_are_those_that_should_be(self) -> None:
         present = {person.name for person in self.world.people if person.inbox is not None}
         assert {session.client_id for session in self.world.gateway.vhost.sessions} == present
 
-    # The end
+    # End
 
     def teardown(self) -> None:
-        """Once everybody came back and did what was due, nothing is owed, and nothing is left under way."""
+        """Check at the end that all messages have arrived after all clients reconnected and acknowledged."""
         if not hasattr(self, "world"):
             return
         world = self.world
@@ -241,7 +241,7 @@ class MqttMachine(RuleBasedStateMachine):
         self.nothing_is_left()
 
     def nothing_is_left(self) -> None:
-        """Connections end with nothing under way, then sessions, and with them all that the store keeps."""
+        """Check that the store is empty after all connections and sessions have ended."""
         gateway = self.world.gateway
         for person in self.connected():
             person.lose()
@@ -261,6 +261,6 @@ TestMqttMachine.settings = settings(
     max_examples=examples(400),
     stateful_step_count=40,
     deadline=None,
-    report_multiple_bugs=False,  # to find the shortest way to each takes longer than a test may
+    report_multiple_bugs=False,  # shrinking several failures takes too long
     suppress_health_check=[HealthCheck.too_slow],
 )

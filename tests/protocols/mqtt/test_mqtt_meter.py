@@ -1,4 +1,4 @@
-"""What a connection counts at its edge, and that nothing of it is lost when it ends."""
+"""Traffic counters of connections; the counts of a closed connection are kept."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class Edge:
         assert self.say(write.connect(client_id)).startswith(b"\x20")
 
     def say(self, *packets: bytes) -> bytes:
-        """Say these in one write; return what is heard."""
+        """Send these in one write; return what is received."""
         self._transport.clear()
         self.server.dataReceived(b"".join(packets))
         self._gateway.settle()
@@ -45,19 +45,19 @@ def total(gateway: Gateway) -> MeterCount:
     return gateway.settings.meter.total()
 
 
-def test_bytes_are_those_on_the_wire(gateway: Gateway) -> None:
+def test_counted_bytes_are_those_on_the_wire(gateway: Gateway) -> None:
     Edge(gateway)
     assert total(gateway).bytes_received == len(FOUR.connect("sensor"))
     assert total(gateway).bytes_sent == len(CONNACK)
 
 
-def test_packets_of_all_kinds_count_each_way(gateway: Gateway) -> None:
+def test_packets_of_all_types_are_counted_in_both_directions(gateway: Gateway) -> None:
     edge = Edge(gateway)
     edge.say(FOUR.subscribe(("t", 1)), FOUR.pingreq())
     assert (total(gateway).packets_received, total(gateway).packets_sent) == (3, 3)
 
 
-def test_a_publish_counts_with_its_payload_when_it_comes_and_when_it_goes(gateway: Gateway) -> None:
+def test_a_publish_and_its_payload_are_counted_on_receipt_and_on_delivery(gateway: Gateway) -> None:
     edge = Edge(gateway)
     edge.say(FOUR.subscribe(("t", 1)))
     edge.say(FOUR.publish("t", b"12345", qos=1, id=7), FOUR.publish("t", b"678"))
@@ -68,7 +68,7 @@ def test_a_publish_counts_with_its_payload_when_it_comes_and_when_it_goes(gatewa
     assert (counted.packets_received, counted.packets_sent) == (4, 5)
 
 
-def test_answers_that_leave_together_count_one_by_one(gateway: Gateway) -> None:
+def test_answers_in_one_write_are_counted_one_by_one(gateway: Gateway) -> None:
     edge = Edge(gateway, write=FOUR)
     keeper = gateway.client("keeper", expiry=60)
     keeper.subscribe("t", 1)
@@ -76,7 +76,7 @@ def test_answers_that_leave_together_count_one_by_one(gateway: Gateway) -> None:
     assert total(gateway).packets_sent == 1 + 5
 
 
-def test_a_packet_cut_in_two_is_one(gateway: Gateway) -> None:
+def test_a_packet_in_two_pieces_is_counted_once(gateway: Gateway) -> None:
     edge = Edge(gateway)
     packet = FOUR.publish("t", b"hello")
     edge.say(packet[:4])
@@ -85,7 +85,7 @@ def test_a_packet_cut_in_two_is_one(gateway: Gateway) -> None:
     assert total(gateway).packets_received == 2
 
 
-def test_what_a_client_counted_stays_when_it_leaves_and_counts_once(gateway: Gateway) -> None:
+def test_the_counts_of_a_closed_connection_are_kept_once(gateway: Gateway) -> None:
     edge = Edge(gateway)
     edge.say(FOUR.publish("t", b"12345"))
     before = total(gateway)
@@ -96,7 +96,7 @@ def test_what_a_client_counted_stays_when_it_leaves_and_counts_once(gateway: Gat
     assert after.payload_received == 5
 
 
-def test_sockets_count_when_they_open_and_connects_when_they_come(gateway: Gateway) -> None:
+def test_sockets_are_counted_when_opened_and_connects_when_received(gateway: Gateway) -> None:
     silent = MqttServer(gateway.settings, gateway.turn)
     silent.makeConnection(transport())  # type: ignore[no-untyped-call]  # Twisted's
     Edge(gateway)

@@ -1,4 +1,4 @@
-"""A session belongs to its user: another one neither resumes it, nor deletes it, nor takes it over."""
+"""A session belongs to its user: other users cannot resume, delete or take it over."""
 
 import pytest
 
@@ -15,7 +15,7 @@ REFUSED = ["CONNACK CLIENT_IDENTIFIER_NOT_VALID", "closed"]
 
 @pytest.fixture
 def gateway() -> Gateway:
-    """A broker where anna's lamp is away and something waits for it. Eve has no permissions."""
+    """Return a broker with a message for anna's offline client ``lamp``. Eve has no permissions."""
     gateway = Gateway()
     users(gateway)
     lamp = gateway.client("lamp", expiry=600, **ANNA)
@@ -35,31 +35,31 @@ def resumed(gateway: Gateway) -> list[str]:
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
-def test_another_user_neither_resumes_nor_deletes_it(gateway: Gateway, is_clean: bool) -> None:
+def test_another_user_can_neither_resume_nor_delete_a_session(gateway: Gateway, is_clean: bool) -> None:
     assert gateway.stranger().connect("lamp", is_clean=is_clean, expiry=600, **EVE) == REFUSED
     assert resumed(gateway) == ["CONNACK present", "PUBLISH q1 #1 lamp/on 'secret'"]
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
-def test_another_user_does_not_take_it_over(gateway: Gateway, is_clean: bool) -> None:
+def test_another_user_cannot_take_over_a_session(gateway: Gateway, is_clean: bool) -> None:
     lamp = gateway.client("lamp", is_clean=False, expiry=600, will=Will("lamp/gone", b"x"), **ANNA)
     assert gateway.stranger().connect("lamp", is_clean=is_clean, **EVE) == REFUSED
     assert lamp.hear() == []
     assert lamp.say(lamp.write.pingreq()) == ["PINGRESP"]
 
 
-def test_clients_of_3_1_1_hear_that_the_identifier_is_rejected(gateway: Gateway) -> None:
+def test_clients_of_3_1_1_get_the_return_code_identifier_rejected(gateway: Gateway) -> None:
     assert gateway.stranger(4).connect("lamp", is_clean=False, **EVE) == ["CONNACK 2", "closed"]
 
 
-def test_it_belongs_to_its_user_after_a_crash(gateway: Gateway) -> None:
+def test_a_session_keeps_its_user_after_a_crash(gateway: Gateway) -> None:
     again = gateway.crashed()
     users(again)
     assert again.stranger().connect("lamp", is_clean=True, **EVE) == REFUSED
     assert resumed(again)[0] == "CONNACK present"
 
 
-def test_a_waiting_will_is_not_cancelled_by_another_user() -> None:
+def test_another_user_cannot_cancel_a_delayed_will() -> None:
     gateway = Gateway()
     users(gateway)
     reader = gateway.client("r")
@@ -81,7 +81,7 @@ def of_an_earlier_version() -> Gateway:
     return gateway
 
 
-def test_a_session_of_an_earlier_version_is_adopted_by_the_first_who_may_configure_its_queues() -> None:
+def test_a_session_of_an_earlier_version_is_adopted_by_the_first_user_with_configure_permission_on_its_queues() -> None:
     gateway = of_an_earlier_version()
     assert gateway.stranger().connect("lamp", is_clean=False, **EVE) == REFUSED
     assert resumed(gateway) == ["CONNACK present"]
@@ -104,13 +104,13 @@ def test_a_record_of_layout_1_has_no_user() -> None:
 
 
 def lost_rights(gateway: Gateway) -> Client:
-    """Return a client whose user may do nothing any more since it left its will."""
+    """Return a client whose user loses all permissions after CONNECT with a will."""
     client = gateway.client("c", will=Will("t", b"bye", retain=True), **ANNA)
     gateway.broker.directory.remove_permission("/", "anna")
     return client
 
 
-def test_a_will_is_lost_when_its_user_may_do_nothing_any_more() -> None:
+def test_a_will_is_dropped_if_its_user_has_lost_all_permissions() -> None:
     gateway = Gateway(store=MemoryStore())
     users(gateway)
     reader = gateway.client("r")

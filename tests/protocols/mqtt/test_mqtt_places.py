@@ -1,4 +1,4 @@
-"""Which virtual host a client enters: RabbitMQ's order of precedence."""
+"""Selection of a client's virtual host in RabbitMQ's order of precedence."""
 
 import pytest
 
@@ -42,7 +42,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("username", "certificate", "mappings", "vhost", "left"), PLACES)
-def test_the_order_of_precedence(
+def test_the_order_of_precedence_of_virtual_hosts(
     username: str | None,
     certificate: CertificateSubject | None,
     mappings: list[tuple[str, Value]],
@@ -52,7 +52,7 @@ def test_the_order_of_precedence(
     assert place(username, certificate, *mappings) == Place(vhost, left)
 
 
-def test_colons_may_be_part_of_user_names() -> None:
+def test_user_names_may_contain_colons_with_a_setting() -> None:
     assert place("shop:anna", None, PORT, ignores_colons=True) == Place("by-port", "shop:anna")
     assert place("shop:anna", SUBJECT, ignores_colons=True) == Place("by-setting", "shop:anna")
 
@@ -61,5 +61,5 @@ NO_MAPPINGS: list[Value] = [None, 1, "x", ["1883"], {"1884": "other"}, {"1883": 
 
 
 @pytest.mark.parametrize("value", NO_MAPPINGS, ids=repr)
-def test_what_is_no_mapping_says_nothing(value: Value) -> None:
+def test_an_invalid_mapping_is_ignored(value: Value) -> None:
     assert place("anna", None, ("mqtt_port_to_vhost_mapping", value)) == Place("by-setting", "anna")

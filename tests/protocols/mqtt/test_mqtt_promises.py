@@ -1,7 +1,7 @@
-"""What a client is told still holds after a crash: no answer leaves before what it promises is durable.
+"""Acknowledgements hold after a crash: none is sent before its effect is durable.
 
-In each dialogue the store commits when told. What is heard without a commit may be forgotten by a crash, so it must not
-be anything that the client builds on.
+In each test the store commits when told. An answer that arrives without a commit may be undone by a crash, so the
+client must not depend on it.
 """
 
 from typing import Final
@@ -22,19 +22,19 @@ def gateway() -> Gateway:
 
 
 def durable(gateway: Gateway, name: str, version: int = 5, *, is_clean: bool = False, **options: object) -> Client:
-    """Return a client whose session outlives its connection."""
+    """Return a client with a persistent session."""
     expiry = FOR_A_DAY if version == 5 else None
     return gateway.client(name, version, is_clean=is_clean, expiry=expiry, **options)
 
 
 def said(client: Client, packet: bytes) -> list[str]:
-    """Say something; return what is heard at the end of the turn, nothing of it being durable."""
+    """Send a packet; return what is received by the end of the turn, before anything is durable."""
     client.machine.receive(packet)
     return client.hear_now()
 
 
 def lost(client: Client) -> str:
-    """The transport breaks, and nothing of that is durable yet. Return the client's identifier."""
+    """Lose the transport before anything is durable. Return the client's identifier."""
     name = client.machine.opening.client_id
     client.gateway.broker.connections.remove(client)
     client.machine.lost()
@@ -43,7 +43,7 @@ def lost(client: Client) -> str:
 
 
 def back(client: Client, name: str) -> tuple[Client, list[str]]:
-    """The client connects again at once, before anything more is durable; return what it hears but for the CONNACK."""
+    """Reconnect the client before anything more is durable; return what it receives after the CONNACK."""
     version = client.write.version
     again = client.gateway.stranger(version)
     options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
@@ -57,7 +57,7 @@ def back(client: Client, name: str) -> tuple[Client, list[str]]:
 
 @pytest.mark.parametrize(("qos", "answer"), [(1, "PUBACK"), (2, "PUBREC")])
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_publish_is_answered_once_a_session_that_lasts_has_it(
+def test_a_publish_is_acknowledged_once_it_is_durable_in_a_persistent_session(
     gateway: Gateway, version: int, qos: int, answer: str
 ) -> None:
     durable(gateway, "app").subscribe("t", 2)
@@ -68,27 +68,27 @@ def test_a_publish_is_answered_once_a_session_that_lasts_has_it(
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos1").ready.length == 1
 
 
-def test_one_that_nobody_keeps_is_answered_in_its_turn(gateway: Gateway) -> None:
+def test_a_publish_that_is_not_stored_is_acknowledged_in_its_turn(gateway: Gateway) -> None:
     gateway.client("app").subscribe("t", 1)
     sensor = gateway.client("sensor")
     assert said(sensor, sensor.write.publish("t", qos=1, id=7)) == ["PUBACK #7"]
 
 
-def test_a_retained_one_is_answered_once_it_is_durable(gateway: Gateway) -> None:
+def test_a_retained_publish_is_acknowledged_once_it_is_durable(gateway: Gateway) -> None:
     sensor = gateway.client("sensor")
     assert said(sensor, sensor.write.publish("t", qos=1, id=7, retain=True)) == []
     assert sensor.hear() == ["PUBACK #7 NO_MATCHING_SUBSCRIBERS"]
     assert len(gateway.crashed().vhost.retained) == 1
 
 
-def test_an_identifier_is_remembered_before_pubrec_says_so(gateway: Gateway) -> None:
+def test_a_packet_identifier_is_durable_before_pubrec_is_sent(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     assert said(sensor, sensor.write.publish("t", qos=2, id=7)) == []
     assert sensor.hear() == ["PUBREC #7 NO_MATCHING_SUBSCRIBERS"]
     assert durable(gateway.crashed(), "sensor").publish("t", qos=2, id=7, dup=True) == ["PUBREC #7"]
 
 
-def test_one_that_is_sent_again_is_answered_no_sooner_than_the_first(gateway: Gateway) -> None:
+def test_a_resent_publish_is_acknowledged_no_earlier_than_the_first(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     assert said(sensor, sensor.write.publish("t", qos=2, id=7)) == []
     again, heard = back(sensor, lost(sensor))
@@ -97,15 +97,15 @@ def test_one_that_is_sent_again_is_answered_no_sooner_than_the_first(gateway: Ga
     assert again.hear() == ["PUBREC #7"]
 
 
-def test_an_identifier_is_forgotten_before_pubcomp_says_so(gateway: Gateway) -> None:
+def test_the_release_of_an_identifier_is_durable_before_pubcomp_is_sent(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     sensor.publish("t", qos=2, id=7)
     assert said(sensor, sensor.write.pubrel(7)) == []
     assert sensor.hear() == ["PUBCOMP #7"]
 
 
-def test_nor_is_it_said_to_who_asks_a_second_time(gateway: Gateway) -> None:
-    """Else the client could use the identifier again, and a crash would make the next message look like the last."""
+def test_a_repeated_pubrel_is_answered_no_earlier_than_the_first(gateway: Gateway) -> None:
+    """Otherwise the client could reuse the identifier, and after a crash its next message would look like the last."""
     sensor = durable(gateway, "sensor")
     sensor.publish("t", qos=2, id=7)
     assert said(sensor, sensor.write.pubrel(7)) == []
@@ -114,7 +114,7 @@ def test_nor_is_it_said_to_who_asks_a_second_time(gateway: Gateway) -> None:
     assert again.hear() == ["PUBCOMP #7 PACKET_IDENTIFIER_NOT_FOUND"]
 
 
-def test_a_session_that_does_not_last_waits_for_no_disk(gateway: Gateway) -> None:
+def test_a_session_that_is_not_persistent_does_not_wait_for_the_disk(gateway: Gateway) -> None:
     sensor = gateway.client("sensor")
     assert said(sensor, sensor.write.publish("t", qos=2, id=7)) == ["PUBREC #7 NO_MATCHING_SUBSCRIBERS"]
     assert said(sensor, sensor.write.pubrel(7)) == ["PUBCOMP #7"]
@@ -131,13 +131,13 @@ def app(gateway: Gateway) -> Client:
 
 
 def published(gateway: Gateway, body: bytes = b"hi") -> None:
-    """Publish a message of QoS 2, which is not durable yet."""
+    """Publish a QoS 2 message that is not durable yet."""
     sensor = gateway.client(f"sensor-{len(gateway.broker.connections)}")
     sensor.machine.receive(sensor.write.publish("t", body, qos=2, id=1))
     gateway.end_turn()
 
 
-def test_a_message_is_sent_exactly_once_when_its_identifier_is_durable(gateway: Gateway, app: Client) -> None:
+def test_a_qos_2_message_is_sent_once_its_identifier_is_durable(gateway: Gateway, app: Client) -> None:
     published(gateway)
     assert app.hear_now() == []
     assert app.hear() == ["PUBLISH q2 #1 t 'hi'"]
@@ -145,7 +145,7 @@ def test_a_message_is_sent_exactly_once_when_its_identifier_is_durable(gateway: 
     assert again.backlog == ["PUBLISH q2 #1 dup t 'hi'"]
 
 
-def test_it_is_released_when_it_is_durable_that_the_client_has_it(gateway: Gateway, app: Client) -> None:
+def test_pubrel_is_sent_once_it_is_durable_that_the_client_has_the_message(gateway: Gateway, app: Client) -> None:
     published(gateway)
     app.hear()
     assert said(app, app.write.pubrec(1)) == []
@@ -153,8 +153,8 @@ def test_it_is_released_when_it_is_durable_that_the_client_has_it(gateway: Gatew
     assert gateway.crashed().client("app", is_clean=False).backlog == ["PUBREL #1"]
 
 
-def test_nor_is_it_released_sooner_by_coming_back(gateway: Gateway, app: Client) -> None:
-    """Else the client would forget an identifier that a crash makes us send the message under again."""
+def test_reconnecting_does_not_send_pubrel_earlier(gateway: Gateway, app: Client) -> None:
+    """Otherwise the client would free an identifier under which a crash makes the broker resend the message."""
     published(gateway)
     app.hear()
     assert said(app, app.write.pubrec(1)) == []
@@ -164,7 +164,7 @@ def test_nor_is_it_released_sooner_by_coming_back(gateway: Gateway, app: Client)
     assert again.hear() == ["PUBREL #1", "PUBREL #1"]
 
 
-def test_messages_of_less_wait_for_no_disk(gateway: Gateway, app: Client) -> None:
+def test_messages_of_qos_0_and_1_do_not_wait_for_the_disk(gateway: Gateway, app: Client) -> None:
     app.subscribe("u", 1)
     sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("u", qos=1, id=1))
@@ -172,7 +172,7 @@ def test_messages_of_less_wait_for_no_disk(gateway: Gateway, app: Client) -> Non
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_subscription_is_confirmed_when_it_is_durable(gateway: Gateway, version: int) -> None:
+def test_a_subscription_is_acknowledged_once_it_is_durable(gateway: Gateway, version: int) -> None:
     app = durable(gateway, "app", version)
     assert said(app, app.write.subscribe(("t", 1), id=3)) == []
     assert app.hear() == ["SUBACK #3 1"]
@@ -181,7 +181,7 @@ def test_a_subscription_is_confirmed_when_it_is_durable(gateway: Gateway, versio
     assert app.hear() == ["UNSUBACK #4 0" if version == 5 else "UNSUBACK #4"]
 
 
-def test_nothing_overtakes_what_waits_for_the_disk(gateway: Gateway, app: Client) -> None:
+def test_later_packets_do_not_overtake_one_that_waits_for_the_disk(gateway: Gateway, app: Client) -> None:
     published(gateway, b"first")
     sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("t", b"second"))
@@ -191,7 +191,7 @@ def test_nothing_overtakes_what_waits_for_the_disk(gateway: Gateway, app: Client
 # ---- A store that cannot write ---------------------------------------------------------------------------------------
 
 
-def test_while_the_store_is_stalled_nothing_is_promised(gateway: Gateway, app: Client) -> None:
+def test_nothing_is_acknowledged_while_the_store_is_stalled(gateway: Gateway, app: Client) -> None:
     gateway.store.stall("the disk is full")
     sensor = durable(gateway, "sensor")
     assert sensor.publish("t", qos=1, id=1) == []
@@ -205,7 +205,7 @@ def test_while_the_store_is_stalled_nothing_is_promised(gateway: Gateway, app: C
 @pytest.mark.parametrize(
     ("version", "answers"), [(5, ["PUBACK #1 QUOTA_EXCEEDED", "PUBREC #2 QUOTA_EXCEEDED"]), (4, [])]
 )
-def test_when_it_fails_the_publishers_hear_so(version: int, answers: list[str]) -> None:
+def test_publishers_are_informed_when_the_store_fails(version: int, answers: list[str]) -> None:
     gateway = Gateway(store=MemoryStore(), clock=FakeClock())
     durable(gateway, "app").subscribe("t", 2)
     sensor = durable(gateway, "sensor", version)
@@ -219,8 +219,8 @@ def test_when_it_fails_the_publishers_hear_so(version: int, answers: list[str]) 
 # ---- Several queues of one session -----------------------------------------------------------------------------------
 
 
-def test_what_a_group_brings_does_not_make_a_session_forget_what_it_was_sent(gateway: Gateway) -> None:
-    """A message of its own that waits for credit keeps its identifier, whatever a group sends meanwhile."""
+def test_deliveries_of_a_group_do_not_discard_remembered_identifiers_of_the_session(gateway: Gateway) -> None:
+    """A message that waits for credit keeps its identifier, regardless of the group's deliveries."""
     app = durable(gateway, "app", properties=receive_maximum(2))
     app.subscribe("t", 2)
     app.subscribe("$share/g/u", 2)
@@ -241,7 +241,7 @@ def test_what_a_group_brings_does_not_make_a_session_forget_what_it_was_sent(gat
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_what_waited_with_qos_0_is_sent_once_it_cannot_come_back(gateway: Gateway, version: int) -> None:
+def test_a_queued_qos_0_message_is_sent_once_its_removal_is_durable(gateway: Gateway, version: int) -> None:
     app = durable(gateway, "app", version)
     app.subscribe("t", 0)
     app.lose()
@@ -256,7 +256,7 @@ def test_what_waited_with_qos_0_is_sent_once_it_cannot_come_back(gateway: Gatewa
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length == 0
 
 
-def test_nor_is_it_sent_sooner_to_who_could_not_take_it(gateway: Gateway) -> None:
+def test_a_queued_qos_0_message_for_a_slow_client_is_also_sent_once_its_removal_is_durable(gateway: Gateway) -> None:
     app = durable(gateway, "app")
     app.subscribe("t", 0)
     app.is_reading = False
@@ -273,7 +273,7 @@ def test_nor_is_it_sent_sooner_to_who_could_not_take_it(gateway: Gateway) -> Non
     assert len(app.hear()) == waiting
 
 
-def test_what_comes_with_qos_0_to_who_is_there_waits_for_nothing(gateway: Gateway) -> None:
+def test_a_qos_0_message_for_a_ready_client_does_not_wait(gateway: Gateway) -> None:
     app = durable(gateway, "app")
     app.subscribe("t", 0)
     gateway.settle()

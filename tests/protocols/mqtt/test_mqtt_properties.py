@@ -1,4 +1,4 @@
-"""Properties of packets: each where it belongs, once, and with a value it may have (MQTT 5.0, 2.2.2)."""
+"""Properties of packets: their carriers, repetitions and values (MQTT 5.0, 2.2.2)."""
 
 from functools import partial
 from typing import Any
@@ -65,14 +65,14 @@ def refusal_of(content: bytes, packet: PacketType) -> MqttError:
     return refusal.value
 
 
-def test_the_table_is_whole() -> None:
+def test_the_table_is_complete() -> None:
     assert [identifier for identifier, *_ in TABLE] == list(PropertyId) == list(DEFINITIONS)
     for key, definition in DEFINITIONS.items():
         assert definition.name.upper().replace(" ", "_") == PropertyId(key).name
 
 
 @pytest.mark.parametrize(("identifier", "octets", "value", "packets"), TABLE)
-def test_each_is_read_in_its_packets_and_malformed_in_others(
+def test_a_property_is_decoded_in_its_packets_and_malformed_in_others(
     identifier: int, octets: str, value: object, packets: str
 ) -> None:
     content = bytes((identifier,)) + bytes.fromhex(octets)
@@ -86,7 +86,7 @@ def test_each_is_read_in_its_packets_and_malformed_in_others(
 
 
 @pytest.mark.parametrize(("identifier", "octets", "value", "packets"), TABLE)
-def test_only_two_may_come_twice(identifier: int, octets: str, value: Any, packets: str) -> None:
+def test_only_two_properties_may_be_repeated(identifier: int, octets: str, value: Any, packets: str) -> None:
     content = (bytes((identifier,)) + bytes.fromhex(octets)) * 2
     for packet in (NAMES[name] for name in packets.split()):
         if identifier == PropertyId.USER_PROPERTY or (identifier == 0x0B and packet is PacketType.PUBLISH):
@@ -118,19 +118,21 @@ def test_only_two_may_come_twice(identifier: int, octets: str, value: Any, packe
         pytest.param("02000000", PacketType.PUBLISH, ReasonCode.MALFORMED_PACKET, id="cut in a number"),
     ],
 )
-def test_what_is_not_allowed_has_its_reason(content: str, packet: PacketType, reason: ReasonCode) -> None:
+def test_a_forbidden_property_or_value_has_its_reason_code(
+    content: str, packet: PacketType, reason: ReasonCode
+) -> None:
     assert refusal_of(bytes.fromhex(content), packet).reason is reason
 
 
 @pytest.mark.parametrize("data", ["", "01", "0401", "8000", "80808080"])
-def test_a_length_that_does_not_fit_is_malformed(data: str) -> None:
+def test_a_length_beyond_the_packet_is_malformed(data: str) -> None:
     octets = bytes.fromhex(data)
     with pytest.raises(MqttError) as refusal:
         decode_properties(octets, 0, len(octets), PacketType.CONNECT)
     assert refusal.value.reason is ReasonCode.MALFORMED_PACKET
 
 
-def test_properties_end_where_their_length_says() -> None:
+def test_properties_end_at_their_length() -> None:
     assert decode_properties(b"..\x02\x01\x01rest", 2, 9, PacketType.PUBLISH) == (
         {PropertyId.PAYLOAD_FORMAT_INDICATOR: 1},
         5,
@@ -144,7 +146,7 @@ def test_user_properties_keep_their_order_and_duplicates() -> None:
     assert read_block(block, 0, len(block), PacketType.PUBLISH) == {PropertyId.USER_PROPERTY: pairs}
 
 
-def test_nothing_is_one_zero() -> None:
+def test_no_properties_are_encoded_as_one_zero_byte() -> None:
     assert encode_properties(None) == encode_properties({}) == b"\0"
 
 
@@ -162,13 +164,13 @@ publish_properties = st.fixed_dictionaries({}, optional=_VALUES)
 
 
 @given(publish_properties, st.binary(max_size=5))
-def test_what_is_written_is_read_again(given: Properties, after: bytes) -> None:
+def test_encoded_properties_are_decoded_to_the_same_values(given: Properties, after: bytes) -> None:
     data = encode_properties(given) + after
     assert decode_properties(data, 0, len(data), PacketType.PUBLISH) == (given, len(data) - len(after))
 
 
 @given(publish_properties, st.data())
-def test_cut_properties_are_malformed_wherever_they_are_cut(given: Properties, data: st.DataObject) -> None:
+def test_cut_properties_are_malformed(given: Properties, data: st.DataObject) -> None:
     encoded = encode_properties(given)
     end = data.draw(st.integers(0, len(encoded) - 1))
     with pytest.raises(MqttError) as refusal:
@@ -181,7 +183,7 @@ def near(number: int) -> st.SearchStrategy[bytes]:
 
 
 @given(st.binary(max_size=40) | st.lists(st.sampled_from(list(PropertyId)).flatmap(near)).map(b"".join))
-def test_any_bytes_are_properties_or_refused_and_come_back(content: bytes) -> None:
+def test_arbitrary_bytes_are_properties_or_an_mqtt_error(content: bytes) -> None:
     for packet in CARRIERS:
         outcome = tried(partial(read_block, content, 0, len(content), packet))
         if isinstance(outcome, MqttError):

@@ -1,4 +1,4 @@
-"""PUBLISH, read where it lies: topic, identifier, properties, payload, and every way these can be wrong (3.3)."""
+"""Decoding of PUBLISH: topic, identifier, properties and payload, valid and invalid (3.3)."""
 
 import struct
 from functools import partial
@@ -40,7 +40,7 @@ def body(version: int, qos: int, topic: bytes, packet_id: int, block: bytes, pay
     st.binary(max_size=20),
     st.binary(max_size=4),
 )
-def test_the_parts_are_found(
+def test_the_parts_of_a_publish_are_decoded(
     version: int, qos: int, topic: str, packet_id: int, block: bytes, payload: bytes, around: bytes
 ) -> None:
     block = block if version == 5 else b""
@@ -53,7 +53,7 @@ def test_the_parts_are_found(
 
 
 @given(st.sampled_from([3, 4, 5]), st.sampled_from([0, 2, 4]), st.data())
-def test_it_is_malformed_wherever_it_is_cut_before_the_payload(version: int, flags: int, data: st.DataObject) -> None:
+def test_a_publish_that_is_cut_before_the_payload_is_malformed(version: int, flags: int, data: st.DataObject) -> None:
     octets = body(version, flags >> 1, b"topic", 7, bytes(130), b"")
     end = data.draw(st.integers(0, len(octets) - 1))
     with pytest.raises(MqttError) as refusal:
@@ -63,7 +63,7 @@ def test_it_is_malformed_wherever_it_is_cut_before_the_payload(version: int, fla
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("flags", range(16))
-def test_flags_in_every_combination(version: int, flags: int) -> None:
+def test_all_combinations_of_flags(version: int, flags: int) -> None:
     qos, is_again = flags >> 1 & 3, flags & 8
     octets = body(version, qos, b"t", 1, b"", b"x")
     is_legal = qos < 3 and not (is_again and qos == 0 and version > 3)  # MQTT-3.3.1-4, 3.3.1-2
@@ -77,20 +77,20 @@ def test_flags_in_every_combination(version: int, flags: int) -> None:
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_packet_identifier_0_is_an_error(qos: int) -> None:
+def test_packet_identifier_0_is_a_protocol_error(qos: int) -> None:
     octets = body(4, qos, b"t", 0, b"", b"x")
     with pytest.raises(MqttError) as refusal:
         decode_publish(4, qos << 1, octets, 0, len(octets))
     assert refusal.value.reason is PROTOCOL_ERROR  # MQTT-2.2.1-3
 
 
-def test_a_length_of_properties_in_too_many_bytes_is_malformed() -> None:
+def test_a_property_length_in_too_many_bytes_is_malformed() -> None:
     with pytest.raises(MqttError, match="0 encoded in 2 bytes"):
         decode_publish(5, 0, text("t") + b"\x80\x00", 0, 5)
 
 
 @given(st.binary(max_size=40), st.integers(0, 15), st.sampled_from([3, 4, 5]))
-def test_any_bytes_are_a_publish_or_refused(octets: bytes, flags: int, version: int) -> None:
+def test_arbitrary_bytes_are_a_publish_or_an_mqtt_error(octets: bytes, flags: int, version: int) -> None:
     outcome = tried(lambda: decode_publish(version, flags, octets, 0, len(octets)))
     if isinstance(outcome, MqttError):
         assert outcome.reason in (MALFORMED, PROTOCOL_ERROR)
@@ -105,7 +105,7 @@ def told(properties: PublishProperties) -> list[object]:
     return [getattr(properties, name) for name in dir(properties) if not name.startswith("_")]
 
 
-def test_everything_a_client_may_say() -> None:
+def test_all_properties_that_a_client_may_send() -> None:
     block = (
         b"\x01\x01"
         + b"\x02\0\0\0\x0a"
@@ -125,7 +125,7 @@ def test_everything_a_client_may_say() -> None:
     assert told(said) == told(expected)
 
 
-def test_nothing_said() -> None:
+def test_a_publish_without_properties() -> None:
     assert told(scan_publish_properties(b"")) == told(PublishProperties())
     assert scan_publish_properties(b"\x02\0\0\0\0").message_expiry_s == 0
 
@@ -137,7 +137,7 @@ def test_nothing_said() -> None:
         pytest.param(
             b"\x08" + text("a/+"), ReasonCode.TOPIC_NAME_INVALID, id="MQTT-3.3.2-14: wildcards in a response topic"
         ),
-        pytest.param(b"\x08" + text(""), ReasonCode.TOPIC_NAME_INVALID, id="MQTT-4.7.3-1: no response topic"),
+        pytest.param(b"\x08" + text(""), ReasonCode.TOPIC_NAME_INVALID, id="MQTT-4.7.3-1: an empty response topic"),
         pytest.param(b"\x23\0\0", ReasonCode.TOPIC_ALIAS_INVALID, id="MQTT-3.3.2-8: alias 0"),
         pytest.param(b"\x01\2", PROTOCOL_ERROR, id="payload format 2"),
         pytest.param(b"\x01\1\x01\1", PROTOCOL_ERROR, id="twice"),
@@ -145,14 +145,14 @@ def test_nothing_said() -> None:
         pytest.param(b"\x03\0", MALFORMED, id="cut short"),
     ],
 )
-def test_what_a_client_may_not_say(block: bytes, reason: ReasonCode) -> None:
+def test_properties_that_a_client_may_not_send_are_refused(block: bytes, reason: ReasonCode) -> None:
     with pytest.raises(MqttError) as refusal:
         scan_publish_properties(block)
     assert refusal.value.reason is reason
 
 
 @given(st.binary(max_size=40))
-def test_any_block_is_scanned_or_refused(block: bytes) -> None:
+def test_an_arbitrary_property_block_is_decoded_or_refused(block: bytes) -> None:
     outcome = tried(lambda: scan_publish_properties(block))
     assert isinstance(outcome, PublishProperties) or outcome.reason.is_error
 
@@ -163,7 +163,7 @@ def test_any_block_is_scanned_or_refused(block: bytes) -> None:
     st.integers(0, 2**32 - 1),
     st.permutations(list(range(3))),
 )
-def test_only_what_is_taken_out_is_gone(
+def test_removing_a_property_keeps_the_others(
     pairs: list[tuple[str, str]], alias: int, expiry_s: int, order: list[int]
 ) -> None:
     items = [
@@ -183,7 +183,7 @@ def test_only_what_is_taken_out_is_gone(
     assert without_alias(b"") == without_expiry(b"") == b""
 
 
-def test_a_will_is_published_without_its_delay() -> None:
+def test_a_will_is_published_without_its_delay_property() -> None:
     said = {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}
     assert will_block(said) == b"\x03" + text("x")
     assert said == {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}

@@ -1,4 +1,4 @@
-"""Messages from the client: the order of answers, whatever becomes of the messages, and what is worked out once."""
+"""Publishes of clients: the order of acknowledgements, refusals, and caches."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.protocols.mqtt.packets import message_expiry, topic_alias
 
 @pytest.fixture
 def gateway() -> Gateway:
-    """A broker with a queue ``full`` that refuses all, and a durable one ``safe``."""
+    """Return a broker with a queue ``full`` that refuses all messages, and a durable queue ``safe``."""
     gateway = Gateway(disconnect_on_unauthorized=False)
     vhost = gateway.vhost
     limits = {"x-max-length": 0, "x-overflow": "reject-publish"}
@@ -25,15 +25,17 @@ def sensor(gateway: Gateway) -> Client:
     return gateway.client("sensor")
 
 
-def test_answers_keep_the_order_of_their_publishes_whatever_they_say(gateway: Gateway, sensor: Client) -> None:
+def test_acknowledgements_keep_the_order_of_their_publishes_whatever_their_reasons(
+    gateway: Gateway, sensor: Client
+) -> None:
     write = sensor.write
     said = [
         write.publish("safe", qos=1, id=1),
-        write.publish("nobody", qos=1, id=2),
+        write.publish("unrouted", qos=1, id=2),
         write.publish("full", qos=1, id=3),
         write.publish("safe", qos=2, id=4),
         write.publish("full", qos=2, id=5),
-        write.publish("nobody", qos=2, id=6),
+        write.publish("unrouted", qos=2, id=6),
         write.publish("safe", b"\xff", qos=1, id=7, properties=b"\x01\x01"),
         write.publish("$SYS/broker", qos=1, id=8),
         write.publish("safe", qos=1, id=9),
@@ -51,7 +53,7 @@ def test_answers_keep_the_order_of_their_publishes_whatever_they_say(gateway: Ga
     ]
 
 
-def test_a_client_of_3_hears_nothing_of_a_refusal_and_may_try_again(gateway: Gateway) -> None:
+def test_a_refused_publish_of_3_x_is_not_acknowledged_and_may_be_resent(gateway: Gateway) -> None:
     sensor = gateway.client("sensor", 4)
     assert sensor.publish("full", qos=1, id=1) == []
     assert sensor.publish("full", qos=2, id=2) == []
@@ -60,7 +62,7 @@ def test_a_client_of_3_hears_nothing_of_a_refusal_and_may_try_again(gateway: Gat
     assert sensor.publish("full", qos=2, id=2, dup=True) == ["PUBREC #2"]
 
 
-def test_no_answer_overtakes_one_that_waits_for_the_disk(gateway: Gateway, sensor: Client) -> None:
+def test_no_acknowledgement_overtakes_one_that_waits_for_the_disk(gateway: Gateway, sensor: Client) -> None:
     gateway.client("app").subscribe("t")
     write = sensor.write
     sensor.machine.receive(write.publish("safe", qos=1, id=1) + write.publish("t", qos=1, id=2))
@@ -70,14 +72,14 @@ def test_no_answer_overtakes_one_that_waits_for_the_disk(gateway: Gateway, senso
     assert sensor.hear() == ["PUBACK #1", "PUBACK #2", "PUBACK #3"]
 
 
-def test_who_is_gone_is_answered_nothing(gateway: Gateway, sensor: Client) -> None:
+def test_a_closed_connection_gets_no_acknowledgement(gateway: Gateway, sensor: Client) -> None:
     sensor.machine.receive(sensor.write.publish("safe", qos=1, id=1))
     sensor.lose()
     assert sensor.hear() == []
     assert gateway.vhost.queue("safe").ready.length == 1
 
 
-def test_what_a_topic_means_is_asked_again_when_permissions_change(gateway: Gateway, sensor: Client) -> None:
+def test_the_cache_of_topics_is_invalidated_when_permissions_change(gateway: Gateway, sensor: Client) -> None:
     assert sensor.publish("safe", qos=1, id=1) == ["PUBACK #1"]
     gateway.broker.directory.put_permission(PermissionRecord("/", "guest", ".*", "^$", ".*"))
     assert sensor.publish("safe", qos=1, id=2) == ["PUBACK #2 NOT_AUTHORIZED"]
@@ -85,7 +87,7 @@ def test_what_a_topic_means_is_asked_again_when_permissions_change(gateway: Gate
     assert sensor.publish("safe", qos=1, id=3) == ["PUBACK #3"]
 
 
-def test_the_life_of_a_message_begins_when_it_comes_and_not_with_one_like_it(gateway: Gateway) -> None:
+def test_the_expiry_of_a_message_starts_with_its_own_arrival(gateway: Gateway) -> None:
     app = gateway.client("app", is_clean=False, expiry=100)
     app.subscribe("t", 1)
     app.lose()
@@ -97,7 +99,7 @@ def test_the_life_of_a_message_begins_when_it_comes_and_not_with_one_like_it(gat
     assert [line.split("=")[-1] for line in again.backlog] == ["2", "6"]
 
 
-def test_an_alias_stands_for_its_topic_on_its_own_connection_alone(gateway: Gateway) -> None:
+def test_an_alias_is_valid_on_its_own_connection_only(gateway: Gateway) -> None:
     app = gateway.client("app")
     app.subscribe("t")
     sensor = gateway.client("sensor")
@@ -108,7 +110,7 @@ def test_an_alias_stands_for_its_topic_on_its_own_connection_alone(gateway: Gate
     assert again.publish("", b"three", properties=topic_alias(3)) == ["DISCONNECT PROTOCOL_ERROR", "closed"]
 
 
-def test_topics_and_properties_are_remembered_within_bounds(gateway: Gateway, sensor: Client) -> None:
+def test_the_caches_of_topics_and_properties_are_bounded(gateway: Gateway, sensor: Client) -> None:
     for number in range(3000):
         sensor.machine.receive(sensor.write.publish(f"t/{number}", properties=b"\x03" + b"\0\4" + b"%04d" % number))
     assert sensor.machine.conversation is not None

@@ -1,4 +1,4 @@
-"""Reason codes: all of the specification's, in the packets that may carry them, and one for each refusal."""
+"""Reason codes: their packets in the specification, and the code of each refusal."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from gateway.kernel.errors import AccessRefused, GatewayError, InternalError, No
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVERS_ALONE, ReasonCode, carried_by, reason_for
 
-#: Table 2-6, turned round: what each packet may say.
+#: Table 2-6 by packet.
 BY_PACKET = {
     PacketType.CONNACK: "00 80 81 82 83 84 85 86 87 88 89 8a 8c 90 95 97 99 9a 9b 9c 9d 9f",
     PacketType.PUBACK: "00 10 80 83 87 90 91 97 99",
@@ -24,11 +24,11 @@ BY_PACKET = {
 
 
 @pytest.mark.parametrize(("packet_type", "codes"), BY_PACKET.items())
-def test_packets_carry_what_their_tables_list(packet_type: PacketType, codes: str) -> None:
+def test_packets_carry_the_reasons_of_their_tables(packet_type: PacketType, codes: str) -> None:
     assert carried_by(packet_type) == {ReasonCode(int(code, 16)) for code in codes.split()}
 
 
-def test_every_reason_is_carried_by_some_packet() -> None:
+def test_every_reason_is_carried_by_a_packet() -> None:
     assert CARRIERS.keys() == set(ReasonCode)
     assert all(CARRIERS.values())
 
@@ -38,11 +38,11 @@ def test_errors_begin_at_0x80() -> None:
     assert ReasonCode.UNSPECIFIED_ERROR.is_error
 
 
-def test_what_servers_alone_say_can_be_said_in_a_disconnect() -> None:
+def test_server_only_reasons_are_allowed_in_disconnect() -> None:
     assert carried_by(PacketType.DISCONNECT) >= SERVERS_ALONE
 
 
-def test_3_x_has_six_return_codes_for_refusals_a_connack_may_carry() -> None:
+def test_3_x_has_six_return_codes_for_refusals() -> None:
     assert set(CONNACK_3.values()) == {0, 1, 2, 3, 4, 5}
     assert CONNACK_3[ReasonCode.UNSUPPORTED_PROTOCOL_VERSION] == 1
     assert CONNACK_3[ReasonCode.CLIENT_IDENTIFIER_NOT_VALID] == 2
@@ -56,19 +56,19 @@ def every(kind: type[GatewayError]) -> list[type[GatewayError]]:
     return [kind, *(below for child in kind.__subclasses__() for below in every(child))]
 
 
-def test_there_is_a_reason_for_every_refusal_of_the_kernel() -> None:
+def test_every_refusal_of_the_kernel_has_a_reason() -> None:
     refusals = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Refused)}
     assert refusals - {Refused} == REFUSALS.keys()
 
 
 @pytest.mark.parametrize("kind", every(Refused))
-def test_a_refused_publish_and_a_refused_subscription_can_both_be_told(kind: type[Refused]) -> None:
+def test_the_reason_of_a_refusal_is_allowed_in_puback_and_suback(kind: type[Refused]) -> None:
     reason = reason_for(kind("because"))
     assert reason.is_error
     assert CARRIERS[reason] >= {PacketType.PUBACK, PacketType.SUBACK, PacketType.CONNACK, PacketType.DISCONNECT}
 
 
-def test_a_refusal_of_a_kind_nobody_foresaw_is_told_as_its_parent() -> None:
+def test_an_unknown_refusal_has_the_reason_of_its_parent_class() -> None:
     class Stricter(AccessRefused):
         pass
 
@@ -88,5 +88,5 @@ def test_a_refusal_of_a_kind_nobody_foresaw_is_told_as_its_parent() -> None:
         (InternalError, ReasonCode.UNSPECIFIED_ERROR),
     ],
 )
-def test_the_reason_says_what_happened(kind: type[Refused], reason: ReasonCode) -> None:
+def test_the_reason_of_each_refusal(kind: type[Refused], reason: ReasonCode) -> None:
     assert reason_for(kind("why")) is reason

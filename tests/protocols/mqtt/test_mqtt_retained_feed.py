@@ -1,4 +1,4 @@
-"""What is retained goes to a new subscriber as fast as it takes it: in order, and without filling the memory."""
+"""Retained messages are sent to a new subscriber in order, with bounded memory."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def body(number: int) -> bytes:
 
 @pytest.fixture
 def gateway() -> Gateway:
-    """A broker that retains 4 MB, and gives a client three messages at a time unless it asks for more."""
+    """Return a broker with 4 MB of retained messages and a default Receive Maximum of three."""
     gateway = Gateway(prefetch=3)
     writer = gateway.client("w")
     for number in range(COUNT):
@@ -36,7 +36,7 @@ def waiting_bytes(gateway: Gateway, client_id: str) -> int:
 
 
 def heard_by(client: Client) -> list[int]:
-    """Let a client read and acknowledge until nothing more comes."""
+    """Read and acknowledge until nothing more arrives."""
     came: list[int] = []
     while heard := client.hear():
         came += numbers(heard)
@@ -46,7 +46,7 @@ def heard_by(client: Client) -> list[int]:
     return came
 
 
-def test_a_subscriber_of_qos_0_that_does_not_read_fills_no_memory(gateway: Gateway) -> None:
+def test_a_qos_0_subscriber_that_does_not_read_uses_bounded_memory(gateway: Gateway) -> None:
     client = gateway.client("c")
     client.is_reading = False
     client.machine.receive(client.write.subscribe(("t/#", 0)))
@@ -57,7 +57,7 @@ def test_a_subscriber_of_qos_0_that_does_not_read_fills_no_memory(gateway: Gatew
     assert heard_by(client) == list(range(COUNT))
 
 
-def test_a_subscriber_of_qos_1_gets_more_as_it_acknowledges(gateway: Gateway) -> None:
+def test_a_qos_1_subscriber_gets_more_as_it_acknowledges(gateway: Gateway) -> None:
     client = gateway.client("c")
     heard = client.subscribe("t/#", 1)
     assert numbers(heard) == [0, 1, 2]
@@ -67,7 +67,7 @@ def test_a_subscriber_of_qos_1_gets_more_as_it_acknowledges(gateway: Gateway) ->
     assert heard_by(client) == list(range(3, COUNT))
 
 
-def test_a_session_that_is_kept_has_all_of_it_on_disk_though_its_client_vanishes(gateway: Gateway) -> None:
+def test_a_persistent_session_gets_all_copies_on_disk_even_if_its_client_disconnects(gateway: Gateway) -> None:
     client = gateway.client("c", expiry=600)
     client.machine.receive(client.write.subscribe(("t/#", 1)))
     client.lose()
@@ -81,7 +81,7 @@ def test_a_session_that_is_kept_has_all_of_it_on_disk_though_its_client_vanishes
     assert first + heard_by(resumed) == list(range(COUNT))
 
 
-def test_copies_for_the_disk_come_in_portions(gateway: Gateway) -> None:
+def test_copies_for_the_disk_are_written_in_portions(gateway: Gateway) -> None:
     client = gateway.client("c", expiry=600)
     gateway.store.commit()
     client.machine.receive(client.write.subscribe(("t/#", 1)))
@@ -92,13 +92,13 @@ def test_copies_for_the_disk_come_in_portions(gateway: Gateway) -> None:
     assert len(queue) + queue.unsettled > COUNT / 2
 
 
-def test_one_filter_named_many_times_brings_one_copy_of_each(gateway: Gateway) -> None:
+def test_a_repeated_filter_gets_one_copy_of_each_message(gateway: Gateway) -> None:
     client = gateway.client("c")
     client.machine.receive(client.write.subscribe(*[("t/#", 0)] * 300))
     assert heard_by(client) == list(range(COUNT))
 
 
-def test_a_subscription_that_is_given_up_brings_no_more(gateway: Gateway) -> None:
+def test_an_unsubscribed_filter_gets_no_more_copies(gateway: Gateway) -> None:
     client = gateway.client("c")
     client.is_reading = False
     client.machine.receive(client.write.subscribe(("t/#", 0)))
@@ -110,7 +110,7 @@ def test_a_subscription_that_is_given_up_brings_no_more(gateway: Gateway) -> Non
     assert len(came) < COUNT
 
 
-def test_several_filters_are_served_one_after_the_other_on_their_own_terms(gateway: Gateway) -> None:
+def test_several_filters_are_served_in_order_on_their_own_terms(gateway: Gateway) -> None:
     client = gateway.client("c")
     as_published = options(1, as_published=True)
     client.machine.receive(client.write.subscribe(("t/1", 0), ("t/2", as_published), ("t/3", 1)))
@@ -118,7 +118,7 @@ def test_several_filters_are_served_one_after_the_other_on_their_own_terms(gatew
     assert kinds == ["SUBACK #1 0 1 1", "PUBLISH retain t/1", "PUBLISH q1 #1 retain t/2", "PUBLISH q1 #2 retain t/3"]
 
 
-def test_what_is_published_meanwhile_comes_once(gateway: Gateway) -> None:
+def test_a_message_published_meanwhile_arrives_once(gateway: Gateway) -> None:
     client, writer = gateway.client("c"), gateway.client("w2")
     client.is_reading = False
     client.machine.receive(client.write.subscribe(("t/#", 0)))
@@ -129,8 +129,8 @@ def test_what_is_published_meanwhile_comes_once(gateway: Gateway) -> None:
     assert sorted(came) == [*range(COUNT - 1), 9999]
 
 
-def test_the_disk_is_given_no_more_than_it_takes(gateway: Gateway) -> None:
-    """A change is a copy that waits for the disk: publishers would be held back for as long as it writes them all."""
+def test_the_disk_gets_no_more_than_it_can_write(gateway: Gateway) -> None:
+    """Each copy is an unwritten change, and too many of them would block publishers."""
     client = gateway.client("c", expiry=600)
     client.machine.receive(client.write.subscribe(("t/#", 1)))
     gateway.turn.end()

@@ -1,4 +1,4 @@
-"""Topic names and filters: which there are (MQTT 5.0, 4.7, 4.8.2), and that each comes back from AMQP as it went."""
+"""Topic names and filters: their validation (MQTT 5.0, 4.7, 4.8.2), and their mapping to AMQP keys and back."""
 
 import pytest
 from hypothesis import assume, given
@@ -38,25 +38,25 @@ NO_FILTERS = [
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_these_are_topic_names_and_filters_too(topic: str) -> None:
+def test_valid_topic_names_are_valid_filters(topic: str) -> None:
     check_topic(topic)
     check_filter(topic)
 
 
 @pytest.mark.parametrize("text", NO_TOPICS)
-def test_these_are_no_topic_names(text: str) -> None:
+def test_invalid_topic_names_are_refused(text: str) -> None:
     with pytest.raises(MqttError) as refusal:
         check_topic(text)
     assert refusal.value.reason is ReasonCode.TOPIC_NAME_INVALID
 
 
 @pytest.mark.parametrize("text", FILTERS)
-def test_these_are_filters(text: str) -> None:
+def test_valid_filters_are_accepted(text: str) -> None:
     assert parse_filter(text) == (None, text)
 
 
 @pytest.mark.parametrize("text", NO_FILTERS)
-def test_these_are_no_filters(text: str) -> None:
+def test_invalid_filters_are_refused(text: str) -> None:
     for refuses in (check_filter, parse_filter):
         with pytest.raises(MqttError) as refusal:
             refuses(text)
@@ -64,7 +64,7 @@ def test_these_are_no_filters(text: str) -> None:
 
 
 @given(filters)
-def test_filters_made_of_levels_are_filters(filter: str) -> None:
+def test_filters_of_valid_levels_are_valid(filter: str) -> None:
     check_filter(filter)
 
 
@@ -80,7 +80,7 @@ def test_filters_made_of_levels_are_filters(filter: str) -> None:
         ("$share/a group/x", "a group", "x"),
     ],
 )
-def test_shared_subscriptions_name_a_group_and_a_filter(text: str, group: str, filter: str) -> None:
+def test_a_shared_subscription_has_a_group_and_a_filter(text: str, group: str, filter: str) -> None:
     assert parse_filter(text) == (SharedSubscription(group, filter), filter)
 
 
@@ -96,14 +96,14 @@ def test_shared_subscriptions_name_a_group_and_a_filter(text: str, group: str, f
         pytest.param("$share/g/x#", id="no filter behind it"),
     ],
 )
-def test_half_a_shared_subscription_is_refused(text: str) -> None:
+def test_an_incomplete_shared_subscription_is_refused(text: str) -> None:
     with pytest.raises(MqttError) as refusal:
         parse_filter(text)
     assert refusal.value.reason is ReasonCode.TOPIC_FILTER_INVALID
 
 
 @pytest.mark.parametrize("text", ["$share", "$shared/g/x", "$SHARE/g/x", "x/$share/g/y"])
-def test_what_only_looks_like_a_shared_subscription_is_a_filter(text: str) -> None:
+def test_a_filter_that_resembles_a_shared_subscription_is_a_filter(text: str) -> None:
     assert parse_filter(text) == (None, text)
 
 
@@ -122,13 +122,13 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("topic", "key"), KEYS)
-def test_a_topic_has_one_key_and_the_key_one_topic(topic: str, key: str) -> None:
+def test_topics_and_their_routing_keys(topic: str, key: str) -> None:
     assert REVERSIBLE.routing_key(topic) == key
     assert REVERSIBLE.topic(key) == topic
 
 
 @given(topics)
-def test_every_topic_comes_back(topic: str) -> None:
+def test_every_topic_is_restored_from_its_key(topic: str) -> None:
     assert REVERSIBLE.topic(REVERSIBLE.routing_key(topic)) == topic
 
 
@@ -139,18 +139,18 @@ def test_different_topics_have_different_keys(one: str, other: str) -> None:
 
 
 @given(filters)
-def test_every_filter_comes_back(filter: str) -> None:
+def test_every_filter_is_restored_from_its_binding_key(filter: str) -> None:
     assert REVERSIBLE.filter(REVERSIBLE.binding_key(filter)) == filter
 
 
 @given(topics)
-def test_a_filter_without_wildcards_binds_to_the_key_of_its_topic(topic: str) -> None:
+def test_a_filter_without_wildcards_has_the_key_of_its_topic(topic: str) -> None:
     assert REVERSIBLE.binding_key(topic) == REVERSIBLE.routing_key(topic)
     assert LOSSY.binding_key(topic) == LOSSY.routing_key(topic)
 
 
 @given(st.text(st.sampled_from("ab./*+#%25EA\0") | st.characters(codec="utf-8"), max_size=30))
-def test_every_key_of_another_protocol_has_a_topic_that_may_be_sent(key: str) -> None:
+def test_every_key_of_another_protocol_has_a_valid_topic(key: str) -> None:
     check_topic(REVERSIBLE.topic(key))
     check_topic(LOSSY.topic(key))
 
@@ -169,7 +169,7 @@ def test_every_key_of_another_protocol_has_a_topic_that_may_be_sent(key: str) ->
         ("a%2Bb", "a%2Bb"),
     ],
 )
-def test_what_no_topic_can_hold_is_escaped_and_unknown_escapes_stay(key: str, topic: str) -> None:
+def test_invalid_characters_are_escaped_and_unknown_escapes_are_kept(key: str, topic: str) -> None:
     assert REVERSIBLE.topic(key) == topic
 
 
@@ -181,7 +181,7 @@ def test_only_whole_words_are_wildcards(key: str, filter: str) -> None:
 
 
 def matches(filter: str, topic: str) -> bool:
-    """Match as 4.7 has it, level by level, but for topics that begin with ``$``."""
+    """Match as in 4.7, level by level, except for topics that start with ``$``."""
     wanted, levels = filter.split("/"), topic.split("/")
     for index, level in enumerate(wanted):
         if level == "#":
@@ -199,7 +199,7 @@ def test_keys_match_exactly_when_the_filter_matches_the_topic(filter: str, topic
 
 
 @given(st.lists(st.sampled_from(["", "a", "b", ".", "*"]), min_size=1, max_size=4), st.data())
-def test_filters_close_to_the_topic_match_alike(levels: list[str], data: st.DataObject) -> None:
+def test_filters_derived_from_the_topic_match_alike(levels: list[str], data: st.DataObject) -> None:
     topic = "/".join(levels) or "/"
     swapped = [data.draw(st.sampled_from([level, "+", "a"])) for level in topic.split("/")]
     kept = data.draw(st.integers(0, len(swapped)))
@@ -212,7 +212,7 @@ def test_filters_close_to_the_topic_match_alike(levels: list[str], data: st.Data
 @pytest.mark.parametrize(
     ("topic", "key", "back"), [("a/b", "a.b", "a/b"), ("a.b/c", "a.b.c", "a/b/c"), ("a*/b", "a*.b", "a*/b")]
 )
-def test_the_lossy_mapping_makes_a_level_of_a_dot(topic: str, key: str, back: str) -> None:
+def test_the_lossy_mapping_turns_a_dot_into_a_level_separator(topic: str, key: str, back: str) -> None:
     assert LOSSY.routing_key(topic) == key
     assert LOSSY.topic(key) == back
 

@@ -1,4 +1,4 @@
-"""Properties between MQTT and the other protocols, as RabbitMQ translates them; the rest is left out, never refused."""
+"""Translation of properties between MQTT and other protocols as in RabbitMQ; untranslatable ones are omitted."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,7 +21,7 @@ def towards_kernel(said: PublishProperties, headers: dict[str, Value] | None = N
     return kernel_properties(said, 0, REVERSIBLE, headers or {})
 
 
-def test_everything_has_its_place_in_amqp() -> None:
+def test_mqtt_properties_are_translated_to_amqp() -> None:
     said = PublishProperties(1, 10, 0, "re/ply", b"id-1", (("b", "1"), ("a", "2")), "text/plain")
     assert towards_kernel(said) == Properties(
         content_type="text/plain",
@@ -32,29 +32,29 @@ def test_everything_has_its_place_in_amqp() -> None:
     )
 
 
-def test_user_properties_become_headers_sorted_and_the_first_of_equals() -> None:
+def test_user_properties_become_sorted_headers_and_the_first_of_a_name_is_kept() -> None:
     said = PublishProperties(user_properties=(("b", "1"), ("a", "2"), ("b", "3"), ("n" * 256, "x"), ("é" * 127, "y")))
     assert list(towards_kernel(said).headers.items()) == [("a", "2"), ("b", "1"), ("é" * 127, "y")]
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 255, "é".encode()])
-def test_correlation_data_is_a_correlation_id_if_that_can_hold_it(data: bytes) -> None:
+def test_correlation_data_becomes_a_correlation_id_if_it_fits(data: bytes) -> None:
     properties = towards_kernel(PublishProperties(correlation_data=data))
     assert (properties.correlation_id, properties.headers) == (data.decode(), {})
 
 
 @pytest.mark.parametrize("data", [b"x" * 256, b"\xff", "é".encode() * 128])
-def test_and_a_header_if_not(data: bytes) -> None:
+def test_other_correlation_data_becomes_a_header(data: bytes) -> None:
     properties = towards_kernel(PublishProperties(correlation_data=data))
     assert (properties.correlation_id, properties.headers) == (None, {"x-correlation-id": data})
 
 
 @pytest.mark.parametrize("content_type", ["é", "x" * 256])
-def test_a_content_type_that_amqp_could_not_read_stays_behind(content_type: str) -> None:
+def test_a_content_type_that_amqp_cannot_carry_is_omitted(content_type: str) -> None:
     assert towards_kernel(PublishProperties(content_type=content_type)).content_type is None
 
 
-def test_what_the_broker_added_comes_before_what_was_said() -> None:
+def test_headers_of_the_broker_override_user_properties() -> None:
     properties = towards_kernel(PublishProperties(user_properties=(("k", "old"),)), {"k": 1})
     assert properties.headers == {"k": 1}
 
@@ -62,7 +62,7 @@ def test_what_the_broker_added_comes_before_what_was_said() -> None:
 # ---------------------------------------------------------------- from AMQP
 
 
-def test_everything_has_its_place_in_mqtt() -> None:
+def test_amqp_properties_are_translated_to_mqtt() -> None:
     said = Properties(
         content_type="text/plain",
         headers={"z": "1", "x-reply-to-topic": "re.p%2Ely", "a": "2"},
@@ -97,7 +97,7 @@ def test_everything_has_its_place_in_mqtt() -> None:
         (False, "false"),
     ],
 )
-def test_headers_that_are_simple_become_text(value: Value, said: str) -> None:
+def test_simple_headers_become_text(value: Value, said: str) -> None:
     assert mqtt_properties(Properties(headers={"k": value})) == {PropertyId.USER_PROPERTY: [("k", said)]}
 
 
@@ -115,11 +115,11 @@ def test_headers_that_are_simple_become_text(value: Value, said: str) -> None:
         "x" * 65_536,
     ],
 )
-def test_others_stay_behind(value: Value) -> None:
+def test_headers_without_a_text_form_are_omitted(value: Value) -> None:
     assert mqtt_properties(Properties(headers={"k": value})) == {}
 
 
-def test_names_and_texts_that_mqtt_cannot_carry_stay_behind() -> None:
+def test_names_and_texts_that_mqtt_cannot_carry_are_omitted() -> None:
     assert mqtt_properties(Properties(content_type="a\0", headers={"k\0": "v"})) == {}
 
 
@@ -132,17 +132,17 @@ def test_names_and_texts_that_mqtt_cannot_carry_stay_behind() -> None:
         ({"x-correlation-id": bytes(65_536)}, None),
     ],
 )
-def test_correlation_data_comes_back_from_its_header(headers: dict[str, Value], data: bytes | None) -> None:
+def test_correlation_data_is_restored_from_its_header(headers: dict[str, Value], data: bytes | None) -> None:
     assert mqtt_properties(Properties(headers=headers)).get(PropertyId.CORRELATION_DATA) == data
     assert PropertyId.USER_PROPERTY not in mqtt_properties(Properties(headers=headers))
 
 
 @pytest.mark.parametrize("key", [7, None, "x" * 70_000])
-def test_a_reply_key_that_is_no_topic_stays_behind(key: Value) -> None:
+def test_a_reply_key_that_is_not_a_valid_topic_is_omitted(key: Value) -> None:
     assert mqtt_properties(Properties(headers={"x-reply-to-topic": key})) == {}
 
 
-def test_a_response_topic_comes_back_through_amqp() -> None:
+def test_a_response_topic_is_restored_after_amqp() -> None:
     there = towards_kernel(PublishProperties(response_topic="a.b/c*/%"))
     assert mqtt_properties(there)[PropertyId.RESPONSE_TOPIC] == "a.b/c*/%"
 
@@ -152,7 +152,7 @@ def test_a_response_topic_comes_back_through_amqp() -> None:
     st.binary(max_size=300),
     st.none() | st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30),
 )
-def test_what_both_sides_can_carry_goes_there_and_back(
+def test_properties_that_both_sides_can_carry_are_restored(
     pairs: list[tuple[str, str]], data: bytes, content_type: str | None
 ) -> None:
     pairs = [pair for pair in pairs if not pair[0].startswith("x-")]
@@ -163,7 +163,7 @@ def test_what_both_sides_can_carry_goes_there_and_back(
     assert back.get(PropertyId.CONTENT_TYPE) == content_type
 
 
-# ---------------------------------------------------------------- the facts of such a message
+# ---------------------------------------------------------------- the delivery view of such a message
 
 
 def amqp(**said: object) -> Header:
@@ -175,7 +175,7 @@ def test_a_persistent_message_has_qos_1(delivery_mode: int | None, qos: int) -> 
     assert facts_of(amqp(delivery_mode=delivery_mode)).qos == qos
 
 
-def test_its_life_is_told_in_whole_seconds() -> None:
+def test_the_expiration_is_converted_to_whole_seconds() -> None:
     facts = facts_of(amqp(expiration="1999", headers={"k": "v"}))
     assert (facts.expiry_s, facts.arrived_at_ms) == (1, 0)
     assert facts.block == b"\x02\0\0\0\1" + user_property("k", "v")
@@ -183,7 +183,7 @@ def test_its_life_is_told_in_whole_seconds() -> None:
     assert facts_of(amqp(expiration="315360000000000")).expiry_s == 0xFFFFFFFF
 
 
-def test_it_is_nobodys_and_was_never_retained() -> None:
+def test_a_message_of_another_protocol_has_no_client_and_was_not_retained() -> None:
     facts = facts_of(amqp())
     assert (facts.client_id, facts.is_copy, facts.is_retained, facts.identifier) == (None, False, False, 0)
     assert facts.block == b""
@@ -191,7 +191,7 @@ def test_it_is_nobodys_and_was_never_retained() -> None:
     assert not is_plain(amqp(expiration="5"))
 
 
-def test_it_is_translated_once() -> None:
+def test_a_header_is_translated_once() -> None:
     header = amqp(headers={"k": "v"})
     assert facts_of(header) is facts_of(header)
 
@@ -199,7 +199,7 @@ def test_it_is_translated_once() -> None:
 @given(
     st.dictionaries(st.text(max_size=5), st.none() | st.booleans() | st.integers() | st.text(max_size=5), max_size=4)
 )
-def test_whatever_the_headers_the_block_can_be_sent(headers: dict[str, Value]) -> None:
+def test_any_headers_give_a_valid_property_block(headers: dict[str, Value]) -> None:
     block = facts_of(amqp(content_type="c", correlation_id="i", headers=headers)).block
     said = scan_publish_properties(block)
     assert (said.content_type, said.correlation_data) == ("c", b"i")

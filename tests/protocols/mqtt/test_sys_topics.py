@@ -1,4 +1,4 @@
-"""``$SYS/broker``: what is told, to whom, and when."""
+"""The ``$SYS/broker`` topics: their values, their subscribers, and their permissions."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from gateway_mqtt.sys_topics import PREFIX, SysTopics
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import Will
 
-#: What Mosquitto 2.0 publishes, and what its manual names besides: ``messages/inflight``.
+#: The topics of Mosquitto 2.0, and ``messages/inflight`` from its manual.
 TOPICS = """
     version uptime
     clients/total clients/maximum clients/connected clients/active clients/disconnected clients/inactive
@@ -32,7 +32,7 @@ MEMORY = 1000
 
 
 class Node:
-    """A gateway that tells of itself when the test says so."""
+    """A gateway that updates its ``$SYS`` topics when the test calls it."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -44,16 +44,16 @@ class Node:
         self.tell()
 
     def tell(self, after_s: float = 0) -> None:
-        """Let time pass, look, and tell."""
+        """Advance the clock and update the topics."""
         self.gateway.advance(after_s)
         for _ in self.topics.tell():
             pass
         self.gateway.settle()
 
     def said(self, name: str) -> str:
-        """What a new subscriber would read under a topic."""
+        """Return the value that a new subscriber would receive."""
         kept = self.gateway.vhost.retained.get((PREFIX + name).replace("/", "."))
-        assert kept is not None, f"nothing is told of {name}"
+        assert kept is not None, f"{name} has no value"
         return kept.message.body.decode()
 
 
@@ -68,28 +68,28 @@ def node(gateway: Gateway) -> Node:
 
 
 def topics_in(lines: Iterable[str]) -> set[str]:
-    """The topics of these publishes."""
+    """Return the topics of these publishes."""
     return {word for line in lines for word in line.split() if word.startswith("$SYS")}
 
 
 def listening(node: Node, filter: str = "$SYS/#", client_id: str = "curious", **options: int) -> Client:
-    """Return a client that has subscribed and read what was retained."""
+    """Return a client that has subscribed and read the retained values."""
     client = node.gateway.client(client_id, **options)
     client.subscribe(filter)
     return client
 
 
-# ---- What is told ----------------------------------------------------------------------------------------------------
+# ---- Values ----------------------------------------------------------------------------------------------------------
 
 
-def test_everything_mosquitto_tells_is_retained_for_a_new_subscriber(node: Node) -> None:
+def test_all_topics_of_mosquitto_are_retained_for_a_new_subscriber(node: Node) -> None:
     expected = {PREFIX + name for name in TOPICS.split()} | {PREFIX + "retained messages/count"}
     expected |= {f"{PREFIX}load/{name}/{span}" for name in LOADS.split() for span in ("1min", "5min", "15min")}
     kept = {each.message.routing_key.replace(".", "/") for each in node.gateway.vhost.retained}
     assert kept == expected
 
 
-def test_a_new_subscriber_gets_them_at_once_as_retained(node: Node) -> None:
+def test_a_new_subscriber_gets_the_values_at_once_as_retained(node: Node) -> None:
     client = node.gateway.client("curious")
     assert client.subscribe("$SYS/broker/version") == [
         "SUBACK #1 0",
@@ -103,7 +103,7 @@ def test_uptime_is_in_whole_seconds(node: Node) -> None:
     assert node.said("uptime") == "12 seconds"
 
 
-def test_clients_are_those_with_a_session(node: Node) -> None:
+def test_clients_are_counted_by_their_sessions(node: Node) -> None:
     kept = node.gateway.client("kept", expiry=60)
     gone = node.gateway.client("gone")
     kept.lose()
@@ -117,14 +117,14 @@ def test_clients_are_those_with_a_session(node: Node) -> None:
     assert (node.said("clients/active"), node.said("clients/inactive")) == ("0", "0")
 
 
-def test_a_session_taken_over_is_one_client(node: Node) -> None:
+def test_a_session_that_is_taken_over_is_counted_once(node: Node) -> None:
     node.gateway.client("twice", expiry=60)
     node.gateway.client("twice", expiry=60)
     node.tell(after_s=10)
     assert (node.said("clients/connected"), node.said("clients/maximum")) == ("1", "1")
 
 
-def test_subscriptions_are_counted_apart_from_shared_ones(node: Node) -> None:
+def test_shared_subscriptions_are_counted_separately(node: Node) -> None:
     client = node.gateway.client("client")
     for filter in ("a", "b/#", "$share/g/a", "$share/g/c"):
         client.subscribe(filter)
@@ -133,7 +133,7 @@ def test_subscriptions_are_counted_apart_from_shared_ones(node: Node) -> None:
     assert (node.said("subscriptions/count"), node.said("shared_subscriptions/count")) == ("2", "1")
 
 
-def test_stored_is_what_waits_and_what_is_retained_without_the_topics_themselves(node: Node) -> None:
+def test_stored_messages_are_queued_and_retained_ones_without_the_sys_topics(node: Node) -> None:
     keeper = node.gateway.client("keeper", expiry=60)
     keeper.subscribe("t", 1)
     keeper.lose()
@@ -145,7 +145,7 @@ def test_stored_is_what_waits_and_what_is_retained_without_the_topics_themselves
     assert (node.said("store/messages/bytes"), node.said("retained messages/count")) == ("8", "1")
 
 
-def test_inflight_is_what_is_not_acknowledged(node: Node) -> None:
+def test_inflight_messages_are_unacknowledged_ones(node: Node) -> None:
     client = node.gateway.client("client")
     client.subscribe("t", 1)
     client.publish("t", qos=1, id=1)
@@ -156,7 +156,7 @@ def test_inflight_is_what_is_not_acknowledged(node: Node) -> None:
     assert node.said("messages/inflight") == "0"
 
 
-def test_dropped_is_what_a_full_queue_had_no_room_for_even_when_it_is_gone() -> None:
+def test_dropped_messages_of_a_deleted_full_queue_stay_counted() -> None:
     node = Node(Gateway())
     node.gateway.vhost.sessions.limits = {0: {"x-max-length": 2}, 1: {"x-max-length": 2}}
     keeper = node.gateway.client("keeper", expiry=60)
@@ -172,7 +172,7 @@ def test_dropped_is_what_a_full_queue_had_no_room_for_even_when_it_is_gone() -> 
     assert (node.said("clients/expired"), node.said("publish/messages/dropped")) == ("1", "3")
 
 
-def test_dropped_does_not_shrink_with_a_queue_that_an_operator_deletes(node: Node) -> None:
+def test_dropped_messages_stay_counted_when_an_operator_deletes_the_queue(node: Node) -> None:
     vhost = node.gateway.vhost
     vhost.sessions.limits = {0: {}, 1: {"x-max-length": 1}}
     keeper = node.gateway.client("keeper", expiry=600)
@@ -188,7 +188,7 @@ def test_dropped_does_not_shrink_with_a_queue_that_an_operator_deletes(node: Nod
     assert node.said("publish/messages/dropped") == "1"
 
 
-def test_memory_has_a_maximum(node: Node) -> None:
+def test_the_maximum_of_the_memory_is_kept(node: Node) -> None:
     node.memory = 3000
     node.tell(after_s=10)
     node.memory = 2000
@@ -196,7 +196,7 @@ def test_memory_has_a_maximum(node: Node) -> None:
     assert (node.said("heap/current"), node.said("heap/maximum")) == ("2000", "3000")
 
 
-def test_loads_are_averages_of_what_happens_in_a_minute(node: Node) -> None:
+def test_load_values_are_averages_per_minute(node: Node) -> None:
     node.gateway.settings.meter.sockets += 100
     node.tell(after_s=10)
     assert [node.said(f"load/sockets/{span}") for span in ("1min", "5min", "15min")] == ["92.11", "19.67", "6.63"]
@@ -204,27 +204,27 @@ def test_loads_are_averages_of_what_happens_in_a_minute(node: Node) -> None:
     assert node.said("load/sockets/1min") == "33.89"
 
 
-def test_a_look_at_the_very_start_averages_over_no_time(node: Node) -> None:
+def test_an_update_at_the_start_does_not_divide_by_zero(node: Node) -> None:
     assert node.said("load/connections/1min") == "0.00"
 
 
-# ---- To whom ---------------------------------------------------------------------------------------------------------
+# ---- Subscribers -----------------------------------------------------------------------------------------------------
 
 
-def test_a_subscriber_hears_what_changed_and_nothing_else(node: Node) -> None:
+def test_a_subscriber_receives_changed_values_only(node: Node) -> None:
     client = listening(node, "$SYS/broker/+")
     node.tell(after_s=10)
     assert client.hear() == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
 
 
-def test_a_wildcard_at_the_front_hears_nothing(node: Node) -> None:
+def test_a_leading_wildcard_does_not_match(node: Node) -> None:
     everything, levels = listening(node, "#", "all"), listening(node, "+/broker/uptime", "levels")
     assert everything.subscribe("+/broker/#") == ["SUBACK #1 0"]
     node.tell(after_s=10)
     assert (everything.hear(), levels.hear()) == ([], [])
 
 
-def test_one_who_subscribed_to_everything_and_to_the_broker_hears_the_broker_once(node: Node) -> None:
+def test_a_subscriber_to_all_topics_and_to_sys_receives_each_value_once(node: Node) -> None:
     client = listening(node, "#")
     client.subscribe("$SYS/broker/uptime", 1)
     client.subscribe("$SYS/broker/#", 0)
@@ -232,7 +232,7 @@ def test_one_who_subscribed_to_everything_and_to_the_broker_hears_the_broker_onc
     assert [line for line in client.hear() if "uptime" in line] == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
 
 
-def test_consumers_of_amqp_hear_nothing(node: Node) -> None:
+def test_amqp_consumers_do_not_receive_the_values(node: Node) -> None:
     vhost = node.gateway.vhost
     queue = vhost.declare_queue("all")
     for key in ("#", "$SYS.#", "$SYS.broker.uptime"):
@@ -244,20 +244,20 @@ def test_consumers_of_amqp_hear_nothing(node: Node) -> None:
     assert recipient.bodies == []
 
 
-def test_a_shared_subscription_hears_nothing_as_with_mosquitto(node: Node) -> None:
+def test_a_shared_subscription_does_not_receive_the_values_as_with_mosquitto(node: Node) -> None:
     member = listening(node, "$share/g/$SYS/broker/uptime")
     node.tell(after_s=10)
     assert member.hear() == []
 
 
-def test_a_client_that_unsubscribed_hears_no_more(node: Node) -> None:
+def test_a_client_that_unsubscribed_receives_no_more_values(node: Node) -> None:
     client = listening(node)
     client.unsubscribe("$SYS/#")
     node.tell(after_s=10)
     assert client.hear() == []
 
 
-def test_who_comes_back_hears_what_is_told_from_then_on_and_nothing_stale(node: Node) -> None:
+def test_a_client_that_reconnects_receives_new_values_only(node: Node) -> None:
     listening(node, "$SYS/broker/uptime", expiry=600).lose()
     for _ in range(3):
         node.tell(after_s=10)
@@ -267,18 +267,18 @@ def test_who_comes_back_hears_what_is_told_from_then_on_and_nothing_stale(node: 
     assert back.hear() == ["PUBLISH $SYS/broker/uptime '40 seconds'"]
 
 
-def test_who_subscribes_again_after_a_restart_finds_the_new_broker(node: Node) -> None:
+def test_a_client_that_subscribes_after_a_restart_receives_the_values_of_the_new_broker(node: Node) -> None:
     node.tell(after_s=100)
     reborn = Node(node.gateway.crashed())
     client = reborn.gateway.client("curious")
     assert client.subscribe("$SYS/broker/uptime")[1:] == ["PUBLISH retain $SYS/broker/uptime '0 seconds'"]
 
 
-def test_a_restart_recovers_none_of_it(node: Node) -> None:
+def test_a_restart_does_not_restore_the_values(node: Node) -> None:
     assert list(node.gateway.crashed().vhost.retained) == []
 
 
-def test_a_virtual_host_that_is_made_later_is_told_too(node: Node) -> None:
+def test_a_virtual_host_created_later_has_the_topics_too(node: Node) -> None:
     later = node.gateway.broker.declare_vhost("later")
     node.tell(after_s=10)
     uptime = later.retained.get("$SYS.broker.uptime")
@@ -286,7 +286,7 @@ def test_a_virtual_host_that_is_made_later_is_told_too(node: Node) -> None:
     assert uptime.message.body == b"10 seconds"
 
 
-def test_a_virtual_host_may_go_while_it_is_told(node: Node) -> None:
+def test_a_virtual_host_may_be_deleted_during_an_update(node: Node) -> None:
     node.gateway.broker.declare_vhost("brief")
     steps = node.topics.tell()
     next(steps)
@@ -299,7 +299,7 @@ def test_a_virtual_host_may_go_while_it_is_told(node: Node) -> None:
 # ---- Permissions -----------------------------------------------------------------------------------------------------
 
 
-def test_who_may_not_read_the_topics_is_refused(node: Node) -> None:
+def test_a_subscription_without_permission_is_refused(node: Node) -> None:
     node.gateway.add_user("bob", "bob")
     node.gateway.broker.directory.put_topic_permission(
         TopicPermissionRecord("/", "bob", "amq.topic", ".*", r"^(?!\$SYS)")
@@ -312,14 +312,14 @@ def test_who_may_not_read_the_topics_is_refused(node: Node) -> None:
 
 
 @pytest.mark.parametrize("topic", ["$SYS/broker/uptime", "$SYS/mine", "$SYS"])
-def test_nobody_publishes_there(node: Node, topic: str) -> None:
+def test_no_client_can_publish_to_the_topics(node: Node, topic: str) -> None:
     publisher = node.gateway.client("publisher")
     assert publisher.publish(topic, qos=1, id=1) == ["PUBACK #1 NOT_AUTHORIZED"]
     assert publisher.publish(topic) == ["DISCONNECT NOT_AUTHORIZED", "closed"]
 
 
 @pytest.mark.parametrize("topic", ["$SYS/broker/uptime", "$SYS.broker.uptime", "$SYS.broker/uptime"])
-def test_no_client_retains_such_a_topic_by_the_mapping_of_rabbitmq(topic: str) -> None:
+def test_no_client_can_retain_such_a_topic_with_the_mapping_of_rabbitmq(topic: str) -> None:
     node = Node(Gateway(lossy_vhosts=frozenset({"/"})))
     client = listening(node)
     publisher = node.gateway.client("publisher", will=Will(topic, b"forged", retain=True))
@@ -329,7 +329,7 @@ def test_no_client_retains_such_a_topic_by_the_mapping_of_rabbitmq(topic: str) -
     assert node.said("uptime") == "0 seconds"
 
 
-def test_where_the_unauthorized_may_stay_they_are_told() -> None:
+def test_a_refused_publish_is_acknowledged_with_a_reason_if_the_connection_stays() -> None:
     node = Node(Gateway(disconnect_on_unauthorized=False))
     publisher = node.gateway.client("publisher")
     assert publisher.publish("$SYS/mine", qos=1, id=1) == ["PUBACK #1 NOT_AUTHORIZED"]
@@ -338,7 +338,7 @@ def test_where_the_unauthorized_may_stay_they_are_told() -> None:
     assert node.said("uptime") == "0 seconds"
 
 
-def test_a_will_is_not_left_there_either(node: Node) -> None:
+def test_a_will_to_such_a_topic_is_not_published(node: Node) -> None:
     client = listening(node)
     node.gateway.client("mortal", will=Will("$SYS/broker/uptime", b"forged", retain=True)).lose()
     assert client.hear() == []

@@ -1,4 +1,4 @@
-"""All clients of a test, the groups they share messages in, and what is owed to whom, whichever broker serves them."""
+"""The model of all clients of a test, their groups, and the messages they must receive, for any kind of broker."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,14 +6,14 @@ from typing import Final
 from tests.protocols.mqtt.expectations import Group, Inbox, Sent
 from tests.protocols.mqtt.people import Link, Person
 
-#: How long the queue of a group waits after a start, in seconds.
+#: The time after a start for which the queue of a group without members is kept, in seconds.
 REJOIN_S: Final = 300
 
 
 class World:
-    """The people there are, their groups and their messages. ``life`` counts the broker's starts.
+    """The clients, their groups and their messages. ``life`` counts the broker's starts.
 
-    A subclass says how to reach the broker. ``prefetch`` is how much of QoS 1 and 2 a client of 3.x gets at a time.
+    A subclass implements the connection to the broker. ``prefetch`` is the Receive Maximum of clients of 3.x.
     """
 
     def __init__(self, names: Sequence[str], groups: Sequence[tuple[str, str, int]] = (), prefetch: int = 10) -> None:
@@ -25,7 +25,7 @@ class World:
         self.people = [Person(self, name) for name in names]
 
     def stranger(self, version: int) -> Link:
-        """Return a new connection on which nothing was said yet."""
+        """Return a new connection that has not sent anything."""
         raise NotImplementedError
 
     def connected(self) -> list[Person]:
@@ -35,7 +35,7 @@ class World:
         return next((group for group in self.groups.values() if group.topic == topic), None)
 
     def takers(self, sent: Sent) -> set[Inbox]:
-        """Tell everybody who is to get a message to expect it; return those who must."""
+        """Record a message in all inboxes that expect it; return those that must get it."""
         takers: set[Inbox] = set()
         group = self.group_of(sent.topic)
         if group is not None and (group.members or self.now_s < group.lingers_until_s):
@@ -50,13 +50,13 @@ class World:
         return takers
 
     def absorb(self) -> None:
-        """Let everybody hear what is said to them."""
+        """Let all clients read what was sent to them."""
         for person in self.connected():
             assert person.link is not None
             person.hear(person.link.hear_now())
 
     def crashed(self) -> None:
-        """The broker died and was started again. A group's queue may be back that was deleted, but not durably."""
+        """Handle a crash and restart. The queue of a group may be back if its deletion was not durable."""
         self.life += 1
         for person in self.people:
             person.crashed()
@@ -64,17 +64,17 @@ class World:
             group.lingers_until_s = self.now_s + REJOIN_S
 
     def require_what_is_owed(self) -> None:
-        """Check, once everybody is connected and did what was due, that nobody misses anything."""
+        """Check, after all clients reconnected and acknowledged, that no message is missing."""
         for person in self.connected():
             assert person.inbox is not None
             assert not person.inbox.owed, f"{person.name} never got {sorted(person.inbox.owed)}"
-            assert not person.outgoing, f"publishes of {person.name} were never answered to their end"
+            assert not person.outgoing, f"publishes of {person.name} were not fully acknowledged"
         for filter, group in self.groups.items():
-            assert not group.members or not group.owed, f"nobody of {filter} got {sorted(group.owed)}"
+            assert not group.members or not group.owed, f"no other of {filter} got {sorted(group.owed)}"
 
 
 def _matches(filter: str, topic: str) -> bool:
-    """Enough of section 4.7 for the filters of the machine."""
+    """Match as in 4.7, as far as the filters of the test need it."""
     wanted, levels = filter.split("/"), topic.split("/")
     if wanted[-1] == "#":
         wanted, levels = wanted[:-1], levels[: len(wanted) - 1]
