@@ -1,4 +1,7 @@
-"""What a queue drops is published again, with its death on record (R100-R114)."""
+"""What a queue drops is published again, with its death on record (R100-R114).
+
+Rules: R25.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,7 @@
-"""Messages that came before are passed over, by a queue or by an exchange."""
+"""Messages that came before are passed over, by a queue or by an exchange.
+
+Rules: R122.
+"""
 
 import pytest
 

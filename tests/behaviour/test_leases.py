@@ -1,4 +1,7 @@
-"""A queue nobody uses is deleted after a while (R37-R39)."""
+"""A queue nobody uses is deleted after a while (R37-R39).
+
+Rules: R60.
+"""
 
 import pytest
 

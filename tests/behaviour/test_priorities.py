@@ -1,4 +1,7 @@
-"""Queues that serve the highest priority first (R45, R69, R76-R81)."""
+"""Queues that serve the highest priority first (R45, R69, R76-R81).
+
+Rules: R46.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""During a long recovery each port answers within a second that the broker is not ready, and a signal stops it."""
+"""During a long recovery each port answers within a second that the broker is not ready, and a signal stops it.
+
+Rules: R154.
+"""
 
 import json
 import shutil

@@ -1,4 +1,7 @@
-"""A turn is one step of the store, answers wait for the disk as long as they must, and what waits is bounded."""
+"""A turn is one step of the store, answers wait for the disk as long as they must, and what waits is bounded.
+
+Rules: R123, R137.
+"""
 
 import pytest
 

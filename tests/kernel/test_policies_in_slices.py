@@ -1,4 +1,7 @@
-"""A policy over very many queues and exchanges takes effect in slices: no step of work is long, and all are reached."""
+"""A policy over very many queues and exchanges takes effect in slices: no step of work is long, and all are reached.
+
+Rules: R153.
+"""
 
 from collections.abc import Callable
 

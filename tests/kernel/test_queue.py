@@ -1,4 +1,7 @@
-"""A queue keeps order, hands each message to one consumer, and takes back what was not consumed to its old place."""
+"""A queue keeps order, hands each message to one consumer, and takes back what was not consumed to its old place.
+
+Rules: R156.
+"""
 
 import pytest
 

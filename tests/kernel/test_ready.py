@@ -1,4 +1,7 @@
-"""A long queue keeps few messages in memory, in whatever mixture of places they wait, and order is the same."""
+"""A long queue keeps few messages in memory, in whatever mixture of places they wait, and order is the same.
+
+Rules: R136.
+"""
 
 from collections.abc import Callable, Iterator
 

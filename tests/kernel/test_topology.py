@@ -1,4 +1,7 @@
-"""What may be declared, bound and deleted, when it is the same thing again, and what goes with what."""
+"""What may be declared, bound and deleted, when it is the same thing again, and what goes with what.
+
+Rules: R143, R155.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise

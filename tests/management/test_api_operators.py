@@ -1,4 +1,7 @@
-"""Virtual hosts, users, permissions, limits and parameters through the API."""
+"""Virtual hosts, users, permissions, limits and parameters through the API.
+
+Rules: R152.
+"""
 
 from typing import Any
 

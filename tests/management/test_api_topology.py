@@ -1,4 +1,7 @@
-"""Exchanges, queues and bindings through the API, refused in RabbitMQ's words."""
+"""Exchanges, queues and bindings through the API, refused in RabbitMQ's words.
+
+Rules: R151.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""check_exchange_type detects each violation of the contract and names it in its error."""
+"""check_exchange_type detects each violation of the contract and names it in its error.
+
+Rules: R147.
+"""
 
 import itertools
 from collections.abc import Iterable

@@ -1,4 +1,7 @@
-"""The firehose reports every message as RabbitMQ's does, and not its own."""
+"""The firehose reports every message as RabbitMQ's does, and not its own.
+
+Rules: R145.
+"""
 
 from datetime import UTC, datetime
 

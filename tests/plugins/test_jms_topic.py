@@ -1,4 +1,7 @@
-"""x-jms-topic evaluates each binding's selector, in JMS syntax or compiled by RabbitMQ's JMS client."""
+"""x-jms-topic evaluates each binding's selector, in JMS syntax or compiled by RabbitMQ's JMS client.
+
+Rules: R146.
+"""
 
 import pytest
 

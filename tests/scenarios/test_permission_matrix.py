@@ -1,4 +1,7 @@
-"""Each operation takes the permissions of its row, each of them, and no other; over AMQP, MQTT, STOMP and HTTP."""
+"""Each operation takes the permissions of its row, each of them, and no other; over AMQP, MQTT, STOMP and HTTP.
+
+Rules: R3.
+"""
 
 from pathlib import Path
 

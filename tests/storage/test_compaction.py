@@ -1,4 +1,7 @@
-"""Compacting the file of a store in use: nothing is lost, added or changed by it."""
+"""Compacting the file of a store in use: nothing is lost, added or changed by it.
+
+Rules: R131.
+"""
 
 import random
 import time

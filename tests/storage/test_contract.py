@@ -1,4 +1,7 @@
-"""Every engine keeps every promise of the port."""
+"""Every engine keeps every promise of the port.
+
+Rules: R129.
+"""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,7 @@
-"""What the LMDB engine promises beyond the contract."""
+"""What the LMDB engine promises beyond the contract.
+
+Rules: R127, R128.
+"""
 
 import errno
 import gc

@@ -1,4 +1,7 @@
-"""The API requests of each verb (method, path, body), and its output."""
+"""The API requests of each verb (method, path, body), and its output.
+
+Rules: R142.
+"""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""What a header tells the kernel: the facts of each message, the keys of CC and BCC, and sharing equal headers."""
+"""What a header tells the kernel: the facts of each message, the keys of CC and BCC, and sharing equal headers.
+
+Rules: R6, R138.
+"""
 
 import struct
 from datetime import UTC, datetime

@@ -2,6 +2,8 @@
 
 Delivery tags rise by one; every publish on a confirming channel is confirmed once; what a closed channel held comes
 back in its place, redelivered; at the end no message is lost and none is doubled.
+
+Rules: R5.
 """
 
 from dataclasses import dataclass, field

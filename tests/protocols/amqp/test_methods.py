@@ -1,4 +1,7 @@
-"""Method frames: every method of AMQP and RabbitMQ there and back, and RabbitMQ's words for what cannot be read."""
+"""Method frames: every method of AMQP and RabbitMQ there and back, and RabbitMQ's words for what cannot be read.
+
+Rules: R8.
+"""
 
 import pytest
 from hypothesis import given
