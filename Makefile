@@ -6,11 +6,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Bytecode is kept, whatever the environment says: without it a broker takes half as long again to start, and the tests
-# start hundreds.
+# Keep bytecode, whatever the environment says: without it a broker starts 50 % slower, and the tests start hundreds.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Debian's own build of Python is optimised and 1.2 to 1.5 times as fast as one compiled without, so it comes first.
+# Debian's own build of Python is optimised, 1.2 to 1.5 times as fast as an unoptimised one, so it has precedence.
 PYTHON ?= $(shell for python in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 
@@ -20,9 +19,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 CONFIG ?= etc/gateway.toml
 
-# The packages with their hot modules as machine code, beside the source and never among it: for benchmarks and tests.
-# They are compiled twice: what a trial run shows to be often done is laid together (docs/adr/0014-compiled-by-example.md).
-# PROFILE= leaves the trial out, for whoever compiles often, PROFILE=quick optimises nothing, either: tests want no more.
+# The packages with their hot modules compiled to machine code, in a directory of their own, for benchmarks and tests.
+# They are compiled twice: a trial run between the two finds the hot code (docs/adr/0014-compiled-by-example.md).
+# PROFILE= omits the trial run for quick rebuilds; PROFILE=quick also omits optimisation, which is sufficient for
+# tests.
 COMPILED := .compiled
 PROFILE := yes
 TRIED := $(filter yes,$(PROFILE))
@@ -38,13 +38,13 @@ run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" p
 test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
 	@$(if $(ARGS),$(BIN)/python -m pytest $(ARGS) </dev/null,$(MAKE) --jobs=2 --output-sync=target test-most test-slow)
 
-# All tests in two halves of about the same length, side by side: the slow ones start Spark, a compiler and brokers.
+# All tests in two parallel halves of similar length: the slow half starts Spark, a compiler and brokers.
 SLOW_TESTS := tests/pipeline tests/compiled tests/durability tests/interop tests/broker tests/fuzz
 
 test-most:
 	@$(BIN)/python -m pytest $(SLOW_TESTS:%=--ignore=%) </dev/null
 
-# Spark's JVMs live for a minute or two: compiling what they do for speed costs more than it gains.
+# Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.
 test-slow: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test-slow:
 	@$(BIN)/python -m pytest $(SLOW_TESTS) </dev/null
@@ -95,10 +95,10 @@ clean: ## remove what make made; data stays
 	@rm -rf $(VENV) $(COMPILED) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-help: ## say what there is
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-# A fresh Debian has Python without venv; root may install it, others are told how.
+# Debian's Python may lack venv: install it as root, otherwise print the command.
 $(BIN)/pip:
 	@[ -n "$(PYTHON)" ] || { echo "gateway needs Python 3.11 or newer: apt-get install python3" >&2; exit 1; }
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
@@ -120,7 +120,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/pip
 	@touch $@
 
 $(VENV)/.tested: pyproject.toml $(VENV)/.installed
-	@echo "installing what the tests need into $(VENV)"
+	@echo "installing the test dependencies into $(VENV)"
 	@$(INSTALL) --editable '.[test]' </dev/null
 	@touch $@
 
@@ -129,7 +129,7 @@ $(VENV)/.spark: pyproject.toml $(VENV)/.installed
 	@$(INSTALL) --editable '.[spark,weather]' </dev/null
 	@touch $@
 
-# Spark runs on the Java of the system; root may install it, others are told how.
+# Spark needs Java on the system: install it as root, otherwise print the command.
 .PHONY: $(VENV)/.java
 $(VENV)/.java: $(VENV)/.spark
 	@if ! $(BIN)/python -m gateway_spark.prerequisites 2>/dev/null \
@@ -140,7 +140,7 @@ $(VENV)/.java: $(VENV)/.spark
 	fi
 	@$(BIN)/python -m gateway_spark.prerequisites
 
-# setup.py says what is missing.
+# setup.py reports missing prerequisites.
 $(BUILT): $(VENV)/.tested $(SOURCES)
 	@echo "compiling the gateway $(if $(TRIED),twice with a trial run in between (three to eight minutes),(one to three minutes))"
 	@rm -rf build && mkdir build
@@ -150,12 +150,12 @@ $(BUILT): $(VENV)/.tested $(SOURCES)
 	@$(call compiled,$(if $(TRIED),heed,$(PROFILE)))
 	@touch $@
 
-# The wheel in dist/ and, unpacked, in $(COMPILED); the word is what setup.py does about a trial run.
+# Build the wheel in dist/ and unpack it in $(COMPILED); the argument is the profile for setup.py.
 compiled = rm -rf $(COMPILED) dist && GATEWAY_COMPILE=1 GATEWAY_PROFILE=$(1) \
 	$(BIN)/python -W ignore setup.py --quiet bdist_wheel >build/compiling.log || { tail -n 20 build/compiling.log; exit 1; } \
 	&& $(PIP) install --no-deps --target $(COMPILED) dist/*.whl
 
-# What the tests need from outside Python; the script does only what is not done yet.
+# Tools outside Python that the tests need; the script skips those already installed.
 .PHONY: tests/interop/.tools
 tests/interop/.tools: $(VENV)/.tested
 	@tests/interop/install-tools.sh </dev/null

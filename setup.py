@@ -1,6 +1,6 @@
-"""Builds the packages; with ``GATEWAY_COMPILE=1`` in the environment, the modules every message meets as machine code.
+"""Builds the packages; with ``GATEWAY_COMPILE=1`` the hot modules are compiled to machine code.
 
-``pyproject.toml`` lists those modules (``tool.gateway.compiled``) and says everything else. See
+``pyproject.toml`` lists those modules (``tool.gateway.compiled``) and contains all other metadata. See
 docs/adr/0008-compiled-wheels.md.
 """
 
@@ -15,14 +15,13 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-#: Calls go straight to where they lead, and not by way of a table of what others might have put there: a small message
-#: meets some hundred functions, each of them once, so what is between them counts as much as they do.
+#: Bypass the PLT: a small message makes some 100 calls, so call overhead costs as much as the work.
 COMPILE = ["-O2", "-fno-plt", "-fno-semantic-interposition"]
 LINK = ["-Wl,-Bsymbolic"]
 
-#: By ``GATEWAY_PROFILE``: a build that counts what it does, and one that heeds what another counted, so that what is
-#: often done lies together. ``make wheel`` makes both; what its trial did not meet is compiled as without. A quick one
-#: takes half as long, for tests: what it does is the same.
+#: By ``GATEWAY_PROFILE``: ``count`` instruments the build, ``heed`` optimises with the counts of a trial run, so that
+#: hot code is contiguous. ``make wheel`` builds both; code that the trial run did not reach is compiled normally.
+#: ``quick`` compiles in half the time without optimisation, for tests; its behaviour is the same.
 PROFILE = {
     "": [],
     "quick": ["-O0"],
@@ -32,7 +31,7 @@ PROFILE = {
 
 
 def extensions() -> list[Extension]:
-    """Return the listed modules as C, and what is written in it; none unless asked for."""
+    """Return the listed modules compiled to C and the handwritten extensions; none unless requested."""
     if os.environ.get("GATEWAY_COMPILE") != "1":
         return []
     require_compiler()
@@ -43,7 +42,7 @@ def extensions() -> list[Extension]:
         sys.exit("GATEWAY_COMPILE=1 needs mypy: pip install 'mypy[mypyc]'")
     with open("pyproject.toml", "rb") as file:
         modules = tomllib.load(file)["tool"]["gateway"]["compiled"]
-    # All in one call: only so do modules call each other directly.
+    # One mypyc call for all modules, because only then do they call each other directly.
     compiled = mypycify(modules, opt_level="2", debug_level="0", multi_file=True)
     compiled.append(Extension("gateway.net._syscalls", ["gateway/net/_syscalls.c"]))
     for extension in compiled:
@@ -53,28 +52,28 @@ def extensions() -> list[Extension]:
 
 
 def asked_profile() -> list[str]:
-    """Return what the environment asks for of ``PROFILE``; nothing where the compiler is another."""
+    """Return the compiler options of the requested profile; none unless the compiler is GCC."""
     asked = os.environ.get("GATEWAY_PROFILE", "")
     if asked not in PROFILE:
-        sys.exit(f"GATEWAY_PROFILE is '{asked}', and can be 'quick', 'count', 'heed' or empty")
+        sys.exit(f"GATEWAY_PROFILE is '{asked}'; it must be 'quick', 'count', 'heed' or empty")
     return PROFILE[asked] if is_gcc() else []
 
 
 def is_gcc() -> bool:
-    """Tell whether the compiler keeps what it counted as GCC does; others are not asked to."""
+    """Return whether the compiler is GCC, whose profile format is needed."""
     said = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
     return "Free Software Foundation" in said
 
 
 def compiler() -> str:
-    """Return the command that Python's extensions are compiled with."""
+    """Return the compiler command for Python's extensions."""
     return shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
 
 
 def require_compiler() -> None:
-    """End with a word on what is missing, if the machine cannot compile for this Python."""
+    """Exit with a message if the compiler or Python's headers are missing."""
     if shutil.which(compiler()) is None:
-        sys.exit(f"GATEWAY_COMPILE=1 needs a C compiler, and there is no {compiler()}: apt-get install gcc")
+        sys.exit(f"GATEWAY_COMPILE=1 needs a C compiler, but {compiler()} is missing: apt-get install gcc")
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         sys.exit("GATEWAY_COMPILE=1 needs the headers of Python: apt-get install python3-dev")
 

@@ -1,1 +1,1 @@
-"""Measurements of the gateway; nothing in the product imports this package."""
+"""Benchmarks of the gateway; the product does not import this package."""

@@ -1,6 +1,7 @@
-"""The command ``python -m benchmarks.train``: each workload for a moment, for the compiler to see what is often done.
+"""The command ``python -m benchmarks.train``: each workload for a moment, as the compiler's profiling run.
 
-``make wheel`` runs it on a build that counts, between its two compilations; see docs/adr/0014-compiled-by-example.md.
+``make wheel`` runs it on the instrumented build, between its two compilations; see
+docs/adr/0014-compiled-by-example.md.
 """
 
 import sys
@@ -13,7 +14,7 @@ from benchmarks.load.compare import Comparison
 from benchmarks.load.idle import raise_descriptor_limit
 from benchmarks.load.peers import SUBJECT
 
-#: Long enough that what a workload does once, such as logging in, is seldom beside what it does for each message.
+#: Long enough that one-time work, such as logging in, is rare compared with the work for each message.
 SECONDS: Final = 0.2
 
 

@@ -1,6 +1,7 @@
-"""How long clients that ask for little wait while others ask for very much: ``python -m benchmarks.lag``.
+"""The longest waits of light clients during floods and heavy requests: ``python -m benchmarks.lag``.
 
-Each scenario runs on a fresh broker. An innocent client of each protocol asks all the time, in a process of its own.
+Each scenario runs on a fresh broker. A probe client for each protocol sends requests all the time, in a separate
+process.
 """
 
 import argparse
@@ -25,13 +26,13 @@ from benchmarks.load.running import Broker
 
 RESULTS: Final = Path(__file__).parent.parent / "results"
 
-#: What an innocent client may wait, in milliseconds: the longest, and the 99th percentile.
+#: Longest permitted wait of a probe client, in milliseconds: the maximum, and the 99th percentile.
 OWED_LONGEST_MS, OWED_P99_MS = 100.0, 25.0
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one innocent client saw of one scenario on one broker; ``failure`` says why there is nothing."""
+    """The waits of one probe client in one scenario on one broker; ``failure`` is the reason if there are none."""
 
     scenario: str
     broker: str
@@ -52,7 +53,7 @@ class Row:
 
 
 def main() -> int:
-    """Measure, print, keep; return 1 when the gateway owes something."""
+    """Measure, print and save; return 1 if the gateway misses a limit."""
     options = _options().parse_args()
     raise_descriptor_limit()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -93,7 +94,7 @@ def _measure(scenario: Scenario, peer: Peer, scale: float, explain: bool) -> Ite
 
 
 def _waits(scenario: Scenario, broker: Broker, scale: float) -> tuple[Mapping[str, list[float]], int]:
-    """Run a scenario; return the waits by protocol, and the memory of the broker at its end, in MiB."""
+    """Run a scenario; return the waits by protocol, and the broker's memory at the end, in MiB."""
     with prepared(scenario, broker, scale) as run, _asking(broker) as innocents:
         run()
         memory = _memory_mib(broker.pid)
@@ -110,7 +111,7 @@ def _asking(broker: Broker) -> Iterator["subprocess.Popen[str]"]:
     try:
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
-            raise RuntimeError("the innocent clients did not start")
+            raise RuntimeError("the probe clients did not start")
         yield process
     finally:
         process.kill()
@@ -131,13 +132,13 @@ def _is_late(row: Row) -> bool:
 def _report(rows: Sequence[Row], scale: float) -> str:
     host = describe(Path(tempfile.gettempdir()))
     lines = [
-        f"# Waits of innocent clients, {date.today()}",
+        f"# Waits of probe clients,  {date.today()}",
         "",
         f"{host}.",
-        f"Owed: the longest wait under {OWED_LONGEST_MS:.0f} ms, the 99th percentile under {OWED_P99_MS:.0f} ms.",
-        *([] if scale == 1 else [f"Everything at {scale} of its size."]),
+        f"Required: the longest wait under {OWED_LONGEST_MS:.0f} ms, the 99th percentile under {OWED_P99_MS:.0f} ms.",
+        *([] if scale == 1 else [f"All sizes scaled by {scale}."]),
         "",
-        "| scenario | broker | innocent | answers | p50 ms | p99 ms | longest ms | memory MiB |",
+        "| scenario | broker | probe |  answers | p50 ms | p99 ms | longest ms | memory MiB |",
         "|---|---|---|---|---|---|---|---|",
         *map(str, rows),
     ]
@@ -146,11 +147,11 @@ def _report(rows: Sequence[Row], scale: float) -> str:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lag", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="NAME", help="what has NAME in its name; may be repeated")
+    parser.add_argument("--only", action="append", metavar="NAME", help="scenarios with NAME in their name; may be repeated")
     parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure one broker alone")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the scenarios (default: %(default)s)")
-    parser.add_argument("--explain", action="store_true", help="print what the gateway's log says of long turns")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report there")
+    parser.add_argument("--explain", action="store_true", help="print the long turns in the gateway's log")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report to this file")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""MQTT clients of the scenarios: many at once, retained messages, subscribers."""
+"""MQTT clients of the scenarios: many connections, retained messages, subscribers."""
 
 import struct
 from socket import create_connection, socket
@@ -8,13 +8,13 @@ TIMEOUT_S: Final = 120.0
 
 
 class Crowd:
-    """Clients of one broker, with kept sessions and wills."""
+    """Clients of one broker, with persistent sessions and wills."""
 
     def __init__(self, port: int) -> None:
         self._port = port
 
     def connect(self, count: int) -> list[socket]:
-        """Connect so many clients, all at once; return them when each was accepted."""
+        """Connect clients simultaneously; return them when all are accepted."""
         peers = [create_connection(("127.0.0.1", self._port), TIMEOUT_S) for _ in range(count)]
         for number, peer in enumerate(peers):
             peer.sendall(_connect(f"lag-{number}", has_will=True))
@@ -24,7 +24,7 @@ class Crowd:
         return peers
 
     def retain(self, count: int) -> None:
-        """Publish so many retained messages; return when all are acknowledged."""
+        """Publish retained messages; return when all are acknowledged."""
         with create_connection(("127.0.0.1", self._port), TIMEOUT_S) as peer:
             peer.sendall(_connect("lag-retainer", has_will=False))
             peer.recv(4)
@@ -37,7 +37,7 @@ class Crowd:
 
 
 def subscribe_to_all(port: int, subscribers: int, count: int) -> None:
-    """Subscribe to all retained messages, with so many clients at once; return when all have all of them."""
+    """Subscribe clients to all retained messages; return when each has received all."""
     peers = [create_connection(("127.0.0.1", port), TIMEOUT_S) for _ in range(subscribers)]
     for number, peer in enumerate(peers):
         peer.sendall(_connect(f"lag-subscriber-{number}", has_will=False))
@@ -49,7 +49,7 @@ def subscribe_to_all(port: int, subscribers: int, count: int) -> None:
         while missing > 0:
             data = peer.recv(1 << 20)
             if not data:
-                raise ConnectionError("a subscriber was cut off")
+                raise ConnectionError("the broker closed a subscriber's connection")
             missing -= len(data)
         peer.close()
 
@@ -62,7 +62,7 @@ def _connect(client_id: str, *, has_will: bool) -> bytes:
 
 
 def _retain(topic: str, packet_id: int) -> bytes:
-    """Return a retained publish; of QoS 1 with an identifier, of QoS 0 without."""
+    """Return a retained publish: QoS 1 with an identifier, QoS 0 without."""
     body = _text(topic) + (struct.pack(">H", packet_id) if packet_id else b"") + b"retained"
     return bytes([0x33 if packet_id else 0x31, len(body)]) + body
 

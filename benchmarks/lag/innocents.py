@@ -1,8 +1,8 @@
-"""Clients that ask for little, one for each protocol: how long a broker leaves them without an answer.
+"""Probe clients, one for each protocol, which measure how long a broker takes to answer light requests.
 
-Run as a process of its own, so that the load generator takes no time from them: ``python -m benchmarks.lag.innocents``
-with the ports as arguments, ``amqp=5672 mqtt=1883``. It says ``ready`` once all of them have had an answer, asks until
-its standard input ends, and prints the waits as JSON, in milliseconds.
+They run in a separate process, so that the load generator takes no time from them: ``python -m
+benchmarks.lag.probes`` with the ports as arguments, ``amqp=5672 mqtt=1883``. The process prints ``ready`` after the
+first answer of each, sends requests until its standard input ends, and prints the waits as JSON, in milliseconds.
 """
 
 import json
@@ -21,21 +21,21 @@ from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.gateway import MANAGEMENT
 from benchmarks.load.workloads import AMQP, MQTT, STOMP
 
-#: A broker that leaves a client without an answer for longer has failed.
+#: A longer wait for an answer counts as a failure of the broker.
 TIMEOUT_S: Final = 120.0
 
-#: Between an answer and the next question.
+#: Pause between an answer and the next request.
 PAUSE_S: Final = 0.002
 
 QUEUE: Final = "lag.innocent"
 
 Question = Callable[[], object]
-"""Asks, and returns with the answer."""
+"""Sends a request and returns with the answer."""
 
 
 @contextmanager
 def amqp(port: int) -> Iterator[Question]:
-    """A client that publishes a message and gets it back."""
+    """Return a client that publishes a message and fetches it."""
     with connected(port) as client:
         client.socket.settimeout(TIMEOUT_S)
         client.declare_queue(QUEUE)
@@ -46,7 +46,7 @@ def amqp(port: int) -> Iterator[Question]:
 
 def _publish_and_get(client: Client, message: bytes, get: bytes) -> None:
     client.socket.sendall(message)
-    while True:  # the message may be on its way still
+    while True:  # the message may still be in transit
         client.socket.sendall(get)
         if client.got():
             return
@@ -54,7 +54,7 @@ def _publish_and_get(client: Client, message: bytes, get: bytes) -> None:
 
 @contextmanager
 def mqtt(port: int) -> Iterator[Question]:
-    """A client that publishes to a topic that it has subscribed to."""
+    """Return a client that publishes to a topic to which it subscribes."""
     with create_connection(("127.0.0.1", port), TIMEOUT_S) as peer:
         name = b"\x00\x0clag-innocent"
         connect = b"\x00\x04MQTT\x04\xc2\x00\x00" + name + b"\x00\x05guest\x00\x05guest"
@@ -68,7 +68,7 @@ def mqtt(port: int) -> Iterator[Question]:
 
 @contextmanager
 def stomp(port: int) -> Iterator[Question]:
-    """A client that sends a message and waits for its receipt."""
+    """Return a client that sends a message and waits for its receipt."""
     with create_connection(("127.0.0.1", port), TIMEOUT_S) as peer:
         peer.sendall(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0")
         _read_to_nul(peer)
@@ -78,7 +78,7 @@ def stomp(port: int) -> Iterator[Question]:
 
 @contextmanager
 def http(port: int) -> Iterator[Question]:
-    """A client that asks the management API who it is."""
+    """Return a client that requests ``/whoami`` from the management API."""
     connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     headers = {"Authorization": f"Basic {b64encode(b'guest:guest').decode()}"}
 
@@ -97,7 +97,7 @@ INNOCENTS: Final[Mapping[str, Callable[[int], object]]] = {AMQP: amqp, MQTT: mqt
 
 
 def main() -> int:
-    """Ask until standard input ends; print the waits."""
+    """Send requests until standard input ends; print the waits."""
     ports = {name: int(port) for name, _, port in (word.partition("=") for word in sys.argv[1:])}
     waits: dict[str, list[float]] = {name: [] for name in ports}
     is_over = Event()

@@ -1,7 +1,7 @@
-"""What other clients do while the innocent ones ask: floods, and single requests that are very much work.
+"""The load during the probes' requests: floods, and single requests with very much work.
 
-A scenario is prepared first and then run; only while it runs are the waits measured. ``scale`` makes it smaller where a
-look is enough.
+A scenario is prepared first and then run; waits are measured only while it runs. ``scale`` reduces its size for a
+quick run.
 """
 
 import itertools
@@ -26,13 +26,13 @@ FLOOD_S: Final = 6.0
 QUEUE: Final = "lag.q"
 EXCHANGE: Final = "lag.x"
 
-#: A prepared scenario, that is run once.
+#: A prepared scenario, which is run once.
 Run = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``prepare`` returns what is to be measured. ``needs`` are the listeners that a broker takes part with."""
+    """``prepare`` returns the load to measure. ``needs`` lists the listeners that a broker must have."""
 
     name: str
     prepare: Callable[[Broker, ExitStack, float], Run]
@@ -40,7 +40,7 @@ class Scenario:
 
 
 def _flood(broker: Broker, stack: ExitStack, pieces: list[bytes]) -> Run:
-    """One publisher for each of the pieces sends it again and again, as fast as it is read."""
+    """Send each of the pieces repeatedly from its own publisher, as fast as the broker reads."""
     clients = [stack.enter_context(connected(broker.ports[AMQP])) for _ in pieces]
 
     def run() -> None:
@@ -81,7 +81,7 @@ def _publish(exchange: str, key: str, body: bytes) -> bytes:
 
 
 def fanout(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """Five publishers of empty messages to a fanout exchange with 1,000 queues."""
+    """Return five publishers of empty messages to a fanout exchange with 1,000 queues."""
     control = stack.enter_context(connected(broker.ports[AMQP]))
     control.declare_exchange(EXCHANGE, "fanout")
     for number in range(int(1000 * scale)):
@@ -91,7 +91,7 @@ def fanout(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 
 def wildcards(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A publisher of ever new keys to a topic exchange with 4,096 bindings of wildcards."""
+    """Return a publisher with changing keys to a topic exchange with 4,096 wildcard bindings."""
     control = stack.enter_context(connected(broker.ports[AMQP]))
     control.declare_exchange(EXCHANGE, "topic")
     control.declare_queue(QUEUE)
@@ -102,7 +102,7 @@ def wildcards(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 
 def slow_consumer(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A publisher of 1 KiB messages to a consumer that never reads."""
+    """Return a publisher of 1 KiB messages to a consumer that never reads."""
     consumer = stack.enter_context(connected(broker.ports[AMQP]))
     consumer.declare_queue(QUEUE)
     consumer.consume(QUEUE, no_ack=True)
@@ -118,19 +118,19 @@ def _filled(broker: Broker, stack: ExitStack, count: int) -> Client:
 
 
 def purge(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A queue of 300,000 persistent messages is purged."""
+    """Return a purge of a queue of 300,000 persistent messages."""
     control = _filled(broker, stack, int(300_000 * scale))
     return lambda: control.call(50, 30, b"\x00\x00" + wire.short_string(QUEUE) + b"\x00")
 
 
 def delete(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A queue of 300,000 persistent messages is deleted."""
+    """Return a deletion of a queue of 300,000 persistent messages."""
     control = _filled(broker, stack, int(300_000 * scale))
     return lambda: (control.delete_queue(QUEUE), time.sleep(2))
 
 
 def commit(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A transaction of 100,000 publishes is committed."""
+    """Return a commit of a transaction of 100,000 publishes."""
     control = stack.enter_context(connected(broker.ports[AMQP]))
     control.socket.settimeout(120)
     control.declare_queue(QUEUE, durable=True)
@@ -143,7 +143,7 @@ def commit(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 
 def come_back(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A consumer with 300,000 unacknowledged messages is gone."""
+    """Return a disconnect of a consumer with 300,000 unacknowledged messages."""
     count = int(300_000 * scale)
     _filled(broker, stack, count)
     consumer = stack.enter_context(connected(broker.ports[AMQP]))
@@ -155,7 +155,7 @@ def come_back(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 
 def exclusive(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A connection ends that owned 10,000 bound exclusive queues."""
+    """Return a disconnect of a connection with 10,000 bound exclusive queues."""
     owner = stack.enter_context(connected(broker.ports[AMQP]))
     owner.declare_exchange(EXCHANGE, "topic")
     for number in range(int(10_000 * scale)):
@@ -173,7 +173,7 @@ def _many_queues(broker: Broker, count: int) -> Management:
 
 
 def listings(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """30,000 queues are listed, sorted by a live column and exported."""
+    """Return a request for 30,000 queues, sorted by a live column, and an export."""
     operator = _many_queues(broker, int(30_000 * scale))
     return lambda: [
         operator.ask("GET", path) for path in ("/api/queues", "/api/queues?sort=messages", "/api/definitions")
@@ -181,13 +181,13 @@ def listings(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 
 def policy(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A policy comes to hold for 30,000 queues."""
+    """Return the declaration of a policy that matches 30,000 queues."""
     operator = _many_queues(broker, int(30_000 * scale))
     return lambda: (operator.put_policy("lag", ".*", {"max-length": 10}), time.sleep(3))
 
 
 def vhost(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """A virtual host with 30,000 durable queues is imported and deleted."""
+    """Return an import and a deletion of a virtual host with 30,000 durable queues."""
     operator = Management(broker.ports[MANAGEMENT])
     queues = [
         {"name": f"lag.{number}", "vhost": "lag", "durable": True, "auto_delete": False, "arguments": {}}
@@ -202,7 +202,7 @@ def vhost(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 
 def expiry(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """300,000 persistent messages expire at once and are dead-lettered."""
+    """Return the simultaneous expiry and dead-lettering of 300,000 persistent messages."""
     control = stack.enter_context(connected(broker.ports[AMQP]))
     control.declare_queue("lag.dead", durable=True)
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "lag.dead"}
@@ -220,14 +220,14 @@ def expiry(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 
 def retained(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """Ten new subscribers get 50,000 retained messages each."""
+    """Return ten new subscriptions, each of which gets 50,000 retained messages."""
     crowd = Crowd(broker.ports[MQTT])
     crowd.retain(int(50_000 * scale))
     return lambda: subscribe_to_all(broker.ports[MQTT], 10, int(50_000 * scale))
 
 
 def storm(broker: Broker, stack: ExitStack, scale: float) -> Run:
-    """2,000 MQTT clients with wills and kept sessions are gone at once and come back."""
+    """Return the disconnect and reconnect of 2,000 MQTT clients with wills and persistent sessions."""
     crowd = Crowd(broker.ports[MQTT])
     members = crowd.connect(int(2_000 * scale))
 
@@ -240,7 +240,7 @@ def storm(broker: Broker, stack: ExitStack, scale: float) -> Run:
     return run
 
 
-#: With the management API, which only the gateway is run with.
+#: With the management API, which only the gateway runs with.
 OPERATED: Final = frozenset({AMQP, MANAGEMENT})
 
 SCENARIOS: Final = (
@@ -250,19 +250,19 @@ SCENARIOS: Final = (
     Scenario("purge of 300,000 persistent messages", purge),
     Scenario("deletion of a queue of 300,000 persistent messages", delete),
     Scenario("commit of a transaction of 100,000 publishes", commit),
-    Scenario("300,000 unacknowledged messages come back", come_back),
-    Scenario("a connection ends that owned 10,000 bound exclusive queues", exclusive),
+    Scenario("300,000 unacknowledged messages are requeued", come_back),
+    Scenario("a connection with 10,000 bound exclusive queues ends", exclusive),
     Scenario("30,000 queues listed, sorted, exported over HTTP", listings, OPERATED),
     Scenario("a new policy for 30,000 queues", policy, OPERATED),
     Scenario("a virtual host of 30,000 queues imported and deleted", vhost, OPERATED),
     Scenario("300,000 messages expire and are dead-lettered", expiry, OPERATED),
     Scenario("50,000 retained messages to ten new subscribers", retained, frozenset({MQTT})),
-    Scenario("2,000 MQTT clients with wills go and come back", storm, frozenset({MQTT})),
+    Scenario("2,000 MQTT clients with wills disconnect and reconnect", storm, frozenset({MQTT})),
 )
 
 
 @contextmanager
 def prepared(scenario: Scenario, broker: Broker, scale: float) -> Iterator[Run]:
-    """Prepare a scenario, and let go of its clients at the end."""
+    """Prepare a scenario, and close its clients at the end."""
     with ExitStack() as stack:
         yield scenario.prepare(broker, stack, scale)

@@ -1,1 +1,1 @@
-"""Whole brokers, side by side, under the same load generator: ``python -m benchmarks.load``."""
+"""Whole brokers compared under the same load generator: ``python -m benchmarks.load``."""

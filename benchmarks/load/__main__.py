@@ -24,10 +24,10 @@ from benchmarks.load.stomp import workloads as stomp
 from benchmarks.load.workloads import AMQP, WORKLOADS, Workload
 
 RESULTS: Final = Path(__file__).parent.parent / "results"
-#: What is compared, side by side.
+#: The compared protocols.
 COMPARED: Final = (*WORKLOADS, *mqtt.WORKLOADS, *stomp.WORKLOADS)
 BACKLOG: Final = "backlog"
-#: Every name ``--only`` knows.
+#: Every name that ``--only`` accepts.
 NAMES: Final = (
     *(each.name for each in (*COMPARED, *OVER_QUEUES)),
     *(each.name for each in DUTIES),
@@ -39,7 +39,7 @@ NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long to measure; a peer's own figures bound the last two."""
+    """The length of measurements; a peer's own figures bound the last two."""
 
     seconds: float
     repetitions: int
@@ -54,7 +54,7 @@ QUICK: Final = Length(seconds=0.4, repetitions=1, idle_connections=500, backlog_
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is asked for, print it, and keep it when it is complete; return the exit status."""
+    """Run the selected benchmarks, print the results, and save complete ones; return the exit status."""
     options = _options().parse_args(arguments)
     if options.list:
         print("\n".join(NAMES))
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not peers:
         return 2
     raise_descriptor_limit()
-    # Ended by its caller, the benchmark still stops the brokers it started.
+    # On SIGTERM, still stop the brokers that were started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     length = QUICK if options.quick else Length(options.seconds, options.repetitions)
     workloads = [each for each in COMPARED if _is_chosen(each.name, options.only)]
@@ -102,25 +102,25 @@ def _measure(
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Brokers side by side under load.")
-    parser.add_argument("--quick", action="store_true", help="a look of two minutes; too short to quote")
-    parser.add_argument("--only", action="append", metavar="NAME", help="what has NAME in its name; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="a quick run of two minutes, too short to quote")
+    parser.add_argument("--only", action="append", metavar="NAME", help="benchmarks with NAME in their name; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the names, measure nothing")
-    parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure one broker alone")
+    parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure only this broker")
     parser.add_argument("--seconds", type=float, default=1.2, help="length of one run (default: %(default)s)")
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each workload (default: %(default)s)")
     parser.add_argument(
-        "--directory", type=Path, default=Path(tempfile.gettempdir()), help="where the brokers keep their data"
+        "--directory", type=Path, default=Path(tempfile.gettempdir()), help="data directory of the brokers"
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report there, complete or not")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report to this file, complete or not")
     return parser
 
 
 def _present(peers: Sequence[Peer]) -> Sequence[Peer]:
-    """The peers this machine can run; tell why about the others."""
+    """Return the peers this machine can run; print why others are omitted."""
     present = []
     for peer in peers:
         if reason := peer.absence():
-            print(f"{peer.name} is left out: {reason}")
+            print(f"{peer.name} is omitted: {reason}")
         else:
             present.append(peer)
     return present

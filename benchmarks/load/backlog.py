@@ -1,4 +1,4 @@
-"""A long queue of persistent messages nobody consumes: memory, restart, drain, and disk space used again."""
+"""A long queue of persistent messages without a consumer: memory, restart, drain, and reuse of disk space."""
 
 import select
 import time
@@ -20,15 +20,15 @@ from benchmarks.load.workloads import AMQP
 
 QUEUE: Final = "bench.backlog"
 BODY_BYTES: Final = 1024
-#: Unacknowledged messages while draining, and how many are acknowledged at once.
+#: Unacknowledged messages during the drain, and the size of an acknowledgement.
 CREDIT, ACK_EVERY = 2000, 100
-#: After the drain, a part of the backlog is published again to see whether its disk space is reused.
+#: After the drain, this part of the backlog is published again to check that its disk space is reused.
 REFILL_PART: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """One backlog's life. Times in seconds, memory and disk in bytes, rates in messages a second."""
+    """The results of one backlog. Times in seconds, memory and disk in bytes, rates in messages per second."""
 
     messages: int
     fill_rate: float
@@ -43,7 +43,7 @@ class Backlog:
 
 
 def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
-    """Fill, stop, start again, time the first delivery, drain, and refill a part."""
+    """Fill, restart, time the first delivery, drain, and refill a part."""
     data = directory / "data"
     with peer.launch(directory) as broker, connected(broker.ports[AMQP]) as control:
         control.declare_queue(QUEUE, durable=True)
@@ -73,7 +73,7 @@ def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
 
 
 def _first_delivery(port: int) -> int:
-    """Wait for the first message, give it back by closing; return its size on the wire."""
+    """Wait for the first message and requeue it by closing; return its size on the wire."""
     with connected(port) as client:
         client.limit_credit(1)
         client.consume(QUEUE, no_ack=False)
@@ -81,7 +81,7 @@ def _first_delivery(port: int) -> int:
 
 
 def _drain(port: int, messages: int, delivery_bytes: int) -> float:
-    """Consume everything; exactly the messages filled must be there. Return messages a second."""
+    """Consume exactly the messages filled. Return messages per second."""
     with connected(port) as client:
         _await_count(client, messages)
         start = time.perf_counter()
@@ -101,7 +101,7 @@ def _drain(port: int, messages: int, delivery_bytes: int) -> float:
 
 
 def _await_count(client: Client, messages: int, timeout_s: float = 5.0) -> None:
-    """Wait until so many messages are ready: one may still be on its way back from a closed consumer."""
+    """Wait until this many messages are ready: one may still be on its way back from a closed consumer."""
     deadline = time.monotonic() + timeout_s
     while (waiting := client.declare_queue(QUEUE, durable=True, passive=True)) != messages:
         if time.monotonic() > deadline:

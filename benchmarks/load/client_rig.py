@@ -1,4 +1,4 @@
-"""What a measurement asks of a protocol: a publisher and its consumers, set up, probed, driven and held to account."""
+"""The clients of a measurement, independent of the protocol: a publisher and its consumers."""
 
 import select
 import socket
@@ -11,16 +11,16 @@ from benchmarks.load.drive import Flow
 
 
 class BrokerRefused(Exception):
-    """The broker refused a request, or said something nobody asked for; the message tells what."""
+    """The broker refused a request or sent something unexpected; the message has the details."""
 
 
 class Lost(Exception):
-    """The broker delivered, confirmed or kept another number of messages than it was sent."""
+    """The broker delivered, confirmed or kept a different number of messages than it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One whole delivery as seen on the wire: its number on the connection and its size in bytes."""
+    """One whole delivery on the wire: its number on the connection and its size in bytes."""
 
     tag: int
     wire_bytes: int
@@ -28,7 +28,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One message's fate: what each consumer saw of it, and its confirm's number (0 without confirms)."""
+    """The result of one message: each consumer's delivery, and its confirm's number (0 without confirms)."""
 
     arrivals: Sequence[Arrival]
     confirm_tag: int
@@ -36,10 +36,9 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its answer: the sockets they go over, the bytes of the one and the size of the other.
+    """One request and its answer: their sockets, the request's bytes and the answer's size.
 
-    Where the size is not known, ``answer_bytes`` is 0, the answer is over with its first ``end``, and ends of lines may
-    come behind.
+    If the size is unknown, ``answer_bytes`` is 0 and the answer ends with the first ``end``; line ends may follow.
     """
 
     outward: socket.socket
@@ -50,52 +49,52 @@ class Exchange:
 
 
 class ClientRig(Protocol):
-    """One publisher and whoever receives each of its messages, as one protocol knows them.
+    """One publisher and the receivers of its messages, for one protocol.
 
-    Between the methods that read or write, nothing is on its way. An
-    implementation serves one measurement and is closed by whoever opened it.
+    Between the methods that read or write, nothing is in transit. An implementation serves one measurement; its
+    creator closes it.
     """
 
     def probe(self) -> Probe:
-        """Send one message and read all that follows from it; acknowledge whatever is still owed."""
+        """Send one message and read everything that follows from it; acknowledge all deliveries."""
         ...
 
     def flow(self, poll: select.epoll, probe: Probe) -> Flow:
-        """Make the sockets non-blocking ends of a flow; the last probe tells sizes and numbers."""
+        """Make the sockets non-blocking and register them as a flow; the last probe gives sizes and numbers."""
         ...
 
     def settle(self) -> None:
-        """Return once the broker has seen every acknowledgement. :raises Lost: when messages are left in a queue."""
+        """Return once the broker has processed every acknowledgement. :raises Lost: if messages are left in a queue."""
 
     def check(self, before: Probe, after: Probe, messages: int) -> None:
-        """Compare the broker's numbers between two probes. :raises Lost: when they differ from the messages counted."""
+        """Compare the broker's numbers between two probes. :raises Lost: if they differ from the messages counted."""
 
 
 class ExchangeLane(ClientRig, Protocol):
-    """A lane whose messages may also be exchanged one by one."""
+    """A rig whose messages may also be exchanged one by one."""
 
     def delivery(self, probe: Probe) -> Exchange:
-        """The exchange of a message for its delivery, as large as the probe's."""
+        """Return the exchange of a message for its delivery, as large as the probe's."""
         ...
 
 
 class QueueLane(ExchangeLane, Protocol):
-    """A lane whose messages may also wait in a queue, or be exchanged for a confirm."""
+    """A rig whose messages may also wait in a queue, or be exchanged for a confirm."""
 
     def confirm(self) -> Exchange:
-        """The exchange of a message for its confirm."""
+        """Return the exchange of a message for its confirm."""
         ...
 
     def waiting(self) -> int:
-        """How many messages wait, all that were sent being counted."""
+        """Return the number of ready messages, once all that were sent are counted."""
         ...
 
     def fill(self, messages: int) -> None:
-        """Send so many messages, which nobody consumes yet, and wait until they wait. :raises Lost: if fewer do."""
+        """Send messages without a consumer, and wait until they are ready. :raises Lost: if fewer are."""
 
     def pause(self) -> None:
         """Stop consuming; nothing is unacknowledged."""
 
     def resume(self, poll: select.epoll, arrival: Arrival) -> Consumer:
-        """Consume what waits; ``arrival`` was the last delivery. Whoever calls releases the consumer's link."""
+        """Consume the ready messages; ``arrival`` was the last delivery. The caller releases the consumer's link."""
         ...

@@ -28,7 +28,7 @@ from benchmarks.load.workloads import Measure, Workload
 
 Outcome = TypeVar("Outcome")
 
-#: What a broker can do wrong without spoiling the rest of the run. OSError covers lost connections and time-outs.
+#: Broker failures that end one measurement only. OSError covers lost connections and time-outs.
 FAILURES: Final = (BrokerRefused, Lost, NotConfirmed, NotListening, Stalled, OSError)
 
 RUN: Final[Mapping[Measure, Callable[[Broker, Workload, float], Measurement]]] = {
@@ -50,7 +50,7 @@ class Comparison:
         self._say = say
 
     def run_workloads(self, workloads: Sequence[Workload], seconds: float, repetitions: int) -> None:
-        """Measure each workload on each peer in turn, so many times: a slow minute strikes all peers alike."""
+        """Measure each workload on each peer in turn, repeatedly, so that a slow minute affects all peers alike."""
         protocols = {workload.protocol for workload in workloads}
         peers = [peer for peer in self._peers if peer.protocols & protocols]
         with self._running(peers) as brokers:
@@ -68,7 +68,7 @@ class Comparison:
         seconds: float,
         repetitions: int,
     ) -> None:
-        """Measure each workload over a plain queue and over each kind in turn, so many times, on one peer."""
+        """Measure each workload over a plain queue and over each kind in turn, repeatedly, on one peer."""
         with self._running([peer]) as brokers:
             for broker in brokers:
                 for workload in workloads:
@@ -77,19 +77,19 @@ class Comparison:
                         self._run_workload(broker, each, seconds)
 
     def run_duties(self, peer: Peer, duties: Sequence[SoloWorkload]) -> None:
-        """Measure each, on a fresh broker."""
+        """Measure each workload on a fresh broker."""
         for duty in duties:
             with self._running([peer]) as brokers:
                 for broker in brokers:
                     self._keep_figures(duty.name, partial(duty.measure, broker))
 
     def run_parts(self, parts: Sequence[Part]) -> None:
-        """Measure each, in this process."""
+        """Measure each part in this process."""
         for part in parts:
             self._keep_figures(part.name, part.measure)
 
     def measure_idle(self, idleness: Idleness, most: int) -> None:
-        """Measure the memory of idle connections, on fresh brokers of those that speak the protocol."""
+        """Measure the memory of idle connections, on fresh brokers that speak the protocol."""
         for peer in self._peers:
             connections = min(peer.idle_connections.get(idleness.protocol, 0), most)
             if not connections:
@@ -102,7 +102,7 @@ class Comparison:
                 self._say(f"{label}: {idle.connections} connections, {idle.kib_each:.1f} KiB each")
 
     def measure_backlog(self, most: int) -> None:
-        """Measure a long queue's life, on fresh brokers."""
+        """Measure the life of a long queue, on fresh brokers."""
         for peer in self._peers:
             messages = min(peer.backlog_messages, most)
             if not messages:
@@ -131,7 +131,7 @@ class Comparison:
                 self._say(f"{name}: {figure.name}: {figure.measured}")
 
     def _attempt(self, label: str, measure: Callable[[], Outcome]) -> Outcome | None:
-        """Measure; a broker's failure is noted, and the run goes on."""
+        """Measure; record a broker's failure and continue."""
         try:
             return measure()
         except FAILURES as failure:
@@ -141,7 +141,7 @@ class Comparison:
 
     @contextmanager
     def _running(self, peers: Sequence[Peer]) -> Iterator[Sequence[Broker]]:
-        """Those of the peers that start, each on a directory of its own."""
+        """Yield the peers that start, each with its own directory."""
         with ExitStack() as stack:
             launches = [self._attempt(peer.name, partial(self._launch, stack, peer)) for peer in peers]
             brokers = [broker for broker in launches if broker is not None]
@@ -149,7 +149,7 @@ class Comparison:
             yield brokers
 
     def _launch(self, stack: ExitStack, peer: Peer) -> Broker:
-        """Start a peer on a directory of its own; both are gone when the stack ends."""
+        """Start a peer in its own directory; both are removed when the stack ends."""
         directory = stack.enter_context(self._fresh_directory())
         return stack.enter_context(peer.launch(directory))
 

@@ -1,4 +1,4 @@
-"""The consuming end: deliveries counted, and acknowledged in bulk."""
+"""The consuming side: deliveries are counted, and acknowledged in bulk."""
 
 from typing import Protocol
 
@@ -9,33 +9,32 @@ class Acks(Protocol):
     """The acknowledgements of one consumer, in the bytes of its protocol."""
 
     def settle(self, delivered: int) -> None:
-        """Send the acknowledgements owed after ``delivered`` deliveries, as far as the link takes them."""
+        """Send the acknowledgements due after ``delivered`` deliveries, as far as the link accepts them."""
 
     def is_settled(self, delivered: int) -> bool:
-        """Every acknowledgement owed has left for the socket."""
+        """Return whether every due acknowledgement is sent."""
         ...
 
 
 class Arrivals(Protocol):
-    """What has arrived at one consumer, in the bytes of its protocol. ``delivered`` counts whole deliveries."""
+    """The deliveries at one consumer, in the bytes of its protocol. ``delivered`` counts whole deliveries."""
 
     delivered: int
 
     @property
     def is_whole(self) -> bool:
-        """No delivery is half read."""
+        """Return whether no delivery is incomplete."""
         ...
 
     def feed(self, data: memoryview) -> None:
-        """Count the deliveries these bytes complete, cut anywhere."""
+        """Count the deliveries that these bytes complete, split at any byte."""
 
 
 class Sizes:
     """Counts deliveries of one known size.
 
-    Identical messages arrive as identical numbers of bytes where a protocol
-    numbers them with a fixed width: nothing needs to be parsed. ``early_bytes``
-    arrived before the link existed.
+    Identical messages have the same size where the protocol numbers them with a fixed width, so nothing needs to be
+    parsed. ``early_bytes`` arrived before the link existed.
     """
 
     def __init__(self, delivery_bytes: int, early_bytes: int = 0) -> None:
@@ -45,7 +44,7 @@ class Sizes:
 
     @property
     def is_whole(self) -> bool:
-        """No delivery is half read."""
+        """Return whether no delivery is incomplete."""
         return self._received_bytes == self.delivered * self._delivery_bytes
 
     def feed(self, data: memoryview) -> None:
@@ -55,7 +54,7 @@ class Sizes:
 
 
 class Consumer:
-    """Takes deliveries in and acknowledges them."""
+    """Receives deliveries and acknowledges them."""
 
     def __init__(self, link: Link, arrivals: Arrivals, acks: Acks | None) -> None:
         self.link = link
@@ -65,21 +64,21 @@ class Consumer:
 
     @property
     def delivered(self) -> int:
-        """Whole deliveries so far."""
+        """The number of whole deliveries so far."""
         return self._arrivals.delivered
 
     @property
     def is_settled(self) -> bool:
-        """No delivery is half read and no acknowledgement is held back."""
+        """Return whether no delivery is incomplete and no acknowledgement is unsent."""
         return self._arrivals.is_whole and (self._acks is None or self._acks.is_settled(self.delivered))
 
     def read(self) -> None:
-        """Count what has arrived and acknowledge it."""
+        """Count arrived deliveries and acknowledge them."""
         self._arrivals.feed(self.link.receive())
         self.received.reached(self.delivered)
         self.write()
 
     def write(self) -> None:
-        """Send the acknowledgements owed."""
+        """Send the due acknowledgements."""
         if self._acks is not None:
             self._acks.settle(self.delivered)

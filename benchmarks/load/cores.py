@@ -1,8 +1,8 @@
-"""Where a broker and the generator run: side by side, or on one core in turns.
+"""Placement of broker and generator: on separate cores, or in turns on one core.
 
-Where each message waits for the one before, each pays for waking whoever has to act on it next. On another core of a
-virtual machine that is 10 to 30 µs, booked on whoever wakes or is woken: several times what a broker does for a small
-message, and two or three times more in one run than in the next, as the scheduler likes. On one core it is a switch.
+If each message waits for the one before, each pays for waking the next process. On another core of a virtual
+machine that costs 10 to 30 µs, charged to either side: several times the broker's work for a small message, and it
+varies by a factor of two or three between runs. On one core it is a context switch.
 """
 
 import os
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_core_shared(pid: int) -> Iterator[None]:
-    """Keep a broker, all its threads, and this process on one core while the block lasts."""
+    """Restrict a broker with all its threads and this process to one core during the block."""
     cores = os.sched_getaffinity(0)
     _confine(pid, {min(cores)})
     try:

@@ -1,4 +1,4 @@
-"""The generator's loop: one thread, one epoll, every flow of a workload."""
+"""The generator's loop: one thread and one epoll for all flows of a workload."""
 
 import gc
 import select
@@ -12,7 +12,7 @@ from benchmarks.load.consumer import Consumer
 from benchmarks.load.link import Endpoint
 from benchmarks.load.publisher import Publisher
 
-#: Nothing moved for this long: messages were lost, or the broker hangs.
+#: Without progress for this long, messages were lost or the broker hangs.
 STALL_S: Final = 15.0
 
 
@@ -22,19 +22,19 @@ class Stalled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A publisher and the consumers that each receive everything it sends; perhaps none."""
+    """A publisher and its consumers (possibly none), each of which receives everything."""
 
     publisher: Publisher
     consumers: Sequence[Consumer]
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
-        """Both ends."""
+        """Both ends of the flow."""
         return [self.publisher, *self.consumers]
 
     @property
     def settled(self) -> int:
-        """Messages that every consumer has and, with confirms, that the broker answers for."""
+        """The number of messages that every consumer has received and, with confirms, the broker has confirmed."""
         counts = [consumer.delivered for consumer in self.consumers]
         if self.publisher.confirms is not None:
             counts.append(self.publisher.confirmed_messages)
@@ -42,12 +42,12 @@ class Flow:
 
     @property
     def is_finished(self) -> bool:
-        """Everything begun is delivered, confirmed and acknowledged."""
+        """Return whether everything sent is delivered, confirmed and acknowledged."""
         return self.settled == self.publisher.messages and all(consumer.is_settled for consumer in self.consumers)
 
 
 def drive(poll: select.epoll, flows: Sequence[Flow], seconds: float) -> None:
-    """Publish for so many seconds, or to the publishers' limits if sooner; return when all is settled."""
+    """Publish for this many seconds, or up to the publishers' limits; return when everything is settled."""
     endpoints = {endpoint.link.descriptor: endpoint for flow in flows for endpoint in flow.endpoints}
     end = perf_counter() + seconds
     while perf_counter() < end and not all(flow.publisher.is_exhausted for flow in flows):
@@ -62,7 +62,7 @@ def drive(poll: select.epoll, flows: Sequence[Flow], seconds: float) -> None:
 
 
 def drain(poll: select.epoll, consumers: Sequence[Consumer], messages: int) -> None:
-    """Consume until that many messages have arrived in all."""
+    """Consume until this many messages have arrived in total."""
     endpoints: dict[int, Endpoint] = {consumer.link.descriptor: consumer for consumer in consumers}
     while sum(consumer.delivered for consumer in consumers) < messages or not all(c.is_settled for c in consumers):
         if not _turn(poll, endpoints, timeout_s=STALL_S):
@@ -71,7 +71,7 @@ def drain(poll: select.epoll, consumers: Sequence[Consumer], messages: int) -> N
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector out of the generator's own cost."""
+    """Disable garbage collection, to keep it out of the generator's own cost."""
     gc.collect()
     gc.disable()
     try:
@@ -81,7 +81,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def _turn(poll: select.epoll, endpoints: dict[int, Endpoint], timeout_s: float) -> bool:
-    """Wait for sockets to become ready and serve each once; tell whether one was."""
+    """Wait for ready sockets and serve each once; return whether one was ready."""
     events = poll.poll(timeout_s)
     for descriptor, event in events:
         endpoint = endpoints[descriptor]

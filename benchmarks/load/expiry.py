@@ -1,4 +1,6 @@
-"""A million messages expire at once behind a dead-letter exchange: how fast they move, and who has to wait for it."""
+"""A million messages expire simultaneously behind a dead-letter exchange: their rate, and the waits of other
+clients.
+"""
 
 import time
 from collections.abc import Sequence
@@ -22,16 +24,16 @@ MESSAGES: Final = 1_000_000
 BODY_BYTES: Final = 100
 LIVING, DEAD = "bench.living", "bench.dead"
 BURIAL: Final = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD}
-#: Messages a second that are owed.
+#: Required messages per second.
 RATE: Final = 50_000.0
-#: Until somebody looks again how far they are.
+#: Interval between two progress checks.
 REST_S: Final = 0.05
-#: No broker that is worth waiting for takes longer.
+#: Time limit for any broker.
 LONGEST_S: Final = 300.0
 
 
 def measure_expiry(broker: Broker) -> Sequence[Figure]:
-    """Fill a durable queue; give its messages a time to live that is over already; wait until the last is safe."""
+    """Fill a durable queue; set an expired time to live by policy; wait until the last dead letter is durable."""
     port, operator = broker.ports[AMQP], Management(broker.ports[MANAGEMENT])
     with connected(port) as control:
         control.declare_queue(DEAD, durable=True)
@@ -46,9 +48,9 @@ def measure_expiry(broker: Broker) -> Sequence[Figure]:
             raise Lost(f"{left} messages are alive")
     cpu_us = watch.broker_cpu_s * 1e6 / MESSAGES
     return [
-        at_least("messages a second, until the last is safe on disk", MESSAGES / watch.wall_s, RATE),
+        at_least("messages a second, until the last is on disk", MESSAGES / watch.wall_s, RATE),
         Figure("broker CPU a message, µs", f"{cpu_us:.1f}"),
-        Figure("longest wait of another client meanwhile, ms", f"{pings.longest_ms:.0f}"),
+        Figure("longest wait of another client, ms", f"{pings.longest_ms:.0f}"),
     ]
 
 
@@ -63,6 +65,6 @@ def _await_dead(control: Client) -> None:
 
 
 def _await_disk(control: Client) -> None:
-    """Confirms come in the order of the log: this one's comes behind all that was moved."""
+    """Confirms come in log order, so this one follows everything that was moved."""
     control.socket.sendall(wire.publish("", DEAD, b"the last one", persistent=True))
     control.read_confirm()

@@ -1,11 +1,11 @@
-"""A figure the gateway owes by itself: there is no other broker to compare it with."""
+"""A requirement on the gateway alone, without another broker for comparison."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured and what is owed, as the report shows them; ``is_met`` is None where nothing is owed."""
+    """A measured and a required figure, as the report shows them; ``is_met`` is None without a requirement."""
 
     name: str
     measured: str
@@ -14,10 +14,10 @@ class Figure:
 
 
 def at_least(name: str, measured: float, owed: float) -> Figure:
-    """A figure that may be no less than owed."""
+    """Return a figure with a lower limit."""
     return Figure(name, f"{measured:,.0f}", f">= {owed:,.0f}", measured >= owed)
 
 
 def at_most(name: str, measured: float, owed: float, digits: int = 0) -> Figure:
-    """A figure that may be no more than owed."""
+    """Return a figure with an upper limit."""
     return Figure(name, f"{measured:,.{digits}f}", f"<= {owed:,.{digits}f}", measured <= owed)

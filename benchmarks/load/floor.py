@@ -1,7 +1,7 @@
 """The generator's own cost, measured against a relay that only copies bytes.
 
-What the generator costs against a broker depends on how the broker writes:
-many small writes cost it many reads. The floor shows what is its own.
+The generator's cost beside a broker depends on how the broker writes: many small writes cause many reads. The floor
+is the generator's own part.
 """
 
 import multiprocessing
@@ -22,13 +22,13 @@ from benchmarks.load.publisher import Cycle, Publisher
 
 WINDOW: Final = 20_000
 SECONDS: Final = 0.5
-#: Body bytes, and deliveries an acknowledgement covers (0 for none).
+#: Body bytes, and deliveries per acknowledgement (0 for none).
 CASES: Final = ((100, 0), (100, 1), (100, 100), (1024, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """CPU microseconds a message in the generator, with nothing on the other side."""
+    """CPU microseconds per message in the generator, without a broker."""
 
     body_bytes: int
     ack_every: int
@@ -40,7 +40,7 @@ class Floor:
 
 
 def measure_floors() -> Sequence[Floor]:
-    """Measure every case for a moment."""
+    """Measure every case briefly."""
     return [Floor(body_bytes, ack_every, _measure(body_bytes, ack_every)) for body_bytes, ack_every in CASES]
 
 
@@ -49,7 +49,7 @@ def _measure(body_bytes: int, ack_every: int) -> float:
     with _relay() as (outward, inward), select.epoll() as poll, collector_paused():
         publisher = Publisher(Link(outward, poll), Cycle(message, len(message)), WINDOW, 1 << 60, None)
         link = Link(inward, poll)
-        # The relay returns what was published: a delivery is as long as a publish.
+        # The relay returns the publishes unchanged, so a delivery is as long as a publish.
         consumer = Consumer(link, Sizes(len(message)), Acks(link, 1, ack_every) if ack_every else None)
         start = process_time()
         drive(poll, [Flow(publisher, [consumer])], SECONDS)
@@ -58,7 +58,7 @@ def _measure(body_bytes: int, ack_every: int) -> float:
 
 @contextmanager
 def _relay() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Run a relay process; yield the socket to send into and the one where the same bytes come out."""
+    """Run a relay process; yield the socket to send to and the one that returns the same bytes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         process = multiprocessing.Process(target=_copy, args=(server,), daemon=True)
         process.start()
@@ -70,7 +70,7 @@ def _relay() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def _copy(server: socket.socket) -> None:
-    """Copy from the first connection to the second, and drop what the second sends, until the first ends."""
+    """Copy from the first connection to the second, and discard data from the second, until the first ends."""
     source, _ = server.accept()
     target, _ = server.accept()
     while True:

@@ -1,4 +1,4 @@
-"""The gateway, as its users start it: compiled, when the benchmark runs with the compiled packages (`make bench`)."""
+"""The gateway as its users start it; compiled if the benchmark runs with the compiled packages (`make bench`)."""
 
 import importlib.util
 import os
@@ -17,29 +17,29 @@ from benchmarks.load.workloads import AMQP, MQTT, STOMP, WEB_STOMP
 #: The port of the management API, beside those of protocols.
 MANAGEMENT: Final = "management"
 
-#: Every listener that is there unless it is switched off.
+#: Every listener that is enabled by default.
 LISTENERS: Final = (AMQP, MQTT, "web_mqtt", STOMP, WEB_STOMP, MANAGEMENT)
 
-#: Deliveries an MQTT client may leave unacknowledged: its peer is set up to allow as many.
+#: Deliveries an MQTT client may leave unacknowledged; the peer has the same setting.
 PREFETCH: Final = 1000
 
 
 def absence() -> str | None:
-    """Tell why it cannot run, or None when it can."""
+    """Return the reason why it cannot run, or None."""
     found = subprocess.run([sys.executable, "-m", "gateway", "--version"], capture_output=True, text=True, check=False)
     return None if found.returncode == 0 else f"`python -m gateway` does not run: {found.stderr.strip()[-200:]}"
 
 
 @contextmanager
 def launch(directory: Path) -> Iterator[Broker]:
-    """Run it without management: Debian's RabbitMQ, its peer, comes without as well."""
+    """Run it without management, like Debian's RabbitMQ."""
     with _launch(directory, AMQP, MQTT, STOMP, WEB_STOMP) as broker:
         yield broker
 
 
 @contextmanager
 def launch_managed(directory: Path) -> Iterator[Broker]:
-    """Run it with management, for measurements in which an operator takes part."""
+    """Run it with management, for measurements that use the API."""
     with _launch(directory, AMQP, MQTT, STOMP, MANAGEMENT) as broker:
         yield broker
 
@@ -64,11 +64,11 @@ def _launch(directory: Path, *listeners: str, options: Sequence[str] = ()) -> It
 
 
 def _product(ports: Mapping[str, int]) -> str:
-    """Name it and its version, and say what of it was measured: both run in the Python that this is."""
+    """Return its name, version and build; both processes use the same Python."""
     return f"{amqp_product(ports)}, {'compiled' if is_compiled() else 'as source'}"
 
 
 def is_compiled() -> bool:
-    """Tell whether the packages that Python finds first are those of the compiled wheel."""
+    """Return whether Python finds the packages of the compiled wheel first."""
     found = importlib.util.find_spec("gateway.kernel.queueing.queue")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

@@ -1,4 +1,4 @@
-"""The machine a result was measured on, described without naming it."""
+"""The machine of a result, described without its name."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a reader needs to judge figures by."""
+    """The machine properties needed to judge figures."""
 
     processor: str
     cores: int
@@ -33,7 +33,7 @@ class Host:
 
 
 def describe(directory: Path) -> Host:
-    """Describe this machine, with the filesystem that holds the brokers' data."""
+    """Return a description of this machine and of the filesystem with the brokers' data."""
     return Host(
         processor=_processor(),
         cores=os.cpu_count() or 1,
@@ -50,7 +50,7 @@ def _processor() -> str:
 
 
 def _filesystem(directory: Path) -> str:
-    """The type of the innermost mount that holds the directory."""
+    """Return the type of the innermost mount that contains the directory."""
     mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     holding = [(mount, kind) for mount, kind in mounts if directory.is_relative_to(mount)]
     return max(holding, key=lambda each: len(each[0]))[1] if holding else "an unknown filesystem"

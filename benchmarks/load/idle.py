@@ -1,4 +1,4 @@
-"""What an idle connection costs a broker in memory, with AMQP with one channel."""
+"""The memory of idle connections; each AMQP connection has one channel."""
 
 import resource
 import time
@@ -15,11 +15,11 @@ from benchmarks.load.processes import resident_bytes
 from benchmarks.load.stomp.client import connected as stomp_connected
 from benchmarks.load.workloads import AMQP, MQTT, STOMP
 
-#: Opened before the first look at the memory, so that code and pools that all connections share do not count.
+#: Opened before the first memory reading, so that code and pools shared by all connections are not counted.
 WARM_UP: Final = 20
-#: Until whatever a broker does behind a new connection is done.
+#: Time for a broker to finish its work for new connections.
 REST_S: Final = 2.0
-#: Open files allowed, where the system lets us. Not simply the most possible: Erlang's helper process closes
+#: Open files, if the system permits so many. Not the maximum: Erlang's helper process closes
 #: every descriptor up to the limit when it starts, and containers allow a thousand million.
 DESCRIPTORS: Final = 32_768
 #: Descriptors needed besides the connections, by the generator and by the broker.
@@ -28,9 +28,9 @@ SPARE_DESCRIPTORS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Idleness:
-    """Connections of one protocol that say nothing: how the ``number``-th is opened, and KiB each that are owed.
+    """Idle connections of one protocol: how the ``number``-th is opened, and the required KiB per connection.
 
-    0 is none.
+    0 means no requirement.
     """
 
     name: str
@@ -48,7 +48,7 @@ IDLENESS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IdleMemory:
-    """Resident memory of a freshly started broker, over so many idle connections."""
+    """Resident memory of a freshly started broker, for this many idle connections."""
 
     connections: int
     baseline_bytes: int
@@ -56,12 +56,12 @@ class IdleMemory:
 
     @property
     def kib_each(self) -> float:
-        """KiB a connection."""
+        """The KiB per connection."""
         return (self.resident_bytes - self.baseline_bytes) / self.connections / 1024
 
 
 def raise_descriptor_limit() -> int:
-    """Allow enough open files, here and in brokers started later; return how many."""
+    """Raise the limit of open files, here and for brokers started later; return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
@@ -69,7 +69,7 @@ def raise_descriptor_limit() -> int:
 
 
 def measure_idle(peer: Peer, directory: Path, idleness: Idleness, connections: int) -> IdleMemory:
-    """Start the broker, open the connections one after the other, and look at its memory."""
+    """Start the broker, open the connections one after the other, and read its memory."""
     connections = min(connections, raise_descriptor_limit() - SPARE_DESCRIPTORS)
     with peer.launch(directory) as broker, ExitStack() as stack:
         port = broker.ports[idleness.protocol]

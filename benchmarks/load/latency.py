@@ -1,4 +1,4 @@
-"""How long messages took, from notes of how far the stream was at which time."""
+"""Message latencies, from a record of the stream's position over time."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.load.link import Progress
 
-#: Messages looked at in one stream, evenly spread over it.
+#: Messages sampled in one stream, evenly distributed.
 SAMPLES: Final = 2000
 
 
@@ -26,10 +26,10 @@ def latency(delays_s: Iterable[float]) -> Latency:
 
 
 def delays(left: Progress, arrived: Progress) -> Iterable[float]:
-    """For evenly chosen messages, the seconds between leaving whole and arriving whole.
+    """Return the seconds between complete sending and complete arrival of evenly chosen messages.
 
-    Counts rise along both notes, so the n-th message left with the first
-    entry that reached n, and arrived likewise.
+    Counts rise in both records, so the n-th message was sent at the first entry with a count of at least n, and
+    arrived likewise.
     """
     messages = min(left.counts[-1], arrived.counts[-1])
     for number in range(1, messages + 1, max(1, messages // SAMPLES)):

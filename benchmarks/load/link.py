@@ -1,33 +1,33 @@
-"""A connection in the measured path: whatever can be sent or read at once, and nothing that waits."""
+"""A non-blocking connection in the measured path."""
 
 import select
 import socket
 from time import perf_counter
 from typing import Final, Protocol
 
-#: No answer for this long means the broker hangs, not that it is slow.
+#: After this long without an answer the broker hangs.
 TIMEOUT_S: Final = 60.0
-#: Large enough that a fast broker's deliveries are fetched some hundred at a time.
+#: Large enough to fetch a fast broker's deliveries some hundred at a time.
 READ_BYTES: Final = 512 * 1024
 
 
 class Endpoint(Protocol):
-    """What the driving loop calls when a link has something to read or room to write again."""
+    """The callbacks of the driving loop when a link is readable or writable."""
 
     link: "Link"
 
     def read(self) -> None:
-        """Take in what has arrived."""
+        """Read the available data."""
 
     def write(self) -> None:
-        """Send what is allowed to go out now."""
+        """Send as much as is allowed now."""
 
 
 class Link:
-    """A socket made non-blocking and registered with the driving loop's epoll.
+    """A socket in non-blocking mode, registered with the driving loop's epoll.
 
-    It asks to be told about room to write only while a send came up short:
-    the registration changes seldom, so a send costs one system call.
+    It registers for writability only while a send was incomplete: the registration changes seldom, so a send costs
+    one system call.
     """
 
     def __init__(self, connection: socket.socket, poll: select.epoll) -> None:
@@ -45,7 +45,7 @@ class Link:
         return self._socket.fileno()
 
     def send(self, data: memoryview) -> int:
-        """Send as much as the socket takes; fewer bytes than given leave the link full."""
+        """Send as much as the socket accepts; the link is full if that is less than given."""
         if self.is_full:
             return 0
         try:
@@ -58,7 +58,7 @@ class Link:
         return sent
 
     def has_room(self) -> None:
-        """The socket takes bytes again."""
+        """Return whether the socket accepts bytes again."""
         self.is_full = False
         self._poll.modify(self.descriptor, select.EPOLLIN)
 
@@ -70,19 +70,19 @@ class Link:
         return self._view[:size]
 
     def release(self) -> None:
-        """Give the socket back to blocking use."""
+        """Make the socket blocking again."""
         self._poll.unregister(self.descriptor)
         self._socket.settimeout(TIMEOUT_S)
 
 
 class Progress:
-    """How far a counted stream of messages was at which time; one entry a system call."""
+    """The position of a counted stream of messages over time; one entry for each system call."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
         self.times: list[float] = []
 
     def reached(self, count: int) -> None:
-        """Note that ``count`` messages have passed now."""
+        """Record that ``count`` messages have passed."""
         self.counts.append(count)
         self.times.append(perf_counter())

@@ -1,4 +1,4 @@
-"""An operator over the management API: just what the measurements need of it."""
+"""A minimal client of the management API for the measurements."""
 
 import json
 from base64 import b64encode
@@ -13,12 +13,12 @@ Definition = Mapping[str, str | int]
 
 HEADERS: Final = {"Authorization": f"Basic {b64encode(b'guest:guest').decode()}", "Content-Type": "application/json"}
 VHOST: Final = quote("/", safe="")
-#: The column that says what policies make of a queue.
+#: The column with a queue's effective policy definition.
 EFFECTIVE: Final = "effective_policy_definition"
 
 
 class Management:
-    """Asks one broker, over a connection a request."""
+    """Sends requests to one broker, with one connection for each."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -29,12 +29,12 @@ class Management:
         self.ask("PUT", f"/api/policies/{VHOST}/{quote(name)}", json.dumps(body))
 
     def definition_of(self, queue: str) -> Definition:
-        """What policies make of a queue now."""
+        """Return a queue's effective policy definition."""
         found: dict[str, Definition] = json.loads(self.ask("GET", f"/api/queues/{VHOST}/{quote(queue)}"))
         return found.get(EFFECTIVE) or {}
 
     def definitions(self, prefix: str) -> Sequence[Definition]:
-        """What policies make of all queues whose names begin so."""
+        """Return the effective policy definitions of all queues with this name prefix."""
         answer = self.ask("GET", f"/api/queues/{VHOST}?columns=name,{EFFECTIVE}")
         return [queue.get(EFFECTIVE) or {} for queue in json.loads(answer) if queue["name"].startswith(prefix)]
 

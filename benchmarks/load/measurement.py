@@ -1,4 +1,4 @@
-"""The outcome of one run of one workload, and the watch that takes it."""
+"""The result of one run of one workload, and the stopwatch for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from benchmarks.load.processes import cpu_seconds
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Wall time and both sides' CPU time of a ``with`` block, set when it has ended."""
+    """Wall time and both sides' CPU time of a ``with`` block, set at its end."""
 
     wall_s: float = 0.0
     broker_cpu_s: float = 0.0
@@ -21,10 +21,10 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one run showed. Messages count where they are delivered: a fanout to ten makes ten of one.
+    """The result of one run. Messages are counted at delivery: a fanout to ten makes ten of one.
 
-    ``confirm`` is the time from publish to confirm where there were confirms,
-    ``delivery`` the time from publish to delivery where there were consumers.
+    ``confirm`` is the time from publish to confirm, if there were confirms; ``delivery`` the time from publish to
+    delivery, if there were consumers.
     """
 
     messages: int
@@ -39,18 +39,18 @@ class Measurement:
 
     @property
     def broker_us(self) -> float:
-        """CPU microseconds a message in the broker."""
+        """The broker's CPU microseconds per message."""
         return self.watch.broker_cpu_s * 1e6 / self.messages
 
     @property
     def generator_us(self) -> float:
-        """CPU microseconds a message in the generator."""
+        """The generator's CPU microseconds per message."""
         return self.watch.generator_cpu_s * 1e6 / self.messages
 
 
 @contextmanager
 def stopwatch(pid: int) -> Iterator[Stopwatch]:
-    """Time the block; looking up the broker's CPU time happens outside of what is timed."""
+    """Time the block; reading the broker's CPU time is not included."""
     watch = Stopwatch()
     with collector_paused():
         broker_cpu = cpu_seconds(pid)

@@ -1,4 +1,4 @@
-"""Debian's Mosquitto, kept apart from any Mosquitto the machine may already run."""
+"""Debian's Mosquitto, separate from any Mosquitto that already runs on the machine."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from benchmarks.load.processes import free_port
 from benchmarks.load.running import Broker, running
 from benchmarks.load.workloads import MQTT
 
-#: Nothing on disk and nothing written down, as fast as it can be; no limit that a workload could reach.
+#: No persistence and no log, for maximum speed; no limit that a workload could reach.
 SETTINGS: Final = """\
 listener {port} 127.0.0.1
 allow_anonymous true
@@ -25,7 +25,7 @@ max_queued_messages 0
 
 
 def absence() -> str | None:
-    """Tell why it cannot run, or None when it can. It is not installed for you: its package starts a service."""
+    """Return the reason why it cannot run, or None. It is not installed automatically: its package starts a service."""
     return None if _program() else "Debian's mosquitto is not installed (apt-get install mosquitto)"
 
 
@@ -41,11 +41,11 @@ def launch(directory: Path) -> Iterator[Broker]:
 
 
 def _product(ports: Mapping[str, int]) -> str:
-    """Name it and its version, which the first line of its help tells."""
+    """Return its name and version, from the first line of its help."""
     told = subprocess.run([_program() or "mosquitto", "-h"], capture_output=True, text=True, check=False)
     return "Mosquitto " + told.stdout.partition("\n")[0].rpartition(" ")[2]
 
 
 def _program() -> str | None:
-    """Debian keeps it where only root's path leads."""
+    """Return its path, which Debian installs outside of users' PATH."""
     return shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")

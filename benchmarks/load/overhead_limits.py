@@ -1,4 +1,4 @@
-"""What a queue may cost over a plain one, as tables: each kind of queue against each workload below."""
+"""Limits on the cost of queue features over a plain queue: tables of queue kinds and workloads."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -8,17 +8,17 @@ from benchmarks.load.workloads import BULK, TRANSIENT, Measure, QueueKind, Workl
 
 @dataclass(frozen=True, slots=True)
 class OverheadLimit:
-    """A kind of queue, and how many times a plain queue's broker CPU per message it may cost at most."""
+    """A kind of queue, and the maximum ratio of its broker CPU per message to a plain queue's."""
 
     kind: QueueKind
     at_most: float
 
     def of(self, workload: Workload) -> Workload:
-        """The workload over a queue of this kind."""
+        """Return the workload over a queue of this kind."""
         return replace(workload, name=f"{workload.name}, {self.kind.name}", queue=self.kind)
 
 
-#: Limits that are looked at for each message and never reached.
+#: Limits that are checked for each message and never reached.
 LIMITED: Final = QueueKind(
     "TTL + max-length + DLX",
     (
@@ -32,19 +32,19 @@ PRIORITIES: Final = QueueKind("10 priorities", (("x-max-priority", 10),))
 
 PREMIUMS: Final = (OverheadLimit(LIMITED, 1.3), OverheadLimit(PRIORITIES, 1.5))
 
-#: All messages of a round fit into memory; all but a few do not.
+#: With the first window all messages of a round fit into memory; with the second almost none do.
 SHORT, LONG = 2_000, 20_000
 
 
 def _over_a_queue(name: str, window: int, measure: Measure, *, persistent: bool) -> Workload:
-    """Messages of all ten priorities in turn, whatever the queue makes of them."""
+    """Return a workload with messages of all ten priorities in turn, for any kind of queue."""
     return Workload(
         name, 100, window, 0.0, BULK, persistent=persistent, measure=measure, priorities=tuple(range(1, 11))
     )
 
 
-#: A message that finds a consumer never waits, and what its queue does to waiting messages costs it nothing:
-#: so both are measured.
+#: A message that finds a consumer never waits, so its queue's work on waiting messages costs it nothing: both cases
+#: are measured.
 OVER_QUEUES: Final = (
     _over_a_queue("queue: consumed at once, transient", TRANSIENT, Measure.STREAM, persistent=False),
     _over_a_queue("queue: consumed at once, persistent", 5_000, Measure.STREAM, persistent=True),

@@ -1,4 +1,4 @@
-"""The brokers compared, as a table: one row a broker."""
+"""The table of compared brokers, one row each."""
 
 from collections.abc import Callable, Mapping, Set
 from contextlib import AbstractContextManager
@@ -13,14 +13,12 @@ from benchmarks.load.workloads import AMQP, MQTT, STOMP, WEB_STOMP
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A kind of broker. ``launch`` runs one on a directory until the context ends.
+    """A kind of broker. ``launch`` runs one in a directory until the context ends.
 
-    ``absence`` tells why this machine cannot run it, or None when it can; it
-    may install the broker first. It takes part in the workloads of the
-    ``protocols`` it speaks. ``idle_connections`` says how many it is given,
-    by protocol, ``backlog_messages`` how many messages, 0 for no such
-    measurement. Smaller figures keep a slow peer's part of the run short;
-    they do not touch the workloads.
+    ``absence`` returns the reason why this machine cannot run it, or None; it may install the broker first. The
+    peer takes part in the workloads of its ``protocols``. ``idle_connections`` are the connections it is given, by
+    protocol, ``backlog_messages`` the messages; 0 omits the measurement. Smaller figures shorten a slow peer's part
+    of the run without changing the workloads.
     """
 
     name: str
@@ -31,7 +29,7 @@ class Peer:
     backlog_messages: int
 
 
-#: The one that owes something; the others are there to compare with.
+#: The broker with requirements; the others are for comparison.
 SUBJECT: Final = Peer(
     "gateway",
     gateway.absence,
@@ -40,10 +38,10 @@ SUBJECT: Final = Peer(
     {AMQP: 5000, MQTT: 10_000, STOMP: 5000},
     backlog_messages=1_000_000,
 )
-#: The same with an operator's way in, for measurements in which one takes part.
+#: The same with the management API, for measurements that use it.
 MANAGED: Final = replace(SUBJECT, launch=gateway.launch_managed)
 
-#: The subject first: where two peers are compared, it is the one that must win.
+#: The subject first: it is compared with the peer that follows.
 PEERS: Final = (
     SUBJECT,
     Peer(

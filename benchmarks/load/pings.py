@@ -1,4 +1,4 @@
-"""How long a broker leaves a client without an answer, seen by one that asks all the time."""
+"""Response times of a broker, measured by a client that sends requests all the time."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,16 +11,15 @@ from benchmarks.load.amqp.client import connected
 from benchmarks.load.latency import latency
 
 QUEUE: Final = "bench.ping"
-#: Between an answer and the next question: a stretch may have begun that much earlier than it is seen.
+#: Pause between an answer and the next request; a wait may have begun this much earlier than it is seen.
 PAUSE_S: Final = 0.001
 
 
 class Pings:
-    """The waits of one client, longest and number; filled by a thread of its own while the block lasts.
+    """The waits of one client; filled by its own thread during the block.
 
-    A wait is what the broker was busy with when the question came, and what
-    it did on top: a little more than the longest stretch it did not look at
-    its connections. What else the machine does adds to it.
+    A wait is the rest of the broker's current work plus the work for the request: a little more than the longest
+    time without polling its connections. Other load on the machine adds to it.
     """
 
     def __init__(self) -> None:
@@ -36,11 +35,11 @@ class Pings:
 
     @property
     def p99_ms(self) -> float:
-        """What all but one wait in a hundred do not exceed, in milliseconds."""
+        """The 99th percentile of the waits, in milliseconds."""
         return latency(self._waits_s).p99_ms
 
     def ask(self, question: Callable[[], object]) -> None:
-        """Ask until told to end; ``question`` returns with the answer."""
+        """Send requests until told to end; ``question`` returns with the answer."""
         while not self._is_over.wait(PAUSE_S):
             start = perf_counter()
             question()
@@ -50,13 +49,13 @@ class Pings:
             self.count += 1
 
     def end(self) -> None:
-        """Ask no more after the question at hand."""
+        """End after the current request."""
         self._is_over.set()
 
 
 @contextmanager
 def asking(question: Callable[[], object]) -> Iterator[Pings]:
-    """Ask while the block lasts; read the result after it."""
+    """Send requests during the block; read the result after it."""
     pings = Pings()
     thread = Thread(target=pings.ask, args=(question,))
     thread.start()
@@ -69,7 +68,7 @@ def asking(question: Callable[[], object]) -> Iterator[Pings]:
 
 @contextmanager
 def pinging(port: int) -> Iterator[Pings]:
-    """Ask over AMQP, for a queue's length."""
+    """Request a queue's length over AMQP."""
     with connected(port) as client:
         client.declare_queue(QUEUE)
         with asking(partial(client.declare_queue, QUEUE, passive=True)) as pings:

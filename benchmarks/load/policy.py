@@ -1,4 +1,4 @@
-"""An operator changes a policy that ten thousand queues follow: how much work it is, and who has to wait for it."""
+"""A change of a policy that matches ten thousand queues: its cost, and the waits of other clients."""
 
 import time
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ from benchmarks.load.workloads import AMQP
 
 QUEUES: Final = 10_000
 PREFIX: Final = "bench.policy."
-#: Each follows upon the last: what is new, what is different, what is no more.
+#: Successive definitions: a new one, a changed one, an empty one.
 CHANGES: Final[Sequence[Definition]] = (
     {"message-ttl": 3_600_000, "max-length": 100_000, "dead-letter-exchange": ""},
     {"message-ttl": 7_200_000, "max-length": 100_000, "dead-letter-exchange": ""},
     {"max-length": 200_000},
 )
-#: Seconds of reactor time for all queues, and milliseconds at a stretch, that are owed.
+#: Required seconds of reactor time for all queues, and milliseconds without a pause.
 REACTOR_S, STRETCH_MS = 1.0, 50.0
-#: Until somebody looks again whether all queues follow.
+#: Interval between two checks whether all queues follow.
 REST_S: Final = 0.05
 LONGEST_S: Final = 60.0
 
 
 def measure_policy(broker: Broker) -> Sequence[Figure]:
-    """Declare the queues, a message in each; change the policy time and again; report the worst change."""
+    """Declare the queues with a message each; change the policy repeatedly; report the worst change."""
     port, operator = broker.ports[AMQP], Management(broker.ports[MANAGEMENT])
     names = [f"{PREFIX}{number}" for number in range(QUEUES)]
     with connected(port) as control:
@@ -47,8 +47,8 @@ def measure_policy(broker: Broker) -> Sequence[Figure]:
         if (following := operator.definitions(PREFIX).count(definition)) != QUEUES:
             raise Lost(f"{following} of {QUEUES} queues follow the policy")
     return [
-        at_most("reactor time of a change, with asking for its end, s", reactor_s, REACTOR_S, digits=2),
-        at_most("longest wait of another client meanwhile, ms", longest_ms, STRETCH_MS),
+        at_most("reactor time of a change, including the checks, s", reactor_s, REACTOR_S, digits=2),
+        at_most("longest wait of another client, ms", longest_ms, STRETCH_MS),
     ]
 
 
@@ -60,7 +60,7 @@ def _put_a_message_in_each(control: Client, names: Sequence[str]) -> None:
 
 
 def _change(pid: int, operator: Management, last: str, definition: Definition) -> float:
-    """Change the policy and wait until the last queue follows it; return the seconds of CPU the reactor took."""
+    """Change the policy and wait until the last queue follows it; return the reactor's CPU seconds."""
     deadline = perf_counter() + LONGEST_S
     before_s = main_thread_cpu_seconds(pid)
     operator.put_policy("bench", f"^{PREFIX}", definition)

@@ -1,4 +1,4 @@
-"""What the kernel knows about a broker's processes: CPU time, resident memory; and how to stop one."""
+"""Process statistics from the system: CPU time and resident memory; and the end of processes."""
 
 import os
 import socket
@@ -15,38 +15,38 @@ class NotListening(Exception):
 
 
 def cpu_seconds(pid: int) -> float:
-    """User plus system time of all living threads of a process and its descendants, to the nanosecond.
+    """Return user plus system time of all living threads of a process and its descendants, to the nanosecond.
 
-    What ends in between is not counted. ``/proc/PID/stat`` would count it, but in ticks of 10 ms.
+    Threads that ended are not included. ``/proc/PID/stat`` would include them, but in ticks of 10 ms.
     """
     tasks = [task for each in _family(pid) for task in Path(f"/proc/{each}/task").iterdir()]
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def main_thread_cpu_seconds(pid: int) -> float:
-    """User plus system time of a process's first thread alone, to the nanosecond."""
+    """Return user plus system time of a process's first thread, to the nanosecond."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process and its descendants."""
+    """Return the resident memory of a process and its descendants."""
     return sum(int(_stat(each)[21]) for each in _family(pid)) * PAGE_BYTES
 
 
 def peak_resident_bytes(pid: int) -> int:
-    """The most resident memory a process ever had."""
+    """Return the peak resident memory of a process."""
     status = Path(f"/proc/{pid}/status").read_text()
     (peak_kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(peak_kib) * 1024
 
 
 def directory_bytes(directory: Path) -> int:
-    """Disk space taken by everything below a directory, holes not counted."""
+    """Return the disk space of everything below a directory, without holes."""
     return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
 
 
 def free_port() -> int:
-    """Find a TCP port nobody listens on."""
+    """Return a free TCP port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -68,7 +68,7 @@ def wait_for_port(process: subprocess.Popen[bytes], port: int, output: Path, tim
 
 
 def stop(process: subprocess.Popen[bytes], timeout_s: float = 60.0) -> None:
-    """Ask a process we started to end, and insist when it does not."""
+    """Ask a process we started to end, and kill it if it does not."""
     if process.poll() is not None:
         return
     process.terminate()
@@ -80,13 +80,13 @@ def stop(process: subprocess.Popen[bytes], timeout_s: float = 60.0) -> None:
 
 
 def _family(pid: int) -> list[int]:
-    """The process and all its living descendants."""
+    """Return the process and all its living descendants."""
     parent_by_pid: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 parent_by_pid[int(entry.name)] = int(_stat(int(entry.name))[1])
-            except OSError:  # it ended while we looked
+            except OSError:  # it ended meanwhile
                 continue
     family = [pid]
     for member in family:
@@ -95,8 +95,8 @@ def _family(pid: int) -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the state on: 1 parent, 21 resident pages."""
-    # The second field, the command, may hold blanks and brackets; the last bracket ends it.
+    """Return the fields of /proc/PID/stat from the state on: 1 parent, 21 resident pages."""
+    # The second field, the command, may contain blanks and parentheses; the last parenthesis ends it.
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 

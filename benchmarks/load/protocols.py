@@ -1,4 +1,4 @@
-"""The protocols the load generator speaks in lanes, as tables: one row a protocol."""
+"""The protocols of the load generator's rigs, as tables: one row each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from benchmarks.load.running import Broker
 from benchmarks.load.stomp.lane import open_lanes as open_stomp_lanes
 from benchmarks.load.workloads import AMQP, STOMP, WEB_STOMP, Workload
 
-#: Where a broker listens on loopback, by protocol.
+#: The ports of a broker on loopback, by protocol.
 Ports: TypeAlias = Mapping[str, int]
 
 OpenLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManager[Sequence[ClientRig]]]
@@ -18,21 +18,21 @@ OpenExchangeLanes: TypeAlias = Callable[[Ports, Workload], AbstractContextManage
 
 
 class OpenQueueLanes(Protocol):
-    """Sets up what a workload needs on a broker, until the context ends. Nobody consumes yet unless told so."""
+    """Sets up the clients of a workload until the context ends, without consumers by default."""
 
     def __call__(
         self, ports: Ports, workload: Workload, *, consume: bool = True
     ) -> AbstractContextManager[Sequence[QueueLane]]: ...
 
 
-#: For messages in flight: consumers are there from the beginning.
+#: For messages in flight: the consumers exist from the start.
 LANES: Final[Mapping[str, OpenLanes]] = {
     AMQP: open_amqp_lanes,
     STOMP: open_stomp_lanes,
     WEB_STOMP: open_stomp_lanes,
 }
 
-#: For messages that come one by one.
+#: For messages that are sent one by one.
 EXCHANGE_LANES: Final[Mapping[str, OpenExchangeLanes]] = {
     AMQP: open_amqp_lanes,
     STOMP: open_stomp_lanes,
@@ -46,17 +46,17 @@ QUEUE_LANES: Final[Mapping[str, OpenQueueLanes]] = {
 
 
 def open_lanes(broker: Broker, workload: Workload) -> AbstractContextManager[Sequence[ClientRig]]:
-    """Open the lanes of a workload in its protocol."""
+    """Open the rigs of a workload in its protocol."""
     return LANES[workload.protocol](broker.ports, workload)
 
 
 def open_exchange_lanes(broker: Broker, workload: Workload) -> AbstractContextManager[Sequence[ExchangeLane]]:
-    """Open the lanes of a workload in its protocol, whose messages come one by one."""
+    """Open the rigs of a workload in its protocol, for messages that are sent one by one."""
     return EXCHANGE_LANES[workload.protocol](broker.ports, workload)
 
 
 def open_queue_lanes(
     broker: Broker, workload: Workload, *, consume: bool = True
 ) -> AbstractContextManager[Sequence[QueueLane]]:
-    """Open the lanes of a workload in its protocol, whose messages may wait; nobody consumes yet unless told so."""
+    """Open the rigs of a workload in its protocol, for messages that may wait; without consumers by default."""
     return QUEUE_LANES[workload.protocol](broker.ports, workload, consume=consume)

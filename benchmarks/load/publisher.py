@@ -1,19 +1,19 @@
-"""The publishing end: messages of one size out of one prebuilt buffer, confirms counted in bulk."""
+"""The publishing side: messages of one size from one prebuilt buffer, confirms counted in bulk."""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from benchmarks.load.link import Link, Progress
 
-#: The prebuilt buffer: small enough to stay in a processor's cache, large enough for one send.
+#: The prebuilt buffer: small enough for a processor's cache, large enough for one send.
 BUFFER_BYTES: Final = 256 * 1024
-#: A publisher waits until its window has room for this much, or for an eighth of the window:
-#: one message per send would measure the generator.
+#: A publisher waits until its window has room for this much, or for an eighth of the window: one message per send
+#: would measure the generator.
 BURST_BYTES: Final = 16 * 1024
 
 
 class NotConfirmed(Exception):
-    """The broker sent something else than confirms to a publisher."""
+    """The broker sent something other than confirms to a publisher."""
 
 
 class Confirms(Protocol):
@@ -22,29 +22,29 @@ class Confirms(Protocol):
     settled: int
 
     def feed(self, data: memoryview) -> None:
-        """Take in confirms, cut anywhere. :raises NotConfirmed: for anything else."""
+        """Process confirms, split at any byte. :raises NotConfirmed: for anything else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Messages sent over and over, one after the other: the bytes of all of them, ``size`` bytes each."""
+    """Messages that are sent repeatedly in order: the bytes of all of them, ``size`` bytes each."""
 
     octets: bytes
     size: int
 
     @property
     def first(self) -> bytes:
-        """One message."""
+        """Return one message."""
         return self.octets[: self.size]
 
     def take(self, messages: int) -> bytes:
-        """So many messages from the beginning on."""
+        """Return this many messages from the beginning."""
         repeats = messages * self.size // len(self.octets) + 1
         return (self.octets * repeats)[: messages * self.size]
 
 
 class Publisher:
-    """Sends a cycle of messages, ``limit`` of them at most, as far as ``allow`` lets it."""
+    """Sends a cycle of messages, up to ``limit``, within the window that ``allow`` sets."""
 
     def __init__(self, link: Link, cycle: Cycle, window: int, limit: int, confirms: Confirms | None) -> None:
         self.link = link
@@ -63,21 +63,21 @@ class Publisher:
 
     @property
     def is_exhausted(self) -> bool:
-        """As many messages were begun as ever will be."""
+        """Return whether the limit of messages is reached."""
         return self.messages >= self._limit
 
     @property
     def messages(self) -> int:
-        """Messages begun, the last one perhaps not yet sent to its end."""
+        """The number of messages begun, the last one possibly incomplete."""
         return -(-self._sent_bytes // self._size)
 
     @property
     def confirmed_messages(self) -> int:
-        """Messages confirmed so far; meaningful with confirms only."""
+        """The number of messages confirmed so far; meaningful with confirms only."""
         return self.confirms.settled - self._confirmed_before if self.confirms else 0
 
     def allow(self, settled: int) -> None:
-        """Let the window slide to ``settled`` messages and send what then fits into it."""
+        """Move the window to ``settled`` messages and send what fits into it."""
         allowed = settled + self._window
         if allowed >= self._limit:
             allowed, self._burst_bytes = self._limit, 1
@@ -85,12 +85,12 @@ class Publisher:
         self.write()
 
     def finish(self) -> None:
-        """Begin no further message, but send the last one to its end."""
+        """Begin no further message, but complete the last one."""
         self._limit = self.messages
         self.allow(self._limit)
 
     def write(self) -> None:
-        """Send while the window has room for a burst and the socket takes it."""
+        """Send while the window has room for a burst and the socket accepts it."""
         room = self._allowed_bytes - self._sent_bytes
         while room >= self._burst_bytes and not self.link.is_full:
             start = self._sent_bytes % len(self._buffer)
@@ -100,7 +100,7 @@ class Publisher:
             self.sent.reached(self._sent_bytes // self._size)
 
     def read(self) -> None:
-        """Take in confirms; anything else from the broker is an error."""
+        """Process confirms; anything else from the broker is an error."""
         data = self.link.receive()
         if self.confirms is None:
             raise NotConfirmed(bytes(data).decode("latin-1"))

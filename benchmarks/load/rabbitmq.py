@@ -1,9 +1,8 @@
-"""Debian's RabbitMQ, kept apart from any RabbitMQ the machine may already run.
+"""Debian's RabbitMQ, separate from any RabbitMQ that already runs on the machine.
 
-The node has its own name, ports, cookie and directories, and a port mapper
-(epmd) of its own, so that stopping both leaves nothing behind. Its settings
-are RabbitMQ's defaults, with the plugins rabbitmq_stomp and rabbitmq_web_stomp,
-which are part of the package, enabled.
+The node has its own name, ports, cookie and directories, and its own port mapper (epmd), so that stopping both
+leaves nothing behind. Its settings are RabbitMQ's defaults, with the bundled plugins rabbitmq_stomp and
+rabbitmq_web_stomp enabled.
 """
 
 import os
@@ -21,22 +20,22 @@ from benchmarks.load.processes import free_port, stop
 from benchmarks.load.running import Broker, running
 from benchmarks.load.workloads import AMQP, STOMP, WEB_STOMP
 
-#: Debian's wrapper in /usr/sbin insists on the system's directories and user; this is the script behind it.
+#: Debian's wrapper in /usr/sbin requires the system's directories and user; this is the script it calls.
 SERVER: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
-#: With RABBITMQ_ALLOW_INPUT the script replaces itself by the Erlang machine: its pid is the broker's.
+#: With RABBITMQ_ALLOW_INPUT the script replaces itself by the Erlang VM, so its pid is the broker's.
 COMMAND: Final = (str(SERVER), "-noinput")
 
-#: Files of the node: the plugins enabled, and settings as Erlang terms.
+#: Files of the node: the enabled plugins, and settings as Erlang terms.
 PLUGINS: Final = "enabled_plugins"
 CONFIGURATION: Final = "advanced.config"
 
-#: Asked by Debian's package scripts before they start a service; 101 means "do not".
+#: Debian's package scripts run this before they start a service; 101 means "do not".
 SERVICE_POLICY: Final = Path("/usr/sbin/policy-rc.d")
 
 
 def absence() -> str | None:
-    """Install the package where that is possible; tell why it is missing, or None when it is there."""
+    """Install the package if possible; return the reason why it is missing, or None."""
     if SERVER.exists():
         return None
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
@@ -48,7 +47,7 @@ def absence() -> str | None:
 
 @contextmanager
 def launch(directory: Path) -> Iterator[Broker]:
-    """Run a node on a directory until the context ends."""
+    """Run a node in a directory until the context ends."""
     ports = {AMQP: free_port(), STOMP: free_port(), WEB_STOMP: free_port()}
     (directory / PLUGINS).write_text("[rabbitmq_stomp, rabbitmq_web_stomp].")
     (directory / CONFIGURATION).write_text(_configuration(ports[STOMP], ports[WEB_STOMP]))
@@ -61,7 +60,7 @@ def launch(directory: Path) -> Iterator[Broker]:
 
 @contextmanager
 def _port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
-    """Run an epmd for this node alone, on loopback; yield the environment that points to it."""
+    """Run an epmd for this node alone, on loopback; yield the environment that refers to it."""
     port = free_port()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))},
@@ -73,7 +72,7 @@ def _port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
         ["epmd"], env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        # Erlang starts a daemon of its own, which nobody would stop, when it finds no epmd.
+        # Without an epmd, Erlang would start its own daemon, which would not be stopped.
         _wait_until_listening(port)
         yield environment
     finally:
@@ -81,7 +80,7 @@ def _port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
 
 
 def _node_environment(directory: Path, port: int) -> Mapping[str, str]:
-    """The environment of a node that keeps everything below ``directory`` and listens on loopback."""
+    """Return the environment of a node that keeps everything below ``directory`` and listens on loopback."""
     return {
         "RABBITMQ_ALLOW_INPUT": "true",
         "RABBITMQ_CONF_ENV_FILE": str(directory / "no-rabbitmq-env.conf"),
@@ -101,14 +100,14 @@ def _node_environment(directory: Path, port: int) -> Mapping[str, str]:
 
 
 def _configuration(stomp_port: int, web_stomp_port: int) -> str:
-    """Settings that the environment cannot give."""
+    """Return the settings that the environment cannot contain."""
     stomp = f'{{rabbitmq_stomp, [{{tcp_listeners, [{{"127.0.0.1", {stomp_port}}}]}}]}}'
     web_stomp = f'{{rabbitmq_web_stomp, [{{tcp_config, [{{ip, "127.0.0.1"}}, {{port, {web_stomp_port}}}]}}]}}'
     return f"[{stomp}, {web_stomp}].\n"
 
 
 def _install() -> None:
-    """Install the package without letting it start its service."""
+    """Install the package without starting its service."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     with _services_forbidden():
         for arguments in (["update"], ["install", "--yes", "--no-install-recommends", "rabbitmq-server"]):
@@ -117,7 +116,7 @@ def _install() -> None:
 
 @contextmanager
 def _services_forbidden() -> Iterator[None]:
-    """Forbid package scripts to start services; a policy that is already there stays as it is."""
+    """Forbid package scripts to start services; an existing policy is not changed."""
     if SERVICE_POLICY.exists():
         yield
         return

@@ -1,4 +1,4 @@
-"""A stream: what it costs to publish into it, and how fast one consumer replays all of it."""
+"""The cost of publishing into a stream, and the speed of its replay by one consumer."""
 
 import select
 from collections.abc import Mapping, Sequence
@@ -23,24 +23,24 @@ STREAM, CORRELATED, QUEUE = "bench.stream", "bench.correlated", "bench.queue"
 KIND: Final[Mapping[str, str | int]] = {"x-queue-type": "stream"}
 FROM_THE_START: Final[Mapping[str, str | int]] = {"x-stream-offset": "first"}
 
-#: Replayed, and as large as the bodies are.
+#: The number of replayed messages and the size of the bodies.
 MESSAGES, BODY_BYTES = 1_000_000, 100
-#: Unacknowledged messages while replaying, and how many are acknowledged at once.
+#: Unacknowledged messages during a replay, and the size of an acknowledgement.
 CREDIT, ACK_EVERY = 2000, 100
-#: Published into a stream and into a queue, to be compared.
+#: Published into a stream and into a queue, for comparison.
 PUBLISHED, PUBLISHED_BYTES = 200_000, 1024
-#: One after the other, so often: a slow minute strikes both.
+#: Alternating repetitions, so that a slow minute affects both.
 TURNS: Final = 3
-#: Messages a second that are owed.
+#: Required messages per second.
 RATE: Final = 200_000.0
-#: Publishing into a stream may cost as much as into a queue; so much more is the machine's mood.
+#: Publishing into a stream may cost as much as into a queue, plus this margin for variations of the machine.
 MOOD: Final = 1.05
 
 
 def measure_replay(broker: Broker) -> Sequence[Figure]:
     """Publish into a queue and a stream; then fill a stream and replay it: twice alone, once beside another client.
 
-    Then the same with messages whose heads all differ.
+    Repeat this with messages whose headers all differ.
     """
     port = broker.ports[AMQP]
     turns = [(_publishing_us(broker, QUEUE, {}), _publishing_us(broker, STREAM, KIND)) for _ in range(TURNS)]
@@ -56,7 +56,7 @@ def measure_replay(broker: Broker) -> Sequence[Figure]:
     return [
         at_least("messages of 100 B replayed a second", MESSAGES / alike.wall_s, RATE),
         Figure("broker CPU a message replayed, µs", _broker_us(alike)),
-        Figure("longest wait of another client meanwhile, ms", f"{pings.longest_ms:.0f}"),
+        Figure("longest wait of another client, ms", f"{pings.longest_ms:.0f}"),
         at_least("replayed a second with a correlation-id each", MESSAGES / differing.wall_s, RATE),
         Figure("broker CPU a message replayed with a correlation-id each, µs", _broker_us(differing)),
         at_most("CPU of publishing 1 KiB into a stream over a queue", into_stream / into_queue, MOOD, digits=2),
@@ -70,7 +70,7 @@ def _declare(port: int, stream: str) -> None:
 
 
 def _slower_replay(broker: Broker, stream: str) -> Stopwatch:
-    """Replay twice: the machine may have other things to do."""
+    """Replay twice, in case the machine is busy; return the slower result."""
     return max(_replay(broker, stream), _replay(broker, stream), key=lambda watch: watch.wall_s)
 
 
@@ -79,7 +79,7 @@ def _broker_us(watch: Stopwatch) -> str:
 
 
 def _publishing_us(broker: Broker, queue: str, arguments: Mapping[str, str | int]) -> float:
-    """Publish persistent messages; return what one cost the broker, sealing included, in microseconds of CPU."""
+    """Publish persistent messages; return the broker's cost of one, sealing included, in microseconds of CPU."""
     port = broker.ports[AMQP]
     with connected(port) as control:
         control.declare_queue(queue, durable=True, arguments=arguments)
@@ -90,7 +90,7 @@ def _publishing_us(broker: Broker, queue: str, arguments: Mapping[str, str | int
 
 
 def _replay(broker: Broker, stream: str) -> Stopwatch:
-    """Consume a stream from its beginning to its end; exactly the messages filled must come."""
+    """Consume a stream from its beginning to its end; exactly the messages filled must arrive."""
     with connected(broker.ports[AMQP]) as client:
         delivery_bytes = _delivery_bytes(broker, stream)
         client.limit_credit(CREDIT)
@@ -107,7 +107,7 @@ def _replay(broker: Broker, stream: str) -> Stopwatch:
 
 
 def _delivery_bytes(broker: Broker, stream: str) -> int:
-    """Return what one delivery takes on the wire."""
+    """Return the size of one delivery on the wire."""
     with connected(broker.ports[AMQP]) as client:
         client.limit_credit(1)
         client.consume(stream, no_ack=False, arguments=FROM_THE_START)
@@ -115,7 +115,7 @@ def _delivery_bytes(broker: Broker, stream: str) -> int:
 
 
 def _check(client: Client, stream: str) -> None:
-    """:raises Lost: when the broker does not think that there is nothing more; it refuses the ack of what it is not."""
+    """Check that no message is left; an acknowledgement for a missing message is refused. :raises Lost: if any is."""
     client.socket.sendall(wire.acks(MESSAGES, 1, 1, multiple=True) if MESSAGES % ACK_EVERY else b"")
     if (kept := client.declare_queue(stream, durable=True, passive=True)) != MESSAGES:
         raise Lost(f"{kept} messages are in the stream, {MESSAGES} should be")

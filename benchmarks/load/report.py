@@ -1,4 +1,4 @@
-"""Everything measured, as sections of a report."""
+"""The report of all measurements."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -13,10 +13,9 @@ from benchmarks.load.results import Results, figure_of_merit
 from benchmarks.load.tables import Row, mb, met, percentiles, table
 from benchmarks.load.workloads import Workload
 
-#: What it owes: MB resident with the backlog, seconds to restart.
+#: Requirements with a backlog: MB of resident memory, seconds to restart.
 BACKLOG_MB, RESTART_S = 300.0, 10.0
-#: Disk space after a partial refill may exceed the full backlog's by this factor:
-#: pages are reused, but not in perfect order.
+#: Disk space after a partial refill may exceed the full backlog's by this factor: pages are reused, but not in order.
 REUSE: Final = 1.05
 
 
@@ -28,7 +27,7 @@ def report(
     floors: Sequence[Floor],
     conditions: str,
 ) -> str:
-    """Everything measured, with what is owed and whether it is met."""
+    """Return the report of all results, with requirements and whether they are met."""
     products = "".join(f"{peer} is {product}. " for peer, product in results.products.items())
     parts = [[f"Machine: {host}.", f"{products}{conditions}"]]
     if floors:
@@ -52,7 +51,7 @@ def report(
 def _side_by_side(
     results: Results, workloads: Sequence[Workload], peers: Sequence[str], protocol: str
 ) -> Iterator[list[str]]:
-    """The workloads of one protocol, on the peers that ran any of them."""
+    """Yield the workloads of one protocol, on the peers that ran any of them."""
     measured = [each for each in workloads if any((each, peer) in results.runs for peer in peers)]
     taking_part = [peer for peer in peers if any((each, peer) in results.runs for each in measured)]
     if measured:
@@ -62,7 +61,7 @@ def _side_by_side(
 
 
 def _throughput(results: Results, workloads: Iterable[Workload], peers: Sequence[str]) -> Iterable[Row]:
-    """Per peer: messages a second, broker CPU and generator CPU a message; then the factor."""
+    """Yield for each peer messages per second, broker CPU and generator CPU per message; then the factor."""
     columns = (f"{peer} {unit}" for peer in peers for unit in ("msg/s", "µs CPU/msg", "(generator)"))
     yield ["workload", *columns, "factor", "owed", "met"]
     for workload in workloads:
@@ -74,7 +73,7 @@ def _throughput(results: Results, workloads: Iterable[Workload], peers: Sequence
 
 
 def _verdict(results: Results, workload: Workload, peers: Sequence[str]) -> Row:
-    """How many times the first peer is better than the second, what is owed, and whether it is met."""
+    """Return the factor of the first peer over the second, the requirement, and whether it is met."""
     runs = [results.median(workload, peer) for peer in peers[:2]]
     what = "p50" if workload.measure.is_of_time else "CPU"
     owed = f"{workload.required:.0f}x {what}" if workload.required else ""
@@ -102,7 +101,7 @@ def _premiums(results: Results) -> Iterable[Row]:
 
 
 def _premium(results: Results, premium: OverheadLimit, workload: Workload) -> Iterable[Row]:
-    """The middle of both, and the middle of the ratios of runs that followed each other."""
+    """Return the medians of both, and the median of the ratios of adjacent runs."""
     plain, special = results.median(workload, SUBJECT.name), results.median(premium.of(workload), SUBJECT.name)
     if plain and special:
         times = results.ratio(premium.of(workload), workload, SUBJECT.name)

@@ -1,4 +1,4 @@
-"""What a benchmark has measured so far."""
+"""The results of a benchmark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from benchmarks.load.workloads import Workload
 
 @dataclass(slots=True)
 class Results:
-    """Everything measured, by peer name, ``idle`` by protocol and peer name, ``figures`` by duty; filled meanwhile."""
+    """All results: by peer name, ``idle`` by protocol and peer name, ``figures`` by workload; filled during the run."""
 
     products: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[Workload, str], list[Measurement]] = field(default_factory=dict)
@@ -23,20 +23,20 @@ class Results:
     failures: list[str] = field(default_factory=list)
 
     def median(self, workload: Workload, peer: str) -> Measurement | None:
-        """The run in the middle, by what its workload is about; None when there was none."""
+        """Return the median run by the workload's measure; None if there is none."""
         runs = sorted(self.runs.get((workload, peer), []), key=lambda run: figure_of_merit(workload, run))
         return runs[len(runs) // 2] if runs else None
 
     def ratio(self, dividend: Workload, divisor: Workload, peer: str) -> float:
-        """How many times the one takes the broker CPU a message of the other: the middle of runs in pairs.
+        """Return the median ratio of broker CPU per message, of pairs of runs.
 
-        Runs that followed each other saw the machine in the same mood.
+        The runs of a pair are adjacent in time, so variations of the machine affect both.
         """
         pairs = zip(self.runs[dividend, peer], self.runs[divisor, peer], strict=False)
         return median(run.broker_us / other.broker_us for run, other in pairs)
 
 
 def figure_of_merit(workload: Workload, run: Measurement) -> float:
-    """What is compared, the less the better: CPU a message for streams, the median time for round trips."""
+    """Return the compared figure, lower is better: CPU per message for streams, the median time for round trips."""
     round_trip = run.delivery or run.confirm
     return round_trip.p50_ms if workload.measure.is_of_time and round_trip else run.broker_us

@@ -1,4 +1,4 @@
-"""Workloads of many publishers and subscribers in step: what a delivery costs whatever the crowd's shape."""
+"""Workloads of many publishers and subscribers in synchronised rounds."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,9 +13,9 @@ from benchmarks.load.workloads import Workload
 
 
 def measure_rounds(broker: Broker, workload: Workload, seconds: float) -> Measurement:
-    """Repeat rounds for so long; a fifth of that beforehand, not counted, warms both sides up.
+    """Repeat rounds for this long, after a warm-up of a fifth of that.
 
-    With one message outstanding the broker and this process take turns on one core.
+    With one message outstanding the broker and this process run in turns on one core.
     """
     place = one_core_shared(broker.pid) if workload.window == 1 else nullcontext()
     with open_crowd(broker.ports[workload.protocol], workload) as crowd, place:
@@ -27,7 +27,7 @@ def measure_rounds(broker: Broker, workload: Workload, seconds: float) -> Measur
 
 
 def _repeat(crowd: Crowd, seconds: float) -> Sequence[float]:
-    """Return how long each round took, until everybody had everything."""
+    """Return the duration of each round, until all clients have received everything."""
     waits = []
     end = perf_counter() + seconds
     while (start := perf_counter()) < end:

@@ -1,4 +1,4 @@
-"""Workloads with one message outstanding: what a lone request waits for."""
+"""Workloads with one message outstanding, which measure the latency of a single request."""
 
 import socket
 import struct
@@ -23,7 +23,7 @@ def measure_round_trip(broker: Broker, workload: Workload, seconds: float) -> Me
 
 
 def measure_confirm_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
-    """Publish, wait for the confirm, repeat; nobody consumes."""
+    """Publish, wait for the confirm, repeat, without a consumer."""
     with open_queue_lanes(broker, workload, consume=False) as (lane,):
         waits, watch = _repeat(broker, lane.confirm(), seconds)
         if (waiting := lane.waiting()) != len(waits):
@@ -32,7 +32,7 @@ def measure_confirm_round_trip(broker: Broker, workload: Workload, seconds: floa
 
 
 def _repeat(broker: Broker, exchange: Exchange, seconds: float) -> tuple[Sequence[float], Stopwatch]:
-    """Exchange one message at a time for so many seconds; return how long each took."""
+    """Exchange one message at a time for this many seconds; return the duration of each exchange."""
     for connection in {exchange.outward, exchange.inward}:
         _make_blocking(connection)
     send, receive, message = exchange.outward.sendall, _reader(exchange), exchange.message
@@ -47,7 +47,7 @@ def _repeat(broker: Broker, exchange: Exchange, seconds: float) -> tuple[Sequenc
 
 
 def _make_blocking(connection: socket.socket) -> None:
-    """Let the kernel time out: Python's own timeouts cost a poll before every call."""
+    """Use the kernel's timeout: Python's own costs a poll before every call."""
     connection.settimeout(None)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 30, 0))
 
@@ -60,7 +60,7 @@ def _reader(exchange: Exchange) -> Callable[[], None]:
 
 
 def _reader_to(connection: socket.socket, end: bytes) -> Callable[[], None]:
-    """Return a function that reads until one answer has ended."""
+    """Return a function that reads until the end of one answer."""
 
     def read() -> None:
         while end not in (octets := connection.recv(65536)):

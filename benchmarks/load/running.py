@@ -1,4 +1,4 @@
-"""A broker's process, from its first connection accepted to its orderly end."""
+"""A broker's process, from its first accepted connection to its orderly end."""
 
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from benchmarks.load.processes import stop, wait_for_port
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A running broker: where it listens on loopback, by protocol, and the process to measure."""
+    """A running broker: its ports on loopback, by protocol, and the process to measure."""
 
     peer: str
     product: str
@@ -29,10 +29,10 @@ def running(
     product: Callable[[Mapping[str, int]], str],
     timeout_s: float,
 ) -> Iterator[Broker]:
-    """Run a broker; ``product`` finds out its name and version once it listens on all its ports."""
+    """Run a broker; ``product`` returns its name and version once it listens on all its ports."""
     output = directory / "output.log"
     with output.open("ab") as log:
-        # A session of its own: Ctrl-C reaches the benchmark alone, which then stops the broker in order.
+        # A new session, so that Ctrl-C reaches only the benchmark, which then stops the broker.
         process = subprocess.Popen(
             command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )

@@ -1,4 +1,4 @@
-"""What the gateway owes by itself, as a table: one row a measurement, each on a broker of its own."""
+"""The table of measurements of the gateway alone, each on a fresh broker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ DUTIES: Final = (
     SoloWorkload("a policy over 10,000 queues changed", measure_policy),
     SoloWorkload("a stream of a million messages replayed", measure_replay),
     SoloWorkload("a stream of a million messages read into Spark", measure_spark),
-    SoloWorkload("mqtt: 5,000 clients with kept sessions come back at once", measure_storm),
+    SoloWorkload("mqtt: 5,000 clients with kept sessions reconnect at once", measure_storm),
 )
 
 PARTS: Final = (Part("mqtt: a topic matched with 100,000 subscriptions", measure_matching),)

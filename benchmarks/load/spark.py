@@ -1,4 +1,4 @@
-"""A stream read into Spark on this machine: how fast, what it costs the broker, and how long others wait meanwhile."""
+"""A stream read into Spark on this machine: speed, cost for the broker, and waits of other clients."""
 
 import json
 import os
@@ -23,24 +23,24 @@ STREAM: Final = "bench.spark"
 KIND: Final[Mapping[str, str | int]] = {"x-queue-type": "stream"}
 MESSAGES, BODY_BYTES = 1_000_000, 100
 
-#: Rows a second that are owed, with two threads of Spark.
+#: Required rows per second, with two threads of Spark.
 RATE: Final = 300_000.0
-#: How many times as long as beside an idle broker another client may wait, 99 times of 100.
+#: Maximum ratio of another client's 99th percentile to that beside an idle broker.
 SLOWER: Final = 3.0
 
-#: Reads of the whole stream: the first two find Spark and the broker cold.
+#: Reads of the whole stream; during the first two, Spark and the broker warm up.
 READS, WARM = 5, 3
-#: How long an idle broker is looked at, in seconds.
+#: Duration of the measurement beside an idle broker, in seconds.
 IDLE_S: Final = 10.0
 
 _PROJECT: Final = Path(__file__).parents[2]
 
 
 def measure_spark(broker: Broker) -> Sequence[Figure]:
-    """Fill a stream and read it again and again; look at another client before, and while the last reads run.
+    """Fill a stream and read it repeatedly; measure another client before, and during the last reads.
 
-    Once Spark has all cores, as on a machine that is too small for both, and once all but one. What others wait then is
-    the broker's doing alone: two busy threads on two cores let everybody else wait for a core first.
+    Measured once with all cores for Spark, as on a machine that is too small for both, and once with all but one.
+    Only the second isolates the broker: two busy threads on two cores make every other process wait for a core.
     """
     port = broker.ports[AMQP]
     with connected(port) as control:
@@ -54,16 +54,18 @@ def measure_spark(broker: Broker) -> Sequence[Figure]:
         at_least("rows of 100 B read into Spark a second", max(crowded.rates), RATE),
         Figure("the same, the slowest of three reads", f"{min(crowded.rates):,.0f}"),
         Figure("broker CPU a row, µs", f"{crowded.broker_us:.2f}"),
-        Figure("rows a second where Spark leaves a core to others", f"{max(roomy.rates):,.0f}"),
-        at_most("p99 of another client then, over that beside an idle broker", roomy.p99_ms / idle.p99_ms, SLOWER),
-        Figure("p99 of another client then, ms", f"{roomy.p99_ms:.2f}"),
-        Figure("p99 of another client where Spark has all cores, ms", f"{crowded.p99_ms:.2f}"),
+        Figure("rows a second with one core not used by Spark", f"{max(roomy.rates):,.0f}"),
+        at_most("the same, ratio of another client's p99 to that beside an idle broker", roomy.p99_ms / idle.p99_ms, SLOWER),
+        Figure("the same, p99 of another client, ms", f"{roomy.p99_ms:.2f}"),
+        Figure("p99 of another client with all cores for Spark, ms", f"{crowded.p99_ms:.2f}"),
         Figure("p99 of another client beside an idle broker, ms", f"{idle.p99_ms:.2f}"),
     ]
 
 
 class Reads(NamedTuple):
-    """Warm reads of the whole stream: rows a second of each, the broker's CPU a row, another client's p99 meanwhile."""
+    """Warm reads of the whole stream: rows per second of each, the broker's CPU per row, another client's p99
+    meanwhile.
+    """
 
     rates: Sequence[float]
     broker_us: float
@@ -82,7 +84,7 @@ def _read(broker: Broker, cores: Sequence[int]) -> Reads:
 
 @contextmanager
 def reader(port: int, cores: Sequence[int]) -> Iterator[Iterator[float]]:
-    """Run Spark in a process of its own; each ``next`` reads the stream once, and returns the seconds it took."""
+    """Run Spark in its own process; each ``next`` reads the stream once, and returns the seconds it took."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_PROJECT / "pipeline"), str(_PROJECT)))}
     command = [sys.executable, "-m", "benchmarks.load.spark", f"http://127.0.0.1:{port}", *map(str, cores)]
     with subprocess.Popen(
@@ -107,8 +109,8 @@ def _answers(process: "subprocess.Popen[bytes]") -> Iterator[float]:
 
 
 def read_when_asked(url: str) -> None:
-    """Read the stream for each line of standard input, all columns, into nothing; answer with rows and seconds."""
-    from pyspark.sql import Observation  # the broker's benchmarks run without Spark
+    """Read all columns of the stream for each line of standard input, into nothing; print rows and seconds."""
+    from pyspark.sql import Observation  # the benchmarks of the broker run without Spark
     from pyspark.sql.functions import count, lit
 
     from gateway_spark.session import session

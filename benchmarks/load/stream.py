@@ -14,14 +14,14 @@ from benchmarks.load.workloads import Workload
 
 
 def measure_stream(broker: Broker, workload: Workload, seconds: float) -> Measurement:
-    """Drive the workload for so long; a fifth of that beforehand, not counted, warms both sides up."""
+    """Drive the workload for this long, after a warm-up of a fifth of that."""
     with open_lanes(broker, workload) as lanes:
         _run(broker, lanes, seconds / 5)
         return _run(broker, lanes, seconds)
 
 
 def _run(broker: Broker, lanes: Sequence[ClientRig], seconds: float) -> Measurement:
-    """Drive all lanes between two probes of each and account for every message."""
+    """Drive all rigs between two probes of each and account for every message."""
     before = [lane.probe() for lane in lanes]
     with select.epoll() as poll:
         flows = [lane.flow(poll, probe) for lane, probe in zip(lanes, before, strict=True)]
@@ -45,7 +45,7 @@ def _confirmed(flow: Flow) -> Sequence[Progress]:
 
 
 def _latency_of(flows: Sequence[Flow], arrived: Callable[[Flow], Sequence[Progress]]) -> Latency | None:
-    """From publish to whatever ``arrived`` picks, over all flows; None when there is no such thing."""
+    """Return the latency from publish to the record that ``arrived`` selects, over all flows; None if there is none."""
     waits = [wait for flow in flows for notes in arrived(flow) for wait in delays(flow.publisher.sent, notes)]
     return latency(waits) if waits else None
 

@@ -1,4 +1,4 @@
-"""Markdown tables, aligned so that they read well on a terminal too, and the words in their cells."""
+"""Markdown tables, aligned for terminals, and the text in their cells."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ Row = Sequence[str]
 
 
 def table(rows: Iterable[Row]) -> list[str]:
-    """Lay rows out; the first is the head."""
+    """Format rows as a table; the first is the head."""
     lines = [list(row) for row in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     lines.insert(1, ["-" * width for width in widths])
@@ -18,15 +18,15 @@ def table(rows: Iterable[Row]) -> list[str]:
 
 
 def percentiles(latency: Latency | None) -> str:
-    """The middle and the slow end in milliseconds."""
+    """Return the median and the high percentile in milliseconds."""
     return f"{latency.p50_ms:.3g} / {latency.p99_ms:.3g}" if latency else "-"
 
 
 def mb(octets: int) -> str:
-    """Whole megabytes."""
+    """Return whole megabytes."""
     return f"{octets / 1e6:,.0f}"
 
 
 def met(is_met: bool | None) -> str:
-    """Whether what is owed is met; nothing where nothing is owed."""
+    """Return whether a requirement is met; empty without a requirement."""
     return {True: "yes", False: "NO", None: ""}[is_met]

@@ -1,4 +1,4 @@
-"""Workloads whose messages wait in their queue before anybody consumes: filled and drained in turn."""
+"""Workloads whose messages wait in their queue before a consumer starts: filled and drained in turn."""
 
 import select
 from time import perf_counter
@@ -12,7 +12,7 @@ from benchmarks.load.workloads import Workload
 
 
 def measure_waiting(broker: Broker, workload: Workload, seconds: float) -> Measurement:
-    """Have a window of messages wait, consume them, and begin again, for so long; one round warms both sides up."""
+    """Fill a window of messages, consume them, and repeat for this long, after one warm-up round."""
     with open_queue_lanes(broker, workload) as (lane,):
         (arrival,) = lane.probe().arrivals
         lane.pause()
@@ -27,7 +27,7 @@ def measure_waiting(broker: Broker, workload: Workload, seconds: float) -> Measu
 
 
 def _round(lane: QueueLane, messages: int, arrival: Arrival) -> Arrival:
-    """Fill and drain; return what the last arrival was."""
+    """Fill and drain; return the last arrival."""
     lane.fill(messages)
     with select.epoll() as poll:
         consumer = lane.resume(poll, arrival)

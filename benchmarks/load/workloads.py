@@ -1,15 +1,15 @@
-"""What is measured, as a table: one row a workload."""
+"""The table of AMQP workloads, one row each."""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-#: Protocols, under the names their listeners have in the settings.
+#: Protocols, by the names of their listeners in the settings.
 AMQP, MQTT, STOMP, WEB_STOMP = "amqp", "mqtt", "stomp", "web_stomp"
 
 
 class Shape(Enum):
-    """Who publishes to whom."""
+    """The topology between publishers and consumers."""
 
     PAIR = "1 to 1"
     FOUR_PAIRS = "4 to 4 over 4 queues"
@@ -18,29 +18,29 @@ class Shape(Enum):
 
 
 class Measure(Enum):
-    """What the comparison of a workload is about."""
+    """The compared figure of a workload."""
 
-    #: Many messages in flight: broker CPU per message decides.
+    #: Many messages in flight: compares broker CPU per message.
     STREAM = "stream"
-    #: Messages wait before anybody consumes, a window at a time: broker CPU per message decides.
+    #: Messages wait, a window at a time, before a consumer starts: compares broker CPU per message.
     WAITING = "waiting"
-    #: One message outstanding, publish to delivery: the median time decides.
+    #: One message outstanding, publish to delivery: compares the median time.
     ROUND_TRIP = "round trip"
-    #: One message outstanding, publish to confirm, nobody consumes: the median time decides.
+    #: One message outstanding, publish to confirm, without a consumer: compares the median time.
     CONFIRM_ROUND_TRIP = "confirm round trip"
-    #: Everybody publishes a window of messages, everybody gets all of them, and all begin again: broker CPU per
-    #: message decides.
+    #: All publishers send a window of messages, all subscribers receive them, then the next round: compares broker
+    #: CPU per message.
     ROUNDS = "rounds"
 
     @property
     def is_of_time(self) -> bool:
-        """Whether the time a message takes decides, and not what it costs."""
+        """Return whether the time of a message is compared, and not its cost."""
         return self in (Measure.ROUND_TRIP, Measure.CONFIRM_ROUND_TRIP)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueKind:
-    """What a queue is asked to do beyond keeping messages in order: its declaration's arguments."""
+    """The features of a queue: the arguments of its declaration."""
 
     name: str
     arguments: tuple[tuple[str, str | int], ...] = ()
@@ -51,14 +51,12 @@ PLAIN: Final = QueueKind("plain")
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One row: what is sent, how it is acknowledged, and the factor over the peer that is owed, 0 for none.
+    """One row: the messages, their acknowledgement, and the required factor over the peer, 0 for none.
 
-    ``ack_every`` is 0 for automatic acknowledgement, 1 for a basic.ack each,
-    n for one of n deliveries together. ``window`` bounds the
-    messages in flight of each publisher. Messages have the ``priorities`` in
-    turn, none where there are none; where they are ``correlated`` each has a
-    correlation-id of its own, so no two have the same head. In rounds there are so many ``publishers``
-    and ``subscribers``, and messages have a ``qos``.
+    ``ack_every`` is 0 for automatic acknowledgement, 1 for a basic.ack each, n for one of n deliveries together.
+    ``window`` bounds the messages in flight of each publisher. Messages have the ``priorities`` in turn, if any;
+    ``correlated`` messages have a unique correlation-id each, so that all headers differ. In rounds there are
+    ``publishers`` and ``subscribers``, and messages have a ``qos``.
     """
 
     name: str
@@ -79,15 +77,15 @@ class Workload:
     subscribers: int = 1
 
 
-#: Messages in flight: deep enough that neither side ever waits for the other.
+#: Messages in flight: enough that neither side waits for the other.
 TRANSIENT: Final = 20_000
-#: Several queues share what one queue has elsewhere.
+#: Several queues share the window.
 PER_PAIR: Final = TRANSIENT // 4
 FANOUT: Final = TRANSIENT // 10
-#: Deliveries covered by one basic.ack where they are acknowledged in bulk.
+#: Deliveries covered by one basic.ack in bulk.
 BULK: Final = 100
 
-#: The factors owed: throughput per CPU second over the peer, and round trips no slower than the peer's.
+#: The required factors: throughput per CPU second over the peer, and round trips no slower than the peer's.
 OWED_TRANSIENT, OWED_PERSISTENT, OWED_ROUND_TRIP = 4.0, 3.0, 1.0
 
 WORKLOADS: Final = (

@@ -1,1 +1,1 @@
-"""Parts of the gateway, measured in one process; each is run by hand."""
+"""Benchmarks of parts of the gateway in one process; each is run by hand."""

@@ -1,10 +1,10 @@
-"""What the features of a queue cost: each beside a plain queue, in the kernel alone, on a store in memory.
+"""The cost of queue features, each compared with a plain queue, in the kernel on a store in memory.
 
     python benchmarks/micro/features.py [messages]
 
 A message is published, waits, is delivered and acknowledged; the last column is the ratio to the plain queue in the
-same run. The whole broker spends several times as much on a message, so ratios seen by clients are smaller. Below:
-dead letters moved a second, and how long a change of policy over many queues takes and blocks.
+same run. A whole broker spends several times as much on a message, so ratios measured by clients are smaller. Then:
+dead letters per second, and the duration of a policy change over many queues, with its longest slice.
 """
 
 import gc
@@ -39,7 +39,7 @@ KINDS: Final[Mapping[str, dict[str, Value]]] = {
 
 
 class RunningClock(FakeClock):
-    """Calls when told to, but tells real time: slices end as they would, and each can be measured."""
+    """Makes calls on request, but returns real time, so that slices end normally and can be measured."""
 
     def __init__(self) -> None:
         super().__init__(beginning_ms=time.time_ns() // 1_000_000)
@@ -53,7 +53,7 @@ class RunningClock(FakeClock):
         return time.monotonic()
 
     def run_one(self) -> None:
-        """Make the next call that waits, however far off it is; note how long it worked."""
+        """Make the next scheduled call, regardless of its time; record its duration."""
         if self._due:
             call = heappop(self._due)[2]
             start = time.thread_time()
@@ -111,7 +111,7 @@ def dead_letters_a_second(messages: int) -> tuple[float, float]:
 
 
 def policy_change(vhost: VirtualHost, broker: MemoryBroker, clock: RunningClock, ttl_ms: int) -> tuple[float, float]:
-    """Return the seconds of reactor time a change takes, and the longest stretch in milliseconds."""
+    """Return the reactor seconds of a change, and its longest slice in milliseconds."""
     clock.slices_s.clear()
     gc.collect()
     gc.freeze()  # as the server does after its start

@@ -1,11 +1,11 @@
-"""What it takes to find who wants a message that nobody has seen the like of, among 100,000 subscriptions of MQTT.
+"""The cost of routing a message with a new topic among 100,000 MQTT subscriptions.
 
     python -m benchmarks.micro.matching
 
-Two questions are asked of each message: which queues it goes to, which the index of ``amq.topic`` answers; and on which
-terms a session gets it, which its own subscriptions answer, at once if all of them have the same QoS. Both remember
-their answers by topic, so every topic here is asked for once only: no memory helps. Messages are made right before they
-are asked about, as they have just come when a broker asks; what they are looked up in is in no cache of the processor.
+Two lookups are measured for each message: the queues it is routed to, by the index of ``amq.topic``; and the
+options with which a session receives it, from its own subscriptions, which is immediate if all of them have the
+same QoS. Both cache by topic, so every topic is used only once. Messages are created right before the lookup, as if
+they had just arrived; the indexes are not in the processor's cache.
 """
 
 import gc
@@ -26,7 +26,7 @@ from gateway_mqtt.translation.topics import REVERSIBLE
 T = TypeVar("T")
 
 SITES: Final = 10_000
-#: What the dashboard of each site subscribes to; a message of its boiler matches four of these.
+#: The subscriptions of each site's dashboard; a message of its boiler matches four of these.
 FILTERS: Final = (
     "site/{}/boiler/temperature",
     "site/{}/+/temperature",
@@ -40,30 +40,30 @@ FILTERS: Final = (
     "plant/+/{}/status",
 )
 TOPIC: Final = "site/{}/boiler/temperature"
-#: Microseconds a topic that are owed.
+#: Required microseconds per topic.
 OWED_US: Final = 5.0
-#: Topics timed at a time; the middle of all such times is reported.
+#: Topics timed together; the median of these times is reported.
 AT_A_TIME: Final = 500
 
 
 class Dashboard:
-    """Whoever holds the sessions: nobody connects here."""
+    """The owner of the sessions, which are never connected."""
 
     def displaced(self) -> None:
-        """Hear that somebody took the session over."""
+        """The session was taken over; do nothing."""
 
     def force_close(self, reason: str) -> None:
-        """Hear that an operator ended it."""
+        """An operator closed the connection; do nothing."""
 
 
 def measure_matching() -> Sequence[Figure]:
-    """Subscribe, ask once for each site's topic in random order, and report both answers' times."""
+    """Subscribe, look up each site's topic once in random order, and report the times of both lookups."""
     broker = MemoryBroker()
     sessions = _subscribe(broker)
     sites = list(range(SITES))
     random.Random(4).shuffle(sites)
     for session in sessions:
-        session.subscriptions.terms("")  # makes its index
+        session.subscriptions.terms("")  # builds its index
     exchange, header = broker.vhost.exchange("amq.topic"), mqtt_header(0, False, False, "boiler", b"")
     gc.collect()
     gc.freeze()
@@ -89,7 +89,7 @@ def measure_matching() -> Sequence[Figure]:
 
 
 def _subscribe(broker: MemoryBroker) -> Sequence[Session]:
-    """Make the sessions; in every other one some subscriptions have QoS 1 and some QoS 0."""
+    """Create the sessions; in every other one some subscriptions have QoS 1 and some QoS 0."""
     sessions = []
     exchange = broker.vhost.exchange("amq.topic")
     for site in range(SITES):
@@ -108,7 +108,7 @@ def _key(site: int) -> str:
 
 
 def _time(sites: Sequence[int], make: Callable[[int], T], ask: Callable[[T], object]) -> float:
-    """Return the microseconds one question takes about what is made for a site."""
+    """Return the microseconds of one lookup for the object created for a site."""
     times = []
     for start in range(0, len(sites), AT_A_TIME):
         things = [make(site) for site in sites[start : start + AT_A_TIME]]

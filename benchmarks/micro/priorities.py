@@ -1,11 +1,12 @@
-"""What priorities cost: a queue with 2, 10 and 255 levels beside a plain one, in the kernel, on a store in memory.
+"""The cost of priorities: queues with 2, 10 and 255 levels compared with a plain one, in the kernel on a store in
+memory.
 
     python benchmarks/micro/priorities.py [messages]
 
-Messages of every priority are published, wait, are delivered and acknowledged. In the first table few wait at a time,
-in the second all of them wait before the first is delivered, so that contents leave memory and come back. Each kind is
-run in turn with the plain queue, and the best of some rounds counts. The last table is what delays cost: so many
-messages wait for their time, then all of them are let go. Times are microseconds per message.
+Messages of every priority are published, wait, are delivered and acknowledged. In the first table few wait at a
+time; in the second all of them wait before the first delivery, so that contents are paged out and in. Each kind
+alternates with the plain queue, and the best of several rounds counts. The last table is the cost of delays: all
+messages are delayed, then released. Times are microseconds per message.
 """
 
 import gc
@@ -31,12 +32,12 @@ KINDS: Final[Mapping[str, dict[str, Value]]] = {
 
 
 def headers() -> list[Header]:
-    """One header for each of ten priorities, and one for each of the rest."""
+    """Return one header for each of ten priorities, and one for each of the others."""
     return [AMQP.header(encode_properties(Properties(delivery_mode=2, priority=priority))) for priority in range(11)]
 
 
 def run(arguments: dict[str, Value], messages: int, waiting: int) -> float:
-    """Return the microseconds a message takes while up to so many wait."""
+    """Return the microseconds per message while up to this many wait."""
     broker = MemoryBroker()
     broker.kernel.journal.formats = {AMQP.name: AMQP}
     vhost = broker.vhost
@@ -59,7 +60,7 @@ def run(arguments: dict[str, Value], messages: int, waiting: int) -> float:
 
 
 def compare(messages: int, waiting: int) -> None:
-    """Print each kind of queue beside the plain one."""
+    """Print each kind of queue compared with the plain one."""
     best: dict[str, float] = {}
     for _ in range(ROUNDS):
         for name, arguments in {"plain": {}, **KINDS}.items():
@@ -70,7 +71,7 @@ def compare(messages: int, waiting: int) -> None:
 
 
 def delays(messages: int) -> None:
-    """Print what it takes to hold messages back and to let them go, and the memory each one costs meanwhile."""
+    """Print the cost of delaying and releasing messages, and the memory of each one meanwhile."""
     clock = FakeClock()
     broker = MemoryBroker(clock=clock)
     broker.kernel.journal.formats = {AMQP.name: AMQP}
@@ -93,10 +94,10 @@ def delays(messages: int) -> None:
     broker.commit()
     all_gone = time.perf_counter()
     assert len(queue) == messages + 1
-    print(f"{messages} messages held back")
-    print(f"  {'hold':12} {(held - start) / messages * 1e6:7.2f} us")
+    print(f"{messages} messages delayed")
+    print(f"  {'delay':12} {(held - start) / messages * 1e6:7.2f} us")
     print(f"  {'one due':12} {(one - before_one) * 1e6:7.2f} us")
-    print(f"  {'let all go':12} {(all_gone - one) / messages * 1e6:7.2f} us")
+    print(f"  {'all due':12} {(all_gone - one) / messages * 1e6:7.2f} us")
     print(f"  peak of the process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 

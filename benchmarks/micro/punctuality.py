@@ -1,10 +1,10 @@
-"""How punctual delayed messages are while very many others wait: a whole broker, a child of this process, one client.
+"""The punctuality of delayed messages while very many others wait, with a whole broker and one client.
 
     python -m benchmarks.micro.punctuality [waiting messages]
 
-So many persistent messages are held back for an hour. Then a few with short delays are published, a hundred at
-different moments, and the last line says how late they reached their consumer. The broker is then killed and started
-again, to see how long it takes to know of all of them, and the short ones are measured again.
+This many persistent messages are delayed by an hour. Then one hundred messages with short delays are published, due
+at different times; the last line shows how late they reached their consumer. The broker is then killed and
+restarted, to measure its recovery, and the short delays are measured again.
 """
 
 import os
@@ -49,7 +49,7 @@ def publish(delay_ms: int) -> bytes:
 
 
 def fill(port: int, messages: int) -> float:
-    """Have messages held back for an hour; return how many a second were confirmed."""
+    """Publish messages delayed by an hour; return how many per second were confirmed."""
     chunk = publish(3_600_000) * CHUNK
     start = time.perf_counter()
     with connected(port) as client:
@@ -62,9 +62,9 @@ def fill(port: int, messages: int) -> float:
 
 
 def lateness_ms(channel: BlockingChannel) -> list[float]:
-    """Publish messages with delays from 10 to 1000 ms; return how late each came, in order."""
+    """Publish messages with delays from 10 to 1000 ms; return how late each arrived, in order."""
     due: dict[bytes, float] = {}
-    name = uuid4().hex  # an acknowledgement that a kill undid may bring back one of an earlier round
+    name = uuid4().hex  # an acknowledgement lost in the kill may cause a redelivery from an earlier round
     for number in range(PROBES):
         delay_ms = 10 + number * 10
         body = f"{name} {number}".encode()
@@ -84,7 +84,7 @@ def lateness_ms(channel: BlockingChannel) -> list[float]:
 
 
 def measure(port: int) -> bool:
-    """Print how late messages come; return whether all were punctual."""
+    """Print how late messages arrive; return whether all were punctual."""
     connection = pika.BlockingConnection(pika.ConnectionParameters(HOST, port))
     late = lateness_ms(connection.channel())
     connection.close()
@@ -93,7 +93,7 @@ def measure(port: int) -> bool:
 
 
 def declare(port: int) -> None:
-    """Make the queue that holds messages back."""
+    """Declare the queue of delayed messages."""
     connection = pika.BlockingConnection(pika.ConnectionParameters(HOST, port))
     connection.channel().queue_declare(QUEUE, durable=True, arguments={"x-delayed-delivery": True})
     connection.close()
@@ -106,11 +106,11 @@ def main(messages: int) -> int:
             port = broker.ports[AMQP]
             declare(port)
             empty = resident_bytes(broker.pid)
-            print("nothing else waits")
+            print("no other messages wait")
             is_punctual = measure(port)
             rate = fill(port, messages)
             memory = resident_bytes(broker.pid) - empty
-            print(f"{messages} wait: taken at {rate:.0f} a second, {memory / messages:.0f} bytes of memory each")
+            print(f"{messages} wait: published at {rate:.0f} a second, {memory / messages:.0f} bytes of memory each")
             is_punctual = measure(port) and is_punctual
             os.kill(broker.pid, SIGKILL)
         start = time.perf_counter()

@@ -1,10 +1,10 @@
-"""What the LMDB store costs per message, from append to durable and through the drain.
+"""The cost of the LMDB store per message, from append to durable and through the drain.
 
     python benchmarks/micro/store.py [messages]
 
-The changes are made while they are appended; what that alone costs is the first lines, to be subtracted.
-Each line: wall and CPU microseconds per message (all threads), and the resident memory afterwards. ``append`` is the
-part of it spent on the kernel's thread. A turn appends a hundred messages, as a busy connection would.
+The changes are created while they are appended; the first lines show the cost of that alone, to be subtracted. Each
+line: wall and CPU microseconds per message (all threads), and the resident memory afterwards. ``append`` is the
+part spent on the kernel's thread. A turn appends a hundred messages, as a busy connection would.
 """
 
 import gc
@@ -130,10 +130,10 @@ def measure(size: int, messages: int) -> None:
         kernel = Kernel(Path(directory))
         kernel.append([Put(QueueRecord("/", "q", 1, False, {}))])
         print(f"{messages} messages of {size} bytes, {TURN} a turn")
-        with Measured("making the changes to publish", messages):
+        with Measured("creating the changes to publish", messages):
             for _ in publishing(1, messages, body):
                 pass
-        with Measured("making the changes to drain", messages):
+        with Measured("creating the changes to drain", messages):
             for _ in draining(1, messages):
                 pass
         with Measured("append to durable", messages):

@@ -1,7 +1,7 @@
 """Hours of steady traffic and churn on one broker: ``python -m benchmarks.soak --hours 2 --output DIRECTORY``.
 
-It writes samples of the broker (CSV), a plot and a report, and returns 1 when memory is not flat, a confirmed message
-was lost, a round of an activity failed, an innocent client waited too long, or something is left behind at the end.
+It writes samples of the broker (CSV), a plot and a report. It returns 1 if memory grows, a confirmed message is
+lost, a round of an activity fails, a probe client waits too long, or anything is left behind at the end.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from benchmarks.soak.work import Crew
 
 
 def main() -> int:
-    """Soak, write, judge."""
+    """Run the soak, write the results, and return the exit status."""
     options = _options()
     options.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, _launched(Path(directory)) as broker:
@@ -70,7 +70,7 @@ def _soak(options: argparse.Namespace, broker: Broker, place: Place, sampler: Sa
 
 
 def _sampled(options: argparse.Namespace, sampler: Sampler) -> list[Sample]:
-    """Take samples until the time is over, or SIGTERM or SIGINT asks for the end; each is written at once."""
+    """Take samples until the end, or until SIGTERM or SIGINT; each is written at once."""
     samples: list[Sample] = []
     is_over = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,7 +97,7 @@ def _report(broker: Broker, place: Place, samples: Sequence[Sample], found: Sequ
         "",
         f"{broker.product}; {describe(Path(tempfile.gettempdir()))}. The broker took {cpu:.0f} % of a core.",
         "",
-        "| owed | found | at most | met |",
+        "| requirement | found | at most | met |",
         "|---|---|---|---|",
         *map(str, found),
         "",
@@ -110,12 +110,12 @@ def _report(broker: Broker, place: Place, samples: Sequence[Sample], found: Sequ
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
-    parser.add_argument("--hours", type=float, default=2.0, help="how long (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("build/soak"), metavar="DIRECTORY", help="where results go")
-    parser.add_argument("--directory", type=Path, help="where the broker keeps its data (default: a temporary one)")
+    parser.add_argument("--hours", type=float, default=2.0, help="duration (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("build/soak"), metavar="DIRECTORY", help="directory of the results")
+    parser.add_argument("--directory", type=Path, help="data directory of the broker (default: a temporary one)")
     parser.add_argument("--interval", type=float, default=10.0, help="seconds between samples (default: %(default)s)")
-    parser.add_argument("--warm-up", type=float, default=WARM_UP_S, help="seconds without judgement of memory")
-    parser.add_argument("--rest", type=float, default=30.0, help="seconds at the end for what expires")
+    parser.add_argument("--warm-up", type=float, default=WARM_UP_S, help="seconds before memory is judged")
+    parser.add_argument("--rest", type=float, default=30.0, help="seconds at the end for expiry")
     return parser.parse_args()
 
 

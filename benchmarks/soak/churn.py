@@ -1,4 +1,6 @@
-"""What comes and goes: connections, queues, consumers, sessions and wills, each counted to the last message."""
+"""Entities that are created and deleted: connections, queues, consumers, sessions and wills. Every message is
+counted.
+"""
 
 from itertools import count
 from typing import Final
@@ -11,7 +13,7 @@ from benchmarks.soak.work import Activities, Bodies, Work
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 
-#: Kinds of queues with the arguments that make them.
+#: Kinds of queues with their arguments.
 _KINDS: Final[tuple[dict[str, object], ...]] = (
     {},
     {"x-queue-type": "quorum"},
@@ -23,7 +25,7 @@ _KINDS: Final[tuple[dict[str, object], ...]] = (
 
 
 def connections(place: Place) -> Work:
-    """Open connections of all protocols; end half of them in order and half by a reset."""
+    """Open connections of all protocols; close half of them normally and half by a reset."""
 
     def work() -> None:
         ordered, torn = place.amqp(), place.amqp()
@@ -51,7 +53,7 @@ def connections(place: Place) -> Work:
 
 
 def queues(place: Place) -> Work:
-    """Declare an exchange and a queue of each kind in turn, fill the queue, take all of it, delete both."""
+    """Declare an exchange and a queue of each kind in turn, fill the queue, consume everything, delete both."""
     bodies, numbers = Bodies("queues"), count()
 
     def work() -> None:
@@ -103,7 +105,7 @@ def streams(place: Place) -> Work:
 
 
 def consumers(place: Place) -> Work:
-    """Take some messages and cancel, take some and be cut off; what was not acknowledged arrives at the next."""
+    """Consume some messages and cancel, consume some and reset; unacknowledged messages arrive at the next consumer."""
     bodies, numbers = Bodies("consumers"), count()
 
     def work() -> None:
@@ -122,7 +124,7 @@ def consumers(place: Place) -> Work:
 
 
 def _taken(place: Place, name: str, *, is_torn: bool) -> list[bytes]:
-    """Receive ten messages, acknowledge five, and leave."""
+    """Receive ten messages, acknowledge five, and end."""
     connection = place.amqp()
     channel = connection.channel()
     channel.basic_qos(prefetch_count=10)
@@ -135,7 +137,7 @@ def _taken(place: Place, name: str, *, is_torn: bool) -> list[bytes]:
             channel.basic_ack(method.delivery_tag, multiple=True)
             break
     if is_torn:
-        # the answer to a passive declaration comes behind the acknowledgement
+        # the answer to a passive declaration follows the acknowledgement
         channel.queue_declare(name, passive=True)
         tear(connection)
     else:
@@ -145,7 +147,7 @@ def _taken(place: Place, name: str, *, is_torn: bool) -> list[bytes]:
 
 
 def sessions(place: Place) -> Work:
-    """Keep an MQTT session over a pause with messages; leave every other one behind, to expire."""
+    """Reconnect to an MQTT session after a pause with messages; leave every other one to expire."""
     bodies, numbers = Bodies("sessions"), count()
 
     def work() -> None:
@@ -190,7 +192,7 @@ def retained(place: Place) -> Work:
 
 
 def wills(place: Place) -> Work:
-    """Cut clients with wills off; each will arrives once."""
+    """Reset clients with wills; each will arrives once."""
     bodies, numbers = Bodies("wills"), count()
 
     def work() -> None:
@@ -209,7 +211,7 @@ def wills(place: Place) -> Work:
 
 
 def transactions(place: Place) -> Work:
-    """Commit a STOMP transaction, abort another, and leave a third one open at a reset."""
+    """Commit a STOMP transaction, abort another, and reset the connection during a third."""
     bodies, numbers = Bodies("transactions"), count()
 
     def work() -> None:
@@ -233,7 +235,7 @@ def transactions(place: Place) -> Work:
 
 
 def dead_letters(place: Place) -> Work:
-    """Let messages expire into another queue by a policy that is set and cleared over HTTP."""
+    """Let messages expire into another queue by a policy that is set and deleted over HTTP."""
     bodies, numbers = Bodies("dead letters"), count()
 
     def work() -> None:

@@ -1,8 +1,8 @@
-"""One innocent client of each protocol, in a process of its own: ``python -m benchmarks.soak.innocents PID amqp=5672``.
+"""One probe client for each protocol, in a process of its own: ``python -m benchmarks.soak.probes PID amqp=5672``.
 
-It asks until its standard input ends. For each line that it reads it prints the waits since the last one as JSON, in
-milliseconds: the count, the 99th percentile, the longest, and the longest without the time in which client or broker
-(PID) were ready and had no processor, which is no fault of the broker.
+It sends requests until its standard input ends. For each line that it reads it prints the waits since the last one
+as JSON, in milliseconds: the count, the 99th percentile, the longest, and the longest without the time in which
+client or broker (PID) were ready to run without a processor.
 """
 
 import json
@@ -17,25 +17,25 @@ from typing import Final
 
 from benchmarks.lag.innocents import INNOCENTS, Question
 
-#: Between an answer and the next question, in seconds.
+#: Pause between an answer and the next request, in seconds.
 PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One wait in milliseconds; ``starved`` of it was for a processor."""
+    """One wait in milliseconds; ``starved`` is the part spent waiting for a processor."""
 
     all: float
     starved: float
 
     @property
     def own(self) -> float:
-        """What is left without the wait for a processor."""
+        """The wait without the part spent waiting for a processor."""
         return max(self.all - self.starved, 0.0)
 
 
 def main() -> int:
-    """Ask until standard input ends."""
+    """Send requests until standard input ends."""
     broker, *words = sys.argv[1:]
     ports = {name: int(port) for name, _, port in (word.partition("=") for word in words)}
     waits: list[Wait] = []
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def summary(waits: Sequence[Wait]) -> dict[str, float]:
-    """Return what the waits of one interval come to."""
+    """Return the summary of the waits of one interval."""
     times = sorted(wait.all for wait in waits) or [0.0]
     own = max((wait.own for wait in waits), default=0.0)
     return {"count": len(waits), "p99": times[int(len(times) * 0.99)], "longest": times[-1], "longest_own": own}
@@ -69,7 +69,7 @@ def _ask(question: Question, broker: str, waits: list[Wait], is_over: Event) -> 
 
 
 def _starved_ms(broker: str) -> float:
-    """Return how long the broker's first thread and this one have been ready to run without a processor."""
+    """Return how long the broker's first thread and this one were ready to run without a processor."""
     files = (f"/proc/{broker}/schedstat", "/proc/thread-self/schedstat")
     return sum(int(Path(file).read_text().split()[1]) for file in files) / 1e6
 

@@ -1,4 +1,4 @@
-"""The account of the soak: every message confirmed to its publisher, and what arrived of them."""
+"""The account of all messages: those confirmed to their publishers, and those that arrived."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -6,11 +6,11 @@ from threading import Lock
 
 
 class Miscounted(Exception):
-    """A message did not arrive, or arrived that nobody expects; the text says which."""
+    """A message was lost or is unexpected; the text says which."""
 
 
 class Ledger:
-    """Counts by name of the activity. Threads share it."""
+    """Counts by activity. Shared by threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -20,7 +20,7 @@ class Ledger:
         self.failures: list[str] = []
 
     def settle(self, activity: str, sent: Collection[bytes], came: Iterable[bytes]) -> None:
-        """Compare what was confirmed with what arrived. :raises Miscounted: when these differ."""
+        """Compare confirmed with arrived messages. :raises Miscounted: if they differ."""
         counts = Counter(came)
         missing = [body for body in sent if not counts[body]]
         strange = counts.keys() - set(sent)
@@ -43,10 +43,10 @@ class Ledger:
 
     @property
     def all_confirmed(self) -> int:
-        """Messages confirmed to their publishers so far."""
+        """The number of messages confirmed to their publishers so far."""
         return self.confirmed.total()
 
     @property
     def all_arrived(self) -> int:
-        """How many of these arrived."""
+        """The number of these that arrived."""
         return self.arrived.total()

@@ -1,4 +1,4 @@
-"""What operators do all the time: virtual hosts, users, plugins' exchange types, reloads, definitions."""
+"""Operator actions: virtual hosts, users, plugins' exchange types, reloads, definitions."""
 
 import os
 import signal
@@ -12,13 +12,13 @@ from benchmarks.soak.work import Activities, Bodies, Work
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 
-#: The virtual host that is created and deleted, whose settings enable the plugins each time.
+#: The virtual host that is created and deleted; the settings enable its plugins each time.
 PLUGIN_VHOST: Final = "soak-plugins"
 
-#: Plugins that virtual hosts do not enable unless told to.
+#: Plugins that are not enabled by default.
 PLUGINS: Final = ("exchange-modulus-hash", "exchange-local-random", "exchange-jms-topic")
 
-#: Exchange types of plugins, and what a queue is bound with to get every message.
+#: Exchange types of plugins, and the binding arguments with which a queue receives every message.
 _TYPES: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
     ("x-modulus-hash", "1", {}),
     ("x-local-random", "", {}),
@@ -56,10 +56,10 @@ def vhosts(place: Place) -> Work:
 
 
 def plugins(place: Place) -> Work:
-    """Create a virtual host that enables plugins, publish through an exchange of each of their types, delete it."""
+    """Create a virtual host with plugins, publish through an exchange of each of their types, delete it."""
     bodies, numbers = Bodies("plugins"), count()
     if any(vhost["name"] == PLUGIN_VHOST for vhost in place.api("GET", "vhosts")):
-        place.api("DELETE", f"vhosts/{PLUGIN_VHOST}")  # the settings make it at the start
+        place.api("DELETE", f"vhosts/{PLUGIN_VHOST}")  # the settings create it at the start
 
     def work() -> None:
         number = next(numbers)
@@ -91,7 +91,7 @@ def _through(
 
 
 def reloads(place: Place) -> Work:
-    """Ask the broker to reload its settings, and to export all definitions."""
+    """Reload the broker's settings, and export all definitions."""
 
     def work() -> None:
         os.kill(place.pid, signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""The broker under test, and clients of it that block."""
+"""The broker under test, and blocking clients."""
 
 import json
 import socket
@@ -19,13 +19,13 @@ from pika.adapters.blocking_connection import BlockingChannel
 from benchmarks.load.management import Management
 from benchmarks.soak.ledger import Ledger, Miscounted
 
-#: How long an answer, or a message, may take, in seconds.
+#: Longest wait for an answer or a message, in seconds.
 PATIENCE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the broker listens, and the account that all activities share."""
+    """The broker's addresses, and the ledger shared by all activities."""
 
     ports: Mapping[str, int]
     pid: int
@@ -39,7 +39,7 @@ class Place:
 
     @contextmanager
     def channel(self, vhost: str = "/") -> Iterator[BlockingChannel]:
-        """Open an AMQP connection with a channel in confirm mode; close it in order."""
+        """Open an AMQP connection with a channel in confirm mode; close it normally at the end."""
         connection = self.amqp(vhost)
         try:
             channel = connection.channel()
@@ -56,18 +56,18 @@ class Place:
 
 
 def tear(connection: pika.BlockingConnection) -> None:
-    """End an AMQP connection by a reset, without a word."""
+    """Reset an AMQP connection."""
     reset(connection._impl._transport._sock)
 
 
 def reset(peer: socket.socket) -> None:
-    """Close a socket so that the other side sees a reset."""
+    """Close a socket so that the peer sees a reset."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     peer.close()
 
 
 def drain(channel: BlockingChannel, queue: str, count: int, acknowledge: bool = True) -> list[bytes]:
-    """Get so many messages of a queue; fewer when there are no more within the time."""
+    """Get messages from a queue, up to this count, or fewer on a timeout."""
     came: list[bytes] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(came) < count and time.monotonic() < deadline:
@@ -82,7 +82,7 @@ def drain(channel: BlockingChannel, queue: str, count: int, acknowledge: bool = 
 
 
 class MqttClient:
-    """An MQTT 5 client that keeps what arrives."""
+    """An MQTT 5 client that records received messages."""
 
     def __init__(
         self,
@@ -124,11 +124,11 @@ class MqttClient:
         self._answers.get(timeout=PATIENCE_S)
 
     def publish(self, topic: str, body: bytes, qos: int, *, retain: bool = False) -> None:
-        """Publish; with QoS 1 and 2 return when it is acknowledged."""
+        """Publish; for QoS 1 and 2 return when it is acknowledged."""
         self._paho.publish(topic, body, qos, retain).wait_for_publish(PATIENCE_S)
 
     def receive(self, count: int) -> list[bytes]:
-        """Wait for so many messages; return fewer when they do not come."""
+        """Wait for this many messages; return fewer on a timeout."""
         came: list[bytes] = []
         try:
             while len(came) < count:
@@ -138,12 +138,12 @@ class MqttClient:
         return came
 
     def close(self) -> None:
-        """Disconnect in order."""
+        """Disconnect normally."""
         self._paho.disconnect()
         self._paho.loop_stop()
 
     def tear(self) -> None:
-        """End the connection by a reset, so that the will is published."""
+        """Reset the connection, so that the will is published."""
         peer = self._paho.socket()
         self._paho.loop_stop()
         if isinstance(peer, socket.socket):
@@ -184,10 +184,10 @@ class StompClient:
         return head.decode(), body
 
     def close(self) -> None:
-        """Disconnect in order."""
+        """Disconnect normally."""
         self.ask("DISCONNECT")
         self._peer.close()
 
     def tear(self) -> None:
-        """End the connection by a reset."""
+        """Reset the connection."""
         reset(self._peer)

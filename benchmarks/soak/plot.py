@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 
-#: The panels, from top to bottom: their label, and the fields that each shows with how these are called.
+#: The panels, from top to bottom: label, and fields with their names.
 _PANELS: Final = (
     ("MiB", {"resident": "resident memory", "in_use": "memory in use"}),
     ("count", {"files": "open files", "threads": "threads", "connections": "connections", "queues": "queues"}),
@@ -30,7 +30,7 @@ _PANELS: Final = (
 
 
 def draw(samples: Sequence[Sample], title: str, file: Path) -> None:
-    """Write the plot; the name of the file says the format."""
+    """Write the plot; the file name's suffix determines the format."""
     minutes = [sample.second / 60 for sample in samples]
     figure, panels = pyplot.subplots(len(_PANELS), 1, sharex=True, figsize=(10, 12), layout="constrained")
     for panel, (label, names) in zip(panels, _PANELS, strict=True):

@@ -1,4 +1,4 @@
-"""What is measured every ten seconds: the process, the broker's own account, and the waits of innocent clients."""
+"""Samples taken every ten seconds: the process, the broker's statistics, and the waits of probe clients."""
 
 import json
 import subprocess
@@ -19,9 +19,10 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at the broker. Memory and disk are in MiB, ``second`` counts from the start, other times are in ms.
+    """One sample of the broker. Memory and disk are in MiB, ``second`` counts from the start, other times are in
+    ms.
 
-    ``wait_longest_own`` leaves out what was waited for a processor.
+    ``wait_longest_own`` excludes the time spent waiting for a processor.
     """
 
     second: float
@@ -53,7 +54,7 @@ class Sample:
     failures: int
 
 
-#: What must be the same before and after: names of fields.
+#: Fields that must be the same before and after.
 COUNTS: Final = (
     "queues",
     "exchanges",
@@ -91,7 +92,7 @@ class Sampler:
         self._cpu_s = cpu_seconds(place.pid)
 
     def sample(self) -> Sample:
-        """Look now."""
+        """Take a sample now."""
         place = self._place
         cpu_s, now = cpu_seconds(place.pid), time.monotonic()
         percent = 100 * (cpu_s - self._cpu_s) / max(now - self._last, 0.001)
@@ -126,13 +127,13 @@ class Sampler:
         self._innocents.stdin.flush()
         waits: dict[str, Any] = json.loads(self._innocents.stdout.readline())
         if not waits["alive"]:
-            raise ConnectionError("an innocent client was cut off")
+            raise ConnectionError("the connection of a probe client was closed")
         return waits
 
 
 @contextmanager
 def innocents(place: Place) -> Iterator["subprocess.Popen[str]"]:
-    """Run the innocent clients for as long as the block lasts."""
+    """Run the probe clients during the block."""
     ports = [f"{name}={port}" for name, port in place.ports.items() if name in INNOCENTS]
     command = [sys.executable, "-m", "benchmarks.soak.innocents", str(place.pid), *ports]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

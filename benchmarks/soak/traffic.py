@@ -1,4 +1,4 @@
-"""Steady traffic: clients that stay connected for the whole time, and send and receive a little in each round."""
+"""Steady traffic: clients that stay connected, and send and receive a little in each round."""
 
 import time
 from base64 import b64decode

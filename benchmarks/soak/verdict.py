@@ -1,4 +1,4 @@
-"""Whether a soak shows what it is owed: flat memory, no loss, everything gone at the end, nobody kept waiting."""
+"""The requirements of a soak: no growth of memory, no loss, nothing left at the end, no long waits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Final
 
 from benchmarks.soak.sampling import COUNTS, Sample
 
-#: How long the memory may still find its size, in seconds.
+#: Warm-up time during which memory may grow, in seconds.
 WARM_UP_S: Final = 600.0
 
-#: What an innocent client may wait, in milliseconds.
+#: Longest permitted wait of a probe client, in milliseconds.
 OWED_WAIT_MS: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A figure that may not rise faster than so much an hour."""
+    """A figure with a maximum increase per hour."""
 
     name: str
     most_per_hour: float
@@ -35,7 +35,7 @@ BOUNDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was owed, and what was found."""
+    """One requirement, and the measured value."""
 
     name: str
     found: str
@@ -47,9 +47,9 @@ class Finding:
 
 
 def slope_per_hour(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> float:
-    """Return how fast a figure rises: the median of the slopes between samples half the time apart.
+    """Return how fast a figure rises: the median of the slopes between samples half the duration apart.
 
-    It is steady where single samples stick out: half of them may.
+    Outliers do not affect it, up to half of the samples.
     """
     half = len(samples) // 2
     slopes = [
@@ -78,11 +78,11 @@ def findings(
 
 
 def _longest_wait(samples: Sequence[Sample]) -> Finding:
-    """Judge the longest wait of an innocent client without the time in which it or the broker had no processor."""
+    """Judge the longest wait of a probe client without the time spent waiting for a processor."""
     all_ms = max((sample.wait_longest for sample in samples), default=0.0)
     own_ms = max((sample.wait_longest_own for sample in samples), default=0.0)
-    told = f"{own_ms:.0f} ms, {all_ms:.0f} with the waits for a processor"
-    return Finding("longest wait of an innocent client", told, f"{OWED_WAIT_MS:.0f} ms", own_ms < OWED_WAIT_MS)
+    told = f"{own_ms:.0f} ms, {all_ms:.0f} including waits for a processor"
+    return Finding("longest wait of a probe client", told, f"{OWED_WAIT_MS:.0f} ms", own_ms < OWED_WAIT_MS)
 
 
 def _rise(bound: Bound, samples: Sequence[Sample]) -> Finding:

@@ -1,4 +1,4 @@
-"""Activities: what each does over and over, in a thread of its own, until the soak ends."""
+"""Activities: work that is repeated in a thread until the soak ends."""
 
 import traceback
 from collections.abc import Callable, Mapping
@@ -8,27 +8,27 @@ from typing import TypeAlias
 
 from benchmarks.soak.place import Place
 
-#: One round of an activity. It raises when something is not as it is owed.
+#: One round of an activity. It raises an exception on any unexpected result.
 Work: TypeAlias = Callable[[], None]
 
-#: By name what prepares each activity, and the pause between two rounds of it, in seconds.
+#: The preparation of each activity by its name, and the pause between two rounds, in seconds.
 Activities: TypeAlias = Mapping[str, tuple[Callable[[Place], Work], float]]
 
 
 class Bodies:
-    """Bodies that are all different: the name and a number, filled up to 200 bytes."""
+    """Unique bodies: the name and a number, padded to 200 bytes."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._numbers = count()
 
     def some(self, number: int) -> list[bytes]:
-        """Return so many new ones."""
+        """Return this many new bodies."""
         return [f"{self._name} {next(self._numbers)} ".ljust(200, ".").encode() for _ in range(number)]
 
 
 class Crew:
-    """The threads of some activities. What each holds open stays open until the process ends."""
+    """The threads of some activities. Their connections stay open until the process ends."""
 
     def __init__(self, place: Place, activities: Activities) -> None:
         self._place = place
@@ -45,7 +45,7 @@ class Crew:
             thread.start()
 
     def stop(self, timeout_s: float) -> list[str]:
-        """Let each end its round; return the names of those that did not within the time."""
+        """Let each thread finish its round; return the names of those that did not in time."""
         self._is_over.set()
         for thread in self._threads:
             thread.join(timeout_s)
@@ -60,7 +60,7 @@ class Crew:
                     is_broken = False
                 self._work_by_name[name]()
                 self._place.ledger.ended(name)
-            except Exception as failure:  # the verdict tells it; the next round starts anew
+            except Exception as failure:  # the verdict reports it; the next round starts from the beginning
                 where = traceback.extract_tb(failure.__traceback__)[-1]
                 told = f"{type(failure).__name__}: {failure} ({where.name}, line {where.lineno})"
                 self._place.ledger.ended(name, told)

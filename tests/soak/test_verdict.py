@@ -87,7 +87,7 @@ def test_a_long_wait_is_reported_unless_it_was_for_a_processor() -> None:
     samples = hours()
     assert unmet([*samples, replace(samples[-1], wait_longest=250.0, wait_longest_own=10.0)]) == []
     late = [*samples, replace(samples[-1], wait_longest=250.0, wait_longest_own=120.0)]
-    assert unmet(late) == ["longest wait of an innocent client"]
+    assert unmet(late) == ["longest wait of a probe client"]
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -1,1 +1,1 @@
-"""AMQP 0-9-1 as the load generator speaks it."""
+"""AMQP 0-9-1 for the load generator."""

@@ -1,4 +1,4 @@
-"""A small blocking AMQP client: what happens before and after a measurement, never during it."""
+"""A small blocking AMQP client for use before and after a measurement, never during it."""
 
 import re
 import socket
@@ -13,7 +13,7 @@ from benchmarks.load.client_rig import Arrival, BrokerRefused
 from benchmarks.load.link import TIMEOUT_S
 from benchmarks.load.workloads import AMQP
 
-#: Small enough that both sides' socket buffers hold what they say.
+#: Small enough for both sides' socket buffers.
 DECLARED_AT_A_TIME: Final = 500
 
 CONNECTION_CLOSE = (10, 50)
@@ -36,13 +36,13 @@ class Client:
         self.socket.close()
 
     def quiet_socket(self) -> socket.socket:
-        """The socket, for counting bytes from here on; everything read so far was asked for."""
+        """Return the socket, to count bytes from here on; everything read so far was consumed."""
         if self._unread:
-            raise BrokerRefused("the broker sent more than was asked for")
+            raise BrokerRefused("the broker sent unexpected data")
         return self.socket
 
     def call(self, class_id: int, method_id: int, arguments: bytes = b"", channel: int = wire.CHANNEL) -> bytes:
-        """Send a method and return the arguments of its -ok, which by convention has the next id."""
+        """Send a method and return the arguments of its -ok method, which by convention has the next id."""
         self.socket.sendall(wire.method(class_id, method_id, arguments, channel))
         return self._expect(class_id, method_id + 1)
 
@@ -62,12 +62,12 @@ class Client:
         passive: bool = False,
         arguments: Mapping[str, str | int] = MappingProxyType({}),
     ) -> int:
-        """Declare a queue (or, passively, ask for it); return how many messages wait in it."""
+        """Declare a queue (or check it passively); return the number of ready messages."""
         self.socket.sendall(_queue_declare(name, passive | durable << 1, arguments))
         return self._read_declared()
 
     def declare_queues(self, names: Sequence[str]) -> None:
-        """Declare very many durable queues, many at a time: one by one each would wait for the disk."""
+        """Declare very many durable queues, many at a time, because each one alone would wait for the disk."""
         for start in range(0, len(names), DECLARED_AT_A_TIME):
             some = names[start : start + DECLARED_AT_A_TIME]
             self.socket.sendall(b"".join(_queue_declare(name, 2, {}) for name in some))
@@ -80,25 +80,25 @@ class Client:
         self.call(50, 20, b"\x00\x00" + names + b"\x00" + bytes(4))
 
     def delete_queue(self, name: str) -> int:
-        """Delete a queue, used or not; return how many messages went with it."""
+        """Delete a queue, used or not; return the number of messages deleted with it."""
         answer = self.call(50, 40, b"\x00\x00" + wire.short_string(name) + b"\x00")
         return int.from_bytes(answer[:4], "big")
 
     def confirm_select(self) -> None:
-        """Ask for publisher confirms on the channel."""
+        """Enable publisher confirms on the channel."""
         self.call(85, 10, b"\x00")
 
     def consume(self, queue: str, *, no_ack: bool, arguments: Mapping[str, str | int] = MappingProxyType({})) -> None:
-        """Start a consumer, with unlimited credit unless it was limited."""
+        """Start a consumer, with unlimited prefetch unless limited before."""
         names = wire.short_string(queue) + wire.short_string("bench")
         self.call(60, 20, b"\x00\x00" + names + bytes([no_ack << 1]) + wire.table(arguments))
 
     def cancel(self) -> None:
-        """End the consumer."""
+        """Cancel the consumer."""
         self.call(60, 30, wire.short_string("bench") + b"\x00")
 
     def read_arrival(self) -> Arrival:
-        """Wait for one whole delivery: deliver, header and all its body frames."""
+        """Wait for one whole delivery: deliver, header and all body frames."""
         arguments = self._expect(*BASIC_DELIVER)
         (tag,) = struct.unpack_from(">Q", arguments, 1 + arguments[0])
         _, header = self._read_frame()
@@ -111,7 +111,7 @@ class Client:
         return Arrival(int(tag), wire_bytes)
 
     def got(self) -> bool:
-        """Wait for the answer to basic.get; return whether it was a message, with all of its frames."""
+        """Wait for the answer to basic.get; return whether it was a message, and read all of its frames."""
         _, payload = self._read_frame()
         if payload[:4] == GET_EMPTY:
             return False
@@ -122,15 +122,15 @@ class Client:
         return True
 
     def read_confirm(self) -> int:
-        """Wait for one basic.ack from the broker; return the publish it confirms."""
+        """Wait for one basic.ack from the broker; return the delivery tag it confirms."""
         return int.from_bytes(self._expect(60, 80)[:8], "big")
 
     def limit_credit(self, messages: int) -> None:
-        """Let the next consumer have at most so many unacknowledged messages (basic.qos)."""
+        """Limit the unacknowledged messages of the next consumer (basic.qos)."""
         self.call(60, 10, struct.pack(">IHB", 0, messages, 0))
 
     def take_unread(self) -> int:
-        """Forget bytes that were read behind the last answer; return how many those were."""
+        """Discard bytes that were read after the last answer; return their number."""
         size = len(self._unread)
         self._unread.clear()
         return size
@@ -142,7 +142,7 @@ class Client:
         login = wire.short_string("PLAIN") + wire.long_string(b"\x00guest\x00guest") + wire.short_string("en_US")
         self.socket.sendall(wire.method(10, 11, bytes(4) + login, channel=0))
         channel_max, frame_max = struct.unpack_from(">HI", self._expect(10, 30))
-        # Heartbeat 0: a heartbeat among the deliveries would spoil the count in bytes.
+        # Heartbeat 0: a heartbeat among the deliveries would falsify the byte count.
         self.socket.sendall(wire.method(10, 31, struct.pack(">HIH", channel_max, frame_max, 0), channel=0))
         self.call(10, 40, wire.short_string("/") + b"\x00\x00", channel=0)
         self.call(20, 10, b"\x00")
@@ -166,7 +166,7 @@ class Client:
         kind, _, size = struct.unpack(">BHI", self._read(wire.FRAME_HEAD))
         payload = self._read(size + 1)
         if payload[-1] != wire.FRAME_END:
-            raise BrokerRefused("a frame without frame-end")
+            raise BrokerRefused("a frame without the frame-end octet")
         return kind, payload[:-1]
 
     def _read(self, size: int) -> bytes:
@@ -195,7 +195,7 @@ def _queue_declare(name: str, bits: int, arguments: Mapping[str, str | int]) -> 
 
 
 def amqp_product(ports: Mapping[str, int]) -> str:
-    """Name a broker and its version, as its connection.start does."""
+    """Return a broker's product name and version from its connection.start."""
     with connected(ports[AMQP]) as client:
         return _product_of(client)
 

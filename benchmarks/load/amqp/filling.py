@@ -1,4 +1,4 @@
-"""Fills a durable queue with persistent messages, as fast as the broker confirms them."""
+"""Filling of a durable queue with persistent messages, as fast as the broker confirms them."""
 
 import select
 import time
@@ -12,20 +12,20 @@ from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
 
 WINDOW: Final = 5000
-#: Messages with an id each are built so many at a time, between which the clock stands still.
+#: Messages with individual ids are built in batches; the clock is stopped meanwhile.
 BLOCK: Final = 50_000
-#: Far beyond any fill; the number of messages ends it.
+#: Far beyond any fill; the message count ends it.
 FILL_S: Final = 3600.0
 
 
 def fill(port: int, queue: str, messages: int, body_bytes: int) -> float:
-    """Publish until all are confirmed; return messages a second."""
+    """Publish until all are confirmed; return messages per second."""
     message = wire.publish("", queue, bytes(body_bytes), persistent=True)
     return messages / _fill(port, Cycle(message, len(message)), messages)
 
 
 def fill_correlated(port: int, queue: str, messages: int, body_bytes: int) -> float:
-    """Do the same with messages that have a correlation-id each, all of one length."""
+    """Do the same with messages that each have a correlation-id, all of the same length."""
     body, took_s = bytes(body_bytes), 0.0
     for first in range(0, messages, BLOCK):
         numbers = range(first, min(first + BLOCK, messages))
@@ -35,7 +35,7 @@ def fill_correlated(port: int, queue: str, messages: int, body_bytes: int) -> fl
 
 
 def _fill(port: int, cycle: Cycle, messages: int) -> float:
-    """Publish so many of a cycle until all are confirmed; return how many seconds that took."""
+    """Publish this many messages of a cycle until all are confirmed; return the seconds that took."""
     with connected(port) as client, select.epoll() as poll:
         client.confirm_select()
         link = Link(client.quiet_socket(), poll)

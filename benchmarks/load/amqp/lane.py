@@ -1,4 +1,4 @@
-"""AMQP's lane: a connection for the publisher of a route, and one for the consumer of each of its queues."""
+"""The AMQP rig: a connection for the publisher of a route, and one for the consumer of each of its queues."""
 
 import select
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
 from benchmarks.load.workloads import AMQP, Workload
 
-#: A stream ends by time, not by number.
+#: A stream ends by time, not by count.
 UNLIMITED = 1 << 60
 
 
@@ -31,7 +31,7 @@ class AmqpLane:
     consumers: Sequence[Client]
 
     def probe(self) -> Probe:
-        """Send one message and read all that follows from it; acknowledge whatever is still owed."""
+        """Send one message and read everything that follows from it; acknowledge all deliveries."""
         self.publisher.socket.sendall(self.cycle.first)
         arrivals = [consumer.read_arrival() for consumer in self.consumers]
         if self.workload.ack_every:
@@ -40,7 +40,7 @@ class AmqpLane:
         return Probe(arrivals, self.publisher.read_confirm() if self.workload.confirms else 0)
 
     def flow(self, poll: select.epoll, probe: Probe) -> Flow:
-        """Make the sockets non-blocking ends of a flow."""
+        """Make the sockets non-blocking and register them as a flow."""
         confirms = Confirms(probe.confirm_tag) if self.workload.confirms else None
         link = Link(self.publisher.quiet_socket(), poll)
         publisher = Publisher(link, self.cycle, self.workload.window, UNLIMITED, confirms)
@@ -48,13 +48,13 @@ class AmqpLane:
         return Flow(publisher, [self._consumer(client, poll, arrival) for client, arrival in ends])
 
     def settle(self) -> None:
-        """Ask for the queues on the connections of their consumers: the answer comes behind the acknowledgements."""
+        """Query the queues on their consumers' connections: the answer follows the acknowledgements."""
         for consumer, queue in zip(self.consumers, self.route.queues, strict=True):
             if waiting := consumer.declare_queue(queue, passive=True):
                 raise Lost(f"{waiting} messages were not delivered from {queue}")
 
     def check(self, before: Probe, after: Probe, messages: int) -> None:
-        """Between two probes the broker's own tags must have risen by exactly the messages counted."""
+        """Check that the broker's own tags rose between two probes by exactly the messages counted."""
         for first, last in zip(before.arrivals, after.arrivals, strict=True):
             if last.tag - first.tag != messages + 1:
                 raise Lost(f"{last.tag - first.tag - 1} deliveries for {messages} messages")
@@ -62,17 +62,17 @@ class AmqpLane:
             raise Lost(f"{after.confirm_tag - before.confirm_tag - 1} confirms for {messages} messages")
 
     def delivery(self, probe: Probe) -> Exchange:
-        """From the publisher to its one consumer."""
+        """Return the exchange from the publisher to its one consumer."""
         ((consumer,), (arrival,)) = self.consumers, probe.arrivals
         return Exchange(self.publisher.quiet_socket(), consumer.quiet_socket(), self.cycle.first, arrival.wire_bytes)
 
     def confirm(self) -> Exchange:
-        """From the publisher to itself."""
+        """Return the exchange from the publisher to its confirm."""
         connection = self.publisher.quiet_socket()
         return Exchange(connection, connection, self.cycle.first, wire.ACK_BYTES)
 
     def waiting(self) -> int:
-        """Ask on the publisher's connection: the answer comes behind what it published."""
+        """Query on the publisher's connection: the answer follows its publishes."""
         return sum(self.publisher.declare_queue(queue, passive=True) for queue in self.route.queues)
 
     def fill(self, messages: int) -> None:
@@ -87,7 +87,7 @@ class AmqpLane:
             consumer.cancel()
 
     def resume(self, poll: select.epoll, arrival: Arrival) -> Consumer:
-        """Subscribe; what came behind the answer counts as well."""
+        """Subscribe; bytes that follow the answer count as well."""
         ((client,), (queue,)) = self.consumers, self.route.queues
         client.consume(queue, no_ack=not self.workload.ack_every)
         consumer = self._consumer(client, poll, arrival, client.take_unread())
@@ -103,7 +103,7 @@ class AmqpLane:
 
 @contextmanager
 def open_lanes(ports: Mapping[str, int], workload: Workload, *, consume: bool = True) -> Iterator[Sequence[AmqpLane]]:
-    """Declare what the workload needs and connect its clients; all are gone when the context ends."""
+    """Declare the workload's topology and connect its clients; remove everything at the end of the context."""
     port = ports[AMQP]
     with connected(port) as control, topology(control, workload) as routes, ExitStack() as stack:
         yield [_open_lane(stack, port, workload, route, consume=consume) for route in routes]
@@ -121,7 +121,7 @@ def _open_lane(stack: ExitStack, port: int, workload: Workload, route: Route, *,
 
 
 def _cycle(workload: Workload, route: Route) -> Cycle:
-    """One message, or one of each priority."""
+    """Return one message, or one of each priority."""
     body = bytes(workload.body_bytes)
     messages = [
         wire.publish(route.exchange, route.routing_key, body, persistent=workload.persistent, priority=priority)

@@ -1,4 +1,4 @@
-"""Acknowledgements of both directions: the consumer's out of prebuilt blocks, the broker's counted one by one."""
+"""Acknowledgements in both directions: the consumer's from prebuilt blocks, the broker's counted one by one."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ ACKS_PER_BLOCK: Final = 4096
 
 
 class Acks:
-    """An endless run of basic.ack frames, of which as many may go out as deliveries came in."""
+    """An endless sequence of basic.ack frames, sent as deliveries arrive."""
 
     def __init__(self, link: Link, first_tag: int, every: int) -> None:
         self._link = link
@@ -22,7 +22,7 @@ class Acks:
         self._sent_bytes = 0
 
     def settle(self, delivered: int) -> None:
-        """Send the acknowledgements owed after ``delivered`` deliveries."""
+        """Send the acknowledgements due after ``delivered`` deliveries."""
         owed = delivered // self._every * wire.ACK_BYTES - self._sent_bytes
         while owed > 0 and not self._link.is_full:
             if self._position == len(self._block):
@@ -33,7 +33,7 @@ class Acks:
             owed -= sent
 
     def is_settled(self, delivered: int) -> bool:
-        """Every acknowledgement owed has left for the socket."""
+        """Return whether every due acknowledgement is sent."""
         return self._sent_bytes == delivered // self._every * wire.ACK_BYTES
 
     def _build_block(self) -> None:
@@ -44,7 +44,7 @@ class Acks:
 
 
 class Confirms:
-    """Which publishes are confirmed: all up to ``settled``, and some scattered ones above it."""
+    """The confirmed publishes: all up to ``settled``, and scattered ones above it."""
 
     def __init__(self, settled: int) -> None:
         self.settled = settled
@@ -52,7 +52,7 @@ class Confirms:
         self._partial = b""
 
     def feed(self, data: memoryview) -> None:
-        """Take in basic.ack frames, cut anywhere."""
+        """Process basic.ack frames, split at any byte."""
         octets = self._partial + bytes(data)
         whole = len(octets) // wire.ACK_BYTES * wire.ACK_BYTES
         self._partial = octets[whole:]

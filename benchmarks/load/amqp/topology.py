@@ -1,4 +1,4 @@
-"""The exchanges, queues and bindings a workload needs, built for one measurement and removed after it."""
+"""The exchanges, queues and bindings of a workload, created for one measurement and removed after it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ TOPIC_QUEUES: Final = 10
 FANOUT_QUEUES: Final = 10
 PAIRS: Final = 4
 
-#: Every measurement has names of its own: nothing cached under a name helps the next one.
+#: Every measurement uses new names, so that nothing cached for a name helps the next one.
 _serial = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where one publisher publishes, and the queues in which each of its messages arrives."""
+    """The exchange and routing key of one publisher, and the queues that receive each of its messages."""
 
     exchange: str
     routing_key: str
@@ -29,7 +29,7 @@ class Route:
 
 @contextmanager
 def topology(client: Client, workload: Workload) -> Iterator[Sequence[Route]]:
-    """Declare what the workload needs; on leaving, check that no message is left, and delete it."""
+    """Declare the workload's topology; at the end check that no message is left, and delete it."""
     prefix = f"bench.{next(_serial)}"
     match workload.shape:
         case Shape.PAIR:
@@ -66,7 +66,7 @@ def _fanout(client: Client, exchange: str, queues: Sequence[str]) -> Route:
 
 
 def _topic(client: Client, exchange: str, queues: Sequence[str]) -> Route:
-    """Spread 1,000 patterns of three kinds over the queues; the key sent matches exactly one."""
+    """Distribute 1,000 patterns of three kinds over the queues; the routing key matches exactly one."""
     client.declare_exchange(exchange, "topic")
     patterns = ("site.{}.*.temperature", "*.{}.boiler.temperature", "site.{}.#")
     for number in range(TOPIC_BINDINGS):

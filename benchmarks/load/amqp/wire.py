@@ -1,7 +1,6 @@
-"""The AMQP 0-9-1 bytes the load generator sends, built ahead of the measurement.
+"""The AMQP 0-9-1 bytes that the load generator sends, built before the measurement.
 
-The product's codec is deliberately not used here: a generator that shared it
-would share its mistakes, and would get faster or slower together with it.
+The product's codec is deliberately not used: a generator that shared it would share its errors and its speed.
 """
 
 import struct
@@ -16,13 +15,13 @@ FRAME_END: Final = 0xCE
 #: Bytes around a frame's payload: type, channel and size before it, frame-end after it.
 FRAME_HEAD, FRAME_OVERHEAD = 7, 8
 
-#: Every measured connection uses this one channel.
+#: Every measured connection uses this channel.
 CHANNEL: Final = 1
 
-#: Flags of the properties a message has.
+#: Flags of the properties that a message has.
 DELIVERY_MODE, PRIORITY, CORRELATION_ID = 0x1000, 0x0800, 0x0400
 
-#: basic.ack is the same 21 bytes in both directions; only tag and flag differ.
+#: basic.ack has the same 21 bytes in both directions; only tag and flag differ.
 ACK_BYTES: Final = 21
 #: Frame type, delivery tag, multiple flag and frame-end of one basic.ack.
 ACK: Final = struct.Struct(">B2x4xIQBB")
@@ -35,7 +34,7 @@ def frame(kind: int, channel: int, payload: bytes) -> bytes:
 
 
 def method(class_id: int, method_id: int, arguments: bytes = b"", channel: int = CHANNEL) -> bytes:
-    """Build a method frame from its already encoded arguments."""
+    """Build a method frame from its encoded arguments."""
     return frame(METHOD, channel, struct.pack(">HH", class_id, method_id) + arguments)
 
 
@@ -65,7 +64,7 @@ def publish(
     priority: int | None = None,
     correlation_id: str | None = None,
 ) -> bytes:
-    """Build the three frames of one basic.publish with a delivery mode and whatever else it has."""
+    """Build the three frames of one basic.publish with a delivery mode and optional properties."""
     arguments = struct.pack(">H", 0) + short_string(exchange) + short_string(routing_key) + b"\x00"
     flags, properties = DELIVERY_MODE, bytes([2 if persistent else 1])
     if priority is not None:
@@ -79,8 +78,8 @@ def publish(
 def acks(first_tag: int, step: int, count: int, *, multiple: bool) -> bytearray:
     """Build ``count`` basic.ack frames for every ``step``-th tag from ``first_tag`` on.
 
-    The tags are written column by column into copies of one frame, which costs
-    some 0.07 µs a frame; packing them one by one costs four times that.
+    The tags are written column by column into copies of one frame, which costs some 0.07 µs a frame, a quarter of
+    packing them one by one.
     """
     template = method(60, 80, struct.pack(">QB", 0, multiple))
     block = bytearray(template * count)

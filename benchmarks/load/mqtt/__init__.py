@@ -1,1 +1,1 @@
-"""MQTT 3.1.1 as the load generator speaks it."""
+"""MQTT 3.1.1 for the load generator."""

@@ -1,4 +1,4 @@
-"""Publishers and subscribers in step: all publish a burst, all get everything, and all begin again."""
+"""Publishers and subscribers in synchronised rounds: all publish a burst, then all receive everything."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,22 +12,22 @@ from benchmarks.load.mqtt import wire
 from benchmarks.load.mqtt.client import Client, connected
 from benchmarks.load.workloads import Workload
 
-#: Deliveries a subscriber has unacknowledged at most; brokers are set up to allow more.
+#: Most unacknowledged deliveries of a subscriber; brokers are configured to permit more.
 PORTION: Final = 500
 
-#: By QoS, what the receiver of a message says and what its sender says to that, in turn; 0 for nothing.
+#: By QoS, the packet types of the receiver's and the sender's acknowledgements in turn; 0 for none.
 HANDSHAKES: Final[Mapping[int, Sequence[tuple[int, int]]]] = {
     0: (),
     1: ((wire.PUBACK, 0),),
     2: ((wire.PUBREC, wire.PUBREL), (wire.PUBCOMP, 0)),
 }
 
-#: Every measurement has names of its own: nothing cached under a name helps the next one.
+#: Every measurement uses new names, so that nothing cached for a name helps the next one.
 _serial = count(1)
 
 
 class Publisher:
-    """Publishes the same burst again and again; its identifiers are free again at the end of each round."""
+    """Publishes the same burst repeatedly; its packet identifiers are free again at the end of each round."""
 
     def __init__(self, client: Client, topic: str, workload: Workload) -> None:
         self.client = client
@@ -42,14 +42,14 @@ class Publisher:
         self.client.send(self._burst)
 
     def conclude(self) -> None:
-        """Hear that the broker has all of it: in the order of the publishes (MQTT-4.6.0-2)."""
+        """Wait until the broker has acknowledged all of it in the order of the publishes (MQTT-4.6.0-2)."""
         for heard, said in self._dialogue:
             self.client.expect(heard)
             self.client.send(said)
 
 
 class Subscriber:
-    """Receives and acknowledges what all publishers send in a round, and looks at every byte of it."""
+    """Receives and acknowledges all publishes of a round, and compares every byte."""
 
     def __init__(self, client: Client, topics: Sequence[str], workload: Workload) -> None:
         self.client = client
@@ -62,7 +62,7 @@ class Subscriber:
         self._buffer = bytearray(len(self._expected))
 
     def receive(self) -> None:
-        """Read the round's messages, a portion at a time, and acknowledge each portion at once."""
+        """Read the round's messages in portions, and acknowledge each portion at once."""
         with memoryview(self._buffer) as view:
             for start in range(0, len(view), self._size * PORTION):
                 portion = view[start : start + self._size * PORTION]
@@ -77,13 +77,13 @@ class Subscriber:
         for byte in (0, 1):
             column = portion[self._id_at + byte :: self._size]
             ids[byte::2] = column
-            column[:] = bytes(len(column))  # what the broker may choose is not compared
+            column[:] = bytes(len(column))  # bytes that the broker may choose are not compared
         for said, heard in self._handshake:
             self.client.send(_acks(said, bytes(ids)))
             self.client.expect(_acks(heard, bytes(ids)))
 
     def _check(self) -> None:
-        """Every message came as often as it was sent; those of several publishers in any order."""
+        """Check that every message arrived as often as it was sent; those of several publishers in any order."""
         if self._buffer == self._expected:
             return
         found, expected = self._cut(bytes(self._buffer)), self._cut(self._expected)
@@ -103,7 +103,7 @@ class Crowd:
     deliveries: int
 
     def round(self) -> None:
-        """Have everybody publish and everybody receive."""
+        """Let all publishers publish and all subscribers receive."""
         for publisher in self.publishers:
             publisher.publish()
         for publisher in self.publishers:
@@ -112,14 +112,14 @@ class Crowd:
             subscriber.receive()
 
     def settle(self) -> None:
-        """Return once the broker has seen every acknowledgement; nothing may come that was not sent."""
+        """Return once the broker has processed every acknowledgement; unexpected messages are an error."""
         for client in [end.client for end in self.publishers] + [end.client for end in self.subscribers]:
             client.ping()
 
 
 @contextmanager
 def open_crowd(port: int, workload: Workload) -> Iterator[Crowd]:
-    """Connect and subscribe everybody; all are gone when the context ends."""
+    """Connect and subscribe all clients; all are closed when the context ends."""
     prefix = f"bench/{next(_serial)}"
     topics = [f"{prefix}/{number:04}/temperature" for number in range(workload.publishers)]
     topic_filter = topics[0] if workload.publishers == 1 else f"{prefix}/+/temperature"

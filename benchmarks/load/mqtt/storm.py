@@ -1,4 +1,4 @@
-"""Five thousand clients whose sessions were kept come back at once, then leave at once: has anybody else to wait?"""
+"""Five thousand clients with persistent sessions reconnect at once and disconnect at once, beside a pinging client."""
 
 import select
 import socket
@@ -18,19 +18,19 @@ from benchmarks.load.running import Broker
 from benchmarks.load.workloads import MQTT
 
 CLIENTS: Final = 5_000
-#: For every fifth client so many messages wait.
+#: This many messages wait for every fifth client.
 EVERY, WAITING = 5, 3
 BODY: Final = bytes(100)
-#: Sessions made at a time: one by one each would wait for the disk.
+#: Sessions created at a time: one by one each would wait for the disk.
 AT_A_TIME: Final = 250
-#: Seconds in which the broker has certainly noticed that all of them left.
+#: Seconds until the broker has certainly noticed that all of them disconnected.
 LEAVING_S: Final = 3.0
-#: Milliseconds another client may wait.
+#: Longest permitted wait of another client, in milliseconds.
 LONGEST_MS: Final = 250.0
 
 
 class Returner:
-    """A client on its way back: it connects, takes what waits for it and acknowledges that."""
+    """A reconnecting client: it connects, receives its waiting messages and acknowledges them."""
 
     def __init__(self, port: int, number: int) -> None:
         self.socket = socket.socket()
@@ -47,15 +47,15 @@ class Returner:
 
     @property
     def is_back(self) -> bool:
-        """Whether everything came that was to come."""
+        """Whether everything expected has arrived."""
         return len(self._received) >= self._missing
 
     def connected(self) -> None:
-        """Say who it is."""
+        """Send CONNECT."""
         self.socket.send(self._connect)
 
     def read(self) -> None:
-        """Take what came; once it is all there, acknowledge it."""
+        """Read data; acknowledge once everything has arrived."""
         octets = self.socket.recv(4096)
         if not octets:
             raise ConnectionError("the broker closed a connection")
@@ -64,7 +64,7 @@ class Returner:
             self._conclude()
 
     def _conclude(self) -> None:
-        """Check that the session was there, with each message once (MQTT-3.1.2-4)."""
+        """Check that the session was present, with each message once (MQTT-3.1.2-4)."""
         connack, messages = self._received[: wire.CONNACK_BYTES], self._received[wire.CONNACK_BYTES :]
         size, at = len(self._message), self._id_at
         ids = [messages[start + at : start + at + 2] for start in range(0, len(messages), size)]
@@ -76,7 +76,7 @@ class Returner:
 
 
 def measure_storm(broker: Broker) -> Sequence[Figure]:
-    """Make the sessions, leave, publish to some of them; come back and leave, while another client pings on and on."""
+    """Create the sessions, disconnect, publish to some of them, reconnect, disconnect, beside a pinging client."""
     port = broker.ports[MQTT]
     _make_sessions(port)
     _publish(port)
@@ -87,9 +87,9 @@ def measure_storm(broker: Broker) -> Sequence[Figure]:
             returner.socket.close()
         sleep(LEAVING_S)
     return [
-        at_most("longest wait of another client meanwhile, ms", pings.longest_ms, LONGEST_MS),
-        at_most("and while all of them leave, ms", partings.longest_ms, LONGEST_MS),
-        Figure("until all are back with their messages, s", f"{watch.wall_s:.1f}"),
+        at_most("longest wait of another client, ms", pings.longest_ms, LONGEST_MS),
+        at_most("and while all of them disconnect, ms", partings.longest_ms, LONGEST_MS),
+        Figure("until all have reconnected with their messages, s", f"{watch.wall_s:.1f}"),
         Figure("broker CPU a client, µs", f"{watch.broker_cpu_s * 1e6 / CLIENTS:.0f}"),
     ]
 
@@ -115,7 +115,7 @@ def _publish(port: int) -> None:
 
 
 def _come_back(port: int) -> Sequence[Returner]:
-    """Connect all at once, and return when all have everything."""
+    """Connect all at once, and return when all have received everything."""
     with closing(select.epoll()) as poll:
         returners = {}
         for number in range(CLIENTS):
@@ -128,14 +128,14 @@ def _come_back(port: int) -> Sequence[Returner]:
             if events:
                 heard_at = perf_counter()
             elif perf_counter() - heard_at > STALL_S:
-                raise Stalled(f"{absent} of {CLIENTS} clients are not back")
+                raise Stalled(f"{absent} of {CLIENTS} clients have not reconnected")
             for descriptor, event in events:
                 absent -= _serve(returners[descriptor], event, poll)
     return list(returners.values())
 
 
 def _serve(returner: Returner, event: int, poll: select.epoll) -> bool:
-    """Take a client one step further; return whether it is back now."""
+    """Process a client's event; return whether it is complete."""
     if event & select.EPOLLOUT:
         poll.modify(returner.socket, select.EPOLLIN)
         returner.connected()

@@ -1,6 +1,6 @@
-"""The MQTT 3.1.1 bytes the load generator sends and expects, built ahead of the measurement.
+"""The MQTT 3.1.1 bytes that the load generator sends and expects, built before the measurement.
 
-The product's codec is deliberately not used here: a generator that shared it would share its mistakes.
+The product's codec is deliberately not used: a generator that shared it would share its errors.
 """
 
 import struct
@@ -18,7 +18,7 @@ CONNACK_BYTES: Final = 4
 
 
 def packet(first: int, body: bytes) -> bytes:
-    """Put the fixed header before a body (MQTT 3.1.1, 2.2)."""
+    """Prepend the fixed header to a body (MQTT 3.1.1, 2.2)."""
     length, octets = len(body), bytearray()
     while length > 0x7F:
         octets.append(length & 0x7F | 0x80)
@@ -33,7 +33,7 @@ def string(octets: bytes) -> bytes:
 
 
 def connect(client_id: str, *, is_clean: bool) -> bytes:
-    """Build a CONNECT without a keep alive: a ping in between would spoil the count in bytes."""
+    """Build a CONNECT without keep alive: a ping would falsify the byte count."""
     return packet(CONNECT, string(b"MQTT") + bytes([4, is_clean << 1]) + bytes(2) + string(client_id.encode()))
 
 
@@ -43,13 +43,13 @@ def subscribe(topic_filter: str, qos: int) -> bytes:
 
 
 def publish(topic: str, body: bytes, qos: int, packet_id: int = 0) -> bytes:
-    """Build one PUBLISH; a packet identifier goes with QoS 1 and 2 alone."""
+    """Build one PUBLISH; only QoS 1 and 2 have a packet identifier."""
     identifier = struct.pack(">H", packet_id) if qos else b""
     return packet(PUBLISH | qos << 1, string(topic.encode()) + identifier + body)
 
 
 def identifier_at(topic: str, body: bytes, qos: int) -> int:
-    """Return where in such a PUBLISH its packet identifier stands."""
+    """Return the position of the packet identifier in such a PUBLISH."""
     return len(publish(topic, body, qos)) - len(body) - 2
 
 
@@ -59,10 +59,9 @@ def identifiers(count: int) -> bytes:
 
 
 def acks(first: int, packet_ids: bytes) -> bytes:
-    """Build acknowledgements of one kind, one for each two bytes of packet identifiers.
+    """Build acknowledgements of one kind, one for each packet identifier of two bytes.
 
-    They are written column by column: one by one would make the generator
-    slower than the brokers it measures.
+    They are written column by column: one by one would make the generator slower than the brokers it measures.
     """
     block = bytearray(bytes([first, 2, 0, 0]) * (len(packet_ids) // 2))
     block[2::ACK_BYTES] = packet_ids[0::2]

@@ -1,15 +1,15 @@
-"""What is measured over MQTT, as a table: one row a workload."""
+"""The table of MQTT workloads, one row each."""
 
 from typing import Final
 
 from benchmarks.load.workloads import MQTT, Measure, Workload
 
-#: CPU a delivery is to be no more than the peer's.
+#: The required ratio: at most the peer's CPU per delivery.
 OWED: Final = 1.0
 BODY_BYTES: Final = 100
 CROWD: Final = 1_000
 
-#: Publishers, subscribers, and how many messages each publisher sends at once where they are batched.
+#: Publishers, subscribers, and the number of messages each publisher sends at once in batches.
 SHAPES: Final = ((1, 1, 500), (1, 100, 100), (1, CROWD, 20), (CROWD, 1, 20))
 
 

@@ -1,1 +1,1 @@
-"""STOMP 1.2 as the load generator speaks it."""
+"""STOMP 1.2 for the load generator."""

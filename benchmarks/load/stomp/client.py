@@ -1,4 +1,4 @@
-"""A small blocking STOMP client: what happens before and after a measurement, never during it."""
+"""A small blocking STOMP client for use before and after a measurement, never during it."""
 
 import socket
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from benchmarks.load.stomp import wire
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame from the broker, with the bytes it took."""
+    """One frame from the broker, with its bytes."""
 
     verb: str
     headers: Mapping[str, str]
@@ -22,13 +22,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Message(Arrival):
-    """A delivery; ``ack_beginning`` is what stands before its number in what an ACK has to name, empty in mode auto."""
+    """A delivery; ``ack_beginning`` is the prefix of the number in the id for an ACK, empty in mode auto."""
 
     ack_beginning: bytes
 
 
 class Client:
-    """One connection, heart-beats off and TCP_NODELAY on. Owns what is ``unread``."""
+    """One connection without heart-beats and with TCP_NODELAY. Owns the ``unread`` bytes."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
@@ -46,34 +46,34 @@ class Client:
         self.socket.close()
 
     def quiet_socket(self) -> socket.socket:
-        """The socket, for counting frames from here on; everything read so far was asked for."""
+        """Return the socket, to count frames from here on; everything read so far was consumed."""
         if self.unread.strip(b"\n"):
-            raise BrokerRefused("the broker sent more than was asked for")
+            raise BrokerRefused("the broker sent unexpected data")
         self.unread.clear()
         return self.socket
 
     def subscribe(self, destination: str, ack_mode: str) -> None:
-        """Subscribe, and wait until that is done."""
+        """Subscribe, and wait for the receipt."""
         self.send(wire.subscribe(destination, ack_mode, "subscribed"))
         self.expect("RECEIPT")
 
     def sync(self) -> None:
-        """Return once the broker has looked at everything sent: receipts come in turn (STOMP 1.2, "RECEIPT")."""
+        """Return once the broker has processed everything sent: receipts come in order (STOMP 1.2, "RECEIPT")."""
         for verb in ("BEGIN", "ABORT"):
             self.send(wire.frame(verb, (("transaction", "sync"), ("receipt", verb))))
             self.expect("RECEIPT", receipt=verb)
 
     def read_message(self, body: bytes) -> Message:
-        """Wait for one delivery, which has to bring this body. :raises BrokerRefused: for anything else."""
+        """Wait for one delivery with this body. :raises BrokerRefused: for anything else."""
         frame = self.expect("MESSAGE")
         if frame.body != body:
-            raise BrokerRefused("a message came with another body than it was sent with")
+            raise BrokerRefused("the body of a message was changed")
         number = frame.headers["message-id"].rpartition("@@")[2]
         to_name = frame.headers.get("ack", "")
         return Message(int(number), frame.wire_bytes, to_name.removesuffix(number).encode())
 
     def expect(self, verb: str, receipt: str | None = None) -> Frame:
-        """Wait for a frame of this verb, and with a receipt for this one."""
+        """Wait for a frame of this verb, optionally with this receipt."""
         frame = self._read_frame()
         if frame.verb != verb or (receipt is not None and frame.headers.get("receipt-id") != receipt):
             raise BrokerRefused(f"expected {verb}, got {frame.verb} {dict(frame.headers)} {frame.body[:200]!r}")
@@ -90,7 +90,7 @@ class Client:
         return Frame(verb, headers, body[:-1], len(head) + len(body))
 
     def _read_to(self, delimiter: bytes) -> bytes:
-        """Read up to a delimiter and with it; ends of lines before a frame are not one."""
+        """Read up to and including a delimiter; line ends before a frame are skipped."""
         while (at := self.unread.find(delimiter, self._blank())) < 0:
             self.receive()
         return self._read(at + len(delimiter))
@@ -110,7 +110,7 @@ class Client:
         self.socket.sendall(frame)
 
     def receive(self) -> None:
-        """Wait for more of what the broker says."""
+        """Wait for more data from the broker."""
         self.unread += self.received()
 
     def received(self) -> bytes:

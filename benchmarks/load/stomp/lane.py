@@ -1,6 +1,6 @@
-"""STOMP's lane: a connection for the publisher of a destination, and one for each of its subscribers.
+"""The STOMP rig: a connection for the publisher of a destination, and one for each of its subscribers.
 
-What lies in a queue STOMP cannot tell, so that is asked over AMQP, which brokers that are compared speak too.
+STOMP cannot query the length of a queue, so AMQP is used for that; all compared brokers speak it.
 """
 
 import select
@@ -24,16 +24,16 @@ from benchmarks.load.stomp.web import WebClient, WebFrames, framed
 from benchmarks.load.workloads import AMQP, WEB_STOMP, Shape, Workload
 
 FANOUT_SUBSCRIBERS: Final = 10
-#: A stream ends by time, not by number.
+#: A stream ends by time, not by count.
 UNLIMITED: Final = 1 << 60
 
-#: Every measurement has names of its own: nothing cached under a name helps the next one.
+#: Every measurement uses new names, so that nothing cached for a name helps the next one.
 _serial = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class StompLane:
-    """The clients of one destination; ``queue`` is the one behind it, None when each subscriber has its own."""
+    """The clients of one destination; ``queue`` is its queue, None if each subscriber has its own."""
 
     workload: Workload
     queue: str | None
@@ -43,7 +43,7 @@ class StompLane:
     control: AmqpClient
 
     def probe(self) -> Probe:
-        """Send one message and read all that follows from it; acknowledge whatever is still owed."""
+        """Send one message and read everything that follows from it; acknowledge all deliveries."""
         self.publisher.socket.sendall(self.cycle.first)
         body = _body(self.workload)
         arrivals = [consumer.read_message(body) for consumer in self.consumers]
@@ -55,7 +55,7 @@ class StompLane:
         return Probe(arrivals, 0)
 
     def flow(self, poll: select.epoll, probe: Probe) -> Flow:
-        """Make the sockets non-blocking ends of a flow."""
+        """Make the sockets non-blocking and register them as a flow."""
         receipts = Receipts(self.workload.window) if self.workload.confirms else None
         link = Link(self.publisher.quiet_socket(), poll)
         publisher = Publisher(link, self.cycle, self.workload.window, UNLIMITED, receipts)
@@ -63,19 +63,19 @@ class StompLane:
         return Flow(publisher, [self._consumer(client, poll, arrival) for client, arrival in ends])
 
     def delivery(self, probe: Probe) -> Exchange:
-        """The exchange of a message for its delivery, whose size grows with the number in its message-id."""
+        """Return the exchange of a message for its delivery, whose size grows with the number in its message-id."""
         (consumer,) = self.consumers
         return Exchange(self.publisher.quiet_socket(), consumer.quiet_socket(), self.cycle.first, 0, wire.BODY_END)
 
     def settle(self) -> None:
-        """Wait until acknowledgements were looked at, then ask for what is left in the queue."""
+        """Wait until the acknowledgements are processed, then query the messages left in the queue."""
         for consumer in self.consumers:
             consumer.sync()
         if self.queue is not None and (waiting := self.control.declare_queue(self.queue, passive=True)):
             raise Lost(f"{waiting} messages were not delivered from {self.queue}")
 
     def check(self, before: Probe, after: Probe, messages: int) -> None:
-        """Between two probes the numbers in the broker's message-ids must have risen by the messages counted."""
+        """Check that the numbers in the broker's message-ids rose between two probes by the messages counted."""
         for first, last in zip(before.arrivals, after.arrivals, strict=True):
             if last.tag - first.tag != messages + 1:
                 raise Lost(f"{last.tag - first.tag - 1} deliveries for {messages} messages")
@@ -90,7 +90,7 @@ class StompLane:
 
 @contextmanager
 def open_lanes(ports: Mapping[str, int], workload: Workload) -> Iterator[Sequence[StompLane]]:
-    """Subscribe and connect the publisher; clients and queue are gone when the context ends."""
+    """Subscribe and connect the publisher; clients and queue are removed when the context ends."""
     name = f"bench.stomp.{next(_serial)}"
     queue = None if workload.shape is Shape.FANOUT else name
     destination = f"/topic/{name}" if queue is None else f"/queue/{name}"
@@ -114,17 +114,17 @@ def _subscribers(workload: Workload) -> int:
 
 
 def _ack_mode(workload: Workload) -> str:
-    """How deliveries are acknowledged: not at all, each, or with all before it."""
+    """Return the ack mode: auto, individual, or cumulative."""
     return {0: "auto", 1: "client-individual"}.get(workload.ack_every, "client")
 
 
 def _body(workload: Workload) -> bytes:
-    """No NULs, so that frames can be told by theirs."""
+    """Return a body without NULs, because NULs mark the end of frames."""
     return wire.BODY_LETTER * workload.body_bytes
 
 
 def _cycle(workload: Workload, destination: str) -> Cycle:
-    """One message, or one of each number where they are told apart."""
+    """Return one message, or one for each number if messages must differ."""
     numbers = range(NUMBERS) if workload.confirms or workload.correlated else range(1)
     messages = [
         wire.send(

@@ -1,4 +1,4 @@
-"""What is counted and acknowledged during a measurement: frames by their NULs, receipts by their numbers."""
+"""Counting and acknowledging during a measurement: frames by their NULs, receipts by their numbers."""
 
 import re
 from typing import Final
@@ -7,10 +7,10 @@ from benchmarks.load.link import Link
 from benchmarks.load.publisher import NotConfirmed
 from benchmarks.load.stomp import wire
 
-#: Acknowledgements built at a time, at most.
+#: Most acknowledgements built at a time.
 ACKS_PER_BLOCK: Final = 4096
 
-#: A publisher's messages have these numbers in turn, more than are ever without their receipt.
+#: A publisher's messages have these numbers in turn, more than can be outstanding.
 NUMBERS: Final = 8192
 
 _RECEIPT: Final = re.compile(
@@ -19,14 +19,14 @@ _RECEIPT: Final = re.compile(
 
 
 class Frames:
-    """Counts deliveries by the NUL that ends each; the bodies hold none. Message-ids differ in length."""
+    """Counts deliveries by their final NUL; the bodies contain none. Message-ids differ in length."""
 
     def __init__(self) -> None:
         self.delivered = 0
         self.is_whole = True
 
     def feed(self, data: memoryview) -> None:
-        """Count NULs; behind the last one only ends of lines may come before the next frame."""
+        """Count NULs; only line ends may stand between a NUL and the next frame."""
         octets = bytes(data)
         self.delivered += octets.count(wire.END)
         rest = octets[octets.rfind(wire.END) + 1 :].strip(b"\n")
@@ -45,7 +45,7 @@ class Acks:
         self._unsent = memoryview(b"")
 
     def settle(self, delivered: int) -> None:
-        """Send the acknowledgements owed after ``delivered`` deliveries."""
+        """Send the acknowledgements due after ``delivered`` deliveries."""
         owed = delivered // self._every
         while (self._unsent or self._built < owed) and not self._link.is_full:
             if not self._unsent:
@@ -53,20 +53,20 @@ class Acks:
             self._unsent = self._unsent[self._link.send(self._unsent) :]
 
     def is_settled(self, delivered: int) -> bool:
-        """Every acknowledgement owed has left for the socket."""
+        """Return whether every due acknowledgement is sent."""
         return not self._unsent and self._built == delivered // self._every
 
     def _build(self, upto: int) -> None:
-        """Build them up to the ``upto``-th: each names the last of the deliveries it is for."""
+        """Build the frames up to the ``upto``-th: each names the last delivery it acknowledges."""
         numbers = range(self._built + 1, upto + 1)
         octets = wire.acks(self._before, [self._first - 1 + number * self._every for number in numbers])
         self._unsent, self._built = memoryview(octets), upto
 
 
 class Receipts:
-    """Which publishes have their receipt: all up to ``settled``, and some scattered ones above it.
+    """The publishes with a receipt: all up to ``settled``, and scattered ones above it.
 
-    No more than a ``window`` of publishes are ever without theirs.
+    At most a ``window`` of publishes are outstanding.
     """
 
     def __init__(self, window: int) -> None:
@@ -76,7 +76,7 @@ class Receipts:
         self._partial = b""
 
     def feed(self, data: memoryview) -> None:
-        """Take in RECEIPT frames, cut anywhere."""
+        """Process RECEIPT frames, split at any byte."""
         octets = self._partial + bytes(data)
         whole = octets.rfind(wire.END) + 1
         self._partial = octets[whole:]
@@ -87,7 +87,7 @@ class Receipts:
             self._settle(int(number))
 
     def _settle(self, number: int) -> None:
-        """Find out which publish is meant: the next above ``settled`` whose receipt has this number."""
+        """Find the publish of a receipt: the next above ``settled`` with this number."""
         publish = self.settled + 1 + (number - self.settled) % NUMBERS
         if publish in self._scattered or publish > self.settled + self._window:
             raise NotConfirmed(f"receipt {number} came twice, or for a message not sent yet")

@@ -1,4 +1,4 @@
-"""STOMP inside WebSocket frames (RFC 6455), as the load generator speaks it: one STOMP frame in each."""
+"""STOMP in WebSocket frames (RFC 6455) for the load generator: one STOMP frame in each."""
 
 import struct
 from typing import Final
@@ -7,10 +7,11 @@ from benchmarks.load.client_rig import BrokerRefused
 from benchmarks.load.stomp import wire
 from benchmarks.load.stomp.client import Client
 
-#: The first octet of a whole message of text.
+#: The first octet of a whole text message.
 _TEXT: Final = 0x81
 _MASKED: Final = 0x80
-#: A key that changes nothing: frames of clients have to be masked (RFC 6455, 5.3), and masking costs only brokers.
+#: A masking key without effect: client frames must be masked (RFC 6455, 5.3), but a zero key costs the generator
+#: nothing.
 _KEY: Final = bytes(4)
 
 _LONG, _HUGE = 126, 127
@@ -23,7 +24,7 @@ _UPGRADE: Final = (
 
 
 def framed(payload: bytes) -> bytes:
-    """Return a client's WebSocket frame of so few octets that two tell how many."""
+    """Return a client's WebSocket frame with a 16-bit length."""
     size = len(payload)
     if size < _LONG:
         return bytes((_TEXT, _MASKED | size)) + _KEY + payload
@@ -31,10 +32,10 @@ def framed(payload: bytes) -> bytes:
 
 
 class WebClient(Client):
-    """A client over WebSocket. Owns the octets of WebSocket frames that are not whole yet."""
+    """A client over WebSocket. Owns the octets of incomplete WebSocket frames."""
 
     def open(self) -> None:
-        """Go through the upgrade, then as any client."""
+        """Upgrade to WebSocket, then open as any STOMP client."""
         self._octets = bytearray()
         self.socket.sendall(_UPGRADE)
         while b"\r\n\r\n" not in self._octets:
@@ -46,17 +47,17 @@ class WebClient(Client):
         super().open()
 
     def send(self, frame: bytes) -> None:
-        """Send a STOMP frame in one of WebSocket's."""
+        """Send a STOMP frame in one WebSocket frame."""
         self.socket.sendall(framed(frame))
 
     def receive(self) -> None:
-        """Wait for more of what the broker says, and take it out of its WebSocket frames."""
+        """Wait for more data from the broker, and extract it from its WebSocket frames."""
         self._octets += self.received()
         while (payload := self._payload()) is not None:
             self.unread += payload
 
     def _payload(self) -> bytes | None:
-        """Take out the next whole frame; ``None`` when there is none."""
+        """Extract the next whole frame; return ``None`` if there is none."""
         octets = self._octets
         if len(octets) < 2:
             return None
@@ -72,7 +73,7 @@ class WebClient(Client):
 
 
 class WebFrames:
-    """Counts deliveries by the end of the body and the NUL behind it: the heads of WebSocket frames hold NULs, too."""
+    """Counts deliveries by the end of the body and its NUL, because WebSocket headers may contain NULs too."""
 
     def __init__(self) -> None:
         self.delivered = 0
@@ -80,7 +81,7 @@ class WebFrames:
         self._last = b""
 
     def feed(self, data: memoryview) -> None:
-        """Count ends; behind the last one only ends of lines may come before the next frame."""
+        """Count ends; only line ends may stand between one and the next frame."""
         octets = self._last + bytes(data)
         self.delivered += octets.count(wire.BODY_END)
         end = octets.rfind(wire.BODY_END)

@@ -1,17 +1,17 @@
-"""What is measured over STOMP, as a table: one row a workload."""
+"""The table of STOMP workloads, one row each."""
 
 from typing import Final
 
 from benchmarks.load.workloads import BULK, STOMP, WEB_STOMP, Measure, Shape, Workload
 
-#: The factor owed: throughput per CPU second over the peer. Nothing is owed by the other rows.
+#: The required factor: throughput per CPU second over the peer. The other rows have no requirement.
 OWED: Final = 5.0
 NOTHING: Final = 0.0
 
-#: Messages in flight. The peer is at its best with few: its CPU a message doubles until there are 20,000, while the
-#: gateway's stays as it is.
+#: Messages in flight. The peer is fastest with few: its CPU per message doubles up to 20,000, while the gateway's
+#: does not change.
 WINDOW: Final = 200
-#: Messages in flight where each is written to disk: as many as one commit may take.
+#: Messages in flight if each is written to disk: as many as one commit may take.
 DEEP: Final = 5000
 
 
