@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from benchmarks.lag.innocents import INNOCENTS
+from benchmarks.lag.probes import PROBES
 from benchmarks.lag.scenarios import SCENARIOS, Scenario, prepared
 from benchmarks.load.host import describe
 from benchmarks.load.idle import raise_descriptor_limit
@@ -27,7 +27,7 @@ from benchmarks.load.running import Broker
 RESULTS: Final = Path(__file__).parent.parent / "results"
 
 #: Longest permitted wait of a probe client, in milliseconds: the maximum, and the 99th percentile.
-OWED_LONGEST_MS, OWED_P99_MS = 100.0, 25.0
+REQUIRED_LONGEST_MS, REQUIRED_P99_MS = 100.0, 25.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +95,18 @@ def _measure(scenario: Scenario, peer: Peer, scale: float, explain: bool) -> Ite
 
 def _waits(scenario: Scenario, broker: Broker, scale: float) -> tuple[Mapping[str, list[float]], int]:
     """Run a scenario; return the waits by protocol, and the broker's memory at the end, in MiB."""
-    with prepared(scenario, broker, scale) as run, _asking(broker) as innocents:
+    with prepared(scenario, broker, scale) as run, _probing(broker) as probes:
         run()
         memory = _memory_mib(broker.pid)
-        told, _ = innocents.communicate(timeout=300)
-    waits: Mapping[str, list[float]] = json.loads(told)
+        printed, _ = probes.communicate(timeout=300)
+    waits: Mapping[str, list[float]] = json.loads(printed)
     return waits, memory
 
 
 @contextmanager
-def _asking(broker: Broker) -> Iterator["subprocess.Popen[str]"]:
-    ports = [f"{name}={port}" for name, port in broker.ports.items() if name in INNOCENTS]
-    command = [sys.executable, "-m", "benchmarks.lag.innocents", *ports]
+def _probing(broker: Broker) -> Iterator["subprocess.Popen[str]"]:
+    ports = [f"{name}={port}" for name, port in broker.ports.items() if name in PROBES]
+    command = [sys.executable, "-m", "benchmarks.lag.probes", *ports]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -126,7 +126,7 @@ def _memory_mib(pid: int) -> int:
 
 
 def _is_late(row: Row) -> bool:
-    return bool(row.failure) or row.longest_ms > OWED_LONGEST_MS or row.p99_ms > OWED_P99_MS
+    return bool(row.failure) or row.longest_ms > REQUIRED_LONGEST_MS or row.p99_ms > REQUIRED_P99_MS
 
 
 def _report(rows: Sequence[Row], scale: float) -> str:
@@ -135,7 +135,7 @@ def _report(rows: Sequence[Row], scale: float) -> str:
         f"# Waits of probe clients,  {date.today()}",
         "",
         f"{host}.",
-        f"Required: the longest wait under {OWED_LONGEST_MS:.0f} ms, the 99th percentile under {OWED_P99_MS:.0f} ms.",
+        f"Required: the longest wait under {REQUIRED_LONGEST_MS:.0f} ms, the p99 under {REQUIRED_P99_MS:.0f} ms.",
         *([] if scale == 1 else [f"All sizes scaled by {scale}."]),
         "",
         "| scenario | broker | probe |  answers | p50 ms | p99 ms | longest ms | memory MiB |",
@@ -147,8 +147,8 @@ def _report(rows: Sequence[Row], scale: float) -> str:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lag", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="NAME", help="scenarios with NAME in their name; may be repeated")
-    parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure one broker alone")
+    parser.add_argument("--only", action="append", metavar="NAME", help="part of a scenario's name; may be repeated")
+    parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure only this broker")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the scenarios (default: %(default)s)")
     parser.add_argument("--explain", action="store_true", help="print the long turns in the gateway's log")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the report to this file")

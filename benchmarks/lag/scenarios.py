@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Final
 
-from benchmarks.lag.crowds import Crowd, subscribe_to_all
+from benchmarks.lag.mqtt_clients import MqttClients, subscribe_to_all
 from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.filling import fill
@@ -142,7 +142,7 @@ def commit(broker: Broker, stack: ExitStack, scale: float) -> Run:
     return lambda: control.call(90, 20)
 
 
-def come_back(broker: Broker, stack: ExitStack, scale: float) -> Run:
+def requeue(broker: Broker, stack: ExitStack, scale: float) -> Run:
     """Return a disconnect of a consumer with 300,000 unacknowledged messages."""
     count = int(300_000 * scale)
     _filled(broker, stack, count)
@@ -221,20 +221,20 @@ def expiry(broker: Broker, stack: ExitStack, scale: float) -> Run:
 
 def retained(broker: Broker, stack: ExitStack, scale: float) -> Run:
     """Return ten new subscriptions, each of which gets 50,000 retained messages."""
-    crowd = Crowd(broker.ports[MQTT])
-    crowd.retain(int(50_000 * scale))
+    clients = MqttClients(broker.ports[MQTT])
+    clients.retain(int(50_000 * scale))
     return lambda: subscribe_to_all(broker.ports[MQTT], 10, int(50_000 * scale))
 
 
-def storm(broker: Broker, stack: ExitStack, scale: float) -> Run:
+def reconnect(broker: Broker, stack: ExitStack, scale: float) -> Run:
     """Return the disconnect and reconnect of 2,000 MQTT clients with wills and persistent sessions."""
-    crowd = Crowd(broker.ports[MQTT])
-    members = crowd.connect(int(2_000 * scale))
+    clients = MqttClients(broker.ports[MQTT])
+    members = clients.connect(int(2_000 * scale))
 
     def run() -> None:
         for member in members:
             member.close()
-        crowd.connect(int(2_000 * scale))
+        clients.connect(int(2_000 * scale))
         time.sleep(1)
 
     return run
@@ -250,14 +250,14 @@ SCENARIOS: Final = (
     Scenario("purge of 300,000 persistent messages", purge),
     Scenario("deletion of a queue of 300,000 persistent messages", delete),
     Scenario("commit of a transaction of 100,000 publishes", commit),
-    Scenario("300,000 unacknowledged messages are requeued", come_back),
+    Scenario("300,000 unacknowledged messages are requeued", requeue),
     Scenario("a connection with 10,000 bound exclusive queues ends", exclusive),
     Scenario("30,000 queues listed, sorted, exported over HTTP", listings, OPERATED),
     Scenario("a new policy for 30,000 queues", policy, OPERATED),
     Scenario("a virtual host of 30,000 queues imported and deleted", vhost, OPERATED),
     Scenario("300,000 messages expire and are dead-lettered", expiry, OPERATED),
     Scenario("50,000 retained messages to ten new subscribers", retained, frozenset({MQTT})),
-    Scenario("2,000 MQTT clients with wills disconnect and reconnect", storm, frozenset({MQTT})),
+    Scenario("2,000 MQTT clients with wills disconnect and reconnect", reconnect, frozenset({MQTT})),
 )
 
 

@@ -15,11 +15,11 @@ from benchmarks.load.floor import measure_floors
 from benchmarks.load.host import describe
 from benchmarks.load.idle import IDLENESS, raise_descriptor_limit
 from benchmarks.load.mqtt import workloads as mqtt
-from benchmarks.load.overhead_limits import OVER_QUEUES, PREMIUMS
+from benchmarks.load.overhead_limits import OVER_QUEUES, OVERHEAD_LIMITS
 from benchmarks.load.peers import MANAGED, PEERS, SUBJECT, Peer
 from benchmarks.load.report import report
 from benchmarks.load.results import Results
-from benchmarks.load.solo_workloads import DUTIES, PARTS
+from benchmarks.load.solo_workloads import PARTS, SOLO_WORKLOADS
 from benchmarks.load.stomp import workloads as stomp
 from benchmarks.load.workloads import AMQP, WORKLOADS, Workload
 
@@ -30,7 +30,7 @@ BACKLOG: Final = "backlog"
 #: Every name that ``--only`` accepts.
 NAMES: Final = (
     *(each.name for each in (*COMPARED, *OVER_QUEUES)),
-    *(each.name for each in DUTIES),
+    *(each.name for each in SOLO_WORKLOADS),
     *(each.name for each in PARTS),
     *(each.name for each in IDLENESS),
     BACKLOG,
@@ -89,8 +89,8 @@ def _measure(
     if SUBJECT in peers:
         over_queues = [each for each in OVER_QUEUES if _is_chosen(each.name, options.only)]
         if over_queues:
-            comparison.run_premiums(SUBJECT, PREMIUMS, over_queues, length.seconds, length.repetitions)
-        comparison.run_duties(MANAGED, [each for each in DUTIES if _is_chosen(each.name, options.only)])
+            comparison.run_overhead_limits(SUBJECT, OVERHEAD_LIMITS, over_queues, length.seconds, length.repetitions)
+        comparison.run_solo_workloads(MANAGED, [each for each in SOLO_WORKLOADS if _is_chosen(each.name, options.only)])
         comparison.run_parts([each for each in PARTS if _is_chosen(each.name, options.only)])
     for idleness in IDLENESS:
         if _is_chosen(idleness.name, options.only):
@@ -103,7 +103,7 @@ def _measure(
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Brokers side by side under load.")
     parser.add_argument("--quick", action="store_true", help="a quick run of two minutes, too short to quote")
-    parser.add_argument("--only", action="append", metavar="NAME", help="benchmarks with NAME in their name; may be repeated")
+    parser.add_argument("--only", action="append", metavar="NAME", help="part of a benchmark's name; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the names, measure nothing")
     parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure only this broker")
     parser.add_argument("--seconds", type=float, default=1.2, help="length of one run (default: %(default)s)")

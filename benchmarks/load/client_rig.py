@@ -70,7 +70,7 @@ class ClientRig(Protocol):
         """Compare the broker's numbers between two probes. :raises Lost: if they differ from the messages counted."""
 
 
-class ExchangeLane(ClientRig, Protocol):
+class ExchangeRig(ClientRig, Protocol):
     """A rig whose messages may also be exchanged one by one."""
 
     def delivery(self, probe: Probe) -> Exchange:
@@ -78,7 +78,7 @@ class ExchangeLane(ClientRig, Protocol):
         ...
 
 
-class QueueLane(ExchangeLane, Protocol):
+class QueueRig(ExchangeRig, Protocol):
     """A rig whose messages may also wait in a queue, or be exchanged for a confirm."""
 
     def confirm(self) -> Exchange:

@@ -60,10 +60,10 @@ class Comparison:
                         if workload.protocol in broker.ports:
                             self._run_workload(broker, workload, seconds)
 
-    def run_premiums(
+    def run_overhead_limits(
         self,
         peer: Peer,
-        premiums: Sequence[OverheadLimit],
+        overhead_limits: Sequence[OverheadLimit],
         workloads: Sequence[Workload],
         seconds: float,
         repetitions: int,
@@ -72,16 +72,16 @@ class Comparison:
         with self._running([peer]) as brokers:
             for broker in brokers:
                 for workload in workloads:
-                    turns = [workload, *(premium.of(workload) for premium in premiums)]
+                    turns = [workload, *(overhead_limit.of(workload) for overhead_limit in overhead_limits)]
                     for each in turns * repetitions:
                         self._run_workload(broker, each, seconds)
 
-    def run_duties(self, peer: Peer, duties: Sequence[SoloWorkload]) -> None:
+    def run_solo_workloads(self, peer: Peer, workloads: Sequence[SoloWorkload]) -> None:
         """Measure each workload on a fresh broker."""
-        for duty in duties:
+        for workload in workloads:
             with self._running([peer]) as brokers:
                 for broker in brokers:
-                    self._keep_figures(duty.name, partial(duty.measure, broker))
+                    self._keep_figures(workload.name, partial(workload.measure, broker))
 
     def run_parts(self, parts: Sequence[Part]) -> None:
         """Measure each part in this process."""

@@ -9,15 +9,15 @@ class Figure:
 
     name: str
     measured: str
-    owed: str = ""
+    required: str = ""
     is_met: bool | None = None
 
 
-def at_least(name: str, measured: float, owed: float) -> Figure:
+def at_least(name: str, measured: float, required: float) -> Figure:
     """Return a figure with a lower limit."""
-    return Figure(name, f"{measured:,.0f}", f">= {owed:,.0f}", measured >= owed)
+    return Figure(name, f"{measured:,.0f}", f">= {required:,.0f}", measured >= required)
 
 
-def at_most(name: str, measured: float, owed: float, digits: int = 0) -> Figure:
+def at_most(name: str, measured: float, required: float, digits: int = 0) -> Figure:
     """Return a figure with an upper limit."""
-    return Figure(name, f"{measured:,.{digits}f}", f"<= {owed:,.{digits}f}", measured <= owed)
+    return Figure(name, f"{measured:,.{digits}f}", f"<= {required:,.{digits}f}", measured <= required)

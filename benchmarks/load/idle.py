@@ -36,13 +36,13 @@ class Idleness:
     name: str
     protocol: str
     connect: Callable[[int, int], AbstractContextManager[object]]
-    owed_kib: float
+    required_kib: float
 
 
 IDLENESS: Final = (
-    Idleness("idle", AMQP, lambda port, number: amqp_connected(port), owed_kib=20.0),
-    Idleness("mqtt idle", MQTT, lambda port, number: mqtt_connected(port, f"idle-{number}"), owed_kib=8.0),
-    Idleness("stomp idle", STOMP, lambda port, number: stomp_connected(port), owed_kib=0.0),
+    Idleness("idle", AMQP, lambda port, number: amqp_connected(port), required_kib=20.0),
+    Idleness("mqtt idle", MQTT, lambda port, number: mqtt_connected(port, f"idle-{number}"), required_kib=8.0),
+    Idleness("stomp idle", STOMP, lambda port, number: stomp_connected(port), required_kib=0.0),
 )
 
 

@@ -30,7 +30,7 @@ LIMITED: Final = QueueKind(
 )
 PRIORITIES: Final = QueueKind("10 priorities", (("x-max-priority", 10),))
 
-PREMIUMS: Final = (OverheadLimit(LIMITED, 1.3), OverheadLimit(PRIORITIES, 1.5))
+OVERHEAD_LIMITS: Final = (OverheadLimit(LIMITED, 1.3), OverheadLimit(PRIORITIES, 1.5))
 
 #: With the first window all messages of a round fit into memory; with the second almost none do.
 SHORT, LONG = 2_000, 20_000

@@ -7,7 +7,7 @@ from benchmarks.load.backlog import Backlog
 from benchmarks.load.floor import Floor
 from benchmarks.load.host import Host
 from benchmarks.load.idle import IDLENESS
-from benchmarks.load.overhead_limits import OVER_QUEUES, PREMIUMS, OverheadLimit
+from benchmarks.load.overhead_limits import OVER_QUEUES, OVERHEAD_LIMITS, OverheadLimit
 from benchmarks.load.peers import SUBJECT
 from benchmarks.load.results import Results, figure_of_merit
 from benchmarks.load.tables import Row, mb, met, percentiles, table
@@ -35,8 +35,8 @@ def report(
     for protocol in dict.fromkeys(workload.protocol for workload in workloads):
         spoken = [each for each in workloads if each.protocol == protocol]
         parts.extend(_side_by_side(results, spoken, peers, protocol.upper().replace("_", " ")))
-    if any((premium.of(each), SUBJECT.name) in results.runs for premium in PREMIUMS for each in OVER_QUEUES):
-        parts.append(["## What queues cost over a plain one: broker CPU a message", "", *table(_premiums(results))])
+    if any((limit.of(each), SUBJECT.name) in results.runs for limit in OVERHEAD_LIMITS for each in OVER_QUEUES):
+        parts.append(["## What queues cost over a plain one: broker CPU a message", "", *table(_overheads(results))])
     if results.figures:
         parts.append(["## Work beside serving clients", "", *table(_figures(results))])
     if results.idle:
@@ -63,7 +63,7 @@ def _side_by_side(
 def _throughput(results: Results, workloads: Iterable[Workload], peers: Sequence[str]) -> Iterable[Row]:
     """Yield for each peer messages per second, broker CPU and generator CPU per message; then the factor."""
     columns = (f"{peer} {unit}" for peer in peers for unit in ("msg/s", "µs CPU/msg", "(generator)"))
-    yield ["workload", *columns, "factor", "owed", "met"]
+    yield ["workload", *columns, "factor", "required", "met"]
     for workload in workloads:
         cells = []
         for peer in peers:
@@ -76,11 +76,11 @@ def _verdict(results: Results, workload: Workload, peers: Sequence[str]) -> Row:
     """Return the factor of the first peer over the second, the requirement, and whether it is met."""
     runs = [results.median(workload, peer) for peer in peers[:2]]
     what = "p50" if workload.measure.is_of_time else "CPU"
-    owed = f"{workload.required:.0f}x {what}" if workload.required else ""
+    required = f"{workload.required:.0f}x {what}" if workload.required else ""
     if len(runs) < 2 or runs[0] is None or runs[1] is None:
-        return ["-", owed, "-"]
+        return ["-", required, "-"]
     factor = figure_of_merit(workload, runs[1]) / figure_of_merit(workload, runs[0])
-    return [f"{factor:.2f}", owed, met(factor >= workload.required if workload.required else None)]
+    return [f"{factor:.2f}", required, met(factor >= workload.required if workload.required else None)]
 
 
 def _latency(results: Results, workloads: Iterable[Workload], peers: Sequence[str]) -> Iterable[Row]:
@@ -93,46 +93,52 @@ def _latency(results: Results, workloads: Iterable[Workload], peers: Sequence[st
         yield [workload.name, f"{workload.window:,}", *cells]
 
 
-def _premiums(results: Results) -> Iterable[Row]:
-    yield ["workload", "queue", "plain, µs", "µs", "times", "owed", "met"]
-    for premium in PREMIUMS:
+def _overheads(results: Results) -> Iterable[Row]:
+    yield ["workload", "queue", "plain, µs", "µs", "times", "required", "met"]
+    for limit in OVERHEAD_LIMITS:
         for workload in OVER_QUEUES:
-            yield from _premium(results, premium, workload)
+            yield from _overhead(results, limit, workload)
 
 
-def _premium(results: Results, premium: OverheadLimit, workload: Workload) -> Iterable[Row]:
+def _overhead(results: Results, limit: OverheadLimit, workload: Workload) -> Iterable[Row]:
     """Return the medians of both, and the median of the ratios of adjacent runs."""
-    plain, special = results.median(workload, SUBJECT.name), results.median(premium.of(workload), SUBJECT.name)
+    plain, special = results.median(workload, SUBJECT.name), results.median(limit.of(workload), SUBJECT.name)
     if plain and special:
-        times = results.ratio(premium.of(workload), workload, SUBJECT.name)
+        times = results.ratio(limit.of(workload), workload, SUBJECT.name)
         figures = [f"{plain.broker_us:.2f}", f"{special.broker_us:.2f}", f"{times:.2f}"]
-        yield [workload.name, premium.kind.name, *figures, f"<= {premium.at_most}", met(times <= premium.at_most)]
+        yield [
+            workload.name,
+            limit.kind.name,
+            *figures,
+            f"<= {limit.at_most}",
+            met(times <= limit.at_most),
+        ]
 
 
 def _figures(results: Results) -> Iterable[Row]:
-    yield ["work", "figure", "measured", "owed", "met"]
-    for duty, figures in results.figures.items():
+    yield ["work", "figure", "measured", "required", "met"]
+    for workload, figures in results.figures.items():
         for figure in figures:
-            yield [duty, figure.name, figure.measured, figure.owed, met(figure.is_met)]
+            yield [workload, figure.name, figure.measured, figure.required, met(figure.is_met)]
 
 
 def _idle(results: Results) -> Iterable[Row]:
-    yield ["protocol", "peer", "connections", "MB before", "MB with them", "KiB each", "owed", "met"]
-    owed_kib = {idleness.protocol: idleness.owed_kib for idleness in IDLENESS}
+    yield ["protocol", "peer", "connections", "MB before", "MB with them", "KiB each", "required", "met"]
+    required_kib = {idleness.protocol: idleness.required_kib for idleness in IDLENESS}
     for (protocol, peer), idle in results.idle.items():
         figures = [f"{idle.connections:,}", mb(idle.baseline_bytes), mb(idle.resident_bytes)]
-        most = owed_kib[protocol]
-        owed = [f"< {most:.0f}", met(idle.kib_each < most)] if most and peer == SUBJECT.name else ["", ""]
-        yield [protocol, peer, *figures, f"{idle.kib_each:.1f}", *owed]
+        most = required_kib[protocol]
+        required = [f"< {most:.0f}", met(idle.kib_each < most)] if most and peer == SUBJECT.name else ["", ""]
+        yield [protocol, peer, *figures, f"{idle.kib_each:.1f}", *required]
 
 
 def _backlog(results: Results, peers: Sequence[str]) -> Iterable[Row]:
     measured = [peer for peer in peers if peer in results.backlogs]
     columns = [_backlog_figures(results.backlogs[peer]) for peer in measured]
-    yield ["", *measured, "owed", "met"]
-    owed = _backlog_owed(results.backlogs[SUBJECT.name]) if SUBJECT.name in measured else {}
+    yield ["", *measured, "required", "met"]
+    required = _backlog_required(results.backlogs[SUBJECT.name]) if SUBJECT.name in measured else {}
     for name in columns[0]:
-        yield [name, *(column[name] for column in columns), *owed.get(name, ("", ""))]
+        yield [name, *(column[name] for column in columns), *required.get(name, ("", ""))]
 
 
 def _backlog_figures(backlog: Backlog) -> dict[str, str]:
@@ -149,7 +155,7 @@ def _backlog_figures(backlog: Backlog) -> dict[str, str]:
     }
 
 
-def _backlog_owed(backlog: Backlog) -> dict[str, tuple[str, str]]:
+def _backlog_required(backlog: Backlog) -> dict[str, tuple[str, str]]:
     peak_mb = max(backlog.filled_peak, backlog.drained_peak) / 1e6
     return {
         "resident at most, MB": (f"< {BACKLOG_MB:.0f}", met(peak_mb < BACKLOG_MB)),

@@ -7,7 +7,7 @@ from time import perf_counter
 from benchmarks.load.cores import one_core_shared
 from benchmarks.load.latency import latency
 from benchmarks.load.measurement import Measurement, stopwatch
-from benchmarks.load.mqtt.crowd import Crowd, open_crowd
+from benchmarks.load.mqtt.client_group import ClientGroup, open_client_group
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import Workload
 
@@ -18,19 +18,19 @@ def measure_rounds(broker: Broker, workload: Workload, seconds: float) -> Measur
     With one message outstanding the broker and this process run in turns on one core.
     """
     place = one_core_shared(broker.pid) if workload.window == 1 else nullcontext()
-    with open_crowd(broker.ports[workload.protocol], workload) as crowd, place:
-        _repeat(crowd, seconds / 5)
+    with open_client_group(broker.ports[workload.protocol], workload) as group, place:
+        _repeat(group, seconds / 5)
         with stopwatch(broker.pid) as watch:
-            waits = _repeat(crowd, seconds)
-            crowd.settle()
-        return Measurement(len(waits) * crowd.deliveries, watch, latency(waits), None)
+            waits = _repeat(group, seconds)
+            group.settle()
+        return Measurement(len(waits) * group.deliveries, watch, latency(waits), None)
 
 
-def _repeat(crowd: Crowd, seconds: float) -> Sequence[float]:
+def _repeat(group: ClientGroup, seconds: float) -> Sequence[float]:
     """Return the duration of each round, until all clients have received everything."""
     waits = []
     end = perf_counter() + seconds
     while (start := perf_counter()) < end:
-        crowd.round()
+        group.round()
         waits.append(perf_counter() - start)
     return waits

@@ -8,25 +8,25 @@ from time import perf_counter
 from benchmarks.load.client_rig import Exchange, Lost
 from benchmarks.load.latency import latency
 from benchmarks.load.measurement import Measurement, Stopwatch, stopwatch
-from benchmarks.load.protocols import open_exchange_lanes, open_queue_lanes
+from benchmarks.load.protocols import open_exchange_rigs, open_queue_rigs
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import Workload
 
 
 def measure_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Publish, wait for the delivery, repeat."""
-    with open_exchange_lanes(broker, workload) as (lane,):
-        before = lane.probe()
-        waits, watch = _repeat(broker, lane.delivery(before), seconds)
-        lane.check(before, lane.probe(), len(waits))
+    with open_exchange_rigs(broker, workload) as (rig,):
+        before = rig.probe()
+        waits, watch = _repeat(broker, rig.delivery(before), seconds)
+        rig.check(before, rig.probe(), len(waits))
         return Measurement(len(waits), watch, latency(waits), None)
 
 
 def measure_confirm_round_trip(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Publish, wait for the confirm, repeat, without a consumer."""
-    with open_queue_lanes(broker, workload, consume=False) as (lane,):
-        waits, watch = _repeat(broker, lane.confirm(), seconds)
-        if (waiting := lane.waiting()) != len(waits):
+    with open_queue_rigs(broker, workload, consume=False) as (rig,):
+        waits, watch = _repeat(broker, rig.confirm(), seconds)
+        if (waiting := rig.waiting()) != len(waits):
             raise Lost(f"{waiting} of {len(waits)} confirmed messages are queued")
         return Measurement(len(waits), watch, None, latency(waits))
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.load.expiry import measure_expiry
 from benchmarks.load.figure import Figure
-from benchmarks.load.mqtt.storm import measure_storm
+from benchmarks.load.mqtt.reconnect_storm import measure_storm
 from benchmarks.load.policy import measure_policy
 from benchmarks.load.replay import measure_replay
 from benchmarks.load.running import Broker
@@ -30,7 +30,7 @@ class SoloWorkload:
     measure: Callable[[Broker], Sequence[Figure]]
 
 
-DUTIES: Final = (
+SOLO_WORKLOADS: Final = (
     SoloWorkload("a million expired messages dead-lettered", measure_expiry),
     SoloWorkload("a policy over 10,000 queues changed", measure_policy),
     SoloWorkload("a stream of a million messages replayed", measure_replay),

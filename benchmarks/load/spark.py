@@ -55,7 +55,7 @@ def measure_spark(broker: Broker) -> Sequence[Figure]:
         Figure("the same, the slowest of three reads", f"{min(crowded.rates):,.0f}"),
         Figure("broker CPU a row, µs", f"{crowded.broker_us:.2f}"),
         Figure("rows a second with one core not used by Spark", f"{max(roomy.rates):,.0f}"),
-        at_most("the same, ratio of another client's p99 to that beside an idle broker", roomy.p99_ms / idle.p99_ms, SLOWER),
+        at_most("the same, ratio of another client's p99 to an idle broker's", roomy.p99_ms / idle.p99_ms, SLOWER),
         Figure("the same, p99 of another client, ms", f"{roomy.p99_ms:.2f}"),
         Figure("p99 of another client with all cores for Spark, ms", f"{crowded.p99_ms:.2f}"),
         Figure("p99 of another client beside an idle broker, ms", f"{idle.p99_ms:.2f}"),

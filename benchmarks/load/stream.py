@@ -8,30 +8,30 @@ from benchmarks.load.drive import Flow, drive
 from benchmarks.load.latency import Latency, delays, latency
 from benchmarks.load.link import Progress
 from benchmarks.load.measurement import Measurement, stopwatch
-from benchmarks.load.protocols import open_lanes
+from benchmarks.load.protocols import open_rigs
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import Workload
 
 
 def measure_stream(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Drive the workload for this long, after a warm-up of a fifth of that."""
-    with open_lanes(broker, workload) as lanes:
-        _run(broker, lanes, seconds / 5)
-        return _run(broker, lanes, seconds)
+    with open_rigs(broker, workload) as rigs:
+        _run(broker, rigs, seconds / 5)
+        return _run(broker, rigs, seconds)
 
 
-def _run(broker: Broker, lanes: Sequence[ClientRig], seconds: float) -> Measurement:
+def _run(broker: Broker, rigs: Sequence[ClientRig], seconds: float) -> Measurement:
     """Drive all rigs between two probes of each and account for every message."""
-    before = [lane.probe() for lane in lanes]
+    before = [rig.probe() for rig in rigs]
     with select.epoll() as poll:
-        flows = [lane.flow(poll, probe) for lane, probe in zip(lanes, before, strict=True)]
+        flows = [rig.flow(poll, probe) for rig, probe in zip(rigs, before, strict=True)]
         with stopwatch(broker.pid) as watch:
             drive(poll, flows, seconds)
             _release(flows)
-            for lane in lanes:
-                lane.settle()
-    for lane, flow, probe in zip(lanes, flows, before, strict=True):
-        lane.check(probe, lane.probe(), flow.publisher.messages)
+            for rig in rigs:
+                rig.settle()
+    for rig, flow, probe in zip(rigs, flows, before, strict=True):
+        rig.check(probe, rig.probe(), flow.publisher.messages)
     deliveries = sum(consumer.delivered for flow in flows for consumer in flow.consumers)
     return Measurement(deliveries, watch, _latency_of(flows, _delivered), _latency_of(flows, _confirmed))
 

@@ -86,24 +86,24 @@ FANOUT: Final = TRANSIENT // 10
 BULK: Final = 100
 
 #: The required factors: throughput per CPU second over the peer, and round trips no slower than the peer's.
-OWED_TRANSIENT, OWED_PERSISTENT, OWED_ROUND_TRIP = 4.0, 3.0, 1.0
+REQUIRED_TRANSIENT, REQUIRED_PERSISTENT, OWED_ROUND_TRIP = 4.0, 3.0, 1.0
 
 WORKLOADS: Final = (
-    Workload("auto-ack 100 B", 100, TRANSIENT, OWED_TRANSIENT),
-    Workload("auto-ack 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT),
-    Workload("ack each 100 B", 100, TRANSIENT, OWED_TRANSIENT, ack_every=1),
-    Workload("ack each 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT, ack_every=1),
-    Workload("ack multiple 100 B", 100, TRANSIENT, OWED_TRANSIENT, ack_every=BULK),
-    Workload("ack multiple 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT, ack_every=BULK),
-    Workload("confirms 100 B", 100, TRANSIENT, OWED_TRANSIENT, confirms=True),
-    Workload("confirms 1 KiB", 1024, TRANSIENT, OWED_TRANSIENT, confirms=True),
-    Workload("4 to 4 auto-ack 100 B", 100, PER_PAIR, OWED_TRANSIENT, shape=Shape.FOUR_PAIRS),
-    Workload("4 to 4 ack multiple 1 KiB", 1024, PER_PAIR, OWED_TRANSIENT, ack_every=BULK, shape=Shape.FOUR_PAIRS),
-    Workload("fanout 1 to 10 auto-ack 100 B", 100, FANOUT, OWED_TRANSIENT, shape=Shape.FANOUT),
-    Workload("topic 1,000 bindings auto-ack 100 B", 100, TRANSIENT, OWED_TRANSIENT, shape=Shape.TOPIC),
-    Workload("persistent 100 B window 5000", 100, 5000, OWED_PERSISTENT, BULK, confirms=True, persistent=True),
-    Workload("persistent 1 KiB window 5000", 1024, 5000, OWED_PERSISTENT, BULK, confirms=True, persistent=True),
-    Workload("persistent 1 KiB window 200", 1024, 200, OWED_PERSISTENT, BULK, confirms=True, persistent=True),
+    Workload("auto-ack 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT),
+    Workload("auto-ack 1 KiB", 1024, TRANSIENT, REQUIRED_TRANSIENT),
+    Workload("ack each 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, ack_every=1),
+    Workload("ack each 1 KiB", 1024, TRANSIENT, REQUIRED_TRANSIENT, ack_every=1),
+    Workload("ack multiple 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, ack_every=BULK),
+    Workload("ack multiple 1 KiB", 1024, TRANSIENT, REQUIRED_TRANSIENT, ack_every=BULK),
+    Workload("confirms 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, confirms=True),
+    Workload("confirms 1 KiB", 1024, TRANSIENT, REQUIRED_TRANSIENT, confirms=True),
+    Workload("4 to 4 auto-ack 100 B", 100, PER_PAIR, REQUIRED_TRANSIENT, shape=Shape.FOUR_PAIRS),
+    Workload("4 to 4 ack multiple 1 KiB", 1024, PER_PAIR, REQUIRED_TRANSIENT, ack_every=BULK, shape=Shape.FOUR_PAIRS),
+    Workload("fanout 1 to 10 auto-ack 100 B", 100, FANOUT, REQUIRED_TRANSIENT, shape=Shape.FANOUT),
+    Workload("topic 1,000 bindings auto-ack 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, shape=Shape.TOPIC),
+    Workload("persistent 100 B window 5000", 100, 5000, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
+    Workload("persistent 1 KiB window 5000", 1024, 5000, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
+    Workload("persistent 1 KiB window 200", 1024, 200, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
     Workload("round trip 100 B", 100, 1, OWED_ROUND_TRIP, measure=Measure.ROUND_TRIP),
     Workload(
         "persistent confirm round trip 1 KiB",

@@ -41,7 +41,7 @@ FILTERS: Final = (
 )
 TOPIC: Final = "site/{}/boiler/temperature"
 #: Required microseconds per topic.
-OWED_US: Final = 5.0
+REQUIRED_US: Final = 5.0
 #: Topics timed together; the median of these times is reported.
 AT_A_TIME: Final = 500
 
@@ -83,8 +83,8 @@ def measure_matching() -> Sequence[Figure]:
     gc.unfreeze()
     return [
         Figure("µs, finding its queues", f"{finding_us:.1f}"),
-        at_most("µs, and the terms of a session of one QoS", finding_us + alike_us, OWED_US, digits=1),
-        at_most("µs, and the terms of a session of several QoS", finding_us + mixed_us, OWED_US, digits=1),
+        at_most("µs, and the terms of a session of one QoS", finding_us + alike_us, REQUIRED_US, digits=1),
+        at_most("µs, and the terms of a session of several QoS", finding_us + mixed_us, REQUIRED_US, digits=1),
     ]
 
 
@@ -121,4 +121,4 @@ def _time(sites: Sequence[int], make: Callable[[int], T], ask: Callable[[T], obj
 
 if __name__ == "__main__":
     for figure in measure_matching():
-        print(f"{figure.name}: {figure.measured} {figure.owed}")
+        print(f"{figure.name}: {figure.measured} {figure.required}")

@@ -18,15 +18,15 @@ from threading import Event
 from benchmarks.load.gateway import launch_all
 from benchmarks.load.host import describe
 from benchmarks.load.running import Broker
+from benchmarks.soak.broker_under_test import BrokerUnderTest
 from benchmarks.soak.churn import CHURN
 from benchmarks.soak.ledger import Ledger
 from benchmarks.soak.operators import OPERATED, PLUGIN_VHOST, PLUGINS
-from benchmarks.soak.place import Place
 from benchmarks.soak.plot import draw
-from benchmarks.soak.sampling import Sample, Sampler, header, innocents, line
+from benchmarks.soak.sampling import Sample, Sampler, header, line, probes
 from benchmarks.soak.traffic import STEADY
 from benchmarks.soak.verdict import WARM_UP_S, Finding, findings
-from benchmarks.soak.work import Crew
+from benchmarks.soak.work import ActivityThreads
 
 
 def main() -> int:
@@ -34,10 +34,10 @@ def main() -> int:
     options = _options()
     options.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.directory) as directory, _launched(Path(directory)) as broker:
-        place = Place(broker.ports, broker.pid, Ledger())
-        with innocents(place) as others:
-            sampler = Sampler(place, Path(directory) / "data", others)
-            return _soak(options, broker, place, sampler)
+        target = BrokerUnderTest(broker.ports, broker.pid, Ledger())
+        with probes(target) as others:
+            sampler = Sampler(target, Path(directory) / "data", others)
+            return _soak(options, broker, target, sampler)
 
 
 @contextmanager
@@ -50,22 +50,22 @@ def _launched(directory: Path) -> Iterator[Broker]:
         yield broker
 
 
-def _soak(options: argparse.Namespace, broker: Broker, place: Place, sampler: Sampler) -> int:
-    crew = Crew(place, {**STEADY, **CHURN, **OPERATED})
+def _soak(options: argparse.Namespace, broker: Broker, target: BrokerUnderTest, sampler: Sampler) -> int:
+    threads = ActivityThreads(target, {**STEADY, **CHURN, **OPERATED})
     time.sleep(2)
     before = sampler.sample()
-    crew.start()
+    threads.start()
     samples = _sampled(options, sampler)
-    for name in crew.stop(120):
-        place.ledger.ended(name, "the last round did not end")
+    for name in threads.stop(120):
+        target.ledger.ended(name, "the last round did not end")
     time.sleep(options.rest)
     after = sampler.sample()
-    found = findings(before, samples, after, place.ledger.failures, options.warm_up)
-    report = _report(broker, place, samples, found)
+    found = findings(before, samples, after, target.ledger.failures, options.warm_up)
+    report = _report(broker, target, samples, found)
     title = f"{samples[-1].second / 3600:.1f} hours, {after.confirmed:,} messages confirmed"
     draw(samples, title, options.output / "soak.svg")
     (options.output / "soak.md").write_text(report)
-    print(report, *place.ledger.failures[:100], sep="\n", flush=True)
+    print(report, *target.ledger.failures[:100], sep="\n", flush=True)
     return 0 if all(each.is_met for each in found) else 1
 
 
@@ -85,8 +85,8 @@ def _sampled(options: argparse.Namespace, sampler: Sampler) -> list[Sample]:
     return samples
 
 
-def _report(broker: Broker, place: Place, samples: Sequence[Sample], found: Sequence[Finding]) -> str:
-    ledger = place.ledger
+def _report(broker: Broker, target: BrokerUnderTest, samples: Sequence[Sample], found: Sequence[Finding]) -> str:
+    ledger = target.ledger
     rows = [
         f"| {name} | {count:,} | {ledger.confirmed[name]:,} | {ledger.arrived[name]:,} |"
         for name, count in sorted(ledger.rounds.items())
@@ -111,7 +111,9 @@ def _report(broker: Broker, place: Place, samples: Sequence[Sample], found: Sequ
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--hours", type=float, default=2.0, help="duration (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("build/soak"), metavar="DIRECTORY", help="directory of the results")
+    parser.add_argument(
+        "--output", type=Path, default=Path("build/soak"), metavar="DIRECTORY", help="directory of the results"
+    )
     parser.add_argument("--directory", type=Path, help="data directory of the broker (default: a temporary one)")
     parser.add_argument("--interval", type=float, default=10.0, help="seconds between samples (default: %(default)s)")
     parser.add_argument("--warm-up", type=float, default=WARM_UP_S, help="seconds before memory is judged")

@@ -7,8 +7,15 @@ from typing import Final
 
 import pika
 
+from benchmarks.soak.broker_under_test import (
+    ANSWER_TIMEOUT_S,
+    BrokerUnderTest,
+    MqttClient,
+    StompClient,
+    drain,
+    reset_connection,
+)
 from benchmarks.soak.ledger import Miscounted
-from benchmarks.soak.place import PATIENCE_S, MqttClient, Place, StompClient, drain, tear
 from benchmarks.soak.work import Activities, Bodies, Work
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
@@ -24,49 +31,49 @@ _KINDS: Final[tuple[dict[str, object], ...]] = (
 )
 
 
-def connections(place: Place) -> Work:
+def connections(broker: BrokerUnderTest) -> Work:
     """Open connections of all protocols; close half of them normally and half by a reset."""
 
     def work() -> None:
-        ordered, torn = place.amqp(), place.amqp()
+        ordered, torn = broker.amqp(), broker.amqp()
         for connection in (ordered, torn):
             channel = connection.channel()
             queue = channel.queue_declare("", exclusive=True).method.queue
             channel.queue_bind(queue, "amq.topic", "soak.nowhere.#")
             channel.basic_consume(queue, lambda *_: None)
         peers: list[StompClient | MqttClient] = [
-            StompClient(place),
-            StompClient(place),
-            MqttClient(place, "soak-short"),
-            MqttClient(place, "soak-torn"),
-            MqttClient(place, "soak-web", web=True),
+            StompClient(broker),
+            StompClient(broker),
+            MqttClient(broker, "soak-short"),
+            MqttClient(broker, "soak-torn"),
+            MqttClient(broker, "soak-web", web=True),
         ]
         ordered.close()
-        tear(torn)
+        reset_connection(torn)
         for number, peer in enumerate(peers):
             if number % 2:
-                peer.tear()
+                peer.reset_connection()
             else:
                 peer.close()
 
     return work
 
 
-def queues(place: Place) -> Work:
+def queues(broker: BrokerUnderTest) -> Work:
     """Declare an exchange and a queue of each kind in turn, fill the queue, consume everything, delete both."""
     bodies, numbers = Bodies("queues"), count()
 
     def work() -> None:
         number = next(numbers)
         name = f"soak.churn.{number}"
-        with place.channel() as channel:
+        with broker.channel() as channel:
             channel.exchange_declare(name, "topic", durable=True)
             channel.queue_declare(name, durable=True, arguments=_KINDS[number % len(_KINDS)])
             channel.queue_bind(name, name, "soak.*.#")
             sent = bodies.some(30)
             for body in sent:
                 channel.basic_publish(name, f"soak.{number}.x", body, _PERSISTENT, mandatory=True)
-            place.ledger.settle("queues", sent, drain(channel, name, len(sent)))
+            broker.ledger.settle("queues", sent, drain(channel, name, len(sent)))
             for body in bodies.some(10):
                 channel.basic_publish(name, "soak.left.behind", body, _PERSISTENT)
             if number % 2:
@@ -77,20 +84,20 @@ def queues(place: Place) -> Work:
     return work
 
 
-def streams(place: Place) -> Work:
+def streams(broker: BrokerUnderTest) -> Work:
     """Declare a stream, fill it, read it from its beginning, delete it."""
     bodies, numbers = Bodies("streams"), count()
 
     def work() -> None:
         name = f"soak.stream.{next(numbers)}"
-        with place.channel() as channel:
+        with broker.channel() as channel:
             channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
             sent, came = bodies.some(30), []
             for body in sent:
                 channel.basic_publish("", name, body, _PERSISTENT)
             channel.basic_qos(prefetch_count=10)
             offset = {"x-stream-offset": "first"}
-            for method, _, body in channel.consume(name, arguments=offset, inactivity_timeout=PATIENCE_S):
+            for method, _, body in channel.consume(name, arguments=offset, inactivity_timeout=ANSWER_TIMEOUT_S):
                 if method is None:
                     break
                 came.append(body)
@@ -98,125 +105,125 @@ def streams(place: Place) -> Work:
                 if len(came) == len(sent):
                     break
             channel.cancel()
-            place.ledger.settle("streams", sent, came)
+            broker.ledger.settle("streams", sent, came)
             channel.queue_delete(name)
 
     return work
 
 
-def consumers(place: Place) -> Work:
+def consumers(broker: BrokerUnderTest) -> Work:
     """Consume some messages and cancel, consume some and reset; unacknowledged messages arrive at the next consumer."""
     bodies, numbers = Bodies("consumers"), count()
 
     def work() -> None:
         name = f"soak.consumed.{next(numbers)}"
-        with place.channel() as channel:
+        with broker.channel() as channel:
             channel.queue_declare(name, durable=True)
             sent = bodies.some(30)
             for body in sent:
                 channel.basic_publish("", name, body, _PERSISTENT)
-            came = _taken(place, name, is_torn=False) + _taken(place, name, is_torn=True)
+            came = _taken(broker, name, is_reset=False) + _taken(broker, name, is_reset=True)
             came += drain(channel, name, len(sent) - len(came))
-            place.ledger.settle("consumers", sent, came)
+            broker.ledger.settle("consumers", sent, came)
             channel.queue_delete(name)
 
     return work
 
 
-def _taken(place: Place, name: str, *, is_torn: bool) -> list[bytes]:
+def _taken(broker: BrokerUnderTest, name: str, *, is_reset: bool) -> list[bytes]:
     """Receive ten messages, acknowledge five, and end."""
-    connection = place.amqp()
+    connection = broker.amqp()
     channel = connection.channel()
     channel.basic_qos(prefetch_count=10)
     came: list[bytes] = []
-    for method, _, body in channel.consume(name, inactivity_timeout=PATIENCE_S):
+    for method, _, body in channel.consume(name, inactivity_timeout=ANSWER_TIMEOUT_S):
         if method is None:
             raise Miscounted(f"a consumer of {name} got {len(came)} messages only")
         came.append(body)
         if len(came) == 5:
             channel.basic_ack(method.delivery_tag, multiple=True)
             break
-    if is_torn:
+    if is_reset:
         # the answer to a passive declaration follows the acknowledgement
         channel.queue_declare(name, passive=True)
-        tear(connection)
+        reset_connection(connection)
     else:
         channel.cancel()
         connection.close()
     return came
 
 
-def sessions(place: Place) -> Work:
+def sessions(broker: BrokerUnderTest) -> Work:
     """Reconnect to an MQTT session after a pause with messages; leave every other one to expire."""
     bodies, numbers = Bodies("sessions"), count()
 
     def work() -> None:
         number = next(numbers)
         name, topic = f"soak-session-{number}", f"soak/sessions/{number}"
-        first = MqttClient(place, name, expiry_s=120)
+        first = MqttClient(broker, name, expiry_s=120)
         first.subscribe(topic, 1)
-        first.tear() if number % 2 else first.close()
-        publisher = MqttClient(place, f"soak-feeder-{number}")
+        first.reset_connection() if number % 2 else first.close()
+        publisher = MqttClient(broker, f"soak-feeder-{number}")
         sent = bodies.some(10)
         for body in sent:
             publisher.publish(topic, body, 1)
         publisher.close()
-        back = MqttClient(place, name, clean=False, expiry_s=2 if number % 2 else 0)
+        back = MqttClient(broker, name, clean=False, expiry_s=2 if number % 2 else 0)
         came = back.receive(len(sent))
         back.close()
-        place.ledger.settle("sessions", sent, came)
+        broker.ledger.settle("sessions", sent, came)
 
     return work
 
 
-def retained(place: Place) -> Work:
+def retained(broker: BrokerUnderTest) -> Work:
     """Set retained messages, read them by a new subscription, clear them."""
     bodies, numbers = Bodies("retained"), count()
 
     def work() -> None:
         number = next(numbers)
-        publisher = MqttClient(place, f"soak-retainer-{number}")
+        publisher = MqttClient(broker, f"soak-retainer-{number}")
         sent = bodies.some(10)
         for at, body in enumerate(sent):
             publisher.publish(f"soak/retained/{number}/{at}", body, 1, retain=True)
-        reader = MqttClient(place, f"soak-reader-{number}")
+        reader = MqttClient(broker, f"soak-reader-{number}")
         reader.subscribe(f"soak/retained/{number}/#", 1)
         came = reader.receive(len(sent))
         reader.close()
         for at in range(len(sent)):
             publisher.publish(f"soak/retained/{number}/{at}", b"", 1, retain=True)
         publisher.close()
-        place.ledger.settle("retained", sent, came)
+        broker.ledger.settle("retained", sent, came)
 
     return work
 
 
-def wills(place: Place) -> Work:
+def wills(broker: BrokerUnderTest) -> Work:
     """Reset clients with wills; each will arrives once."""
     bodies, numbers = Bodies("wills"), count()
 
     def work() -> None:
         number = next(numbers)
         topic = f"soak/wills/{number}"
-        watcher = MqttClient(place, f"soak-watcher-{number}")
+        watcher = MqttClient(broker, f"soak-watcher-{number}")
         watcher.subscribe(topic, 1)
         sent = bodies.some(3)
         for at, body in enumerate(sent):
-            MqttClient(place, f"soak-mortal-{number}-{at}", will=(topic, body)).tear()
+            MqttClient(broker, f"soak-mortal-{number}-{at}", will=(topic, body)).reset_connection()
         came = watcher.receive(len(sent))
         watcher.close()
-        place.ledger.settle("wills", sent, came)
+        broker.ledger.settle("wills", sent, came)
 
     return work
 
 
-def transactions(place: Place) -> Work:
+def transactions(broker: BrokerUnderTest) -> Work:
     """Commit a STOMP transaction, abort another, and reset the connection during a third."""
     bodies, numbers = Bodies("transactions"), count()
 
     def work() -> None:
         destination = f"destination:/queue/soak.tx.{next(numbers)}"
-        sender, receiver = StompClient(place), StompClient(place)
+        sender, receiver = StompClient(broker), StompClient(broker)
         receiver.ask("SUBSCRIBE", "id:0", destination, "ack:auto", "auto-delete:true")
         sent = bodies.some(10)
         for number, end in enumerate(("ABORT", "COMMIT", "")):
@@ -227,21 +234,21 @@ def transactions(place: Place) -> Work:
             if end:
                 sender.ask(end, transaction)
         came = [receiver.expect("MESSAGE")[1] for _ in sent]
-        sender.tear()
+        sender.reset_connection()
         receiver.close()
-        place.ledger.settle("transactions", sent, came)
+        broker.ledger.settle("transactions", sent, came)
 
     return work
 
 
-def dead_letters(place: Place) -> Work:
+def dead_letters(broker: BrokerUnderTest) -> Work:
     """Let messages expire into another queue by a policy that is set and deleted over HTTP."""
     bodies, numbers = Bodies("dead letters"), count()
 
     def work() -> None:
         number = next(numbers)
         living, dead, policy = f"soak.living.{number}", f"soak.dead.{number}", f"policies/%2F/soak-{number}"
-        with place.channel() as channel:
+        with broker.channel() as channel:
             for name in (living, dead):
                 channel.queue_declare(name, durable=True)
             sent = bodies.some(20)
@@ -249,12 +256,12 @@ def dead_letters(place: Place) -> Work:
                 channel.basic_publish("", living, body, _PERSISTENT)
             definition = {"message-ttl": 50, "dead-letter-exchange": "", "dead-letter-routing-key": dead}
             fields = {"pattern": f"^{living}$".replace(".", "\\."), "definition": definition, "apply-to": "queues"}
-            place.api("PUT", policy, fields)
+            broker.api("PUT", policy, fields)
             came = drain(channel, dead, len(sent))
-            place.api("DELETE", policy)
+            broker.api("DELETE", policy)
             for name in (living, dead):
                 channel.queue_delete(name)
-        place.ledger.settle("dead letters", sent, came)
+        broker.ledger.settle("dead letters", sent, came)
 
     return work
 

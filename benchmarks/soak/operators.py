@@ -7,7 +7,7 @@ from typing import Final
 
 import pika
 
-from benchmarks.soak.place import Place, drain
+from benchmarks.soak.broker_under_test import BrokerUnderTest, drain
 from benchmarks.soak.work import Activities, Bodies, Work
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
@@ -27,18 +27,18 @@ _TYPES: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 )
 
 
-def vhosts(place: Place) -> Work:
+def vhosts(broker: BrokerUnderTest) -> Work:
     """Create a virtual host with a user, publish and consume in it, delete both while a client is connected."""
     bodies, numbers = Bodies("vhosts"), count()
 
     def work() -> None:
         name = f"soak-{next(numbers)}"
-        place.api("PUT", f"vhosts/{name}", {})
+        broker.api("PUT", f"vhosts/{name}", {})
         try:
-            place.api("PUT", f"users/{name}", {"password_hash": "", "tags": ""})
+            broker.api("PUT", f"users/{name}", {"password_hash": "", "tags": ""})
             for user in ("guest", name):
-                place.api("PUT", f"permissions/{name}/{user}", {"configure": ".*", "write": ".*", "read": ".*"})
-            connection = place.amqp(name)
+                broker.api("PUT", f"permissions/{name}/{user}", {"configure": ".*", "write": ".*", "read": ".*"})
+            connection = broker.amqp(name)
             channel = connection.channel()
             channel.confirm_delivery()
             sent = bodies.some(20)
@@ -47,55 +47,55 @@ def vhosts(place: Place) -> Work:
             for at, body in enumerate(sent):
                 channel.basic_publish("", f"q{at % 5}", body, _PERSISTENT)
             came = [body for at in range(5) for body in drain(channel, f"q{at}", 4, acknowledge=bool(at))]
-            place.ledger.settle("vhosts", sent, came)
+            broker.ledger.settle("vhosts", sent, came)
         finally:
-            place.api("DELETE", f"vhosts/{name}")
-            place.api("DELETE", f"users/{name}")
+            broker.api("DELETE", f"vhosts/{name}")
+            broker.api("DELETE", f"users/{name}")
 
     return work
 
 
-def plugins(place: Place) -> Work:
+def plugins(broker: BrokerUnderTest) -> Work:
     """Create a virtual host with plugins, publish through an exchange of each of their types, delete it."""
     bodies, numbers = Bodies("plugins"), count()
-    if any(vhost["name"] == PLUGIN_VHOST for vhost in place.api("GET", "vhosts")):
-        place.api("DELETE", f"vhosts/{PLUGIN_VHOST}")  # the settings create it at the start
+    if any(vhost["name"] == PLUGIN_VHOST for vhost in broker.api("GET", "vhosts")):
+        broker.api("DELETE", f"vhosts/{PLUGIN_VHOST}")  # the settings create it at the start
 
     def work() -> None:
         number = next(numbers)
-        place.api("PUT", f"vhosts/{PLUGIN_VHOST}", {})
+        broker.api("PUT", f"vhosts/{PLUGIN_VHOST}", {})
         try:
-            place.api("PUT", f"permissions/{PLUGIN_VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+            broker.api("PUT", f"permissions/{PLUGIN_VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
             for kind, key, arguments in _TYPES:
                 for vhost in (PLUGIN_VHOST, "/"):
-                    _through(place, vhost, f"soak.plugin.{number}", kind, key, arguments, bodies)
+                    _through(broker, vhost, f"soak.plugin.{number}", kind, key, arguments, bodies)
         finally:
-            place.api("DELETE", f"vhosts/{PLUGIN_VHOST}")
+            broker.api("DELETE", f"vhosts/{PLUGIN_VHOST}")
 
     return work
 
 
 def _through(
-    place: Place, vhost: str, name: str, kind: str, key: str, arguments: dict[str, str], bodies: Bodies
+    broker: BrokerUnderTest, vhost: str, name: str, kind: str, key: str, arguments: dict[str, str], bodies: Bodies
 ) -> None:
-    with place.channel(vhost) as channel:
+    with broker.channel(vhost) as channel:
         channel.exchange_declare(name, kind, durable=True)
         channel.queue_declare(name, durable=True)
         channel.queue_bind(name, name, key, arguments)
         sent = bodies.some(10)
         for body in sent:
             channel.basic_publish(name, body.decode()[:30], body, _PERSISTENT, mandatory=True)
-        place.ledger.settle("plugins", sent, drain(channel, name, len(sent)))
+        broker.ledger.settle("plugins", sent, drain(channel, name, len(sent)))
         channel.exchange_delete(name)
         channel.queue_delete(name)
 
 
-def reloads(place: Place) -> Work:
+def reloads(broker: BrokerUnderTest) -> Work:
     """Reload the broker's settings, and export all definitions."""
 
     def work() -> None:
-        os.kill(place.pid, signal.SIGHUP)
-        place.api("GET", "definitions")
+        os.kill(broker.pid, signal.SIGHUP)
+        broker.api("GET", "definitions")
 
     return work
 

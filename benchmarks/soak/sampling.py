@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.lag.innocents import INNOCENTS
+from benchmarks.lag.probes import PROBES
 from benchmarks.load.processes import cpu_seconds, directory_bytes, resident_bytes
-from benchmarks.soak.place import Place
+from benchmarks.soak.broker_under_test import BrokerUnderTest
 
 MIB: Final = 1 << 20
 
@@ -84,24 +84,24 @@ _LISTED: Final = {
 class Sampler:
     """Takes samples of one broker."""
 
-    def __init__(self, place: Place, data: Path, innocents: "subprocess.Popen[str]") -> None:
-        self._place = place
+    def __init__(self, broker: BrokerUnderTest, data: Path, probes: "subprocess.Popen[str]") -> None:
+        self._broker = broker
         self._data = data
-        self._innocents = innocents
+        self._probes = probes
         self._started = self._last = time.monotonic()
-        self._cpu_s = cpu_seconds(place.pid)
+        self._cpu_s = cpu_seconds(broker.pid)
 
     def sample(self) -> Sample:
         """Take a sample now."""
-        place = self._place
-        cpu_s, now = cpu_seconds(place.pid), time.monotonic()
+        broker = self._broker
+        cpu_s, now = cpu_seconds(broker.pid), time.monotonic()
         percent = 100 * (cpu_s - self._cpu_s) / max(now - self._last, 0.001)
         self._cpu_s, self._last = cpu_s, now
-        (node,), overview, waits = place.api("GET", "nodes"), place.api("GET", "overview"), self._waits()
+        (node,), overview, waits = broker.api("GET", "nodes"), broker.api("GET", "overview"), self._waits()
         totals: dict[str, int] = overview["object_totals"]
         return Sample(
             second=round(now - self._started, 1),
-            resident=round(resident_bytes(place.pid) / MIB, 2),
+            resident=round(resident_bytes(broker.pid) / MIB, 2),
             in_use=round(node["mem_used"] / MIB, 2),
             cpu_percent=round(percent, 1),
             files=node["fd_used"],
@@ -113,29 +113,29 @@ class Sampler:
             wait_longest=round(waits["longest"], 2),
             wait_longest_own=round(waits["longest_own"], 2),
             messages=overview["queue_totals"].get("messages", 0),
-            confirmed=place.ledger.all_confirmed,
-            arrived=place.ledger.all_arrived,
-            failures=len(place.ledger.failures),
+            confirmed=broker.ledger.all_confirmed,
+            arrived=broker.ledger.all_arrived,
+            failures=len(broker.ledger.failures),
             **{name: totals[name] for name in ("queues", "exchanges", "connections", "channels", "consumers")},
-            **{field: _length(place.api("GET", path)) for field, path in _LISTED.items()},
+            **{field: _length(broker.api("GET", path)) for field, path in _LISTED.items()},
         )
 
     def _waits(self) -> dict[str, Any]:
-        assert self._innocents.stdin is not None
-        assert self._innocents.stdout is not None
-        self._innocents.stdin.write("\n")
-        self._innocents.stdin.flush()
-        waits: dict[str, Any] = json.loads(self._innocents.stdout.readline())
+        assert self._probes.stdin is not None
+        assert self._probes.stdout is not None
+        self._probes.stdin.write("\n")
+        self._probes.stdin.flush()
+        waits: dict[str, Any] = json.loads(self._probes.stdout.readline())
         if not waits["alive"]:
             raise ConnectionError("the connection of a probe client was closed")
         return waits
 
 
 @contextmanager
-def innocents(place: Place) -> Iterator["subprocess.Popen[str]"]:
+def probes(broker: BrokerUnderTest) -> Iterator["subprocess.Popen[str]"]:
     """Run the probe clients during the block."""
-    ports = [f"{name}={port}" for name, port in place.ports.items() if name in INNOCENTS]
-    command = [sys.executable, "-m", "benchmarks.soak.innocents", str(place.pid), *ports]
+    ports = [f"{name}={port}" for name, port in broker.ports.items() if name in PROBES]
+    command = [sys.executable, "-m", "benchmarks.soak.probes", str(broker.pid), *ports]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield process

@@ -8,16 +8,16 @@ from typing import Final
 
 import pika
 
-from benchmarks.soak.place import PATIENCE_S, MqttClient, Place, StompClient
+from benchmarks.soak.broker_under_test import ANSWER_TIMEOUT_S, BrokerUnderTest, MqttClient, StompClient
 from benchmarks.soak.work import Activities, Bodies, Work
 
 #: Properties of a persistent message.
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 
 
-def amqp(place: Place) -> Work:
+def amqp(broker: BrokerUnderTest) -> Work:
     """Publish persistent messages with confirms to a consumer that acknowledges each."""
-    connection = place.amqp()
+    connection = broker.amqp()
     channel, consumer = connection.channel(), connection.channel()
     channel.confirm_delivery()
     channel.queue_declare("soak.steady", durable=True)
@@ -36,18 +36,18 @@ def amqp(place: Place) -> Work:
         sent = bodies.some(20)
         for body in sent:
             channel.basic_publish("", "soak.steady", body, _PERSISTENT)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while len(came) < len(sent) and time.monotonic() < deadline:
             connection.process_data_events(0.1)
         connection.process_data_events(0)
-        place.ledger.settle("amqp", sent, came)
+        broker.ledger.settle("amqp", sent, came)
 
     return work
 
 
-def mqtt(place: Place) -> Work:
+def mqtt(broker: BrokerUnderTest) -> Work:
     """Publish with each QoS to a subscriber."""
-    publisher, subscriber = MqttClient(place, "soak-publisher"), MqttClient(place, "soak-subscriber")
+    publisher, subscriber = MqttClient(broker, "soak-publisher"), MqttClient(broker, "soak-subscriber")
     for qos in range(3):
         subscriber.subscribe(f"soak/steady/{qos}", qos)
     bodies = Bodies("mqtt")
@@ -59,14 +59,14 @@ def mqtt(place: Place) -> Work:
         came = subscriber.receive(len(sent))
         with suppress(Empty):
             came.append(subscriber.inbox.get_nowait())
-        place.ledger.settle("mqtt", sent, came)
+        broker.ledger.settle("mqtt", sent, came)
 
     return work
 
 
-def stomp(place: Place) -> Work:
+def stomp(broker: BrokerUnderTest) -> Work:
     """Send with receipts to a subscription with individual acknowledgement."""
-    sender, receiver = StompClient(place), StompClient(place)
+    sender, receiver = StompClient(broker), StompClient(broker)
     receiver.ask("SUBSCRIBE", "id:0", "destination:/queue/soak.stomp", "ack:client-individual")
     bodies = Bodies("stomp")
 
@@ -79,27 +79,27 @@ def stomp(place: Place) -> Work:
             came.append(body)
             (ack,) = (line.partition(":")[2] for line in head.split("\n") if line.startswith("ack:"))
             receiver.send("ACK", f"id:{ack}")
-        place.ledger.settle("stomp", sent, came)
+        broker.ledger.settle("stomp", sent, came)
 
     return work
 
 
-def http(place: Place) -> Work:
+def http(broker: BrokerUnderTest) -> Work:
     """Publish and get over the management API, and read listings."""
-    place.api("PUT", "queues/%2F/soak.http", {"durable": True})
+    broker.api("PUT", "queues/%2F/soak.http", {"durable": True})
     bodies = Bodies("http")
 
     def work() -> None:
         sent = bodies.some(2)
         for body in sent:
             fields = {"properties": {"delivery_mode": 2}, "routing_key": "soak.http", "payload_encoding": "string"}
-            answer = place.api("POST", "exchanges/%2F/amq.default/publish", fields | {"payload": body.decode()})
+            answer = broker.api("POST", "exchanges/%2F/amq.default/publish", fields | {"payload": body.decode()})
             assert answer == {"routed": True}, answer
         wanted = {"count": 10, "ackmode": "ack_requeue_false", "encoding": "base64"}
-        came = [b64decode(each["payload"]) for each in place.api("POST", "queues/%2F/soak.http/get", wanted)]
-        place.ledger.settle("http", sent, came)
+        came = [b64decode(each["payload"]) for each in broker.api("POST", "queues/%2F/soak.http/get", wanted)]
+        broker.ledger.settle("http", sent, came)
         for listing in ("overview", "queues", "connections", "channels", "exchanges", "bindings", "policies", "users"):
-            place.api("GET", listing)
+            broker.api("GET", listing)
 
     return work
 

@@ -39,11 +39,11 @@ class Finding:
 
     name: str
     found: str
-    owed: str
+    required: str
     is_met: bool
 
     def __str__(self) -> str:
-        return f"| {self.name} | {self.found} | {self.owed} | {'yes' if self.is_met else 'NO'} |"
+        return f"| {self.name} | {self.found} | {self.required} | {'yes' if self.is_met else 'NO'} |"
 
 
 def slope_per_hour(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> float:

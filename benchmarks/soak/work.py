@@ -6,13 +6,13 @@ from itertools import count
 from threading import Event, Thread
 from typing import TypeAlias
 
-from benchmarks.soak.place import Place
+from benchmarks.soak.broker_under_test import BrokerUnderTest
 
 #: One round of an activity. It raises an exception on any unexpected result.
 Work: TypeAlias = Callable[[], None]
 
 #: The preparation of each activity by its name, and the pause between two rounds, in seconds.
-Activities: TypeAlias = Mapping[str, tuple[Callable[[Place], Work], float]]
+Activities: TypeAlias = Mapping[str, tuple[Callable[[BrokerUnderTest], Work], float]]
 
 
 class Bodies:
@@ -27,13 +27,13 @@ class Bodies:
         return [f"{self._name} {next(self._numbers)} ".ljust(200, ".").encode() for _ in range(number)]
 
 
-class Crew:
+class ActivityThreads:
     """The threads of some activities. Their connections stay open until the process ends."""
 
-    def __init__(self, place: Place, activities: Activities) -> None:
-        self._place = place
+    def __init__(self, broker: BrokerUnderTest, activities: Activities) -> None:
+        self._broker = broker
         self._is_over = Event()
-        self._work_by_name = {name: prepare(place) for name, (prepare, _) in activities.items()}
+        self._work_by_name = {name: prepare(broker) for name, (prepare, _) in activities.items()}
         self._threads = [
             Thread(target=self._run, args=(name, prepare, pause_s), daemon=True, name=name)
             for name, (prepare, pause_s) in activities.items()
@@ -51,17 +51,17 @@ class Crew:
             thread.join(timeout_s)
         return [thread.name for thread in self._threads if thread.is_alive()]
 
-    def _run(self, name: str, prepare: Callable[[Place], Work], pause_s: float) -> None:
+    def _run(self, name: str, prepare: Callable[[BrokerUnderTest], Work], pause_s: float) -> None:
         is_broken = False
         while not self._is_over.wait(pause_s):
             try:
                 if is_broken:
-                    self._work_by_name[name] = prepare(self._place)
+                    self._work_by_name[name] = prepare(self._broker)
                     is_broken = False
                 self._work_by_name[name]()
-                self._place.ledger.ended(name)
+                self._broker.ledger.ended(name)
             except Exception as failure:  # the verdict reports it; the next round starts from the beginning
                 where = traceback.extract_tb(failure.__traceback__)[-1]
                 told = f"{type(failure).__name__}: {failure} ({where.name}, line {where.lineno})"
-                self._place.ledger.ended(name, told)
+                self._broker.ledger.ended(name, told)
                 is_broken = True

@@ -56,7 +56,7 @@ def test_only_publishers_into_a_full_archive_are_blocked(gateway: Gateway, conne
     while not blocked:
         kept.basic_publish("", "kept", BODY)
         filling.process_data_events(0.005)
-    assert blocked == ["the archive has a backlog"]
+    assert blocked == ["the archive is behind"]
     wait_until(lambda: archive(gateway)["held_back"], "no publisher is blocked")
     assert archive(gateway)["waiting_bytes"] > 2**20
 

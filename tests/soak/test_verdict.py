@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.soak.innocents import Wait, summary
 from benchmarks.soak.ledger import Ledger, Miscounted
+from benchmarks.soak.probes import Wait, summary
 from benchmarks.soak.sampling import COUNTS, Sample, header, line
 from benchmarks.soak.verdict import findings, slope_per_hour
 

@@ -23,14 +23,14 @@ class Acks:
 
     def settle(self, delivered: int) -> None:
         """Send the acknowledgements due after ``delivered`` deliveries."""
-        owed = delivered // self._every * wire.ACK_BYTES - self._sent_bytes
-        while owed > 0 and not self._link.is_full:
+        required = delivered // self._every * wire.ACK_BYTES - self._sent_bytes
+        while required > 0 and not self._link.is_full:
             if self._position == len(self._block):
                 self._build_block()
-            sent = self._link.send(self._block[self._position : self._position + owed])
+            sent = self._link.send(self._block[self._position : self._position + required])
             self._position += sent
             self._sent_bytes += sent
-            owed -= sent
+            required -= sent
 
     def is_settled(self, delivered: int) -> bool:
         """Return whether every due acknowledgement is sent."""

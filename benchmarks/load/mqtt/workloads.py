@@ -5,7 +5,7 @@ from typing import Final
 from benchmarks.load.workloads import MQTT, Measure, Workload
 
 #: The required ratio: at most the peer's CPU per delivery.
-OWED: Final = 1.0
+REQUIRED: Final = 1.0
 BODY_BYTES: Final = 100
 CROWD: Final = 1_000
 
@@ -19,7 +19,7 @@ def _workload(qos: int, publishers: int, subscribers: int, window: int) -> Workl
         f"mqtt QoS {qos}, {publishers:,} to {subscribers:,}, {how}",
         BODY_BYTES,
         window,
-        OWED,
+        REQUIRED,
         measure=Measure.ROUNDS,
         protocol=MQTT,
         qos=qos,

@@ -46,10 +46,10 @@ class Acks:
 
     def settle(self, delivered: int) -> None:
         """Send the acknowledgements due after ``delivered`` deliveries."""
-        owed = delivered // self._every
-        while (self._unsent or self._built < owed) and not self._link.is_full:
+        required = delivered // self._every
+        while (self._unsent or self._built < required) and not self._link.is_full:
             if not self._unsent:
-                self._build(min(owed, self._built + ACKS_PER_BLOCK))
+                self._build(min(required, self._built + ACKS_PER_BLOCK))
             self._unsent = self._unsent[self._link.send(self._unsent) :]
 
     def is_settled(self, delivered: int) -> bool:

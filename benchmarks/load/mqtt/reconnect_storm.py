@@ -29,7 +29,7 @@ LEAVING_S: Final = 3.0
 LONGEST_MS: Final = 250.0
 
 
-class Returner:
+class ReconnectingClient:
     """A reconnecting client: it connects, receives its waiting messages and acknowledges them."""
 
     def __init__(self, port: int, number: int) -> None:
@@ -46,7 +46,7 @@ class Returner:
         self._received = b""
 
     @property
-    def is_back(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything expected has arrived."""
         return len(self._received) >= self._missing
 
@@ -60,7 +60,7 @@ class Returner:
         if not octets:
             raise ConnectionError("the broker closed a connection")
         self._received += octets
-        if self.is_back:
+        if self.is_complete:
             self._conclude()
 
     def _conclude(self) -> None:
@@ -81,10 +81,10 @@ def measure_storm(broker: Broker) -> Sequence[Figure]:
     _make_sessions(port)
     _publish(port)
     with connected(port, "bystander") as bystander, asking(bystander.ping) as pings, stopwatch(broker.pid) as watch:
-        returners = _come_back(port)
+        clients = _reconnect_all(port)
     with connected(port, "bystander") as bystander, asking(bystander.ping) as partings:
-        for returner in returners:
-            returner.socket.close()
+        for client in clients:
+            client.socket.close()
         sleep(LEAVING_S)
     return [
         at_most("longest wait of another client, ms", pings.longest_ms, LONGEST_MS),
@@ -114,14 +114,14 @@ def _publish(port: int) -> None:
             publisher.expect(wire.acks(wire.PUBACK, ids))
 
 
-def _come_back(port: int) -> Sequence[Returner]:
+def _reconnect_all(port: int) -> Sequence[ReconnectingClient]:
     """Connect all at once, and return when all have received everything."""
     with closing(select.epoll()) as poll:
-        returners = {}
+        clients = {}
         for number in range(CLIENTS):
-            returner = Returner(port, number)
-            returners[returner.socket.fileno()] = returner
-            poll.register(returner.socket, select.EPOLLOUT)
+            client = ReconnectingClient(port, number)
+            clients[client.socket.fileno()] = client
+            poll.register(client.socket, select.EPOLLOUT)
         absent, heard_at = CLIENTS, perf_counter()
         while absent:
             events = poll.poll(1.0)
@@ -130,19 +130,19 @@ def _come_back(port: int) -> Sequence[Returner]:
             elif perf_counter() - heard_at > STALL_S:
                 raise Stalled(f"{absent} of {CLIENTS} clients have not reconnected")
             for descriptor, event in events:
-                absent -= _serve(returners[descriptor], event, poll)
-    return list(returners.values())
+                absent -= _serve(clients[descriptor], event, poll)
+    return list(clients.values())
 
 
-def _serve(returner: Returner, event: int, poll: select.epoll) -> bool:
+def _serve(client: ReconnectingClient, event: int, poll: select.epoll) -> bool:
     """Process a client's event; return whether it is complete."""
     if event & select.EPOLLOUT:
-        poll.modify(returner.socket, select.EPOLLIN)
-        returner.connected()
+        poll.modify(client.socket, select.EPOLLIN)
+        client.connected()
         return False
-    was_back = returner.is_back
-    returner.read()
-    return returner.is_back and not was_back
+    was_back = client.is_complete
+    client.read()
+    return client.is_complete and not was_back
 
 
 def _client_id(number: int) -> str:

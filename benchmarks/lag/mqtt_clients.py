@@ -7,7 +7,7 @@ from typing import Final
 TIMEOUT_S: Final = 120.0
 
 
-class Crowd:
+class MqttClients:
     """Clients of one broker, with persistent sessions and wills."""
 
     def __init__(self, port: int) -> None:

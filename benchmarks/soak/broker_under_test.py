@@ -20,11 +20,11 @@ from benchmarks.load.management import Management
 from benchmarks.soak.ledger import Ledger, Miscounted
 
 #: Longest wait for an answer or a message, in seconds.
-PATIENCE_S: Final = 60.0
+ANSWER_TIMEOUT_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BrokerUnderTest:
     """The broker's addresses, and the ledger shared by all activities."""
 
     ports: Mapping[str, int]
@@ -55,7 +55,7 @@ class Place:
         return pika.BlockingConnection(parameters)
 
 
-def tear(connection: pika.BlockingConnection) -> None:
+def reset_connection(connection: pika.BlockingConnection) -> None:
     """Reset an AMQP connection."""
     reset(connection._impl._transport._sock)
 
@@ -69,7 +69,7 @@ def reset(peer: socket.socket) -> None:
 def drain(channel: BlockingChannel, queue: str, count: int, acknowledge: bool = True) -> list[bytes]:
     """Get messages from a queue, up to this count, or fewer on a timeout."""
     came: list[bytes] = []
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + ANSWER_TIMEOUT_S
     while len(came) < count and time.monotonic() < deadline:
         method, _, body = channel.basic_get(queue, auto_ack=False)
         if method is None:
@@ -86,7 +86,7 @@ class MqttClient:
 
     def __init__(
         self,
-        place: Place,
+        broker: BrokerUnderTest,
         name: str,
         *,
         clean: bool = True,
@@ -113,26 +113,26 @@ class MqttClient:
         self._paho.on_message = lambda _client, _data, message: self.inbox.put(message.payload)
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         properties.SessionExpiryInterval = expiry_s
-        port = place.ports["web_mqtt" if web else "mqtt"]
+        port = broker.ports["web_mqtt" if web else "mqtt"]
         self._paho.connect("127.0.0.1", port, clean_start=clean, properties=properties)
         self._paho.loop_start()
-        self._answers.get(timeout=PATIENCE_S)
+        self._answers.get(timeout=ANSWER_TIMEOUT_S)
 
     def subscribe(self, topic: str, qos: int) -> None:
         """Subscribe, and wait for the answer."""
         self._paho.subscribe(topic, qos)
-        self._answers.get(timeout=PATIENCE_S)
+        self._answers.get(timeout=ANSWER_TIMEOUT_S)
 
     def publish(self, topic: str, body: bytes, qos: int, *, retain: bool = False) -> None:
         """Publish; for QoS 1 and 2 return when it is acknowledged."""
-        self._paho.publish(topic, body, qos, retain).wait_for_publish(PATIENCE_S)
+        self._paho.publish(topic, body, qos, retain).wait_for_publish(ANSWER_TIMEOUT_S)
 
     def receive(self, count: int) -> list[bytes]:
         """Wait for this many messages; return fewer on a timeout."""
         came: list[bytes] = []
         try:
             while len(came) < count:
-                came.append(self.inbox.get(timeout=PATIENCE_S))
+                came.append(self.inbox.get(timeout=ANSWER_TIMEOUT_S))
         except Empty:
             pass
         return came
@@ -142,7 +142,7 @@ class MqttClient:
         self._paho.disconnect()
         self._paho.loop_stop()
 
-    def tear(self) -> None:
+    def reset_connection(self) -> None:
         """Reset the connection, so that the will is published."""
         peer = self._paho.socket()
         self._paho.loop_stop()
@@ -153,8 +153,8 @@ class MqttClient:
 class StompClient:
     """A STOMP 1.2 client of plain frames."""
 
-    def __init__(self, place: Place) -> None:
-        self._peer = socket.create_connection(("127.0.0.1", place.ports["stomp"]), PATIENCE_S)
+    def __init__(self, broker: BrokerUnderTest) -> None:
+        self._peer = socket.create_connection(("127.0.0.1", broker.ports["stomp"]), ANSWER_TIMEOUT_S)
         self._unread = b""
         self._receipts = 0
         self.send("CONNECT", "accept-version:1.2", "host:/", "login:guest", "passcode:guest")
@@ -188,6 +188,6 @@ class StompClient:
         self.ask("DISCONNECT")
         self._peer.close()
 
-    def tear(self) -> None:
+    def reset_connection(self) -> None:
         """Reset the connection."""
         reset(self._peer)

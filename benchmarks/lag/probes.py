@@ -27,14 +27,14 @@ TIMEOUT_S: Final = 120.0
 #: Pause between an answer and the next request.
 PAUSE_S: Final = 0.002
 
-QUEUE: Final = "lag.innocent"
+QUEUE: Final = "lag.probe"
 
-Question = Callable[[], object]
+Request = Callable[[], object]
 """Sends a request and returns with the answer."""
 
 
 @contextmanager
-def amqp(port: int) -> Iterator[Question]:
+def amqp(port: int) -> Iterator[Request]:
     """Return a client that publishes a message and fetches it."""
     with connected(port) as client:
         client.socket.settimeout(TIMEOUT_S)
@@ -53,10 +53,10 @@ def _publish_and_get(client: Client, message: bytes, get: bytes) -> None:
 
 
 @contextmanager
-def mqtt(port: int) -> Iterator[Question]:
+def mqtt(port: int) -> Iterator[Request]:
     """Return a client that publishes to a topic to which it subscribes."""
     with create_connection(("127.0.0.1", port), TIMEOUT_S) as peer:
-        name = b"\x00\x0clag-innocent"
+        name = b"\x00\x0clag-probe"
         connect = b"\x00\x04MQTT\x04\xc2\x00\x00" + name + b"\x00\x05guest\x00\x05guest"
         peer.sendall(b"\x10" + bytes([len(connect)]) + connect)
         _read(peer, 4)
@@ -67,7 +67,7 @@ def mqtt(port: int) -> Iterator[Question]:
 
 
 @contextmanager
-def stomp(port: int) -> Iterator[Question]:
+def stomp(port: int) -> Iterator[Request]:
     """Return a client that sends a message and waits for its receipt."""
     with create_connection(("127.0.0.1", port), TIMEOUT_S) as peer:
         peer.sendall(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0")
@@ -77,7 +77,7 @@ def stomp(port: int) -> Iterator[Question]:
 
 
 @contextmanager
-def http(port: int) -> Iterator[Question]:
+def http(port: int) -> Iterator[Request]:
     """Return a client that requests ``/whoami`` from the management API."""
     connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     headers = {"Authorization": f"Basic {b64encode(b'guest:guest').decode()}"}
@@ -93,7 +93,7 @@ def http(port: int) -> Iterator[Question]:
         connection.close()
 
 
-INNOCENTS: Final[Mapping[str, Callable[[int], object]]] = {AMQP: amqp, MQTT: mqtt, STOMP: stomp, MANAGEMENT: http}
+PROBES: Final[Mapping[str, Callable[[int], object]]] = {AMQP: amqp, MQTT: mqtt, STOMP: stomp, MANAGEMENT: http}
 
 
 def main() -> int:
@@ -102,12 +102,12 @@ def main() -> int:
     waits: dict[str, list[float]] = {name: [] for name in ports}
     is_over = Event()
     with ExitStack() as stack:
-        questions = {name: stack.enter_context(INNOCENTS[name](port)) for name, port in ports.items()}  # type: ignore[arg-type]
-        for question in questions.values():
-            question()
+        questions = {name: stack.enter_context(PROBES[name](port)) for name, port in ports.items()}  # type: ignore[arg-type]
+        for request in questions.values():
+            request()
         threads = [
-            Thread(target=_ask, args=(question, waits[name], is_over), daemon=True)
-            for name, question in questions.items()
+            Thread(target=_probe, args=(request, waits[name], is_over), daemon=True)
+            for name, request in questions.items()
         ]
         for thread in threads:
             thread.start()
@@ -120,10 +120,10 @@ def main() -> int:
     return 0
 
 
-def _ask(question: Question, waits: list[float], is_over: Event) -> None:
+def _probe(request: Request, waits: list[float], is_over: Event) -> None:
     while not is_over.wait(PAUSE_S):
         start = time.perf_counter()
-        question()
+        request()
         waits.append((time.perf_counter() - start) * 1e3)
 
 

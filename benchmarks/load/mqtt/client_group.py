@@ -95,7 +95,7 @@ class Subscriber:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class ClientGroup:
     """The clients of one workload. ``deliveries`` are those of a round."""
 
     publishers: Sequence[Publisher]
@@ -118,7 +118,7 @@ class Crowd:
 
 
 @contextmanager
-def open_crowd(port: int, workload: Workload) -> Iterator[Crowd]:
+def open_client_group(port: int, workload: Workload) -> Iterator[ClientGroup]:
     """Connect and subscribe all clients; all are closed when the context ends."""
     prefix = f"bench/{next(_serial)}"
     topics = [f"{prefix}/{number:04}/temperature" for number in range(workload.publishers)]
@@ -133,7 +133,7 @@ def open_crowd(port: int, workload: Workload) -> Iterator[Crowd]:
             Publisher(stack.enter_context(connected(port, f"{prefix}/publisher/{number}")), topic, workload)
             for number, topic in enumerate(topics)
         ]
-        yield Crowd(publishers, subscribers, workload.window * len(publishers) * len(subscribers))
+        yield ClientGroup(publishers, subscribers, workload.window * len(publishers) * len(subscribers))
 
 
 def _acks(kind: int, packet_ids: bytes) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from benchmarks.lag.innocents import INNOCENTS, Question
+from benchmarks.lag.probes import PROBES, Request
 
 #: Pause between an answer and the next request, in seconds.
 PAUSE_S: Final = 0.1
@@ -41,8 +41,8 @@ def main() -> int:
     waits: list[Wait] = []
     is_over = Event()
     with ExitStack() as stack:
-        questions = [stack.enter_context(INNOCENTS[name](port)) for name, port in ports.items()]  # type: ignore[arg-type]
-        threads = [Thread(target=_ask, args=(question, broker, waits, is_over), daemon=True) for question in questions]
+        questions = [stack.enter_context(PROBES[name](port)) for name, port in ports.items()]  # type: ignore[arg-type]
+        threads = [Thread(target=_probe, args=(request, broker, waits, is_over), daemon=True) for request in questions]
         for thread in threads:
             thread.start()
         for _ in sys.stdin:
@@ -60,10 +60,10 @@ def summary(waits: Sequence[Wait]) -> dict[str, float]:
     return {"count": len(waits), "p99": times[int(len(times) * 0.99)], "longest": times[-1], "longest_own": own}
 
 
-def _ask(question: Question, broker: str, waits: list[Wait], is_over: Event) -> None:
+def _probe(request: Request, broker: str, waits: list[Wait], is_over: Event) -> None:
     while not is_over.wait(PAUSE_S):
         starved, start = _starved_ms(broker), time.perf_counter()
-        question()
+        request()
         took = (time.perf_counter() - start) * 1e3
         waits.append(Wait(took, _starved_ms(broker) - starved))
 

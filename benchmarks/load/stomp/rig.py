@@ -32,7 +32,7 @@ _serial = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class StompLane:
+class StompRig:
     """The clients of one destination; ``queue`` is its queue, None if each subscriber has its own."""
 
     workload: Workload
@@ -89,7 +89,7 @@ class StompLane:
 
 
 @contextmanager
-def open_lanes(ports: Mapping[str, int], workload: Workload) -> Iterator[Sequence[StompLane]]:
+def open_rigs(ports: Mapping[str, int], workload: Workload) -> Iterator[Sequence[StompRig]]:
     """Subscribe and connect the publisher; clients and queue are removed when the context ends."""
     name = f"bench.stomp.{next(_serial)}"
     queue = None if workload.shape is Shape.FANOUT else name
@@ -100,7 +100,7 @@ def open_lanes(ports: Mapping[str, int], workload: Workload) -> Iterator[Sequenc
         for consumer in consumers:
             consumer.subscribe(destination, _ack_mode(workload))
         publisher = stack.enter_context(connected(port, kind))
-        yield [StompLane(workload, queue, _cycle(workload, destination), publisher, consumers, control)]
+        yield [StompRig(workload, queue, _cycle(workload, destination), publisher, consumers, control)]
         if queue is not None:
             control.delete_queue(queue)
 

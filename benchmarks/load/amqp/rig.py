@@ -21,7 +21,7 @@ UNLIMITED = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class AmqpLane:
+class AmqpRig:
     """The clients of one route."""
 
     workload: Workload
@@ -102,14 +102,14 @@ class AmqpLane:
 
 
 @contextmanager
-def open_lanes(ports: Mapping[str, int], workload: Workload, *, consume: bool = True) -> Iterator[Sequence[AmqpLane]]:
+def open_rigs(ports: Mapping[str, int], workload: Workload, *, consume: bool = True) -> Iterator[Sequence[AmqpRig]]:
     """Declare the workload's topology and connect its clients; remove everything at the end of the context."""
     port = ports[AMQP]
     with connected(port) as control, topology(control, workload) as routes, ExitStack() as stack:
-        yield [_open_lane(stack, port, workload, route, consume=consume) for route in routes]
+        yield [_open_rig(stack, port, workload, route, consume=consume) for route in routes]
 
 
-def _open_lane(stack: ExitStack, port: int, workload: Workload, route: Route, *, consume: bool) -> AmqpLane:
+def _open_rig(stack: ExitStack, port: int, workload: Workload, route: Route, *, consume: bool) -> AmqpRig:
     publisher = stack.enter_context(connected(port))
     if workload.confirms:
         publisher.confirm_select()
@@ -117,7 +117,7 @@ def _open_lane(stack: ExitStack, port: int, workload: Workload, route: Route, *,
     if consume:
         for consumer, queue in zip(consumers, route.queues, strict=True):
             consumer.consume(queue, no_ack=not workload.ack_every)
-    return AmqpLane(workload, route, _cycle(workload, route), publisher, consumers)
+    return AmqpRig(workload, route, _cycle(workload, route), publisher, consumers)
 
 
 def _cycle(workload: Workload, route: Route) -> Cycle:
