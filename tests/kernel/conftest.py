@@ -1,4 +1,4 @@
-"""A broker for each test, and a look at what it holds in memory."""
+"""Fixtures: a broker, its virtual host, and a counter of messages in memory."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,6 +22,6 @@ def vhost(broker: MemoryBroker) -> VirtualHost:
 
 @pytest.fixture
 def living_messages() -> Iterator[Callable[[], int]]:
-    """Counts the messages in memory that were made in the test."""
+    """Returns the number of messages in memory that were created in the test."""
     with living(Message) as count:
         yield count

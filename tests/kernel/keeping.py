@@ -1,11 +1,11 @@
-"""What the reserve should have given out: exactly the room of the messages that are kept on it."""
+"""The expected use of the memory budget: the room of all messages that queues keep within it."""
 
 from gateway.kernel.backlog.buffered_runs import room_of
 from gateway.testing import MemoryBroker
 
 
 def room_of_what_is_kept(broker: MemoryBroker) -> int:
-    """Weigh anew every message that any queue of the broker keeps on the reserve."""
+    """Return the sum of the room of all messages that the broker's queues keep within the budget."""
     return sum(
         room_of(entry)
         for vhost in broker.kernel.vhost_by_name.values()

@@ -1,4 +1,4 @@
-"""Clients with sessions as the kernel sees them: no protocol, no packets, only who is there and what it asked for."""
+"""Clients with sessions, at the level of the kernel: without protocol and packets."""
 
 from gateway.kernel.journal.changes import Put
 from gateway.kernel.journal.records import Entity, SubscriptionRecord
@@ -8,7 +8,7 @@ from gateway.testing import MemoryBroker
 
 
 class Client:
-    """One client and its connection, if it has one. Whoever displaces it makes it let go of its session."""
+    """One client and its connection, if any. It closes its session when another connection takes it over."""
 
     def __init__(self, broker: MemoryBroker, client_id: str = "sensor") -> None:
         self.broker = broker
@@ -60,7 +60,7 @@ def subscribed(
     no_local: bool = False,
     retain_as_published: bool = False,
 ) -> SubscriptionRecord:
-    """Return a subscription in the default virtual host; ``$share/group/`` in front of the filter shares it."""
+    """Return a subscription in the default virtual host; a filter ``$share/group/...`` makes it shared."""
     group, wanted = "", filter
     if filter.startswith("$share/"):
         _, group, wanted = filter.split("/", 2)
@@ -69,12 +69,12 @@ def subscribed(
 
 
 def published(broker: MemoryBroker, topic: str, body: bytes = b"hi", *, is_persistent: bool = True) -> None:
-    """Publish to whoever subscribed to a topic."""
+    """Publish a message to the subscribers of a topic."""
     key = topic.replace("/", ".")
     broker.publish(key, body, exchange="amq.topic", is_persistent=is_persistent)
 
 
 def durable_entities(broker: MemoryBroker, *kinds: str) -> list[Entity]:
-    """Return what a crash at this moment would leave of these kinds of entities, or of all but the virtual host."""
+    """Return the durable entities of these kinds after a crash, or of all kinds but the virtual host."""
     found = [change.entity for change in broker.store.reopened().recover() if isinstance(change, Put)]
     return [entity for entity in found if entity.kind in kinds or (not kinds and entity.kind != "vhost")]

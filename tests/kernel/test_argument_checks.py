@@ -1,4 +1,4 @@
-"""What each argument of a queue may be (R37-R50), and what RabbitMQ says of those that may not."""
+"""Validation of queue arguments (R37-R50), with RabbitMQ's error texts."""
 
 import pytest
 
@@ -26,7 +26,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize(("name", "value"), ACCEPTED)
-def test_accepted(vhost: VirtualHost, name: str, value: Value) -> None:
+def test_a_valid_argument_is_accepted(vhost: VirtualHost, name: str, value: Value) -> None:
     assert vhost.declare_queue("q", arguments={name: value}).arguments == {name: value}
 
 
@@ -50,8 +50,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "value", "words"), REFUSED)
-def test_refused(vhost: VirtualHost, name: str, value: Value, words: str) -> None:
-    """Refused naming the argument, and no queue is left."""
+def test_an_invalid_argument_is_refused(vhost: VirtualHost, name: str, value: Value, words: str) -> None:
+    """The error has the argument's name, and no queue is declared."""
     with pytest.raises(PreconditionFailed) as refused:
         vhost.declare_queue("q", arguments={name: value})
     assert name in str(refused.value)
@@ -72,5 +72,5 @@ def test_refused(vhost: VirtualHost, name: str, value: Value, words: str) -> Non
         ([], "array"),
     ],
 )
-def test_types_are_named_as_rabbitmq_does(value: Value, name: str) -> None:
+def test_value_types_have_the_names_of_rabbitmq(value: Value, name: str) -> None:
     assert type_name(value) == name

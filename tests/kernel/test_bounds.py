@@ -1,4 +1,4 @@
-"""What is named, declared, bound and set has bounds, checked first: what is refused leaves nothing behind."""
+"""Bounds of names, arguments, bindings and settings are checked first: a refused request changes nothing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from gateway.kernel.messages import bounds
 from gateway.kernel.messages.message import Value
 from gateway.testing import MemoryBroker
 
-HALF = "a\ud800"
+SURROGATE = "a\ud800"
 LONG_NAME = "n" * (bounds.LONGEST_NAME + 1)
 HUGE = 10**400
 
@@ -28,18 +28,18 @@ def user(name: str = "u", tags: list[Value] | None = None, **limits: Value) -> U
 
 
 def policy(name: str = "p", priority: int = 0, **definition: Value) -> PolicyRecord:
-    said = {key.replace("_", "-"): value for key, value in definition.items()} or {"max-length": 1}
-    return PolicyRecord("/", name, False, "x", "all", priority, said)
+    attributes = {key.replace("_", "-"): value for key, value in definition.items()} or {"max-length": 1}
+    return PolicyRecord("/", name, False, "x", "all", priority, attributes)
 
 
 def a_queue(**arguments: Value) -> Callable[[MemoryBroker], object]:
-    asked = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
-    return lambda broker: broker.vhost.declare_queue("q", is_durable=True, arguments=asked)
+    prefixed = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
+    return lambda broker: broker.vhost.declare_queue("q", is_durable=True, arguments=prefixed)
 
 
 def an_exchange(name: str = "x", **arguments: Value) -> Callable[[MemoryBroker], object]:
-    asked = {key.replace("_", "-"): value for key, value in arguments.items()}
-    return lambda broker: broker.vhost.declare_exchange(name, "direct", is_durable=True, arguments=asked)
+    prefixed = {key.replace("_", "-"): value for key, value in arguments.items()}
+    return lambda broker: broker.vhost.declare_exchange(name, "direct", is_durable=True, arguments=prefixed)
 
 
 def a_binding(key: str = "k", **arguments: Value) -> Callable[[MemoryBroker], object]:
@@ -58,8 +58,8 @@ def a_parameter(value: Value, name: str = "p", component: str = "c") -> Callable
     return lambda broker: broker.kernel.put_parameter(ParameterRecord("/", component, name, value))
 
 
-def a_vhost(name: str, **said: Any) -> Callable[[MemoryBroker], object]:
-    return lambda broker: broker.kernel.declare_vhost(name, **said)
+def a_vhost(name: str, **attributes: Any) -> Callable[[MemoryBroker], object]:
+    return lambda broker: broker.kernel.declare_vhost(name, **attributes)
 
 
 def a_user(*args: Any, **limits: Value) -> Callable[[MemoryBroker], object]:
@@ -67,12 +67,12 @@ def a_user(*args: Any, **limits: Value) -> Callable[[MemoryBroker], object]:
 
 
 REFUSED = [
-    #            what is asked for                                  what the refusal names
+    #            request                                             part of the error
     pytest.param(lambda b: b.vhost.declare_queue(LONG_NAME), "queue name of 256 bytes", id="queue: long name"),
     pytest.param(lambda b: b.vhost.declare_queue("ü" * 128), "queue name of 256 bytes", id="queue: bytes, not letters"),
-    pytest.param(lambda b: b.vhost.declare_queue(HALF), "lone surrogate", id="queue: lone surrogate"),
+    pytest.param(lambda b: b.vhost.declare_queue(SURROGATE), "lone surrogate", id="queue: lone surrogate"),
     pytest.param(an_exchange(LONG_NAME), "exchange name of 256 bytes", id="exchange: long name"),
-    pytest.param(an_exchange(HALF), "lone surrogate", id="exchange: lone surrogate"),
+    pytest.param(an_exchange(SURROGATE), "lone surrogate", id="exchange: lone surrogate"),
     pytest.param(an_exchange(alternate_exchange=LONG_NAME), "'alternate-exchange'", id="exchange: long alternate"),
     pytest.param(an_exchange(any=nested(65)), "'any'", id="exchange: deep argument"),
     pytest.param(
@@ -80,25 +80,25 @@ REFUSED = [
         "'x-dead-letter-routing-key' for queue 'q' in vhost '/': 70000 bytes",
         id="queue: a key no record holds",
     ),
-    pytest.param(a_queue(dead_letter_exchange="", dead_letter_routing_key=HALF), "surrogate", id="queue: bad key"),
+    pytest.param(a_queue(dead_letter_exchange="", dead_letter_routing_key=SURROGATE), "surrogate", id="queue: bad key"),
     pytest.param(a_queue(dead_letter_exchange=LONG_NAME), "'x-dead-letter-exchange'", id="queue: long exchange"),
     pytest.param(a_queue(any=nested(330)), "'x-any' for queue 'q'", id="queue: deep argument"),
     pytest.param(a_queue(any=nested(bounds.MOST_LEVELS + 1)), "more than 64 tables", id="queue: a level too deep"),
     pytest.param(a_queue(any=HUGE), "more than 64 bits", id="queue: huge number"),
     pytest.param(a_queue(max_length=HUGE), "more than 64 bits", id="queue: huge limit"),
     pytest.param(a_queue(any=[HUGE]), "more than 64 bits", id="queue: huge number inside"),
-    pytest.param(a_queue(any=HALF), "lone surrogate", id="queue: lone surrogate inside"),
-    pytest.param(a_queue(any={HALF: 1}), "lone surrogate", id="queue: lone surrogate as a name"),
+    pytest.param(a_queue(any=SURROGATE), "lone surrogate", id="queue: lone surrogate inside"),
+    pytest.param(a_queue(any={SURROGATE: 1}), "lone surrogate", id="queue: lone surrogate as a name"),
     pytest.param(a_queue(any={LONG_NAME: 1}), "256 bytes", id="queue: long name inside"),
     pytest.param(a_queue(**{LONG_NAME: 1}), "its name has 258 bytes", id="queue: long name of an argument"),
     pytest.param(a_queue(any="x" * 131_073), "bytes are more than 131072", id="queue: large argument"),
     pytest.param(a_queue(any=[1] * 10_001), "10002 values are more than 10000", id="queue: many values"),
     pytest.param(a_binding("k" * 65_536), "routing key of 65536 bytes", id="binding: long key"),
     pytest.param(a_binding("." * 1_024), "routing key of 1025 words", id="binding: many words"),
-    pytest.param(a_binding(HALF), "lone surrogate", id="binding: lone surrogate"),
+    pytest.param(a_binding(SURROGATE), "lone surrogate", id="binding: lone surrogate"),
     pytest.param(a_binding(any=nested(330)), "'any' for binding from exchange 'amq.topic'", id="binding: deep"),
     pytest.param(a_policy(LONG_NAME), "policy name of 256 bytes", id="policy: long name"),
-    pytest.param(a_policy(HALF), "lone surrogate", id="policy: lone surrogate"),
+    pytest.param(a_policy(SURROGATE), "lone surrogate", id="policy: lone surrogate"),
     pytest.param(a_policy("p", HUGE), "priority is a number of more than 64 bits", id="policy: huge priority"),
     *[
         pytest.param(a_policy(**{key: HUGE}), "more than 64 bits", id=f"policy: huge {key}")
@@ -115,18 +115,18 @@ REFUSED = [
     ],
     pytest.param(a_policy(retry_delays=[HUGE]), "more than 64 bits", id="policy: huge delay"),
     pytest.param(a_policy(dead_letter_routing_key="k" * 256), "not a valid dead letter routing key", id="policy: key"),
-    pytest.param(a_policy(dead_letter_routing_key=HALF), "lone surrogate", id="policy: lone surrogate in a key"),
+    pytest.param(a_policy(dead_letter_routing_key=SURROGATE), "lone surrogate", id="policy: lone surrogate in a key"),
     pytest.param(a_policy(dead_letter_exchange=LONG_NAME), "not a valid dead letter exchange", id="policy: exchange"),
     pytest.param(a_policy(alternate_exchange=LONG_NAME), "not a valid alternate exchange", id="policy: alternate"),
     pytest.param(a_policy(any=nested(330)), "'any' for policy 'p' in vhost '/'", id="policy: deep"),
     pytest.param(a_parameter(nested(330)), "invalid value of parameter 'p': more than 64", id="parameter: deep"),
     pytest.param(a_parameter("x" * 1_048_577), "bytes are more than 1048576", id="parameter: large"),
     pytest.param(a_parameter([1] * 100_001), "values are more than 100000", id="parameter: many values"),
-    pytest.param(a_parameter(HALF), "lone surrogate", id="parameter: lone surrogate"),
+    pytest.param(a_parameter(SURROGATE), "lone surrogate", id="parameter: lone surrogate"),
     pytest.param(a_parameter(1, name=LONG_NAME), "parameter name of 256 bytes", id="parameter: long name"),
-    pytest.param(a_parameter(1, component=HALF), "lone surrogate", id="parameter: component"),
+    pytest.param(a_parameter(1, component=SURROGATE), "lone surrogate", id="parameter: component"),
     pytest.param(a_vhost(LONG_NAME), "vhost name of 256 bytes", id="vhost: long name"),
-    pytest.param(a_vhost(HALF), "lone surrogate", id="vhost: lone surrogate"),
+    pytest.param(a_vhost(SURROGATE), "lone surrogate", id="vhost: lone surrogate"),
     pytest.param(a_vhost("v", description="d" * 4_097), "description of 4097 bytes", id="vhost: long description"),
     pytest.param(a_vhost("v", tags=[LONG_NAME]), "tag name of 256 bytes", id="vhost: long tag"),
     pytest.param(a_vhost("v", plugins={"p": {"s": nested(330)}}), "'p' for vhost 'v'", id="vhost: deep plugin setting"),
@@ -134,7 +134,7 @@ REFUSED = [
     pytest.param(lambda b: b.kernel.limit_vhost("/", {"max-queues": "7"}), "a number", id="vhost: no number"),
     pytest.param(lambda b: b.kernel.limit_vhost("/", {"max-x": 7}), "Unrecognised terms", id="vhost: unknown limit"),
     pytest.param(a_user(LONG_NAME), "user name of 256 bytes", id="user: long name"),
-    pytest.param(a_user(HALF), "lone surrogate", id="user: lone surrogate"),
+    pytest.param(a_user(SURROGATE), "lone surrogate", id="user: lone surrogate"),
     pytest.param(a_user("u", [LONG_NAME]), "tag name of 256 bytes", id="user: long tag"),
     pytest.param(a_user("u", ["t"] * 10_001), "10002 values", id="user: many tags"),
     pytest.param(a_user("u", [], max=1), "Unrecognised terms", id="user: unknown limit"),
@@ -160,7 +160,7 @@ def entities_of(broker: MemoryBroker) -> list[str]:
 
 
 @pytest.mark.parametrize(("ask", "reason"), REFUSED)
-def test_what_is_out_of_bounds_is_refused_by_name_and_leaves_nothing(
+def test_a_request_out_of_bounds_is_refused_with_its_reason_and_stores_nothing(
     broker: MemoryBroker, ask: Callable[[MemoryBroker], object], reason: str
 ) -> None:
     before = entities_of(broker)
@@ -190,12 +190,12 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("ask", ACCEPTED)
-def test_what_is_just_within_bounds_is_accepted_and_there_after_a_restart(
+def test_a_request_just_within_bounds_is_accepted_and_survives_a_restart(
     broker: MemoryBroker, ask: Callable[[MemoryBroker], object]
 ) -> None:
     before = len(entities_of(broker))
     ask(broker)
-    broker.vhost.declare_queue("x", is_durable=True)  # under the policy, where there is one
+    broker.vhost.declare_queue("x", is_durable=True)  # matches the policy, if there is one
     after = entities_of(broker)
     assert len(after) == before + 2
     again = broker.crashed()
@@ -203,7 +203,7 @@ def test_what_is_just_within_bounds_is_accepted_and_there_after_a_restart(
     assert entities_of(again)[:3] == after[:3]
 
 
-def test_a_stored_policy_that_is_out_of_bounds_now_is_without_effect() -> None:
+def test_a_stored_policy_that_is_now_out_of_bounds_has_no_effect() -> None:
     broker = MemoryBroker()
     broker.kernel.install_policy(policy(message_ttl=HUGE))
     broker.vhost.declare_queue("x")

@@ -1,4 +1,4 @@
-"""The node as a whole: virtual hosts, alarms, tracers, and hearing from the store."""
+"""The broker: virtual hosts, alarms, tracers and the store's callbacks."""
 
 from collections.abc import Sequence
 
@@ -17,35 +17,35 @@ from gateway.testing import MemoryBroker, Recipient, header_of
 HERE = Origin(connection="here", channel=1, user="guest", protocol="AMQP 0-9-1")
 
 
-class Visitor:
-    """A peer that notes what it is told."""
+class FakeConnection:
+    """A connection that records calls."""
 
-    name = "visitor"
+    name = "connection"
 
     def __init__(self, vhost_name: str = "/", user_name: str = "guest") -> None:
         self.vhost_name = vhost_name
         self.user_name = user_name
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def force_close(self, reason: str) -> None:
-        self.told.append(reason)
+        self.calls.append(reason)
 
     def update_flow_control(self) -> None:
-        self.told.append("weigh")
+        self.calls.append("weigh")
 
     def fail_confirms(self) -> None:
-        self.told.append("fail confirms")
+        self.calls.append("fail confirms")
 
     def fail(self) -> None:
-        self.told.append("fail")
+        self.calls.append("fail")
 
     def tick(self) -> None:
-        self.told.append("tick")
+        self.calls.append("tick")
 
 
-def visit(broker: MemoryBroker, *visitors: Visitor) -> None:
-    for visitor in visitors:
-        broker.kernel.connections.add(visitor)
+def connect(broker: MemoryBroker, *connections: FakeConnection) -> None:
+    for connection in connections:
+        broker.kernel.connections.add(connection)
 
 
 # Virtual hosts
@@ -57,7 +57,7 @@ def test_an_unknown_virtual_host_is_not_allowed(broker: MemoryBroker) -> None:
         broker.kernel.vhost("nowhere")
 
 
-def test_virtual_hosts_do_not_see_each_other(broker: MemoryBroker) -> None:
+def test_virtual_hosts_are_isolated(broker: MemoryBroker) -> None:
     """R2."""
     other = broker.kernel.declare_vhost("other")
     broker.vhost.declare_queue("q")
@@ -68,7 +68,7 @@ def test_virtual_hosts_do_not_see_each_other(broker: MemoryBroker) -> None:
     assert (len(broker.vhost.queue("q")), len(queue)) == (1, 0)
 
 
-def test_a_deleted_virtual_host_takes_everything_with_it(broker: MemoryBroker) -> None:
+def test_deleting_a_virtual_host_deletes_everything_in_it(broker: MemoryBroker) -> None:
     kernel = broker.kernel
     other = kernel.declare_vhost("other")
     other.bind(
@@ -80,36 +80,36 @@ def test_a_deleted_virtual_host_takes_everything_with_it(broker: MemoryBroker) -
     kernel.directory.put_permission(PermissionRecord("other", "guest", "", "", ""))
     kernel.put_policy(PolicyRecord("other", "p", False, ".*", "all", 0, {"max-length": 1}))
     kernel.put_parameter(ParameterRecord("other", "shovel", "s", {}))
-    inside, outside = Visitor("other"), Visitor("/")
-    visit(broker, inside, outside)
+    inside, outside = FakeConnection("other"), FakeConnection("/")
+    connect(broker, inside, outside)
     broker.commit()
     kernel.delete_vhost("other")
     broker.commit()
     after = broker.crashed()
-    assert (inside.told, outside.told) == (["vhost 'other' is deleted"], [])
+    assert (inside.calls, outside.calls) == (["vhost 'other' is deleted"], [])
     assert set(after.kernel.vhost_by_name) == {"/"}
     assert (after.kernel.policies, after.kernel.parameters) == ({}, {})
     assert list(after.kernel.directory.permissions) == []
     assert after.store.held_ids == frozenset()
 
 
-def test_connections_of_a_deleted_user_end_and_permissions_are_looked_up_again(broker: MemoryBroker) -> None:
+def test_deleting_a_user_closes_its_connections_and_invalidates_cached_permissions(broker: MemoryBroker) -> None:
     directory = broker.kernel.directory
     directory.put_user(UserRecord("guest", "", "", [], {}))
-    guest, other = Visitor(user_name="guest"), Visitor(user_name="other")
-    visit(broker, guest, other)
+    guest, other = FakeConnection(user_name="guest"), FakeConnection(user_name="other")
+    connect(broker, guest, other)
     version = broker.vhost.version
     directory.remove_user("guest")
     assert broker.vhost.version > version
-    assert (guest.told, other.told) == (["user 'guest' is deleted"], [])
+    assert (guest.calls, other.calls) == (["user 'guest' is deleted"], [])
 
 
 # Alarms and the store
 
 
-def test_an_alarm_stands_until_it_is_cleared() -> None:
-    alarms, heard = Alarms(), list[bool]()
-    alarms.subscribe(lambda: heard.append(bool(alarms)))
+def test_an_alarm_is_active_until_it_is_cleared() -> None:
+    alarms, events = Alarms(), list[bool]()
+    alarms.subscribe(lambda: events.append(bool(alarms)))
     alarms.set(Resource.MEMORY, True, "410 MB")
     alarms.set(Resource.MEMORY, True)
     alarms.set(Resource.DISK, True)
@@ -119,18 +119,18 @@ def test_an_alarm_stands_until_it_is_cleared() -> None:
     assert alarms.reason == "low on disk"
     alarms.set(Resource.DISK, False)
     alarms.set(Resource.DISK, False)
-    assert heard == [True, True, True, False]
+    assert events == [True, True, True, False]
 
 
-def test_peers_weigh_publishing_when_an_alarm_changes(broker: MemoryBroker) -> None:
-    visitor = Visitor()
-    visit(broker, visitor)
+def test_connections_update_flow_control_when_an_alarm_changes(broker: MemoryBroker) -> None:
+    connection = FakeConnection()
+    connect(broker, connection)
     broker.kernel.alarms.set(Resource.DISK, True)
     broker.kernel.alarms.set(Resource.DISK, False)
-    assert visitor.told == ["weigh", "weigh"]
+    assert connection.calls == ["weigh", "weigh"]
 
 
-def test_consumers_are_served_while_an_alarm_stands(broker: MemoryBroker) -> None:
+def test_consumers_are_served_while_an_alarm_is_active(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     broker.publish("q", b"body")
     broker.kernel.alarms.set(Resource.MEMORY, True)
@@ -140,8 +140,8 @@ def test_consumers_are_served_while_an_alarm_stands(broker: MemoryBroker) -> Non
 
 
 def test_a_stalled_store_raises_an_alarm_and_loses_nothing(broker: MemoryBroker) -> None:
-    heard: list[str] = []
-    broker.kernel.events.subscribe(lambda event: heard.append(event.name))
+    events: list[str] = []
+    broker.kernel.events.subscribe(lambda event: events.append(event.name))
     broker.vhost.declare_queue("q", is_durable=True)
     broker.store.stall("disk full")
     broker.publish("q", b"body", is_persistent=True)
@@ -152,29 +152,29 @@ def test_a_stalled_store_raises_an_alarm_and_loses_nothing(broker: MemoryBroker)
     broker.commit()
     assert not broker.kernel.alarms
     assert len(broker.crashed().vhost.queue("q")) == 1
-    assert [name for name in heard if name.startswith("store.")] == ["store.stalled", "store.resumed"]
+    assert [name for name in events if name.startswith("store.")] == ["store.stalled", "store.resumed"]
 
 
-def test_a_store_that_gave_up_fails_what_waits_and_is_reported(broker: MemoryBroker) -> None:
+def test_a_failed_store_fails_pending_confirms_and_is_reported(broker: MemoryBroker) -> None:
     """R120."""
     reasons: list[str] = []
     broker.kernel.on_failure = reasons.append
-    visitor = Visitor()
-    visit(broker, visitor)
+    connection = FakeConnection()
+    connect(broker, connection)
     broker.store.fail("disk gone")
-    assert visitor.told == ["fail confirms", "weigh"]
+    assert connection.calls == ["fail confirms", "weigh"]
     assert reasons == ["disk gone"]
 
 
-def test_listeners_hear_events_in_the_order_they_came(broker: MemoryBroker) -> None:
-    heard: list[str] = []
-    broker.kernel.events.subscribe(lambda event: heard.append("first"))
-    broker.kernel.events.subscribe(lambda event: heard.append("second"))
+def test_listeners_are_called_in_the_order_of_their_subscriptions(broker: MemoryBroker) -> None:
+    events: list[str] = []
+    broker.kernel.events.subscribe(lambda event: events.append("first"))
+    broker.kernel.events.subscribe(lambda event: events.append("second"))
     broker.kernel.events.emit(Event("anything"))
-    assert heard == ["first", "second"]
+    assert events == ["first", "second"]
 
 
-def test_a_protected_virtual_host_stays_until_the_protection_is_lifted(broker: MemoryBroker) -> None:
+def test_a_protected_virtual_host_cannot_be_deleted(broker: MemoryBroker) -> None:
     broker.vhost.declare_queue("q", is_durable=True)
     broker.kernel.protect_vhost("/", True)
     broker.commit()
@@ -187,7 +187,7 @@ def test_a_protected_virtual_host_stays_until_the_protection_is_lifted(broker: M
     assert not broker.kernel.vhost_by_name
 
 
-def test_saying_the_same_of_a_virtual_host_is_not_worth_a_record(broker: MemoryBroker) -> None:
+def test_unchanged_metadata_of_a_virtual_host_writes_no_record(broker: MemoryBroker) -> None:
     broker.kernel.describe_vhost("/", "all", ["a"], "quorum")
     broker.commit()
     before = broker.kernel.journal.pending_lsn
@@ -199,8 +199,8 @@ def test_saying_the_same_of_a_virtual_host_is_not_worth_a_record(broker: MemoryB
 # Tracing
 
 
-class Noting:
-    """A tracer that notes."""
+class RecordingTracer:
+    """A tracer that records calls."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, object]] = []
@@ -212,8 +212,8 @@ class Noting:
         self.seen.append(("delivered", (queue, redelivered)))
 
 
-def test_tracers_see_where_a_message_goes(broker: MemoryBroker) -> None:
-    tracer, vhost = Noting(), broker.vhost
+def test_tracers_are_called_for_publishes_and_deliveries(broker: MemoryBroker) -> None:
+    tracer, vhost = RecordingTracer(), broker.vhost
     vhost.tracing = VhostTracing("/", (tracer,), vhost.trace_table, broker.kernel.events)
     queue = vhost.declare_queue("q")
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
@@ -222,7 +222,7 @@ def test_tracers_see_where_a_message_goes(broker: MemoryBroker) -> None:
     assert tracer.seen == [("published", ["q"]), ("published", []), ("delivered", ("q", True))]
 
 
-def test_the_firehose_publishes_copies_while_tracing_is_on_also_after_a_restart(broker: MemoryBroker) -> None:
+def test_the_firehose_publishes_copies_while_tracing_is_enabled_also_after_a_restart(broker: MemoryBroker) -> None:
     vhost = broker.vhost
     vhost.bind(vhost.exchange(TRACE_EXCHANGE), vhost.declare_queue("trace", is_durable=True), "#")
     message = Message("", "nowhere", header_of(), b"body")

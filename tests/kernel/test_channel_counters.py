@@ -1,4 +1,4 @@
-"""What a channel counts, split by the other end, and what an exchange passed on."""
+"""Counters of a channel per exchange and queue, and counters of an exchange's routes."""
 
 import pytest
 
@@ -12,8 +12,8 @@ from gateway.testing import MemoryBroker
 HEADER = plain_header(Properties())
 
 
-def place() -> VirtualHost:
-    """A virtual host where ``fan`` leads to ``a`` and ``b``."""
+def vhost_with_a_fanout() -> VirtualHost:
+    """Return a virtual host whose exchange ``fan`` is bound to ``a`` and ``b``."""
     vhost = MemoryBroker().vhost
     vhost.declare_exchange("fan", "fanout")
     for name in "ab":
@@ -26,7 +26,7 @@ def publish(vhost: VirtualHost, exchange: str, key: str = "k", count: int = 1) -
         vhost.publish(vhost.exchange(exchange), Message(exchange, key, HEADER, b""))
 
 
-def passed_on(vhost: VirtualHost, exchange: str) -> dict[str, int]:
+def routed_by_queue(vhost: VirtualHost, exchange: str) -> dict[str, int]:
     return {queue.name: count for queue, count in vhost.exchange(exchange).passed_on().items()}
 
 
@@ -35,61 +35,61 @@ def in_and_out(vhost: VirtualHost, exchange: str) -> tuple[int, int]:
 
 
 def test_an_exchange_counts_by_queue() -> None:
-    vhost = place()
+    vhost = vhost_with_a_fanout()
     publish(vhost, "fan", "k", 3)
     publish(vhost, "fan", "l", 2)
     publish(vhost, "", "a")
     publish(vhost, "", "nowhere")
-    assert (passed_on(vhost, "fan"), in_and_out(vhost, "fan")) == ({"a": 5, "b": 5}, (5, 10))
-    assert (passed_on(vhost, ""), in_and_out(vhost, "")) == ({"a": 1}, (2, 1))
+    assert (routed_by_queue(vhost, "fan"), in_and_out(vhost, "fan")) == ({"a": 5, "b": 5}, (5, 10))
+    assert (routed_by_queue(vhost, ""), in_and_out(vhost, "")) == ({"a": 1}, (2, 1))
 
 
-def test_counts_outlive_the_routes() -> None:
-    vhost = place()
+def test_counts_survive_a_change_of_routes() -> None:
+    vhost = vhost_with_a_fanout()
     publish(vhost, "fan", count=2)
     vhost.bind(vhost.exchange("fan"), vhost.declare_queue("c"), "")
     publish(vhost, "fan", count=3)
-    assert (passed_on(vhost, "fan"), in_and_out(vhost, "fan")) == ({"a": 5, "b": 5, "c": 3}, (5, 13))
+    assert (routed_by_queue(vhost, "fan"), in_and_out(vhost, "fan")) == ({"a": 5, "b": 5, "c": 3}, (5, 13))
 
 
-def test_a_queue_that_is_gone_counts_in_the_sum_alone() -> None:
-    vhost = place()
+def test_a_deleted_queue_counts_in_the_total_only() -> None:
+    vhost = vhost_with_a_fanout()
     publish(vhost, "fan", count=2)
     vhost.delete_queue(vhost.queue("a"))
     publish(vhost, "fan")
-    assert (passed_on(vhost, "fan"), in_and_out(vhost, "fan")) == ({"b": 3}, (3, 5))
+    assert (routed_by_queue(vhost, "fan"), in_and_out(vhost, "fan")) == ({"b": 3}, (3, 5))
 
 
-def test_routes_that_cannot_be_remembered_count_too() -> None:
-    vhost = place()
+def test_uncached_routes_are_counted_too() -> None:
+    vhost = vhost_with_a_fanout()
     vhost.declare_exchange("h", "headers")
     vhost.bind(vhost.exchange("h"), vhost.queue("a"), "")
     publish(vhost, "h", count=4)
-    assert (passed_on(vhost, "h"), in_and_out(vhost, "h")) == ({"a": 4}, (4, 4))
+    assert (routed_by_queue(vhost, "h"), in_and_out(vhost, "h")) == ({"a": 4}, (4, 4))
     assert not vhost.exchange("h").routes
 
 
-def test_ever_new_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_routing_keys_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange_module, "ROUTES_REMEMBERED", 3)
-    vhost = place()
+    vhost = vhost_with_a_fanout()
     for number in range(7):
         publish(vhost, "fan", str(number))
     assert (len(vhost.exchange("fan").routes), len(vhost.exchange("fan").route_by_ends)) == (1, 1)
     assert in_and_out(vhost, "fan") == (7, 14)
 
 
-def test_ever_new_routes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_routes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange_module, "ROUTES_REMEMBERED", 3)
-    vhost = place()
+    vhost = vhost_with_a_fanout()
     queues = [vhost.declare_queue(str(number)) for number in range(7)]
     for queue in queues:
         publish(vhost, "", queue.name)
     assert len(vhost.default_exchange.route_by_ends) == 1
-    assert passed_on(vhost, "") == {queue.name: 1 for queue in queues}
+    assert routed_by_queue(vhost, "") == {queue.name: 1 for queue in queues}
 
 
-def test_what_is_forgotten_stays_in_the_sums_of_a_channel() -> None:
-    vhost, channel_counters = place(), Tallies()
+def test_removed_counters_stay_in_the_totals_of_a_channel() -> None:
+    vhost, channel_counters = vhost_with_a_fanout(), Tallies()
     queue = vhost.queue("a")
     channel_counters.at(queue).deliver += 2
     channel_counters.to("fan").publish += 3

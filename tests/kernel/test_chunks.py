@@ -1,4 +1,4 @@
-"""Chunks: what is written is read, wherever the reading begins and however the pieces were put together."""
+"""Chunks: written entries are read back from any offset, and after merging."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ ENTRY = st.tuples(MOMENTS, st.binary(max_size=LONGEST_FILTER), st.binary(max_siz
 
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[int, list[list[Entry]]]:
-    """Draw a first offset, and the entries of chunks that follow each other, timestamps rising."""
+    """Draw a first offset, and the entries of consecutive chunks with rising timestamps."""
     first = draw(st.integers(0, 2**40))
     chunks = draw(st.lists(st.lists(ENTRY, min_size=1, max_size=6), min_size=1, max_size=5))
     moments = iter(sorted(entry[0] for chunk in chunks for entry in chunk))
@@ -46,14 +46,14 @@ def numbered(first: int, chunks: list[list[Entry]]) -> list[tuple[int, int, byte
 
 
 @given(runs(), st.integers(-3, 40))
-def test_what_is_written_is_read_from_any_offset_on(run: tuple[int, list[list[Entry]]], skipped: int) -> None:
+def test_entries_can_be_read_from_any_offset(run: tuple[int, list[list[Entry]]], skipped: int) -> None:
     first, chunks = run
     expected = [entry for entry in numbered(first, chunks) if entry[0] >= first + skipped]
     assert list(entries(b"".join(encoded(first, chunks)), first + skipped)) == expected
 
 
 @given(runs())
-def test_a_head_says_what_its_chunk_holds_and_where_it_lies(run: tuple[int, list[list[Entry]]]) -> None:
+def test_a_chunk_head_describes_its_entries_and_its_position(run: tuple[int, list[list[Entry]]]) -> None:
     first, chunks = run
     pieces = encoded(first, chunks)
     position = 0
@@ -66,7 +66,7 @@ def test_a_head_says_what_its_chunk_holds_and_where_it_lies(run: tuple[int, list
 
 
 @given(runs())
-def test_merged_chunks_hold_what_they_held_apart(run: tuple[int, list[list[Entry]]]) -> None:
+def test_a_merged_chunk_equals_one_encoded_from_all_entries(run: tuple[int, list[list[Entry]]]) -> None:
     first, chunks = run
     merged = merge_chunks(encoded(first, chunks))
     assert len(list(chunk_heads(merged))) == 1

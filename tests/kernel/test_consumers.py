@@ -1,4 +1,4 @@
-"""Whose turn it is: highest priority first, round-robin among equals, nobody without credit or a way to be reached."""
+"""Consumer scheduling: highest priority first, round-robin within a priority, only with credit and free output."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_consumers_take_turns(broker: MemoryBroker, queue: Queue) -> None:
     assert [recipient.bodies for recipient in recipients] == [[b"1", b"4"], [b"2", b"5"], [b"3", b"6"]]
 
 
-def test_a_consumer_without_credit_is_passed_over_and_rejoins_at_the_end(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_consumer_without_credit_is_skipped_and_rejoins_at_the_end(broker: MemoryBroker, queue: Queue) -> None:
     """R82, R84."""
     limited, other, third = Recipient(), Recipient(), Recipient()
     limited.consume(queue, prefetch=1)
@@ -40,9 +40,7 @@ def test_a_consumer_without_credit_is_passed_over_and_rejoins_at_the_end(broker:
     assert (limited.bodies[1:], other.bodies[2:], third.bodies[1:]) == ([b"3"], [b"2"], [b"1"])
 
 
-def test_a_consumer_that_waited_is_resumed_once_however_often_it_is_reconsidered(
-    broker: MemoryBroker, queue: Queue
-) -> None:
+def test_a_waiting_consumer_is_resumed_once_even_if_reconsidered_repeatedly(broker: MemoryBroker, queue: Queue) -> None:
     waiting, other = Recipient(), Recipient()
     consumer = waiting.consume(queue)
     other.consume(queue)
@@ -56,7 +54,7 @@ def test_a_consumer_that_waited_is_resumed_once_however_often_it_is_reconsidered
     assert len(other.bodies) == 4
 
 
-def test_a_consumer_cancelled_while_it_waits_never_gets_anything_again(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_consumer_cancelled_while_it_waits_gets_no_more_messages(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
     consumer = recipient.consume(queue, prefetch=1)
     publish(broker, 2)
@@ -67,8 +65,10 @@ def test_a_consumer_cancelled_while_it_waits_never_gets_anything_again(broker: M
     assert len(queue) == 1
 
 
-def test_higher_priority_is_served_first_and_lower_only_while_it_is_busy(broker: MemoryBroker, queue: Queue) -> None:
-    """R92, for the order in which consumers came does not matter."""
+def test_a_higher_priority_is_served_first_and_a_lower_one_only_while_it_is_busy(
+    broker: MemoryBroker, queue: Queue
+) -> None:
+    """R92: the order in which consumers were added does not matter."""
     low, high = Recipient(), Recipient()
     low.consume(queue, priority=-1)
     high.consume(queue, prefetch=2, priority=10)
@@ -89,7 +89,7 @@ def test_consumers_of_equal_priority_take_turns_among_themselves(broker: MemoryB
     assert (first.bodies, second.bodies, low.bodies) == ([b"1", b"3"], [b"2", b"4"], [])
 
 
-def test_a_priority_may_go_and_come_again(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_priority_can_be_used_again_after_its_last_consumer_was_cancelled(broker: MemoryBroker, queue: Queue) -> None:
     low, high = Recipient(), Recipient()
     low.consume(queue)
     for _ in range(2):
@@ -99,8 +99,8 @@ def test_a_priority_may_go_and_come_again(broker: MemoryBroker, queue: Queue) ->
     assert high.bodies == [b"1"]
 
 
-def test_a_peer_whose_way_is_full_is_passed_over_until_it_is_open(broker: MemoryBroker, queue: Queue) -> None:
-    """R92 calls it blocked by the network."""
+def test_a_consumer_with_a_full_output_buffer_is_skipped_until_it_drains(broker: MemoryBroker, queue: Queue) -> None:
+    """R92: "blocked by the network"."""
     recipient = Recipient()
     recipient.consume(queue, settles=False)
     recipient.is_open = False
@@ -111,7 +111,7 @@ def test_a_peer_whose_way_is_full_is_passed_over_until_it_is_open(broker: Memory
     assert recipient.bodies == [b"1", b"2"]
 
 
-def test_delivery_stops_when_the_way_becomes_full_in_the_middle(broker: MemoryBroker, queue: Queue) -> None:
+def test_delivery_stops_when_the_output_buffer_fills_up(broker: MemoryBroker, queue: Queue) -> None:
     class Narrow(Recipient):
         def _remember(self, received: Received) -> Received:
             self.is_open = False
@@ -137,21 +137,21 @@ def test_two_consumers_may_share_a_queue_and_one_peer_may_consume_from_several(
     assert (both.bodies, one.bodies) == ([b"1", b"3"], [b"2"])
 
 
-def test_an_exclusive_consumer_stays_alone(queue: Queue) -> None:
+def test_an_exclusive_consumer_refuses_other_consumers(queue: Queue) -> None:
     """R97."""
     Recipient().consume(queue, is_exclusive=True)
     with pytest.raises(AccessRefused, match="queue 'q' in vhost '/' in exclusive use"):
         Recipient().consume(queue)
 
 
-def test_nobody_becomes_exclusive_beside_others(queue: Queue) -> None:
+def test_an_exclusive_consumer_is_refused_beside_others(queue: Queue) -> None:
     """R97."""
     Recipient().consume(queue)
     with pytest.raises(AccessRefused, match="in exclusive use"):
         Recipient().consume(queue, is_exclusive=True)
 
 
-def test_after_an_exclusive_consumer_others_may_come(queue: Queue) -> None:
+def test_other_consumers_are_accepted_after_an_exclusive_one_was_cancelled(queue: Queue) -> None:
     """R97."""
     first = Recipient()
     first.cancel(first.consume(queue, is_exclusive=True))
@@ -162,7 +162,7 @@ def test_after_an_exclusive_consumer_others_may_come(queue: Queue) -> None:
 # Credit
 
 
-def test_a_prefetch_of_zero_is_no_limit(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_prefetch_of_zero_is_unlimited(broker: MemoryBroker, queue: Queue) -> None:
     """R84."""
     recipient = Recipient()
     recipient.consume(queue, prefetch=0)
@@ -189,7 +189,7 @@ def test_a_multiple_settlement_gives_back_as_much_credit_as_it_settles(broker: M
     assert recipient.bodies == [b"1", b"2", b"3", b"4", b"5"]
 
 
-def test_fetched_messages_use_no_consumers_credit(broker: MemoryBroker, queue: Queue) -> None:
+def test_messages_fetched_with_get_use_no_consumer_credit(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
     publish(broker, 2)
     recipient.get(queue)
@@ -197,7 +197,7 @@ def test_fetched_messages_use_no_consumers_credit(broker: MemoryBroker, queue: Q
     assert recipient.bodies == [b"1", b"2"]
 
 
-def test_a_consumer_is_bound_by_its_own_limit_and_by_the_shared_one(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_consumer_is_limited_by_its_own_and_by_the_shared_prefetch(broker: MemoryBroker, queue: Queue) -> None:
     """R85."""
     recipient = Recipient(prefetch=3)
     recipient.consume(queue, "a", prefetch=2)
@@ -210,8 +210,8 @@ def test_a_consumer_is_bound_by_its_own_limit_and_by_the_shared_one(broker: Memo
     ]
 
 
-def test_shared_credit_that_one_consumer_gives_back_serves_another(broker: MemoryBroker, queue: Queue) -> None:
-    """R83, R85: the other one waits at another queue."""
+def test_returned_shared_credit_serves_a_waiting_consumer(broker: MemoryBroker, queue: Queue) -> None:
+    """R83, R85: the waiting consumer is at another queue."""
     other = broker.vhost.declare_queue("other")
     recipient = Recipient(prefetch=1)
     recipient.consume(queue)
@@ -223,9 +223,7 @@ def test_shared_credit_that_one_consumer_gives_back_serves_another(broker: Memor
     assert recipient.bodies == [b"first", b"second"]
 
 
-def test_shared_credit_held_by_a_cancelled_consumer_comes_back_when_it_settles(
-    broker: MemoryBroker, queue: Queue
-) -> None:
+def test_shared_credit_of_a_cancelled_consumer_is_returned_when_it_settles(broker: MemoryBroker, queue: Queue) -> None:
     other = broker.vhost.declare_queue("other")
     recipient = Recipient(prefetch=1)
     cancelled = recipient.consume(queue)

@@ -1,4 +1,4 @@
-"""Contents: what a publisher sent comes back byte for byte."""
+"""Contents: a message is decoded byte for byte as it was published."""
 
 from contextlib import suppress
 
@@ -22,7 +22,7 @@ MESSAGES = st.builds(
 
 
 @given(st.lists(MESSAGES, max_size=5))
-def test_a_content_is_what_was_published_whatever_was_written_before(messages: list[Message]) -> None:
+def test_a_content_decodes_to_the_published_message_whatever_was_encoded_before(messages: list[Message]) -> None:
     writer = ContentWriter()
     for message in messages:
         stored = decode_content(writer.encode(message))
@@ -35,7 +35,7 @@ def test_a_content_is_what_was_published_whatever_was_written_before(messages: l
 
 
 @given(MESSAGES, st.binary(max_size=20))
-def test_the_body_is_found_behind_the_envelope_wherever_the_content_begins(message: Message, before: bytes) -> None:
+def test_the_body_follows_the_envelope_at_any_position(message: Message, before: bytes) -> None:
     writer = ContentWriter()
     data = before + writer.encode(message)
     assert body_at(data, len(before)) == len(before) + len(writer.envelope(message))
@@ -49,7 +49,7 @@ def test_a_content_of_a_newer_layout_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["k" * 65_535, "k" * 65_536, "\ud800" * 40_000, "\u20ac" * 100_000])
-def test_a_name_of_any_length_is_kept(name: str) -> None:
+def test_a_name_of_any_length_is_preserved(name: str) -> None:
     writer = ContentWriter()
     for message in (Message(name, "k", HEADER, b"body"), Message("x", name, HEADER, b"body")):
         stored = decode_content(writer.encode(message))
@@ -57,13 +57,13 @@ def test_a_name_of_any_length_is_kept(name: str) -> None:
         assert body_at(b"--" + writer.encode(message), 2) == 2 + len(writer.envelope(message))
 
 
-def test_names_that_fit_are_written_as_the_first_version_did() -> None:
+def test_short_names_are_encoded_in_layout_version_1() -> None:
     record = ContentWriter().encode(Message("x", "k" * 65_535, HEADER, b""))
     assert record[:5] == b"\x01\x00\x01\xff\xff"
 
 
 @given(st.binary(max_size=40), st.integers(0, 60))
-def test_a_content_that_is_torn_is_unreadable_and_nothing_else_is_raised(noise: bytes, cut: int) -> None:
+def test_a_truncated_content_raises_only_storage_errors(noise: bytes, cut: int) -> None:
     whole = ContentWriter().encode(Message("x", "k", HEADER, b""))
     for record in (noise, whole[:cut], b"\x01" + noise, b"\x02" + noise):
         with suppress(StorageError):

@@ -1,4 +1,4 @@
-"""Many deadlines on one timer: each is told once, when it has passed, and those of one moment in slices."""
+"""Many deadlines on one timer: each fires once, on time, and those of the same time in slices."""
 
 from collections.abc import Callable
 
@@ -15,8 +15,8 @@ from tests.kernel.test_retained import message
 KEYS = st.sampled_from("abcdef")
 
 
-class Told:
-    """Deadlines, and which keys were told they are due."""
+class DeadlineRecorder:
+    """Deadlines, and the keys that fired."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
@@ -25,41 +25,41 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told(FakeClock())
+def recorder() -> DeadlineRecorder:
+    return DeadlineRecorder(FakeClock())
 
 
-def test_a_key_is_told_at_its_deadline_and_not_before(told: Told) -> None:
-    told.deadlines.set("b", 2)
-    told.deadlines.set("a", 1)
-    told.clock.advance(0.999)
-    assert told.keys == []
-    told.clock.advance(0.001)
-    assert told.keys == ["a"]
-    told.clock.advance(1)
-    assert (told.keys, len(told.deadlines)) == (["a", "b"], 0)
+def test_a_deadline_fires_on_time_and_not_before(recorder: DeadlineRecorder) -> None:
+    recorder.deadlines.set("b", 2)
+    recorder.deadlines.set("a", 1)
+    recorder.clock.advance(0.999)
+    assert recorder.keys == []
+    recorder.clock.advance(0.001)
+    assert recorder.keys == ["a"]
+    recorder.clock.advance(1)
+    assert (recorder.keys, len(recorder.deadlines)) == (["a", "b"], 0)
 
 
-def test_what_is_due_already_is_told_in_a_turn_to_come(told: Told) -> None:
-    told.deadlines.set("a", -5)
-    assert told.keys == []
-    told.clock.advance(0)
-    assert told.keys == ["a"]
+def test_a_deadline_in_the_past_fires_in_a_later_turn(recorder: DeadlineRecorder) -> None:
+    recorder.deadlines.set("a", -5)
+    assert recorder.keys == []
+    recorder.clock.advance(0)
+    assert recorder.keys == ["a"]
 
 
-def test_a_deadline_that_is_moved_or_dropped_is_not_told(told: Told) -> None:
+def test_a_moved_or_dropped_deadline_does_not_fire_at_its_old_time(recorder: DeadlineRecorder) -> None:
     for key in "abc":
-        told.deadlines.set(key, 1)
-    told.deadlines.set("a", 3)
-    told.deadlines.drop("b")
-    told.deadlines.drop("never")
-    told.clock.advance(2)
-    assert told.keys == ["c"]
-    told.clock.advance(1)
-    assert told.keys == ["c", "a"]
+        recorder.deadlines.set(key, 1)
+    recorder.deadlines.set("a", 3)
+    recorder.deadlines.drop("b")
+    recorder.deadlines.drop("never")
+    recorder.clock.advance(2)
+    assert recorder.keys == ["c"]
+    recorder.clock.advance(1)
+    assert recorder.keys == ["c", "a"]
 
 
-def test_one_key_that_fails_keeps_no_other_waiting() -> None:
+def test_an_exception_for_one_key_does_not_delay_the_others() -> None:
     clock = FakeClock()
     keys: list[str] = []
 
@@ -77,40 +77,40 @@ def test_one_key_that_fails_keeps_no_other_waiting() -> None:
     assert keys == ["a", "b"]
 
 
-def test_deadlines_that_are_moved_again_and_again_take_no_memory(told: Told) -> None:
+def test_moving_a_deadline_repeatedly_uses_no_memory(recorder: DeadlineRecorder) -> None:
     for number in range(10_000):
-        told.deadlines.set("a", number)
-    assert len(told.deadlines._heap) < 100
+        recorder.deadlines.set("a", number)
+    assert len(recorder.deadlines._heap) < 100
 
 
 @given(st.lists(st.tuples(KEYS, st.integers(0, 5)) | KEYS | st.integers(1, 3).map(float), max_size=40))
-def test_it_tells_what_a_list_of_deadlines_would(steps: list[tuple[str, int] | str | float]) -> None:
-    told = Told(FakeClock())
+def test_deadlines_match_a_model(steps: list[tuple[str, int] | str | float]) -> None:
+    recorder = DeadlineRecorder(FakeClock())
     model: dict[str, float] = {}
     now_s, expected = 0.0, []
     for step in steps:
         match step:
             case (key, delay_s):
-                told.deadlines.set(key, delay_s)
+                recorder.deadlines.set(key, delay_s)
                 model[key] = now_s + delay_s
             case str(key):
-                told.deadlines.drop(key)
+                recorder.deadlines.drop(key)
                 model.pop(key, None)
             case float(seconds):
-                told.clock.advance(seconds)
+                recorder.clock.advance(seconds)
                 now_s += seconds
                 due = [key for key, at_s in model.items() if at_s <= now_s]
                 expected += due
                 model = {key: at_s for key, at_s in model.items() if key not in due}
-                assert sorted(told.keys) == sorted(expected)
-    assert len(told.deadlines) == len(model)
+                assert sorted(recorder.keys) == sorted(expected)
+    assert len(recorder.deadlines) == len(model)
 
 
-# ---- Those who have deadlines ----------------------------------------------------------------------------------------
+# ---- Users of deadlines ----------------------------------------------------------------------------------------------
 
 
 class WorkingClock(FakeClock):
-    """Time passes by being looked at once ``is_working``, as it does while work is done; counts the turns it takes."""
+    """A clock that advances with each reading while ``is_working``, like real work; counts the turns."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ def broker() -> MemoryBroker:
 
 
 def turns_to(broker: MemoryBroker, seconds: float) -> int:
-    """Let time pass; return how many turns it took to do what was due."""
+    """Advance the clock; return the number of turns for the work that was due."""
     clock = broker.clock
     assert isinstance(clock, WorkingClock)
     clock.is_working, clock.turns = True, 0
@@ -141,7 +141,7 @@ def turns_to(broker: MemoryBroker, seconds: float) -> int:
     return clock.turns
 
 
-def test_sessions_that_expire_at_one_moment_end_in_slices(broker: MemoryBroker) -> None:
+def test_sessions_that_expire_at_the_same_time_end_in_slices(broker: MemoryBroker) -> None:
     for number in range(200):
         client = Client(broker, f"c{number}")
         client.connect(expiry_s=10)
@@ -152,7 +152,7 @@ def test_sessions_that_expire_at_one_moment_end_in_slices(broker: MemoryBroker) 
     assert broker.vhost.sessions.expired == 200
 
 
-def test_wills_that_are_due_at_one_moment_are_published_in_slices(broker: MemoryBroker) -> None:
+def test_wills_due_at_the_same_time_are_published_in_slices(broker: MemoryBroker) -> None:
     wills = broker.vhost.wills
     for number in range(200):
         wills.leave(f"c{number}", message("gone", b"x"), False, 10)
@@ -161,7 +161,7 @@ def test_wills_that_are_due_at_one_moment_are_published_in_slices(broker: Memory
     assert broker.vhost.traffic.published == 200
 
 
-def test_retained_messages_that_expire_at_one_moment_are_cleared_in_slices(broker: MemoryBroker) -> None:
+def test_retained_messages_that_expire_at_the_same_time_are_cleared_in_slices(broker: MemoryBroker) -> None:
     for number in range(200):
         broker.vhost.retained.keep(message(f"a/{number}", expiry_s=10))
     assert turns_to(broker, 11) > 5

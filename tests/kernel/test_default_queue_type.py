@@ -1,4 +1,4 @@
-"""What a queue becomes that is declared without a type: as its virtual host says, else as the node does."""
+"""The type of a queue declared without one: the virtual host's default, else the node's."""
 
 from typing import Any
 
@@ -34,23 +34,23 @@ OTHERS: list[Any] = [
     pytest.param({"is_durable": False}, id="transient"),
     pytest.param({"is_durable": True, "owner": object()}, id="exclusive"),
     pytest.param({"is_durable": True, "is_auto_delete": True}, id="auto-delete"),
-    pytest.param({"is_durable": True, "arguments": {"x-queue-type": "classic"}}, id="says classic"),
+    pytest.param({"is_durable": True, "arguments": {"x-queue-type": "classic"}}, id="declared classic"),
 ]
 
 
-@pytest.mark.parametrize("asked", OTHERS)
-def test_one_that_cannot_be_a_quorum_queue_or_says_otherwise_stays_classic(asked: dict[str, Any]) -> None:
-    queue = quorum_by_default().vhost.declare_queue("q", **asked)
+@pytest.mark.parametrize("properties", OTHERS)
+def test_a_queue_that_cannot_be_quorum_or_sets_another_type_stays_classic(properties: dict[str, Any]) -> None:
+    queue = quorum_by_default().vhost.declare_queue("q", **properties)
     assert queue.arguments.get("x-queue-type", "classic") == "classic"
 
 
-@pytest.mark.parametrize("asked", OTHERS)
-def test_it_can_be_declared_again_in_the_same_words(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("properties", OTHERS)
+def test_such_a_queue_can_be_declared_again_with_the_same_arguments(properties: dict[str, Any]) -> None:
     vhost = quorum_by_default().vhost
-    assert vhost.declare_queue("q", **asked) is vhost.declare_queue("q", **asked)
+    assert vhost.declare_queue("q", **properties) is vhost.declare_queue("q", **properties)
 
 
-def test_no_type_and_the_default_type_mean_the_same() -> None:
+def test_no_type_is_equivalent_to_the_default_type() -> None:
     vhost = quorum_by_default().vhost
     queue = vhost.declare_queue("q", is_durable=True)
     assert vhost.declare_queue("q", is_durable=True) is queue
@@ -64,12 +64,12 @@ def test_another_type_than_the_default_is_refused() -> None:
         vhost.declare_queue("q", is_durable=True, arguments={"x-queue-type": "classic"})
 
 
-def test_an_argument_that_the_default_type_lacks_is_refused() -> None:
+def test_an_argument_that_the_default_type_does_not_support_is_refused() -> None:
     with pytest.raises(PreconditionFailed, match=r"'x-max-priority' .* of queue type rabbit_quorum_queue"):
         quorum_by_default().vhost.declare_queue("q", is_durable=True, arguments={"x-max-priority": 3})
 
 
-def test_a_new_default_leaves_the_queues_there_are_and_must_then_be_contradicted() -> None:
+def test_existing_queues_keep_their_type_when_the_default_changes() -> None:
     broker = MemoryBroker()
     queue = broker.vhost.declare_queue("q", is_durable=True)
     broker.kernel.describe_vhost("/", default_queue_type="quorum")
@@ -79,7 +79,7 @@ def test_a_new_default_leaves_the_queues_there_are_and_must_then_be_contradicted
     assert broker.vhost.declare_queue("q", is_durable=True, arguments={"x-queue-type": "classic"}) is queue
 
 
-def test_the_default_and_what_it_made_survive_a_restart() -> None:
+def test_the_default_type_and_its_queues_survive_a_restart() -> None:
     broker = quorum_by_default()
     broker.vhost.declare_queue("q", is_durable=True)
     broker.commit()
@@ -88,7 +88,7 @@ def test_the_default_and_what_it_made_survive_a_restart() -> None:
     assert restarted.declare_queue("r", is_durable=True).stores_all
 
 
-def test_the_node_has_a_default_for_virtual_hosts_that_have_none() -> None:
+def test_the_default_of_the_node_applies_to_virtual_hosts_without_one() -> None:
     broker = MemoryBroker(default_queue_type="quorum")
     shop = broker.kernel.declare_vhost("shop", default_queue_type="classic")
     assert broker.vhost.declare_queue("q", is_durable=True).stores_all
@@ -96,7 +96,7 @@ def test_the_node_has_a_default_for_virtual_hosts_that_have_none() -> None:
     assert (broker.vhost.queues.default_type, shop.queues.default_type) == ("quorum", "classic")
 
 
-def test_there_has_to_be_such_a_type() -> None:
+def test_an_unknown_default_type_is_refused() -> None:
     broker = MemoryBroker()
     with pytest.raises(PreconditionFailed, match="unsupported default queue type 'ring'"):
         broker.kernel.describe_vhost("/", default_queue_type="ring")

@@ -1,4 +1,4 @@
-"""Messages that are held back: each is let go once, at its time, whatever happens in between."""
+"""Delayed messages: each is released once, when it is due, whatever happens in between."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def send(
 
 
 def ready(queue: Queue) -> list[bytes]:
-    """Look at what a queue would hand out, and leave it there."""
+    """Return the ready messages of a queue and leave them there."""
     recipient = Recipient()
     while recipient.get(queue) is not None:
         pass
@@ -36,7 +36,7 @@ def ready(queue: Queue) -> list[bytes]:
 
 
 @pytest.mark.parametrize("is_persistent", [True, False], ids=["persistent", "transient"])
-def test_a_message_takes_part_once_its_time_has_come(broker: MemoryBroker, is_persistent: bool) -> None:
+def test_a_delayed_message_becomes_ready_when_it_is_due(broker: MemoryBroker, is_persistent: bool) -> None:
     queue = delayed_queue(broker)
     assert send(broker, b"late", 1000, is_persistent=is_persistent) is Verdict.TAKEN
     send(broker, b"soon", 400, is_persistent=is_persistent)
@@ -52,18 +52,18 @@ def test_a_message_takes_part_once_its_time_has_come(broker: MemoryBroker, is_pe
     assert len(queue) == 3
 
 
-def test_after_a_pause_one_is_tried_and_then_twice_as_many_each_time(broker: MemoryBroker) -> None:
-    let_go: list[int] = []
+def test_after_a_refusal_batches_restart_with_one_message_and_double(broker: MemoryBroker) -> None:
+    released: list[int] = []
     ends = [0]
     has_room = False
 
     def release(entry: QueuedMessage) -> DeathReason | None:
-        let_go.append(entry.position)
+        released.append(entry.position)
         return None if has_room else DeathReason.MAXLEN
 
     def call_later(delay_s: float, call: Callable[[], None]) -> FakeTimer:
-        if len(let_go) > ends[-1]:
-            ends.append(len(let_go))
+        if len(released) > ends[-1]:
+            ends.append(len(released))
         return clock_call_later(delay_s, call)
 
     clock_call_later, broker.clock.call_later = broker.clock.call_later, call_later  # type: ignore[method-assign]
@@ -72,25 +72,25 @@ def test_after_a_pause_one_is_tried_and_then_twice_as_many_each_time(broker: Mem
         delays.hold(QueuedMessage(Message("", "q", header_of(), b"m"), position, 0, False), 1)
     broker.clock.advance(0)
     broker.clock.advance(PAUSE_MS / 1000)
-    assert let_go == [1, 1], "the first alone is tried again"
+    assert released == [1, 1], "only the first message is tried again"
     assert len(delays) == 1200
-    let_go.clear()
+    released.clear()
     ends[:] = [0]
     has_room = True
     broker.clock.advance(PAUSE_MS / 1000)
-    assert let_go == [*range(1, 1201)]
+    assert released == [*range(1, 1201)]
     assert ends[:9] == [0, 1, 3, 7, 15, 31, 63, 127, 255]
 
 
 @pytest.mark.parametrize("delay", [0, -5, True, "-5", "1s", "٣", 2.5, None, 315_360_000_001], ids=repr)
-def test_what_is_no_delay_delays_nothing(broker: MemoryBroker, delay: bool | int | float | str | None) -> None:
+def test_an_invalid_delay_is_ignored(broker: MemoryBroker, delay: bool | int | float | str | None) -> None:
     queue = delayed_queue(broker)
     broker.publish("q", b"now", headers={"x-delay": delay})
     assert ready(queue) == [b"now"]
 
 
-def test_a_delay_may_be_written_in_digits(broker: MemoryBroker) -> None:
-    """Clients of MQTT and STOMP have no numbers in headers."""
+def test_a_delay_may_be_a_decimal_string(broker: MemoryBroker) -> None:
+    """MQTT and STOMP clients cannot send numbers in headers."""
     queue = delayed_queue(broker)
     broker.publish("q", b"later", headers={"x-delay": "1000"})
     assert ready(queue) == []
@@ -98,13 +98,13 @@ def test_a_delay_may_be_written_in_digits(broker: MemoryBroker) -> None:
     assert ready(queue) == [b"later"]
 
 
-def test_without_the_argument_a_queue_ignores_the_header(broker: MemoryBroker) -> None:
+def test_a_queue_without_the_argument_ignores_the_delay_header(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     send(broker, b"now", 1000)
     assert ready(queue) == [b"now"]
 
 
-def test_those_of_one_moment_come_in_the_order_they_were_published(broker: MemoryBroker) -> None:
+def test_messages_due_at_the_same_time_are_released_in_publishing_order(broker: MemoryBroker) -> None:
     queue = delayed_queue(broker)
     bodies = [b"%04d" % number for number in range(2 * BATCH + 7)]
     for body in bodies:
@@ -113,7 +113,7 @@ def test_those_of_one_moment_come_in_the_order_they_were_published(broker: Memor
     assert ready(queue) == bodies
 
 
-def test_a_waiting_consumer_is_served_when_the_time_comes(broker: MemoryBroker) -> None:
+def test_a_waiting_consumer_gets_a_delayed_message_when_it_is_due(broker: MemoryBroker) -> None:
     queue, recipient = delayed_queue(broker), Recipient()
     recipient.consume(queue)
     send(broker, b"late", 10)
@@ -125,7 +125,7 @@ def test_a_waiting_consumer_is_served_when_the_time_comes(broker: MemoryBroker) 
     assert broker.store.held_ids == frozenset()
 
 
-def test_more_than_may_stay_in_memory(broker: MemoryBroker) -> None:
+def test_delayed_messages_beyond_the_memory_limit_are_paged_out(broker: MemoryBroker) -> None:
     queue = delayed_queue(broker)
     count = RESIDENT_DELAYED + 100
     for number in range(count):
@@ -138,7 +138,7 @@ def test_more_than_may_stay_in_memory(broker: MemoryBroker) -> None:
     assert broker.store.held_ids == frozenset()
 
 
-def test_a_restart_keeps_what_is_held_back_and_its_time(broker: MemoryBroker) -> None:
+def test_delayed_messages_and_their_due_times_survive_a_restart(broker: MemoryBroker) -> None:
     delayed_queue(broker)
     send(broker, b"persistent", 1000)
     send(broker, b"transient", 1000, is_persistent=False)
@@ -152,7 +152,7 @@ def test_a_restart_keeps_what_is_held_back_and_its_time(broker: MemoryBroker) ->
     assert ready(queue) == [b"persistent"]
 
 
-def test_what_fell_due_while_the_broker_was_down_comes_at_once(broker: MemoryBroker) -> None:
+def test_messages_due_during_the_downtime_are_released_at_the_start(broker: MemoryBroker) -> None:
     delayed_queue(broker)
     send(broker, b"missed", 1000)
     broker.commit()
@@ -163,7 +163,9 @@ def test_what_fell_due_while_the_broker_was_down_comes_at_once(broker: MemoryBro
 
 
 @pytest.mark.parametrize("is_committed", [True, False], ids=["release durable", "release lost"])
-def test_a_crash_around_the_moment_neither_loses_nor_doubles(broker: MemoryBroker, is_committed: bool) -> None:
+def test_a_crash_around_the_release_neither_loses_nor_duplicates_the_message(
+    broker: MemoryBroker, is_committed: bool
+) -> None:
     delayed_queue(broker)
     send(broker, b"once", 1000)
     broker.commit()
@@ -176,7 +178,7 @@ def test_a_crash_around_the_moment_neither_loses_nor_doubles(broker: MemoryBroke
     assert ready(restarted.vhost.queue("q")) == [b"once"]
 
 
-def test_held_back_messages_are_listed_by_time_and_cancelled(broker: MemoryBroker) -> None:
+def test_delayed_messages_are_listed_by_due_time_and_can_be_cancelled(broker: MemoryBroker) -> None:
     queue = delayed_queue(broker)
     for delay in (300, 100, 200, 400):
         send(broker, b"%d" % delay, delay, is_persistent=delay % 200 == 0)
@@ -196,7 +198,7 @@ def test_held_back_messages_are_listed_by_time_and_cancelled(broker: MemoryBroke
     assert ready(restarted.vhost.queue("q")) == [b"200"]
 
 
-def test_cancelled_rows_are_used_again(broker: MemoryBroker) -> None:
+def test_rows_of_cancelled_messages_are_reused(broker: MemoryBroker) -> None:
     queue = delayed_queue(broker)
     for cycle in range(5):
         send(broker, b"a%d" % cycle, 100)
@@ -206,7 +208,7 @@ def test_cancelled_rows_are_used_again(broker: MemoryBroker) -> None:
     assert ready(queue) == [b"b%d" % cycle for cycle in range(5)]
 
 
-def test_a_deleted_queue_forgets_what_it_held_back(broker: MemoryBroker) -> None:
+def test_deleting_a_queue_removes_its_delayed_messages(broker: MemoryBroker) -> None:
     queue = delayed_queue(broker)
     send(broker, b"never", 1000)
     send(broker, b"never", 1000, is_persistent=False)
@@ -218,7 +220,7 @@ def test_a_deleted_queue_forgets_what_it_held_back(broker: MemoryBroker) -> None
     assert len(queue) == 0
 
 
-def test_a_purge_leaves_what_is_held_back(broker: MemoryBroker) -> None:
+def test_a_purge_keeps_delayed_messages(broker: MemoryBroker) -> None:
     queue = delayed_queue(broker)
     send(broker, b"later", 1000)
     assert queue.purge() == 0
@@ -238,7 +240,7 @@ def delayed_exchange(broker: MemoryBroker, routing: str = "direct") -> None:
 
 
 @pytest.mark.parametrize("routing", ["direct", "topic", "fanout"])
-def test_a_delayed_exchange_routes_when_the_time_has_come(broker: MemoryBroker, routing: str) -> None:
+def test_a_delayed_exchange_routes_messages_when_they_are_due(broker: MemoryBroker, routing: str) -> None:
     delayed_exchange(broker, routing)
     assert send(broker, b"late", 1000, exchange="later") is Verdict.TAKEN
     broker.publish("q", b"now", exchange="later")
@@ -250,7 +252,7 @@ def test_a_delayed_exchange_routes_when_the_time_has_come(broker: MemoryBroker, 
     assert ready(broker.vhost.queue("new")) == [b"late"]
 
 
-def test_a_delayed_exchange_survives_a_restart_with_what_it_holds(broker: MemoryBroker) -> None:
+def test_a_delayed_exchange_and_its_messages_survive_a_restart(broker: MemoryBroker) -> None:
     delayed_exchange(broker)
     send(broker, b"persistent", 1000, exchange="later")
     send(broker, b"transient", 1000, exchange="later", is_persistent=False)
@@ -269,7 +271,7 @@ def test_a_delayed_exchange_survives_a_restart_with_what_it_holds(broker: Memory
     assert ready(again.vhost.queue("q")) == [b"persistent"]
 
 
-def test_a_delayed_exchange_that_is_deleted_forgets_what_it_holds(broker: MemoryBroker) -> None:
+def test_deleting_a_delayed_exchange_removes_its_messages(broker: MemoryBroker) -> None:
     delayed_exchange(broker)
     send(broker, b"never", 1000, exchange="later")
     broker.commit()
@@ -280,7 +282,7 @@ def test_a_delayed_exchange_that_is_deleted_forgets_what_it_holds(broker: Memory
     assert ready(broker.vhost.queue("q")) == []
 
 
-def test_a_message_that_reaches_a_delayed_exchange_through_another_waits_too(broker: MemoryBroker) -> None:
+def test_a_message_from_another_exchange_is_delayed_too(broker: MemoryBroker) -> None:
     delayed_exchange(broker)
     vhost = broker.vhost
     vhost.bind(vhost.exchange("amq.fanout"), vhost.exchange("later"), "")
@@ -290,7 +292,7 @@ def test_a_message_that_reaches_a_delayed_exchange_through_another_waits_too(bro
     assert ready(vhost.queue("q")) == [b"late"]
 
 
-def test_what_nobody_is_bound_for_when_the_time_comes_is_gone(broker: MemoryBroker) -> None:
+def test_a_delayed_message_that_is_unroutable_when_due_is_dropped(broker: MemoryBroker) -> None:
     delayed_exchange(broker)
     broker.publish("elsewhere", b"lost", exchange="later", headers={"x-delay": 5}, is_persistent=True)
     broker.clock.advance(1)
@@ -301,12 +303,12 @@ def test_what_nobody_is_bound_for_when_the_time_comes_is_gone(broker: MemoryBrok
 @pytest.mark.parametrize(
     "arguments", [{}, {"x-delayed-type": 7}, {"x-delayed-type": "x-delayed-message"}], ids=["none", "number", "itself"]
 )
-def test_a_delayed_exchange_must_name_the_type_that_routes(broker: MemoryBroker, arguments: dict[str, str]) -> None:
+def test_a_delayed_exchange_requires_a_valid_delayed_type(broker: MemoryBroker, arguments: dict[str, str]) -> None:
     with pytest.raises(PreconditionFailed, match="'x-delayed-type' must be an existing exchange type"):
         broker.vhost.declare_exchange("later", "x-delayed-message", arguments=arguments)
 
 
-def test_a_delayed_exchange_of_a_type_that_nobody_supplies(broker: MemoryBroker) -> None:
+def test_a_delayed_exchange_with_an_unknown_delayed_type_is_refused(broker: MemoryBroker) -> None:
     with pytest.raises(CommandInvalid, match="unknown exchange type"):
         broker.vhost.declare_exchange("later", "x-delayed-message", arguments={"x-delayed-type": "none"})
 
@@ -314,7 +316,7 @@ def test_a_delayed_exchange_of_a_type_that_nobody_supplies(broker: MemoryBroker)
 # Retries
 
 
-def test_a_rejected_message_comes_back_after_each_delay_and_is_dead_lettered_after_the_last(
+def test_a_rejected_message_is_retried_after_each_delay_and_then_dead_lettered(
     broker: MemoryBroker,
 ) -> None:
     vhost = broker.vhost
@@ -346,7 +348,7 @@ def test_a_rejected_message_comes_back_after_each_delay_and_is_dead_lettered_aft
     assert len(recipient.received) == 3
 
 
-def test_a_restart_keeps_the_try_and_the_time(broker: MemoryBroker) -> None:
+def test_a_pending_retry_and_its_due_time_survive_a_restart(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True, arguments={"x-retry-delays": [1000]})
     broker.publish("q", b"again", is_persistent=True)
     recipient = Recipient()
@@ -365,7 +367,7 @@ def test_a_restart_keeps_the_try_and_the_time(broker: MemoryBroker) -> None:
     assert restarted.store.held_ids == frozenset()
 
 
-def test_a_message_that_returns_for_another_try_takes_its_old_place(broker: MemoryBroker) -> None:
+def test_a_retried_message_returns_to_its_old_position(broker: MemoryBroker) -> None:
     queue, recipient = broker.vhost.declare_queue("q", arguments={"x-retry-delays": [10]}), Recipient()
     for body in (b"first", b"second"):
         broker.publish("q", body)

@@ -1,6 +1,6 @@
-"""Whatever is held back, let go, tried again, cancelled, killed: each message takes part once, and not before its time.
+"""Stateful test of delays: each message becomes ready once and not before it is due, despite kills and cancellations.
 
-So few contents may stay in memory that most of them are read back from the store.
+The limit of contents in memory is so low that most of them are read back from the store.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ RETRY_DELAYS_MS = (30, 100)
 
 @dataclass
 class Modelled:
-    """A message of the model: when it may take part, and how often it came back."""
+    """A message of the model: its due time and the number of returns."""
 
     due_ms: int
     is_persistent: bool
@@ -30,7 +30,7 @@ class Modelled:
 
 
 class DelaysMachine(RuleBasedStateMachine):
-    """One queue that delays and tries again, and what each of its messages is up to."""
+    """A queue with delays and retries, and the expected state of each message."""
 
     @initialize()
     def start(self) -> None:
@@ -75,7 +75,7 @@ class DelaysMachine(RuleBasedStateMachine):
             if entry is None:
                 return
             message = self.waiting.pop(entry.message.body)
-            assert message.due_ms <= self.now_ms, "let go before its time"
+            assert message.due_ms <= self.now_ms, "released before it was due"
             assert entry.deliveries == message.tries
             self.out.append((entry, message))
 
@@ -90,10 +90,10 @@ class DelaysMachine(RuleBasedStateMachine):
 
     def conclude(self, entry: QueuedMessage, message: Modelled, outcome: DeliveryOutcome) -> None:
         self.queue.settle(entry, outcome)
-        is_tried_again = outcome is DeliveryOutcome.REJECTED and message.tries < len(RETRY_DELAYS_MS)
-        if is_tried_again:
+        is_retried = outcome is DeliveryOutcome.REJECTED and message.tries < len(RETRY_DELAYS_MS)
+        if is_retried:
             message.due_ms = self.now_ms + RETRY_DELAYS_MS[message.tries]
-        if is_tried_again or outcome is DeliveryOutcome.REQUEUED:
+        if is_retried or outcome is DeliveryOutcome.REQUEUED:
             message.tries += 1
             self.waiting[entry.message.body] = message
 
@@ -109,7 +109,7 @@ class DelaysMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.queue.holding_back().delays) > 2)
     @rule()
     def kill(self) -> None:
-        """What was persistent waits again; what was out is back."""
+        """Kill the broker: persistent messages wait again, unsettled ones are requeued."""
         self.broker.commit()
         for entry, message in self.out:
             self.waiting[entry.message.body] = message
@@ -120,7 +120,7 @@ class DelaysMachine(RuleBasedStateMachine):
         self.broker.advance(0)
 
     @invariant()
-    def what_is_held_back_is_listed_by_time(self) -> None:
+    def delayed_messages_are_listed_by_due_time(self) -> None:
         if hasattr(self, "queue"):
             listed = self.queue.holding_back().delays.listing(0, 1000)
             assert {held.message.body for held in listed} == self.held
@@ -130,12 +130,12 @@ class DelaysMachine(RuleBasedStateMachine):
             assert times == [self.waiting[held.message.body].due_ms for held in listed]
 
     @invariant()
-    def everything_else_is_ready(self) -> None:
+    def other_messages_are_ready(self) -> None:
         if hasattr(self, "queue"):
             assert len(self.queue) == len(self.waiting) - len(self.held)
 
     def teardown(self) -> None:
-        """Once everything is settled or cancelled, the store is empty."""
+        """Check that the store is empty once everything is settled or cancelled."""
         if not hasattr(self, "queue"):
             return
         for entry, _ in self.out:

@@ -1,4 +1,4 @@
-"""What holds for a queue is the strictest or nearest of what is said, and tells who said it (R51, R62, R101, R140)."""
+"""Effective settings: the strictest or nearest of several values, with its source (R51, R62, R101, R140)."""
 
 import pytest
 
@@ -17,9 +17,9 @@ def policy(is_operator: bool, **definition: Value) -> PolicyRecord:
 MERGES = [
     #            setting                 argument  policy  operator  value  source
     *[
-        pytest.param(name, said[0], said[1], said[2], value, source, id=f"{name}: {source}")
+        pytest.param(name, values[0], values[1], values[2], value, source, id=f"{name}: {source}")
         for name in ("expires", "message-ttl", "max-length", "max-length-bytes", "max-in-memory-length")
-        for said, value, source in (
+        for values, value, source in (
             ((1, 2, 3), 1, ARGUMENT),
             ((2, 1, 3), 1, POLICY),
             ((3, 2, 1), 1, OPERATOR),
@@ -27,20 +27,22 @@ MERGES = [
         )
     ],
     pytest.param("delivery-limit", 5, 3, None, 3, POLICY, id="delivery-limit: the smaller"),
-    pytest.param("delivery-limit", -1, 3, None, 3, POLICY, id="delivery-limit: no limit gives way"),
-    pytest.param("delivery-limit", 3, -1, None, 3, ARGUMENT, id="delivery-limit: to whoever sets one"),
-    pytest.param("delivery-limit", None, -1, 7, 7, OPERATOR, id="delivery-limit: the operator too"),
-    pytest.param("delivery-limit", -1, -1, None, -1, POLICY, id="delivery-limit: none at all"),
+    pytest.param(
+        "delivery-limit", -1, 3, None, 3, POLICY, id="delivery-limit: a limit before no limit, from the policy"
+    ),
+    pytest.param("delivery-limit", 3, -1, None, 3, ARGUMENT, id="delivery-limit: a limit before no limit"),
+    pytest.param("delivery-limit", None, -1, 7, 7, OPERATOR, id="delivery-limit: operator policy"),
+    pytest.param("delivery-limit", -1, -1, None, -1, POLICY, id="delivery-limit: no limit"),
     pytest.param("dead-letter-exchange", "a", "p", None, "a", ARGUMENT, id="R101: argument before policy"),
-    pytest.param("dead-letter-routing-key", "a", "p", None, "a", ARGUMENT, id="R101: so with the routing key"),
-    pytest.param("overflow", "drop-head", "reject-publish", None, "drop-head", ARGUMENT, id="R101: so with overflow"),
+    pytest.param("dead-letter-routing-key", "a", "p", None, "a", ARGUMENT, id="R101: routing key"),
+    pytest.param("overflow", "drop-head", "reject-publish", None, "drop-head", ARGUMENT, id="R101: overflow"),
     pytest.param("overflow", None, "reject-publish", None, "reject-publish", POLICY, id="R101: the policy alone"),
-    pytest.param("anything", None, "p", "o", "o", OPERATOR, id="R140: the operator's where nothing merges"),
+    pytest.param("anything", None, "p", "o", "o", OPERATOR, id="R140: the operator policy's, without a merge rule"),
 ]
 
 
 @pytest.mark.parametrize(("name", "argument", "by_policy", "by_operator", "value", "source"), MERGES)
-def test_what_holds_and_who_said_so(
+def test_effective_value_and_source(
     name: str, argument: Value, by_policy: Value, by_operator: Value, value: Value, source: str
 ) -> None:
     settings = effective(
@@ -51,7 +53,7 @@ def test_what_holds_and_who_said_so(
     assert (settings[name].value, settings[name].source) == (value, source)
 
 
-def test_r113_a_quorum_queue_has_a_limit_of_its_own_until_somebody_sets_one() -> None:
+def test_r113_a_quorum_queue_has_a_default_delivery_limit() -> None:
     quorum: dict[str, Value] = {"x-queue-type": "quorum"}
     default = effective(quorum)["delivery-limit"]
     assert (default.value, default.source) == (20, "default")
@@ -59,7 +61,7 @@ def test_r113_a_quorum_queue_has_a_limit_of_its_own_until_somebody_sets_one() ->
     assert effective({**quorum, "x-delivery-limit": -1}).number("delivery-limit") == -1
 
 
-def test_r151_what_the_policies_say_together_is_told_without_arguments_and_defaults() -> None:
+def test_r151_the_policy_definition_excludes_arguments_and_defaults() -> None:
     settings = effective(
         {"x-max-length": 1, "x-queue-type": "quorum"},
         policy(False, max_length=9, overflow="reject-publish"),
@@ -75,7 +77,7 @@ def test_an_exchange_argument_is_a_setting_under_its_own_name() -> None:
     )
 
 
-def test_what_nobody_set_is_none_and_a_setting_of_another_type_too() -> None:
+def test_a_setting_that_is_not_set_or_of_another_type_is_none() -> None:
     settings = effective({"x-max-length": "many"})
     assert settings.number("max-length") is None
     assert settings.text("overflow") is None

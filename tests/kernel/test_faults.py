@@ -1,4 +1,4 @@
-"""Exceptions that are contained: counted, told once, and no other callback goes without its call."""
+"""Containment of exceptions in callbacks: each is counted and reported once, and other callbacks are still called."""
 
 import pytest
 
@@ -13,12 +13,12 @@ def fail() -> None:
 
 
 def faults_of(broker: MemoryBroker) -> list[Event]:
-    told: list[Event] = []
-    broker.kernel.events.subscribe(lambda event: told.append(event) if event.name == FAULT else None)
-    return told
+    events: list[Event] = []
+    broker.kernel.events.subscribe(lambda event: events.append(event) if event.name == FAULT else None)
+    return events
 
 
-def test_an_answer_that_fails_keeps_no_other_waiting() -> None:
+def test_an_exception_in_a_durability_callback_does_not_stop_the_others() -> None:
     broker = MemoryBroker()
     faults, answers = faults_of(broker), []
     broker.vhost.declare_queue("q", is_durable=True)
@@ -30,7 +30,7 @@ def test_an_answer_that_fails_keeps_no_other_waiting() -> None:
     assert [fault.details["error"] for fault in faults] == ["RuntimeError: no good"]
 
 
-def test_the_end_of_a_turn_that_fails_in_one_place_is_the_end_of_the_turn() -> None:
+def test_an_exception_in_an_end_of_turn_callback_does_not_stop_the_turn() -> None:
     broker = MemoryBroker()
     faults, calls = faults_of(broker), []
     broker.kernel.journal.at_end_of_turn(fail)
@@ -43,22 +43,22 @@ def test_the_end_of_a_turn_that_fails_in_one_place_is_the_end_of_the_turn() -> N
     assert len(faults) == 1
 
 
-def test_a_listener_that_fails_keeps_no_other_from_being_told() -> None:
+def test_an_exception_in_an_event_listener_does_not_stop_the_others() -> None:
     broker = MemoryBroker()
 
     def listener(event: Event) -> None:
         raise RuntimeError(event.name)
 
     broker.kernel.events.subscribe(listener)
-    told: list[str] = []
-    broker.kernel.events.subscribe(lambda event: told.append(event.name))
+    events: list[str] = []
+    broker.kernel.events.subscribe(lambda event: events.append(event.name))
     broker.vhost.declare_queue("q")
-    assert "queue.created" in told
+    assert "queue.created" in events
     assert "q" in broker.vhost.queue_by_name
     assert broker.kernel.faults.count_by_kind["event listener"] >= 1
 
 
-def test_an_exception_that_cannot_describe_itself_has_its_type() -> None:
+def test_an_exception_without_a_description_is_described_by_its_type() -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError("not even that")
@@ -68,7 +68,7 @@ def test_an_exception_that_cannot_describe_itself_has_its_type() -> None:
     assert len(described(ValueError("x" * 10_000))) < 400
 
 
-def test_the_place_is_file_and_line_of_the_part_that_failed() -> None:
+def test_the_location_of_a_fault_is_its_file_and_line() -> None:
     with pytest.raises(RuntimeError) as raised:
         fail()
     assert place_of(raised.value) == f"{__file__}:{fail.__code__.co_firstlineno + 1}"

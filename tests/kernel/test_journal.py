@@ -1,4 +1,4 @@
-"""A turn is one step of the store, answers wait for the disk as long as they must, and what waits is bounded.
+"""The journal: a turn is one step of the store, callbacks wait for durability, and the backlog is bounded.
 
 Rules: R123, R137.
 """
@@ -15,7 +15,7 @@ from gateway_memory import MemoryStore
 
 
 class CountingStore(MemoryStore):
-    """Counts the steps it is given."""
+    """Records the steps that it gets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,8 +40,8 @@ def broker(store: CountingStore) -> MemoryBroker:
     return broker
 
 
-def test_a_turn_is_one_step(broker: MemoryBroker, store: CountingStore) -> None:
-    """R116: after a crash all of it is there, or none."""
+def test_a_turn_is_one_step_of_the_store(broker: MemoryBroker, store: CountingStore) -> None:
+    """R116: after a crash all of the turn is there, or none."""
     for _ in range(3):
         broker.publish("q", is_persistent=True)
     broker.vhost.declare_exchange("x", "direct", is_durable=True)
@@ -49,15 +49,13 @@ def test_a_turn_is_one_step(broker: MemoryBroker, store: CountingStore) -> None:
     assert len(store.steps) == 1
 
 
-def test_a_turn_in_which_nothing_happened_is_no_step(broker: MemoryBroker, store: CountingStore) -> None:
+def test_an_empty_turn_is_no_step(broker: MemoryBroker, store: CountingStore) -> None:
     broker.publish("q", is_persistent=False)
     broker.end_turn()
     assert store.steps == []
 
 
-def test_reading_contents_of_earlier_turns_does_not_cut_a_turn_in_two(
-    broker: MemoryBroker, store: CountingStore
-) -> None:
+def test_reading_contents_of_earlier_turns_does_not_split_a_turn(broker: MemoryBroker, store: CountingStore) -> None:
     """R116: a transaction may requeue into a queue whose next messages are paged out."""
     for _ in range(20):
         broker.publish("q", is_persistent=True)
@@ -71,52 +69,54 @@ def test_reading_contents_of_earlier_turns_does_not_cut_a_turn_in_two(
     assert len(store.steps) == 1
 
 
-def test_answers_wait_for_their_position_and_come_in_order(broker: MemoryBroker, store: CountingStore) -> None:
-    journal, said = broker.kernel.journal, list[str]()
-    journal.when_durable(journal.pending_lsn, lambda: said.append("nothing was pending"))
+def test_durability_callbacks_run_in_order_once_their_position_is_durable(
+    broker: MemoryBroker, store: CountingStore
+) -> None:
+    journal, answers = broker.kernel.journal, list[str]()
+    journal.when_durable(journal.pending_lsn, lambda: answers.append("nothing was pending"))
     broker.publish("q", is_persistent=True)
-    journal.when_durable(journal.pending_lsn, lambda: said.append("first"))
+    journal.when_durable(journal.pending_lsn, lambda: answers.append("first"))
     broker.end_turn()
     broker.publish("q", is_persistent=True)
-    journal.when_durable(journal.pending_lsn, lambda: said.append("second"))
-    assert said == ["nothing was pending"]
+    journal.when_durable(journal.pending_lsn, lambda: answers.append("second"))
+    assert answers == ["nothing was pending"]
     store.commit()
-    assert said == ["nothing was pending", "first"]
+    assert answers == ["nothing was pending", "first"]
     broker.commit()
-    assert said == ["nothing was pending", "first", "second"]
+    assert answers == ["nothing was pending", "first", "second"]
 
 
-def test_an_answer_may_ask_for_another(broker: MemoryBroker) -> None:
-    journal, said = broker.kernel.journal, list[str]()
+def test_a_durability_callback_may_register_another(broker: MemoryBroker) -> None:
+    journal, answers = broker.kernel.journal, list[str]()
     broker.publish("q", is_persistent=True)
 
-    def ask() -> None:
-        said.append("asked")
+    def answer() -> None:
+        answers.append("asked")
         broker.publish("q", is_persistent=True)
-        journal.when_durable(journal.pending_lsn, lambda: said.append("answered"))
+        journal.when_durable(journal.pending_lsn, lambda: answers.append("answered"))
 
-    journal.when_durable(journal.pending_lsn, ask)
+    journal.when_durable(journal.pending_lsn, answer)
     broker.commit()
-    assert said == ["asked"]
+    assert answers == ["asked"]
     broker.commit()
-    assert said == ["asked", "answered"]
+    assert answers == ["asked", "answered"]
 
 
-def test_publishers_are_held_back_while_too_much_waits_for_the_disk(broker: MemoryBroker, store: CountingStore) -> None:
-    """R126: what is buffered is bounded, and the flag does not flutter."""
+def test_publishers_are_blocked_while_the_backlog_exceeds_its_limit(broker: MemoryBroker, store: CountingStore) -> None:
+    """R126: the buffer is bounded, and the flag has hysteresis."""
     journal = broker.kernel.journal
-    weighed: list[bool] = []
-    journal.on_backlog = lambda: weighed.append(journal.is_backlogged)
+    backlogged: list[bool] = []
+    journal.on_backlog = lambda: backlogged.append(journal.is_backlogged)
     for _ in range(3):
         broker.publish("q", bytes(BACKLOG_LIMIT // 3 + 1), is_persistent=True)
         broker.end_turn()
-    assert weighed == [True]
+    assert backlogged == [True]
     store.commit()
-    assert weighed == [True, False]
+    assert backlogged == [True, False]
     assert not journal.is_backlogged
 
 
-def test_what_needs_no_store_is_no_backlog(broker: MemoryBroker) -> None:
+def test_transient_messages_are_no_backlog(broker: MemoryBroker) -> None:
     recipient = Recipient()
     recipient.consume(broker.vhost.queue("q"))
     broker.publish("q", bytes(BACKLOG_LIMIT + 1), is_persistent=False)
@@ -124,8 +124,8 @@ def test_what_needs_no_store_is_no_backlog(broker: MemoryBroker) -> None:
     assert not broker.kernel.journal.is_backlogged
 
 
-def test_what_is_published_and_settled_in_one_turn_leaves_nothing(broker: MemoryBroker, store: CountingStore) -> None:
-    """R130: its id is forgotten before the store sees it."""
+def test_a_message_published_and_settled_in_one_turn_is_not_stored(broker: MemoryBroker, store: CountingStore) -> None:
+    """R130: its id is reset before the store gets the turn."""
     recipient = Recipient()
     recipient.consume(broker.vhost.queue("q"))
     broker.publish("q", is_persistent=True)
@@ -134,7 +134,7 @@ def test_what_is_published_and_settled_in_one_turn_leaves_nothing(broker: Memory
     assert store.held_ids == frozenset()
 
 
-def test_time_stands_still_during_a_turn(broker: MemoryBroker) -> None:
+def test_the_time_does_not_change_during_a_turn(broker: MemoryBroker) -> None:
     journal, clock = broker.kernel.journal, broker.clock
     before = journal.now_ms
     clock.advance(1.5)
@@ -147,34 +147,34 @@ def test_time_stands_still_during_a_turn(broker: MemoryBroker) -> None:
 # FakeClock itself
 
 
-def test_a_fake_clock_makes_calls_when_they_are_due_and_not_before() -> None:
-    clock, made = FakeClock(), list[tuple[str, float]]()
-    clock.call_later(2, lambda: made.append(("second", clock.monotonic_s())))
-    clock.call_later(1, lambda: made.append(("first", clock.monotonic_s())))
-    cancelled = clock.call_later(1, lambda: made.append(("cancelled", clock.monotonic_s())))
+def test_a_fake_clock_makes_calls_when_they_are_due() -> None:
+    clock, called = FakeClock(), list[tuple[str, float]]()
+    clock.call_later(2, lambda: called.append(("second", clock.monotonic_s())))
+    clock.call_later(1, lambda: called.append(("first", clock.monotonic_s())))
+    cancelled = clock.call_later(1, lambda: called.append(("cancelled", clock.monotonic_s())))
     cancelled.cancel()
     clock.advance(0.999)
-    assert made == []
+    assert called == []
     clock.advance(5)
-    assert made == [("first", 1), ("second", 2)]
+    assert called == [("first", 1), ("second", 2)]
     assert clock.wall_ms() == 1_700_000_005_999
 
 
-def test_a_call_may_schedule_another_that_falls_due_at_once() -> None:
-    clock, made = FakeClock(), list[float]()
+def test_a_call_may_schedule_another_within_the_same_advance() -> None:
+    clock, called = FakeClock(), list[float]()
 
     def tick() -> None:
-        made.append(clock.monotonic_s())
+        called.append(clock.monotonic_s())
         clock.call_later(1, tick)
 
     clock.call_later(1, tick)
     clock.advance(3)
-    assert made == [1, 2, 3]
+    assert called == [1, 2, 3]
 
 
 @pytest.mark.parametrize("is_committed", [False, True], ids=["in this turn", "in the store"])
-def test_what_consumers_must_not_see_is_kept_with_the_content(broker: MemoryBroker, is_committed: bool) -> None:
-    """R106: it routes the dead letter, if there is one."""
+def test_the_header_hidden_from_consumers_is_stored_with_the_content(broker: MemoryBroker, is_committed: bool) -> None:
+    """R106: it is needed for dead-lettering."""
     header = header_of(is_persistent=True)
     header.kept = header.raw + b" "
     message = Message("", "q", header, b"m")

@@ -1,4 +1,4 @@
-"""A publisher hears that its messages are safe, in order, each exactly once, and never before they are (R119-R121)."""
+"""Publisher confirms: in order, once for each message, and never before it is safe (R119-R121)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ Answer = tuple[int, bool, bool]
 
 
 class Publisher:
-    """Publishes to the durable queue ``q`` and collects the answers."""
+    """Publishes to the durable queue ``q`` and collects the confirms."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self.answers: list[Answer] = []
@@ -28,7 +28,7 @@ class Publisher:
 
     @property
     def answered(self) -> list[tuple[int, bool]]:
-        """Number and whether accepted, one for each message, as the client reads the answers."""
+        """The message numbers with their outcomes, one for each message, as a client interprets the confirms."""
         read: list[tuple[int, bool]] = []
         for number, is_multiple, is_accepted in self.answers:
             first = len(read) + 1 if is_multiple else number
@@ -71,7 +71,7 @@ def test_an_unroutable_message_is_confirmed_at_the_end_of_the_turn(broker: Memor
     assert publisher.answers == [(1, False, True)]
 
 
-def test_a_turn_is_confirmed_in_one_answer(broker: MemoryBroker) -> None:
+def test_the_messages_of_a_turn_are_confirmed_together(broker: MemoryBroker) -> None:
     """R121."""
     publisher = publisher_to(broker)
     for _ in range(5):
@@ -81,7 +81,7 @@ def test_a_turn_is_confirmed_in_one_answer(broker: MemoryBroker) -> None:
     assert publisher.answers == [(5, True, True)]
 
 
-def test_a_transient_message_waits_behind_a_persistent_one(broker: MemoryBroker) -> None:
+def test_a_transient_message_is_confirmed_after_an_earlier_persistent_one(broker: MemoryBroker) -> None:
     publisher = publisher_to(broker)
     publisher.publish()
     publisher.end_turn()
@@ -92,7 +92,7 @@ def test_a_transient_message_waits_behind_a_persistent_one(broker: MemoryBroker)
     assert publisher.answered == [(1, True), (2, True)]
 
 
-def test_a_refused_message_is_refused_alone_and_in_order(broker: MemoryBroker) -> None:
+def test_a_refused_message_gets_a_nack_of_its_own_in_order(broker: MemoryBroker) -> None:
     """R120."""
     publisher = publisher_to(broker)
     for is_refused in (False, False, True, False):
@@ -102,7 +102,7 @@ def test_a_refused_message_is_refused_alone_and_in_order(broker: MemoryBroker) -
     assert publisher.answers == [(2, True, True), (3, False, False), (4, False, True)]
 
 
-def test_what_waits_is_refused_when_the_store_gives_up(broker: MemoryBroker) -> None:
+def test_pending_messages_are_nacked_when_the_store_fails(broker: MemoryBroker) -> None:
     """R120."""
     publisher = publisher_to(broker)
     publisher.publish()
@@ -117,7 +117,7 @@ def test_what_waits_is_refused_when_the_store_gives_up(broker: MemoryBroker) -> 
     assert publisher.answers == [(1, False, True), (2, False, False), (3, False, False)]
 
 
-def test_nothing_is_answered_to_a_publisher_that_is_gone(broker: MemoryBroker) -> None:
+def test_a_disconnected_publisher_gets_no_confirms(broker: MemoryBroker) -> None:
     publisher = publisher_to(broker)
     publisher.publish()
     publisher.publish(is_refused=True)
@@ -127,7 +127,7 @@ def test_nothing_is_answered_to_a_publisher_that_is_gone(broker: MemoryBroker) -
     assert publisher.answers == []
 
 
-def test_publishers_wait_for_their_own_turns(broker: MemoryBroker) -> None:
+def test_a_confirm_depends_only_on_turns_of_its_publisher(broker: MemoryBroker) -> None:
     first, second = publisher_to(broker), Publisher(broker)
     first.publish()
     first.end_turn()
@@ -151,7 +151,7 @@ KINDS = ("persistent", "transient", "refused")
 
 
 @given(steps=st.lists(st.sampled_from([*KINDS, "end", "commit"]), max_size=40))
-def test_every_message_is_answered_once_in_order_and_not_too_early(steps: list[str]) -> None:
+def test_every_message_is_confirmed_once_in_order_and_not_too_early(steps: list[str]) -> None:
     broker = MemoryBroker()
     publisher = publisher_to(broker)
     published: list[str] = []
@@ -173,8 +173,8 @@ def test_every_message_is_answered_once_in_order_and_not_too_early(steps: list[s
     assert len(publisher.answered) == len(published)
 
 
-def test_a_confirm_says_nothing_of_consumers(broker: MemoryBroker) -> None:
-    """R91: it comes although nobody consumed, and nothing comes when somebody settles."""
+def test_a_confirm_is_independent_of_consumers(broker: MemoryBroker) -> None:
+    """R91: no consumer is needed for it, and settling sends no confirm."""
     publisher = publisher_to(broker)
     publisher.publish()
     publisher.end_turn()
@@ -188,7 +188,7 @@ def test_a_confirm_says_nothing_of_consumers(broker: MemoryBroker) -> None:
     assert publisher.answers == [(1, False, True)]
 
 
-def test_a_message_that_was_consumed_before_it_was_written_is_confirmed(broker: MemoryBroker) -> None:
+def test_a_message_consumed_before_it_was_stored_is_confirmed(broker: MemoryBroker) -> None:
     """R119."""
     publisher = publisher_to(broker)
     recipient = Recipient()

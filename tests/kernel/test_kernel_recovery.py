@@ -1,4 +1,4 @@
-"""What a restart finds: all that was committed, as it was; nothing that was not (R124, R132)."""
+"""Recovery: a restart restores all that was committed, and nothing else (R124, R132)."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +14,7 @@ from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import MemoryBroker, Recipient
 
 
-def test_every_kind_of_entity_comes_back(broker: MemoryBroker) -> None:
+def test_every_kind_of_entity_is_recovered(broker: MemoryBroker) -> None:
     kernel = broker.kernel
     other = kernel.declare_vhost("other", description="another", tags=["blue"])
     user = UserRecord("guest", "hash", "sha256", ["monitoring"], {})
@@ -58,7 +58,9 @@ SURVIVAL = [
 
 
 @pytest.mark.parametrize(("queue_is_durable", "is_persistent", "survives"), SURVIVAL)
-def test_survival(broker: MemoryBroker, queue_is_durable: bool, is_persistent: bool, survives: bool) -> None:
+def test_only_persistent_messages_in_durable_queues_survive_a_restart(
+    broker: MemoryBroker, queue_is_durable: bool, is_persistent: bool, survives: bool
+) -> None:
     broker.vhost.declare_queue("q", is_durable=queue_is_durable)
     broker.publish("q", b"body", is_persistent=is_persistent)
     broker.commit()
@@ -67,7 +69,7 @@ def test_survival(broker: MemoryBroker, queue_is_durable: bool, is_persistent: b
     assert len(queue) == survives
 
 
-def test_what_was_not_committed_is_not_there(broker: MemoryBroker) -> None:
+def test_uncommitted_messages_are_lost(broker: MemoryBroker) -> None:
     broker.vhost.declare_queue("q", is_durable=True)
     broker.publish("q", b"committed", is_persistent=True)
     broker.commit()
@@ -78,7 +80,7 @@ def test_what_was_not_committed_is_not_there(broker: MemoryBroker) -> None:
     assert recipient.bodies == [b"committed"]
 
 
-def test_what_was_settled_does_not_come_back_once_that_is_committed(broker: MemoryBroker) -> None:
+def test_committed_settlements_survive_a_restart(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True)
     for body in (b"1", b"2", b"3", b"4"):
         broker.publish("q", body, is_persistent=True)
@@ -93,8 +95,8 @@ def test_what_was_settled_does_not_come_back_once_that_is_committed(broker: Memo
     assert after.bodies == [b"2", b"4"]
 
 
-def test_after_a_kill_every_message_may_have_been_seen(broker: MemoryBroker) -> None:
-    """4.8.17, until it is settled, however often the node stops in order meanwhile."""
+def test_after_a_kill_every_message_is_flagged_as_redelivered(broker: MemoryBroker) -> None:
+    """AMQP 4.8.17: until it is settled, even after further clean stops."""
     broker.vhost.declare_queue("q", is_durable=True)
     broker.publish("q", b"old", is_persistent=True)
     broker.commit()
@@ -105,7 +107,7 @@ def test_after_a_kill_every_message_may_have_been_seen(broker: MemoryBroker) -> 
     assert [(each.body, each.redelivered) for each in recipient.received] == [(b"old", True), (b"new", False)]
 
 
-def test_after_an_orderly_stop_what_came_back_is_flagged_and_nothing_else(broker: MemoryBroker) -> None:
+def test_after_a_clean_stop_only_requeued_messages_are_flagged_as_redelivered(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True)
     for body in (b"seen", b"fresh"):
         broker.publish("q", body, is_persistent=True)
@@ -117,7 +119,7 @@ def test_after_an_orderly_stop_what_came_back_is_flagged_and_nothing_else(broker
     assert [(each.body, each.redelivered) for each in after.received] == [(b"seen", True), (b"fresh", False)]
 
 
-def test_an_auto_delete_queue_waits_for_its_first_consumer_again(broker: MemoryBroker) -> None:
+def test_after_a_restart_an_auto_delete_queue_waits_for_its_first_consumer(broker: MemoryBroker) -> None:
     """R32."""
     broker.vhost.declare_queue("q", is_durable=True, is_auto_delete=True)
     broker.commit()
@@ -126,8 +128,8 @@ def test_an_auto_delete_queue_waits_for_its_first_consumer_again(broker: MemoryB
     assert "q" in vhost.queue_by_name
 
 
-def test_a_new_queue_does_not_inherit_messages_of_an_old_one(broker: MemoryBroker) -> None:
-    """Numbers of queues are given again after a restart only when nothing of the old queue is left."""
+def test_a_new_queue_does_not_inherit_messages_of_a_deleted_one(broker: MemoryBroker) -> None:
+    """Queue numbers are reused after a restart only when nothing of the old queue is left."""
     queue = broker.vhost.declare_queue("old", is_durable=True)
     broker.publish("old", b"body", is_persistent=True)
     Recipient().consume(queue)
@@ -139,21 +141,21 @@ def test_a_new_queue_does_not_inherit_messages_of_an_old_one(broker: MemoryBroke
     assert len(restarted.crashed().vhost.queue("new")) == 0
 
 
-def test_an_entity_of_an_unknown_kind_stops_the_start(broker: MemoryBroker) -> None:
+def test_an_entity_of_an_unknown_kind_fails_the_start(broker: MemoryBroker) -> None:
     @dataclass(frozen=True, slots=True)
-    class Novelty(Entity):
+    class UnknownRecord(Entity):
         kind: ClassVar[str] = "novelty"
         name: str
 
     with pytest.raises(StorageError, match="a record of kind 'novelty', which this version does not support"):
-        recover(broker.kernel, [Put(Novelty("n"))])
+        recover(broker.kernel, [Put(UnknownRecord("n"))])
 
 
-def test_a_message_of_a_queue_that_is_gone_is_passed_over(broker: MemoryBroker) -> None:
+def test_a_message_of_a_deleted_queue_is_skipped(broker: MemoryBroker) -> None:
     assert recover(broker.kernel, [Enqueued(99, 1, 1, 0)]) == 0
 
 
-def test_recovery_goes_in_steps_and_counts_the_records_that_are_back(broker: MemoryBroker) -> None:
+def test_recovery_runs_in_steps_and_counts_restored_records(broker: MemoryBroker) -> None:
     for number in range(1200):
         broker.vhost.declare_queue(f"q{number}", is_durable=True)
     for _ in range(600):

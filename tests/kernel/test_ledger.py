@@ -1,4 +1,4 @@
-"""Unsettled deliveries are known by tags that only rise; one tag, or all up to one, takes them out (R87)."""
+"""The ledger of unsettled deliveries: tags rise; one tag, or all up to one, can be removed (R87)."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from gateway.testing import MemoryBroker
 
 @pytest.fixture
 def ledger(broker: MemoryBroker, vhost: VirtualHost) -> Ledger:
-    """A ledger with the deliveries 1, 2, 4 and 5; number 3 needed no settling."""
+    """A ledger with the deliveries 1, 2, 4 and 5; delivery 3 needed no settling."""
     queue = vhost.declare_queue("q")
     ledger = Ledger()
     for number in range(1, 6):
@@ -32,17 +32,19 @@ REMOVALS = [
     #             tag, multiple, removed,      left
     pytest.param(2, False, [2], [1, 4, 5], id="R87: one"),
     pytest.param(4, True, [1, 2, 4], [5], id="R87: all up to one"),
-    pytest.param(0, True, [1, 2, 4, 5], [], id="R87: zero and multiple is everything"),
-    pytest.param(0, False, None, [1, 2, 4, 5], id="R87: zero alone is nothing"),
-    pytest.param(3, False, None, [1, 2, 4, 5], id="R87: one that needed no settling is unknown"),
-    pytest.param(3, True, None, [1, 2, 4, 5], id="R87: up to an unknown one is unknown"),
-    pytest.param(6, False, None, [1, 2, 4, 5], id="R87: one that never was is unknown"),
-    pytest.param(6, True, None, [1, 2, 4, 5], id="R87: up to one that never was is unknown"),
+    pytest.param(0, True, [1, 2, 4, 5], [], id="R87: zero and multiple means all"),
+    pytest.param(0, False, None, [1, 2, 4, 5], id="R87: zero alone is unknown"),
+    pytest.param(3, False, None, [1, 2, 4, 5], id="R87: a tag that needed no settling is unknown"),
+    pytest.param(3, True, None, [1, 2, 4, 5], id="R87: multiple up to an unknown tag"),
+    pytest.param(6, False, None, [1, 2, 4, 5], id="R87: a tag not yet used is unknown"),
+    pytest.param(6, True, None, [1, 2, 4, 5], id="R87: multiple up to a tag not yet used"),
 ]
 
 
 @pytest.mark.parametrize(("tag", "is_multiple", "removed", "left"), REMOVALS)
-def test_removing(ledger: Ledger, tag: int, is_multiple: bool, removed: list[int] | None, left: list[int]) -> None:
+def test_removal_by_tag(
+    ledger: Ledger, tag: int, is_multiple: bool, removed: list[int] | None, left: list[int]
+) -> None:
     deliveries = ledger.remove(tag, is_multiple)
     assert (None if deliveries is None else [delivery.tag for delivery in deliveries]) == removed
     assert [delivery.tag for delivery in ledger] == left
@@ -54,7 +56,7 @@ def test_a_delivery_is_removed_once(ledger: Ledger) -> None:
     assert ledger.remove(2, True) is None
 
 
-def test_tags_go_on_after_everything_was_settled(ledger: Ledger, broker: MemoryBroker, vhost: VirtualHost) -> None:
+def test_tags_continue_after_everything_was_settled(ledger: Ledger, broker: MemoryBroker, vhost: VirtualHost) -> None:
     ledger.clear()
     assert enter(ledger, broker, vhost.queue("q")) == 6
     removed = ledger.remove(6, True)
@@ -62,8 +64,8 @@ def test_tags_go_on_after_everything_was_settled(ledger: Ledger, broker: MemoryB
     assert len(removed) == 1
 
 
-def test_what_is_restored_stands_in_its_old_place(ledger: Ledger) -> None:
-    """As a rolled back transaction needs it (R115)."""
+def test_restored_deliveries_return_to_their_old_order(ledger: Ledger) -> None:
+    """For the rollback of a transaction (R115)."""
     removed = ledger.remove(2, True)
     assert removed is not None
     ledger.restore(removed)

@@ -1,4 +1,4 @@
-"""The pages about limits name every limit of a virtual host and of a user, where a reader looks for it."""
+"""The documentation lists every limit of virtual hosts and users."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from gateway.kernel.settings.limits import USER_LIMITS, VHOST_LIMITS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-#: The limits, the page with a table row that lists them, and how that row begins.
+#: The limits, the page with a table row that lists them, and the beginning of that row.
 LISTS = [
     pytest.param(VHOST_LIMITS, "gatewayctl.md", "| `set_vhost_limits", id="gatewayctl: virtual hosts"),
     pytest.param(USER_LIMITS, "gatewayctl.md", "| `set_user_limits", id="gatewayctl: users"),
@@ -23,17 +23,17 @@ def page(name: str) -> str:
 
 
 @pytest.mark.parametrize(("limits", "name", "beginning"), LISTS)
-def test_a_row_names_every_limit(limits: tuple[str, ...], name: str, beginning: str) -> None:
+def test_the_documentation_table_names_every_limit(limits: tuple[str, ...], name: str, beginning: str) -> None:
     [row] = [line for line in page(name).splitlines() if line.startswith(beginning)]
     assert [limit for limit in limits if f"`{limit}`" not in row] == []
 
 
 @pytest.mark.parametrize("name", ["access.md", "management.md", "security.md"])
-def test_a_section_about_limits_names_every_limit(name: str) -> None:
+def test_the_documentation_page_names_every_limit(name: str) -> None:
     assert [limit for limit in {*VHOST_LIMITS, *USER_LIMITS} if f"`{limit}`" not in page(name)] == []
 
 
 @pytest.mark.parametrize(("owner", "limits"), [("vhost", VHOST_LIMITS), ("user", USER_LIMITS)])
-def test_a_limit_has_a_setting_of_the_node_for_those_without_one(owner: str, limits: tuple[str, ...]) -> None:
+def test_every_limit_has_a_default_setting_of_the_node(owner: str, limits: tuple[str, ...]) -> None:
     settings = {f"{limit.removeprefix('max-')}_per_{owner}" for limit in limits}
     assert settings - LimitSettings.model_fields.keys() == set()

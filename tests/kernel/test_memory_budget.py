@@ -1,4 +1,4 @@
-"""What all queues share to keep more in memory: who gets how much of it, and that all of it comes back."""
+"""The memory budget shared by all queues: how much each may take, and that all of it is given back."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from gateway.testing.broker import header_of
 from tests.kernel.keeping import room_of_what_is_kept
 from tests.kernel.wanting import Wanting
 
-#: The room that a message of ``fill`` takes.
+#: The room of a message from ``fill``.
 ROOM = room_of(QueuedMessage(Message("", "q", header_of(), b"%06d" % 0), 1, 0, False))
 
 
@@ -38,7 +38,7 @@ def positions(queue: Queue) -> list[int]:
     return sorted(queue.ready.positions())
 
 
-def test_who_takes_more_than_is_left_gets_nothing() -> None:
+def test_a_request_beyond_the_remaining_budget_is_refused() -> None:
     reserve = MemoryBudget(100)
     assert not reserve.take(51, held=0)
     assert reserve.take(50, held=0)
@@ -47,17 +47,17 @@ def test_who_takes_more_than_is_left_gets_nothing() -> None:
     assert reserve.taken == 0
 
 
-def test_the_longest_queue_leaves_as_much_as_it_has() -> None:
+def test_a_queue_takes_at_most_half_of_the_remaining_budget() -> None:
     reserve = MemoryBudget(1_000)
     held = [0, 0, 0]
-    for who in range(3):
-        while reserve.take(10, held[who]):
-            held[who] += 10
+    for user in range(3):
+        while reserve.take(10, held[user]):
+            held[user] += 10
     assert held == [500, 250, 120]
 
 
 @pytest.mark.parametrize("is_persistent", [False, True], ids=["transient", "persistent"])
-def test_a_burst_within_the_reserve_never_touches_the_store_for_memory(is_persistent: bool) -> None:
+def test_a_burst_within_the_budget_is_not_paged_out(is_persistent: bool) -> None:
     broker = MemoryBroker(reserve=64 * 2**20)
     queue = broker.vhost.declare_queue("q", is_durable=True)
     fill(broker, 20_000, is_persistent=is_persistent)
@@ -69,22 +69,22 @@ def test_a_burst_within_the_reserve_never_touches_the_store_for_memory(is_persis
     assert broker.kernel.reserve.taken == 0
 
 
-def test_a_short_queue_takes_nothing() -> None:
+def test_a_short_queue_takes_no_budget() -> None:
     broker = MemoryBroker(reserve=64 * 2**20)
     broker.vhost.declare_queue("q")
     fill(broker, RESIDENT_MESSAGES + SEGMENT_LENGTH - 1)
     assert broker.kernel.reserve.taken == 0
 
 
-def test_without_a_reserve_a_long_queue_is_paged_out() -> None:
+def test_without_a_budget_a_long_queue_is_paged_out() -> None:
     broker = MemoryBroker(resident_messages=10)
     queue = broker.vhost.declare_queue("q")
     fill(broker, 100)
     assert (kept(queue), paged_out(queue)) == (0, 90)
 
 
-def test_what_the_reserve_has_no_room_for_is_paged_out() -> None:
-    """R134: what a queue has in memory is bounded, and so is what all of them have beyond a constant for each."""
+def test_messages_beyond_the_budget_are_paged_out() -> None:
+    """R134: the memory of a queue is bounded, and so is the memory of all queues beyond a constant for each."""
     broker = MemoryBroker(resident_messages=10, reserve=200 * ROOM)
     queues = [broker.vhost.declare_queue(name) for name in ("q", "r", "s")]
     for queue in queues:
@@ -94,7 +94,7 @@ def test_what_the_reserve_has_no_room_for_is_paged_out() -> None:
     assert broker.kernel.reserve.taken <= broker.kernel.reserve.size
 
 
-def test_large_messages_need_more_room() -> None:
+def test_large_messages_use_more_of_the_budget() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=200 * ROOM)
     queue = broker.vhost.declare_queue("q")
     for _ in range(100):
@@ -102,7 +102,7 @@ def test_large_messages_need_more_room() -> None:
     assert kept(queue) == 20
 
 
-def test_a_large_header_and_a_long_key_need_room_too() -> None:
+def test_headers_and_routing_keys_count_for_the_budget() -> None:
     broker = MemoryBroker(resident_messages=1, reserve=20_000)
     header = plain_header(Properties(message_id="m" * 10_000))
     queues = [broker.vhost.declare_queue(name) for name in "ab"]
@@ -116,8 +116,8 @@ def test_a_large_header_and_a_long_key_need_room_too() -> None:
         assert (kept(queue), paged_out(queue)) == (0, 1)
 
 
-def test_behind_what_is_paged_out_everything_is() -> None:
-    """Else it would come before its turn, or what is paged out would have to be looked for."""
+def test_after_a_paged_message_all_later_ones_are_paged_out() -> None:
+    """Otherwise messages would be out of order, or paged messages would have to be searched."""
     broker = MemoryBroker(resident_messages=10, reserve=100 * ROOM)
     queue = broker.vhost.declare_queue("q")
     fill(broker, 100)
@@ -139,7 +139,7 @@ def drain(queue: Queue) -> None:
 
 
 def take_and_put_back(queue: Queue) -> None:
-    """What came back waits apart from what is kept."""
+    """Requeue all messages; requeued messages are outside the budget."""
     entries = [queue.take() for _ in range(len(queue))]
     for entry in entries:
         assert entry is not None
@@ -161,7 +161,7 @@ def discard_all_at_once(queue: Queue) -> None:
     queue.discard_these(set(positions(queue)), DeathReason.EXPIRED)
 
 
-def pick_from_the_midst(queue: Queue) -> None:
+def pick_from_the_middle(queue: Queue) -> None:
     entries = list(queue.ready.resident())
     for entry in entries[50:] + entries[:50]:
         assert queue.pick(entry) is entry
@@ -180,11 +180,13 @@ def purge(queue: Queue) -> None:
         drop,
         discard_one_by_one_from_the_end,
         discard_all_at_once,
-        pick_from_the_midst,
+        pick_from_the_middle,
         purge,
     ],
 )
-def test_room_comes_back_when_messages_leave(leave: Callable[[Queue], None], arguments: dict[str, Value]) -> None:
+def test_budget_is_given_back_when_messages_are_removed(
+    leave: Callable[[Queue], None], arguments: dict[str, Value]
+) -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     queue = broker.vhost.declare_queue("q", arguments=arguments)
     for number in range(200):
@@ -196,7 +198,7 @@ def test_room_comes_back_when_messages_leave(leave: Callable[[Queue], None], arg
     assert broker.kernel.reserve.taken == 0
 
 
-def test_room_of_what_leaves_the_midst_comes_back_at_once() -> None:
+def test_budget_of_a_message_removed_from_the_middle_is_given_back_at_once() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     queue = broker.vhost.declare_queue("q")
     fill(broker, 100)
@@ -206,7 +208,7 @@ def test_room_of_what_leaves_the_midst_comes_back_at_once() -> None:
     assert broker.kernel.reserve.taken == room_of_what_is_kept(broker)
 
 
-def test_a_consumer_that_selects_finds_what_is_kept() -> None:
+def test_a_consumer_with_a_selection_gets_messages_kept_in_the_budget() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     queue = broker.vhost.declare_queue("q")
     for number in range(200):
@@ -218,7 +220,7 @@ def test_a_consumer_that_selects_finds_what_is_kept() -> None:
     assert broker.kernel.reserve.taken == room_of_what_is_kept(broker)
 
 
-def test_a_message_that_is_kept_expires_at_its_time() -> None:
+def test_a_message_kept_in_the_budget_expires_on_time() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     queue = broker.vhost.declare_queue("q", arguments={"x-expire-mode": "anywhere"})
     for number in range(100):
@@ -231,7 +233,7 @@ def test_a_message_that_is_kept_expires_at_its_time() -> None:
 
 
 @pytest.mark.parametrize("is_persistent", [False, True], ids=["transient", "persistent"])
-def test_room_comes_back_when_the_queue_is_deleted(is_persistent: bool) -> None:
+def test_budget_is_given_back_when_the_queue_is_deleted(is_persistent: bool) -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     queue = broker.vhost.declare_queue("q", is_durable=True)
     fill(broker, 100, is_persistent=is_persistent)
@@ -242,7 +244,7 @@ def test_room_comes_back_when_the_queue_is_deleted(is_persistent: bool) -> None:
     assert broker.store.held_ids == frozenset()
 
 
-def test_room_comes_back_when_the_virtual_host_is_deleted() -> None:
+def test_budget_is_given_back_when_the_virtual_host_is_deleted() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     for name in ("q", "r"):
         broker.vhost.declare_queue(name)
@@ -252,7 +254,7 @@ def test_room_comes_back_when_the_virtual_host_is_deleted() -> None:
     assert broker.kernel.reserve.taken == 0
 
 
-def test_room_comes_back_when_the_owner_of_a_queue_is_gone() -> None:
+def test_budget_is_given_back_when_the_owner_of_an_exclusive_queue_disconnects() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     owner = object()
     broker.vhost.declare_queue("q", owner=owner)
@@ -262,7 +264,7 @@ def test_room_comes_back_when_the_owner_of_a_queue_is_gone() -> None:
     assert broker.kernel.reserve.taken == 0
 
 
-def test_queues_of_all_virtual_hosts_share_one_reserve() -> None:
+def test_queues_of_all_virtual_hosts_share_one_budget() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=100 * ROOM)
     others = broker.kernel.declare_vhost("others").declare_queue("q")
     queue = broker.vhost.declare_queue("q")
@@ -272,7 +274,7 @@ def test_queues_of_all_virtual_hosts_share_one_reserve() -> None:
     assert (kept(others), kept(queue)) == (50, 20)
 
 
-def test_a_restart_finds_what_was_kept() -> None:
+def test_messages_kept_in_the_budget_survive_a_restart() -> None:
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     broker.vhost.declare_queue("q", is_durable=True)
     fill(broker, 100, is_persistent=True)

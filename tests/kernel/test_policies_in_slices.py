@@ -1,4 +1,4 @@
-"""A policy over very many queues and exchanges takes effect in slices: no step of work is long, and all are reached.
+"""Policies over many queues and exchanges are applied in short slices, and to all of them.
 
 Rules: R153.
 """
@@ -16,14 +16,14 @@ from gateway.testing import MemoryBroker
 from gateway.testing.clock import FakeClock, FakeTimer
 
 MATCH_S = 0.000_1
-"""What a search costs on the clock of these tests."""
+"""The cost of one pattern match on the clock of these tests."""
 
 QUEUES = 2_000
 EXCHANGES = 1_000
 
 
 class WorkClock(FakeClock):
-    """Time passes only by searches of patterns. Notes how much of it each call of the event loop takes."""
+    """A clock that advances only by pattern matches, and records the time of each call of the event loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,17 +33,17 @@ class WorkClock(FakeClock):
     def monotonic_s(self) -> float:
         return self.worked_s
 
-    def noted(self, call: Callable[[], None]) -> None:
+    def timed(self, call: Callable[[], None]) -> None:
         before = self.worked_s
         call()
         self.slices.append(self.worked_s - before)
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> FakeTimer:
-        return super().call_later(delay_s, lambda: self.noted(call))
+        return super().call_later(delay_s, lambda: self.timed(call))
 
 
-class Costly:
-    """A pattern whose searches take time on a clock."""
+class CostlyPattern:
+    """A pattern whose matches advance the clock."""
 
     def __init__(self, pattern: Pattern, clock: WorkClock) -> None:
         self._pattern = pattern
@@ -61,10 +61,10 @@ def clock() -> WorkClock:
 
 @pytest.fixture
 def broker(clock: WorkClock) -> MemoryBroker:
-    """A broker with many queues and exchanges, in which searches cost time."""
+    """A broker with many queues and exchanges, in which pattern matches cost time."""
     broker = MemoryBroker(clock=clock)
-    compile_costly: Compile = lambda pattern: Costly(compile_pattern(pattern), clock)  # noqa: E731
-    broker.vhost.policies.__init__(compile_costly)  # type: ignore[misc]  # as if the broker had been built with it
+    compile_costly: Compile = lambda pattern: CostlyPattern(compile_pattern(pattern), clock)  # noqa: E731
+    broker.vhost.policies.__init__(compile_costly)  # type: ignore[misc]  # replaces the compiler of a built broker
     assert isinstance(broker.vhost.policies, Policies)
     for number in range(QUEUES):
         broker.vhost.declare_queue(f"q{number}")
@@ -95,53 +95,53 @@ def require_short_slices(clock: WorkClock, least_work_s: float) -> None:
 
 
 @pytest.mark.parametrize("is_operator", [False, True], ids=["policy", "operator policy"])
-def test_a_new_policy_takes_effect_in_slices_and_so_does_its_end(
+def test_setting_and_removing_a_policy_takes_effect_in_slices(
     broker: MemoryBroker, clock: WorkClock, is_operator: bool
 ) -> None:
     record = policy("p", 7, is_operator=is_operator)
-    clock.noted(lambda: broker.kernel.put_policy(record))
+    clock.timed(lambda: broker.kernel.put_policy(record))
     clock.advance(0)
     assert limits_of(broker) == {7}
     require_short_slices(clock, QUEUES * MATCH_S)
     another = policy("another", 9)
-    clock.noted(lambda: broker.kernel.put_policy(another))
+    clock.timed(lambda: broker.kernel.put_policy(another))
     clock.advance(0)
     clock.slices.clear()
-    clock.noted(lambda: broker.kernel.remove_policy(record))
+    clock.timed(lambda: broker.kernel.remove_policy(record))
     clock.advance(0)
     assert limits_of(broker) == {9}
     assert policies_of_exchanges(broker) == {"another"}
     require_short_slices(clock, (QUEUES + EXCHANGES) * MATCH_S)
 
 
-def test_very_many_exchanges_are_gone_through_in_slices(broker: MemoryBroker, clock: WorkClock) -> None:
+def test_a_policy_is_applied_to_many_exchanges_in_slices(broker: MemoryBroker, clock: WorkClock) -> None:
     for queue in list(broker.vhost.queue_by_name.values()):
         broker.vhost.delete_queue(queue)
-    clock.noted(lambda: broker.kernel.put_policy(policy("p", 7)))
-    assert policies_of_exchanges(broker) == {"", "p"}, "the first slice is done at once, and no more"
+    clock.timed(lambda: broker.kernel.put_policy(policy("p", 7)))
+    assert policies_of_exchanges(broker) == {"", "p"}, "only the first slice is done at once"
     clock.advance(0)
     assert policies_of_exchanges(broker) == {"p"}
     require_short_slices(clock, EXCHANGES * MATCH_S)
 
 
-def test_many_policies_at_once_cost_one_walk_after_the_last(broker: MemoryBroker, clock: WorkClock) -> None:
+def test_several_policy_changes_are_applied_in_one_pass(broker: MemoryBroker, clock: WorkClock) -> None:
     for number in range(20):
-        clock.noted(lambda number=number: broker.kernel.put_policy(policy(f"p{number:02}", number)))  # type: ignore[misc]
-    assert max(clock.slices[1:]) == 0, "a walk that has begun waits for its next slice"
+        clock.timed(lambda number=number: broker.kernel.put_policy(policy(f"p{number:02}", number)))  # type: ignore[misc]
+    assert max(clock.slices[1:]) == 0, "a pass in progress continues in its next slice"
     clock.advance(0)
     assert limits_of(broker) == {0}
     searches = sum(clock.slices) / MATCH_S
     assert searches < 2 * (QUEUES + EXCHANGES)
 
 
-def test_a_walk_that_ends_lets_the_next_begin(broker: MemoryBroker, clock: WorkClock) -> None:
+def test_a_new_pass_can_begin_after_the_last_one(broker: MemoryBroker, clock: WorkClock) -> None:
     for limit in (1, 2, 3):
         broker.kernel.put_policy(policy("p", limit))
         clock.advance(0)
         assert limits_of(broker) == {limit}
 
 
-def test_what_is_deleted_or_declared_meanwhile_disturbs_no_walk(broker: MemoryBroker, clock: WorkClock) -> None:
+def test_queues_and_exchanges_may_be_deleted_and_declared_during_a_pass(broker: MemoryBroker, clock: WorkClock) -> None:
     broker.kernel.put_policy(policy("p", 7))
     for number in range(0, QUEUES, 2):
         broker.vhost.delete_queue(broker.vhost.queue(f"q{number}"))

@@ -1,4 +1,4 @@
-"""A policy that makes no sense is refused in RabbitMQ's words, and one that does is not (R139, R140)."""
+"""Validation of policies, with RabbitMQ's error texts (R139, R140)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from gateway.kernel.messages.message import Value
 from gateway.testing import MemoryBroker
 
 REFUSED = [
-    #            definition                            RabbitMQ says
+    #            definition                            RabbitMQ's error
     pytest.param({}, "no policy provided", id="empty"),
     pytest.param({"foo": 1}, '[{<<"foo">>,1}] are not recognised policy settings', id="unknown"),
     pytest.param({"max-length": "x"}, '<<"x">> is not a valid maximum length', id="length: text"),
@@ -33,13 +33,13 @@ REFUSED = [
     pytest.param({"max-age": "7"}, '<<"7">> is not a valid max age', id="age"),
     pytest.param({"expire-mode": "tail"}, '<<"tail">> is not a valid expire mode', id="expire mode"),
     pytest.param({"delayed-delivery": 1}, "1 is not a valid delayed-delivery value", id="delayed delivery"),
-    pytest.param({"message-deduplication": "x"}, '<<"x">> is not a valid message-deduplication value', id="twice"),
+    pytest.param({"message-deduplication": "x"}, '<<"x">> is not a valid message-deduplication value', id="duplicates"),
     pytest.param({"cache-size": 0}, "0 is not a valid cache size", id="cache size"),
     pytest.param({"cache-ttl": True}, "true is not a valid cache TTL", id="cache TTL"),
     pytest.param({"retry-delays": 5}, "5 is not a valid list of retry delays", id="delays: a number"),
     pytest.param({"retry-delays": [1, 2.5]}, "[1,2.5] is not a valid list of retry delays", id="delays: fraction"),
     pytest.param({"retry-delays": [-1]}, "[-1] is not a valid list of retry delays", id="delays: negative"),
-    pytest.param({"max-length": -1, "foo": 2}, "-1 is not a valid maximum length", id="the first fault is told"),
+    pytest.param({"max-length": -1, "foo": 2}, "-1 is not a valid maximum length", id="first fault only"),
 ]
 
 ACCEPTED = [
@@ -57,38 +57,38 @@ ACCEPTED = [
 
 
 def put(broker: MemoryBroker, definition: dict[str, Value], is_operator: bool = False, **others: str) -> None:
-    told = {"vhost": "/", "pattern": ".*", "apply_to": "all", **others}
+    fields = {"vhost": "/", "pattern": ".*", "apply_to": "all", **others}
     broker.kernel.put_policy(
-        PolicyRecord(told["vhost"], "p", is_operator, told["pattern"], told["apply_to"], 0, definition)
+        PolicyRecord(fields["vhost"], "p", is_operator, fields["pattern"], fields["apply_to"], 0, definition)
     )
 
 
-@pytest.mark.parametrize(("definition", "words"), REFUSED)
-def test_a_definition_is_refused(broker: MemoryBroker, definition: dict[str, Value], words: str) -> None:
+@pytest.mark.parametrize(("definition", "text"), REFUSED)
+def test_an_invalid_definition_is_refused(broker: MemoryBroker, definition: dict[str, Value], text: str) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
         put(broker, definition)
-    assert str(refusal.value) == f"Validation failed\n\n{words}\n"
+    assert str(refusal.value) == f"Validation failed\n\n{text}\n"
     assert not broker.kernel.policies
 
 
 @pytest.mark.parametrize("definition", ACCEPTED, ids=str)
-def test_a_definition_is_accepted(broker: MemoryBroker, definition: dict[str, Value]) -> None:
+def test_a_valid_definition_is_accepted(broker: MemoryBroker, definition: dict[str, Value]) -> None:
     put(broker, definition)
     assert [record.definition for record in broker.kernel.policies.values()] == [definition]
 
 
 @pytest.mark.parametrize("key", ["dead-letter-exchange", "overflow", "alternate-exchange", "queue-mode", "ha-mode"])
-def test_r140_operators_set_limits_and_nothing_else(broker: MemoryBroker, key: str) -> None:
+def test_r140_an_operator_policy_sets_limits_only(broker: MemoryBroker, key: str) -> None:
     with pytest.raises(PreconditionFailed, match="are not recognised policy settings"):
         put(broker, {key: "drop-head"}, is_operator=True)
 
 
-def test_a_pattern_that_is_none_is_refused(broker: MemoryBroker) -> None:
+def test_an_invalid_pattern_is_refused(broker: MemoryBroker) -> None:
     with pytest.raises(PreconditionFailed, match="pattern should be regular expression but is invalid"):
         put(broker, {"max-length": 1}, pattern="^x(")
 
 
-def test_what_it_applies_to_has_to_exist(broker: MemoryBroker) -> None:
+def test_an_unknown_apply_to_or_virtual_host_is_refused(broker: MemoryBroker) -> None:
     with pytest.raises(PreconditionFailed, match="apply-to 'bogus' unrecognised"):
         put(broker, {"max-length": 1}, apply_to="bogus")
     with pytest.raises(NotAllowed):

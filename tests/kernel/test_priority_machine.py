@@ -1,4 +1,4 @@
-"""A priority queue against a model of a page: publishes, fetches, returns, removals and restarts, while it pages."""
+"""Stateful test of a priority queue against a model: publish, get, requeue, remove and restart, with paging."""
 
 from dataclasses import dataclass
 from random import Random
@@ -18,7 +18,7 @@ from tests.kernel.keeping import room_of_what_is_kept
 
 @dataclass(frozen=True, order=True)
 class Waiting:
-    """A message of the model; they sort as they are served."""
+    """A message of the model; sorted in the order of delivery."""
 
     rank: int
     number: int
@@ -27,7 +27,7 @@ class Waiting:
 
 
 class PriorityMachine(RuleBasedStateMachine):
-    """One durable queue and one model of it: what waits, what is out."""
+    """A durable queue and its model: ready and unsettled messages."""
 
     @initialize(
         highest=st.sampled_from([1, 2, 9, 255]),
@@ -79,7 +79,7 @@ class PriorityMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ready)
     @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 10))
     def remove(self, choice: Random, count: int) -> None:
-        """Messages leave from the middle."""
+        """Remove messages from the middle."""
         positions = sorted(self.queue.ready.positions())
         removed = self.queue.ready.remove(set(choice.sample(positions, min(count, len(positions)))))
         assert [entry.position for entry in removed] == sorted(entry.position for entry in removed)
@@ -91,7 +91,7 @@ class PriorityMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """Kill the broker; what was persistent waits again, in its place."""
+        """Kill the broker; persistent messages wait again in their old positions."""
         self.broker.commit()
         waiting = [*self.ready, *(waiting for _, waiting in self.out)]
         self.broker = self.broker.crashed()
@@ -100,26 +100,26 @@ class PriorityMachine(RuleBasedStateMachine):
         self.out = []
 
     @invariant()
-    def it_counts_as_the_model_does(self) -> None:
+    def counts_match_the_model(self) -> None:
         if hasattr(self, "queue"):
             assert len(self.queue) == len(self.ready)
             assert self.queue.ready.bytes == sum(waiting.size for waiting in self.ready)
             assert len(list(self.queue.ready.positions())) == len(self.ready)
 
     @invariant()
-    def the_reserve_has_given_out_what_is_kept_on_it(self) -> None:
+    def the_budget_in_use_matches_the_kept_messages(self) -> None:
         if hasattr(self, "queue"):
             reserve = self.broker.kernel.reserve
             assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
 
     @invariant()
-    def the_next_one_is_seen_and_stays(self) -> None:
+    def peek_returns_the_next_message(self) -> None:
         if hasattr(self, "queue"):
             head = self.queue.ready.peek()
             assert (None if head is None else int(head.message.body)) == (self.ready[0].number if self.ready else None)
 
     def teardown(self) -> None:
-        """Once everything is gone the store is empty, and the reserve is whole."""
+        """Check that the store and the memory budget are empty once all messages are gone."""
         if hasattr(self, "queue"):
             for entry, _ in self.out:
                 self.queue.accept(entry)

@@ -1,10 +1,10 @@
-"""A selection by the first word of the body, which counts how often it is asked."""
+"""A selection by the first word of the body, which counts its calls."""
 
 from gateway.kernel.messages.message import Message
 
 
 class Wanting:
-    """Wants these words; ``first_only`` those that were not delivered before."""
+    """Selects messages by these words; with ``first_only`` those that were not delivered before."""
 
     def __init__(self, *words: bytes, first_only: bool = False) -> None:
         self.words = words
@@ -16,5 +16,5 @@ class Wanting:
         return self.would_want(message.body, deliveries)
 
     def would_want(self, body: bytes, deliveries: int) -> bool:
-        """Say the same without being asked."""
+        """Return the same result without counting the call."""
         return body.split()[0] in self.words and not (self.first_only and deliveries)
