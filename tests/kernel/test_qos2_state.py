@@ -1,4 +1,4 @@
-"""Packet identifiers of one session: what is under way in both directions, across connections and restarts."""
+"""QoS 2 state of one session: packet identifiers in use in both directions, across connections and restarts."""
 
 from typing import Final
 
@@ -13,74 +13,74 @@ from gateway.kernel.sessions.qos2_state import LAST_ID, Qos2State
 from tests.effort import examples
 
 
-class Book:
-    """What a store would keep of the handshakes of one session."""
+class RecordLog:
+    """The handshake records of one session in a store."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[object, ...], HandshakeRecord] = {}
+        self.records: dict[tuple[object, ...], HandshakeRecord] = {}
 
     def record(self, change: Change) -> None:
         if isinstance(change, Put):
             assert isinstance(change.entity, HandshakeRecord)
-            self.kept[change.entity.key] = change.entity
+            self.records[change.entity.key] = change.entity
         else:
             assert isinstance(change, Removed)
             assert change.kind == HandshakeRecord.kind
-            del self.kept[change.key]  # nothing is removed that is not there
+            del self.records[change.key]  # raises KeyError if the record does not exist
 
     @property
-    def under_way(self) -> dict[tuple[bool, int], int]:
-        """Direction and identifier, to position."""
-        return {(record.is_incoming, record.packet_id): record.position for record in self.kept.values()}
+    def in_progress(self) -> dict[tuple[bool, int], int]:
+        """Direction and packet identifier, to position."""
+        return {(record.is_incoming, record.packet_id): record.position for record in self.records.values()}
 
 
 @pytest.fixture
-def book() -> Book:
-    return Book()
+def record_log() -> RecordLog:
+    return RecordLog()
 
 
 @pytest.fixture
-def qos2_state(book: Book) -> Qos2State:
-    return Qos2State("/", "sensor", book.record)
+def qos2_state(record_log: RecordLog) -> Qos2State:
+    return Qos2State("/", "sensor", record_log.record)
 
 
-# ---- A publish of the client -----------------------------------------------------------------------------------------
+# ---- Publishes of the client -----------------------------------------------------------------------------------------
 
 
-def test_a_publish_is_the_first_of_its_identifier_until_that_is_released(qos2_state: Qos2State, book: Book) -> None:
+def test_a_publish_is_a_duplicate_until_its_identifier_is_released(
+    qos2_state: Qos2State, record_log: RecordLog
+) -> None:
     assert qos2_state.receive(7)
     assert not qos2_state.receive(7)
-    assert book.under_way == {(True, 7): 0}
+    assert record_log.in_progress == {(True, 7): 0}
     assert qos2_state.release(7)
-    assert book.under_way == {}
+    assert record_log.in_progress == {}
     assert not qos2_state.release(7)
     assert qos2_state.receive(7)
 
 
-def test_identifiers_of_the_two_directions_have_nothing_to_do_with_each_other(
-    qos2_state: Qos2State, book: Book
-) -> None:
+def test_identifiers_of_the_two_directions_are_independent(qos2_state: Qos2State, record_log: RecordLog) -> None:
     qos2_state.begin(7, 1)
     assert qos2_state.receive(7)
     qos2_state.proceed(7)
     assert qos2_state.release(7)
     assert qos2_state.conclude(7)
-    assert book.under_way == {}
+    assert record_log.in_progress == {}
 
 
-# ---- A delivery to the client ----------------------------------------------------------------------------------------
+# ---- Deliveries to the client ----------------------------------------------------------------------------------------
 
 
-def test_a_delivery_is_recorded_in_each_of_its_states(qos2_state: Qos2State, book: Book) -> None:
+def test_a_delivery_is_recorded_in_each_of_its_states(qos2_state: Qos2State, record_log: RecordLog) -> None:
     qos2_state.begin(1, 42)
-    assert book.under_way == {(False, 1): 42}
+    assert record_log.in_progress == {(False, 1): 42}
     qos2_state.proceed(1)
-    assert book.under_way == {(False, 1): 0}
+    assert record_log.in_progress == {(False, 1): 0}
     assert qos2_state.conclude(1)
-    assert book.under_way == {}
+    assert record_log.in_progress == {}
 
 
-def test_only_what_was_released_can_be_concluded(qos2_state: Qos2State) -> None:
+def test_only_a_released_delivery_can_be_concluded(qos2_state: Qos2State) -> None:
     assert not qos2_state.conclude(1)
     qos2_state.begin(1, 42)
     assert not qos2_state.conclude(1)
@@ -89,16 +89,16 @@ def test_only_what_was_released_can_be_concluded(qos2_state: Qos2State) -> None:
     assert not qos2_state.conclude(1)
 
 
-def test_a_delivery_that_was_refused_is_forgotten(qos2_state: Qos2State, book: Book) -> None:
+def test_an_aborted_delivery_is_removed(qos2_state: Qos2State, record_log: RecordLog) -> None:
     qos2_state.begin(1, 42)
     qos2_state.abort(1)
-    assert book.under_way == {}
+    assert record_log.in_progress == {}
 
 
 # ---- Identifiers -----------------------------------------------------------------------------------------------------
 
 
-def test_identifiers_are_given_in_turn_and_begin_again_after_the_last(qos2_state: Qos2State) -> None:
+def test_identifiers_are_assigned_in_order_and_wrap_around(qos2_state: Qos2State) -> None:
     assert [qos2_state.next_id(()) for _ in range(3)] == [1, 2, 3]
     for _ in range(LAST_ID - 3):
         last = qos2_state.next_id(())
@@ -106,23 +106,23 @@ def test_identifiers_are_given_in_turn_and_begin_again_after_the_last(qos2_state
     assert qos2_state.next_id(()) == 1
 
 
-def test_an_identifier_in_use_is_not_given(qos2_state: Qos2State) -> None:
+def test_an_identifier_in_use_is_not_assigned(qos2_state: Qos2State) -> None:
     qos2_state.begin(2, 42)
     qos2_state.proceed(2)
     qos2_state.remember(43, 3, 1)
     assert [qos2_state.next_id({1}), qos2_state.next_id({1})] == [4, 5]
 
 
-def test_one_that_is_free_again_is_given_again(qos2_state: Qos2State) -> None:
+def test_a_free_identifier_is_assigned_again(qos2_state: Qos2State) -> None:
     qos2_state.proceed(1)
     qos2_state.conclude(1)
     assert qos2_state.next_id(()) == 1
 
 
-# ---- From one connection to the next ---------------------------------------------------------------------------------
+# ---- Across connections ----------------------------------------------------------------------------------------------
 
 
-def test_a_delivery_left_open_is_recalled_once_under_its_identifier(qos2_state: Qos2State) -> None:
+def test_an_open_delivery_is_recalled_once_with_its_identifier(qos2_state: Qos2State) -> None:
     qos2_state.remember(42, 7, 2)
     qos2_state.remember(43, 8, 1)
     assert qos2_state.recall(42) == (7, 2)
@@ -130,39 +130,39 @@ def test_a_delivery_left_open_is_recalled_once_under_its_identifier(qos2_state: 
     assert qos2_state.recall(43) == (8, 1)
 
 
-def test_deliveries_of_messages_that_left_their_queue_are_released(qos2_state: Qos2State, book: Book) -> None:
+def test_deliveries_of_removed_messages_are_released(qos2_state: Qos2State, record_log: RecordLog) -> None:
     qos2_state.begin(7, 42)
     qos2_state.remember(42, 7, 2)
     qos2_state.remember(43, 8, 1)
     qos2_state.remember(45, 9, 2)
     assert qos2_state.give_up_before(44) == [7]
     assert list(qos2_state.remembered) == [45]
-    assert book.under_way == {(False, 7): 0}
+    assert record_log.in_progress == {(False, 7): 0}
     assert qos2_state.conclude(7)
 
 
-def test_a_session_that_does_not_last_records_nothing() -> None:
-    passing = Qos2State("/", "sensor", None)
-    assert not passing.is_durable
-    assert passing.receive(1)
-    passing.begin(1, 42)
-    passing.proceed(1)
-    assert passing.conclude(1)
-    assert passing.release(1)
+def test_a_transient_session_records_nothing() -> None:
+    transient = Qos2State("/", "sensor", None)
+    assert not transient.is_durable
+    assert transient.receive(1)
+    transient.begin(1, 42)
+    transient.proceed(1)
+    assert transient.conclude(1)
+    assert transient.release(1)
 
 
-# ---- Whatever the order ----------------------------------------------------------------------------------------------
+# ---- Model -----------------------------------------------------------------------------------------------------------
 
 IDS: Final = st.integers(1, 6)
 
 
 class HandshakeMachine(RuleBasedStateMachine):
-    """A session's handshakes in every order there is, and a book that a restart could be made from at any moment."""
+    """A session's handshakes in any order, with the records for a restart at any time."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.book = Book()
-        self.qos2_state = Qos2State("/", "sensor", self.book.record)
+        self.record_log = RecordLog()
+        self.qos2_state = Qos2State("/", "sensor", self.record_log.record)
         self.position = 0
         self.received: set[int] = set()
         self.in_flight: dict[int, int] = {}
@@ -232,27 +232,27 @@ class HandshakeMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """What was in flight is open now, for whoever connects next."""
+        """Restart: deliveries in flight are open for the next connection."""
         self.lose_the_connection()
-        records = list(self.book.kept.values())
-        self.qos2_state = Qos2State("/", "sensor", self.book.record)
+        records = list(self.record_log.records.values())
+        self.qos2_state = Qos2State("/", "sensor", self.record_log.record)
         for record in records:
             self.qos2_state.install(record)
         assert self.qos2_state.remembered == {position: (packet_id, 2) for position, packet_id in self.open.items()}
 
     @invariant()
-    def the_book_says_what_is_under_way(self) -> None:
+    def records_match_the_model(self) -> None:
         expected = {(True, packet_id): 0 for packet_id in self.received}
         expected |= {(False, packet_id): 0 for packet_id in self.releasing}
         expected |= {(False, packet_id): position for packet_id, position in self.in_flight.items()}
         expected |= {(False, packet_id): position for position, packet_id in self.open.items()}
-        assert self.book.under_way == expected
+        assert self.record_log.in_progress == expected
 
     def teardown(self) -> None:
-        """The end of the session leaves nothing, once its connection is gone."""
+        """Check that the end of the session leaves no record."""
         self.lose_the_connection()
         self.qos2_state.forget_all()
-        assert self.book.under_way == {}
+        assert self.record_log.in_progress == {}
 
 
 TestHandshakeMachine = HandshakeMachine.TestCase
@@ -260,14 +260,14 @@ TestHandshakeMachine.settings = settings(max_examples=examples(60), stateful_ste
 
 
 @given(st.sets(IDS), st.sets(IDS))
-def test_whatever_was_recorded_comes_back(received: set[int], releasing: set[int]) -> None:
-    book = Book()
-    earlier = Qos2State("/", "sensor", book.record)
+def test_recorded_state_is_restored(received: set[int], releasing: set[int]) -> None:
+    record_log = RecordLog()
+    earlier = Qos2State("/", "sensor", record_log.record)
     for packet_id in received:
         earlier.receive(packet_id)
     for packet_id in releasing:
         earlier.proceed(packet_id)
-    later = Qos2State("/", "sensor", book.record)
-    for record in book.kept.values():
+    later = Qos2State("/", "sensor", record_log.record)
+    for record in record_log.records.values():
         later.install(record)
     assert (later.received, set(later.releasing)) == (received, releasing)

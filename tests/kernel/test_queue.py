@@ -1,4 +1,4 @@
-"""A queue keeps order, hands each message to one consumer, and takes back what was not consumed to its old place.
+"""A queue keeps order, delivers each message to one consumer, and requeues messages in their old places.
 
 Rules: R156.
 """
@@ -33,7 +33,7 @@ def test_messages_are_delivered_in_the_order_they_were_published(broker: MemoryB
     assert recipient.bodies == [b"1", b"2", b"3", b"4"]
 
 
-def test_priority_is_ignored_by_a_queue_that_did_not_ask_for_it(broker: MemoryBroker, queue: Queue) -> None:
+def test_priority_is_ignored_by_a_queue_without_priorities(broker: MemoryBroker, queue: Queue) -> None:
     """R76."""
     for priority, body in ((0, b"low"), (9, b"high")):
         message = Message("", "q", _prioritised(priority), body)
@@ -43,7 +43,7 @@ def test_priority_is_ignored_by_a_queue_that_did_not_ask_for_it(broker: MemoryBr
     assert recipient.bodies == [b"low", b"high"]
 
 
-def test_a_get_fetches_one_message_and_registers_no_consumer(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_get_returns_one_message_and_adds_no_consumer(broker: MemoryBroker, queue: Queue) -> None:
     """R90."""
     publish(broker, b"1", b"2")
     recipient = Recipient()
@@ -53,12 +53,12 @@ def test_a_get_fetches_one_message_and_registers_no_consumer(broker: MemoryBroke
     assert (len(queue), queue.unsettled, len(queue.consumers)) == (1, 1, 0)
 
 
-def test_a_get_from_an_empty_queue_fetches_nothing(queue: Queue) -> None:
+def test_a_get_from_an_empty_queue_returns_nothing(queue: Queue) -> None:
     """R90."""
     assert Recipient().get(queue) is None
 
 
-def test_what_is_handed_over_as_settled_is_gone_at_once(broker: MemoryBroker, queue: Queue) -> None:
+def test_an_automatically_acknowledged_message_is_removed_at_once(broker: MemoryBroker, queue: Queue) -> None:
     """R86."""
     publish(broker, b"waiting")
     recipient = Recipient()
@@ -69,8 +69,10 @@ def test_what_is_handed_over_as_settled_is_gone_at_once(broker: MemoryBroker, qu
     assert (len(queue), queue.unsettled) == (0, 0)
 
 
-def test_what_nobody_has_to_settle_is_never_stored(broker: MemoryBroker, queue: Queue) -> None:
-    """A confirm may go out at once: the consumer had it (R119)."""
+def test_a_message_delivered_directly_with_automatic_acknowledgement_is_not_stored(
+    broker: MemoryBroker, queue: Queue
+) -> None:
+    """It can be confirmed at once, because the consumer has it (R119)."""
     broker.commit()
     before = broker.kernel.journal.pending_lsn
     Recipient().consume(queue, settles=False)
@@ -78,7 +80,7 @@ def test_what_nobody_has_to_settle_is_never_stored(broker: MemoryBroker, queue: 
     assert broker.kernel.journal.pending_lsn == before
 
 
-def test_prefetch_does_not_hold_back_who_settles_nothing(broker: MemoryBroker, queue: Queue) -> None:
+def test_prefetch_does_not_limit_automatic_acknowledgement(broker: MemoryBroker, queue: Queue) -> None:
     """R86."""
     recipient = Recipient()
     recipient.consume(queue, settles=False, prefetch=1)
@@ -86,7 +88,7 @@ def test_prefetch_does_not_hold_back_who_settles_nothing(broker: MemoryBroker, q
     assert recipient.bodies == [b"1", b"2", b"3"]
 
 
-def test_an_accepted_message_is_gone(broker: MemoryBroker, queue: Queue) -> None:
+def test_an_accepted_message_is_removed(broker: MemoryBroker, queue: Queue) -> None:
     """R87."""
     publish(broker, b"1")
     recipient = Recipient()
@@ -98,8 +100,8 @@ def test_an_accepted_message_is_gone(broker: MemoryBroker, queue: Queue) -> None
     assert len(broker.crashed().vhost.queue("q")) == 0
 
 
-def test_a_rejected_message_is_gone(broker: MemoryBroker, queue: Queue) -> None:
-    """R89: there is nowhere to dead-letter it to."""
+def test_a_rejected_message_is_removed(broker: MemoryBroker, queue: Queue) -> None:
+    """R89: there is no dead-letter exchange."""
     publish(broker, b"1")
     recipient = Recipient()
     recipient.consume(queue)
@@ -109,7 +111,7 @@ def test_a_rejected_message_is_gone(broker: MemoryBroker, queue: Queue) -> None:
     assert broker.store.held_ids == frozenset()
 
 
-def test_a_requeued_message_goes_to_the_next_consumer_flagged(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_requeued_message_goes_to_the_next_consumer_as_redelivered(broker: MemoryBroker, queue: Queue) -> None:
     """R89."""
     first, second = Recipient(), Recipient()
     first.consume(queue)
@@ -119,7 +121,7 @@ def test_a_requeued_message_goes_to_the_next_consumer_flagged(broker: MemoryBrok
     assert [(received.body, received.redelivered) for received in second.received] == [(b"1", True)]
 
 
-def test_a_requeued_message_comes_back_to_its_only_consumer(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_requeued_message_is_redelivered_to_its_only_consumer(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
     recipient.consume(queue, prefetch=1)
     publish(broker, b"1", b"2")
@@ -128,7 +130,7 @@ def test_a_requeued_message_comes_back_to_its_only_consumer(broker: MemoryBroker
 
 
 @pytest.mark.parametrize("order", [[1, 2, 3], [3, 2, 1], [2, 3, 1]])
-def test_messages_requeued_in_any_order_wait_in_the_old_one(
+def test_messages_requeued_in_any_order_keep_their_old_order(
     broker: MemoryBroker, queue: Queue, order: list[int]
 ) -> None:
     """R88."""
@@ -144,22 +146,22 @@ def test_messages_requeued_in_any_order_wait_in_the_old_one(
     assert [received.redelivered for received in successor.received] == [True, True, True, False]
 
 
-def test_what_a_lost_channel_held_goes_back_between_what_others_hold(broker: MemoryBroker, queue: Queue) -> None:
+def test_messages_of_a_closed_channel_are_requeued_between_those_of_others(broker: MemoryBroker, queue: Queue) -> None:
     """R88, with two consumers and prefetch."""
-    lost, kept = Recipient(), Recipient()
+    lost, remaining = Recipient(), Recipient()
     lost.consume(queue, prefetch=2)
-    kept.consume(queue, prefetch=2)
+    remaining.consume(queue, prefetch=2)
     publish(broker, b"1", b"2", b"3", b"4", b"5")
-    assert (lost.bodies, kept.bodies) == ([b"1", b"3"], [b"2", b"4"])
+    assert (lost.bodies, remaining.bodies) == ([b"1", b"3"], [b"2", b"4"])
     lost.leave()
-    kept.settle(2, up_to=True)
-    assert kept.bodies == [b"2", b"4", b"1", b"3"]
-    kept.settle(3)
-    assert kept.bodies[-1] == b"5"
-    assert [received.redelivered for received in kept.received] == [False, False, True, True, False]
+    remaining.settle(2, up_to=True)
+    assert remaining.bodies == [b"2", b"4", b"1", b"3"]
+    remaining.settle(3)
+    assert remaining.bodies[-1] == b"5"
+    assert [received.redelivered for received in remaining.received] == [False, False, True, True, False]
 
 
-def test_what_a_lost_channel_held_waits_when_there_is_no_other_consumer(broker: MemoryBroker, queue: Queue) -> None:
+def test_messages_of_a_closed_channel_wait_when_there_is_no_other_consumer(broker: MemoryBroker, queue: Queue) -> None:
     """R88."""
     recipient = Recipient()
     recipient.consume(queue)
@@ -168,7 +170,7 @@ def test_what_a_lost_channel_held_waits_when_there_is_no_other_consumer(broker: 
     assert len(queue) == 2
 
 
-def test_a_cancelled_consumer_keeps_what_it_holds(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_cancelled_consumer_keeps_its_unsettled_messages(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
     consumer = recipient.consume(queue)
     publish(broker, b"1")
@@ -179,7 +181,7 @@ def test_a_cancelled_consumer_keeps_what_it_holds(broker: MemoryBroker, queue: Q
     assert queue.unsettled == 0
 
 
-def test_a_purge_forgets_what_waits_and_leaves_what_is_with_consumers(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_purge_removes_ready_messages_and_keeps_unsettled_ones(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"1", b"2", b"3")
     recipient = Recipient()
     recipient.get(queue)
@@ -189,7 +191,7 @@ def test_a_purge_forgets_what_waits_and_leaves_what_is_with_consumers(broker: Me
     assert len(queue) == 1
 
 
-def test_what_comes_back_to_a_deleted_queue_is_gone(broker: MemoryBroker, queue: Queue) -> None:
+def test_messages_settled_after_their_queue_was_deleted_are_removed(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"1", b"2", b"3")
     recipient = Recipient()
     recipient.consume(queue)
@@ -201,9 +203,7 @@ def test_what_comes_back_to_a_deleted_queue_is_gone(broker: MemoryBroker, queue:
     assert broker.store.held_ids == frozenset()
 
 
-def test_what_is_with_a_consumer_of_a_deleted_queue_does_not_come_back_after_a_crash(
-    broker: MemoryBroker, queue: Queue
-) -> None:
+def test_unsettled_messages_of_a_deleted_queue_are_not_recovered(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"1")
     Recipient().consume(queue)
     broker.vhost.delete_queue(queue)
@@ -213,72 +213,74 @@ def test_what_is_with_a_consumer_of_a_deleted_queue_does_not_come_back_after_a_c
     assert restarted.store.held_ids == frozenset()
 
 
-# The moments of a message
+# Features
 
 
-class Recording(QueueFeature):
-    """Notes the moments of a message's stay, and refuses bodies that say so."""
+class RecordingFeature(QueueFeature):
+    """Records the calls for each message, and refuses or drops certain bodies."""
 
     def __init__(self) -> None:
-        self.feature_dispatch: list[tuple[str, bytes]] = []
+        self.calls: list[tuple[str, bytes]] = []
 
     def admit(self, queue: Queue, message: Message) -> DeathReason | None:
-        self.feature_dispatch.append(("admit", message.body))
+        self.calls.append(("admit", message.body))
         return DeathReason.MAXLEN if message.body == b"unwelcome" else None
 
     def enqueued(self, queue: Queue, entry: QueuedMessage) -> None:
-        self.feature_dispatch.append(("enqueued", entry.message.body))
+        self.calls.append(("enqueued", entry.message.body))
 
     def due(self, queue: Queue, entry: QueuedMessage) -> DeathReason | None:
-        self.feature_dispatch.append(("due", entry.message.body))
+        self.calls.append(("due", entry.message.body))
         return DeathReason.EXPIRED if entry.message.body == b"old" else None
 
     def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
-        self.feature_dispatch.append((reason.value, message.body))
+        self.calls.append((reason.value, message.body))
 
 
 @pytest.fixture
-def feature(queue: Queue) -> Recording:
-    feature = Recording()
+def feature(queue: Queue) -> RecordingFeature:
+    feature = RecordingFeature()
     queue.apply((feature,))
     return feature
 
 
-def test_a_feature_may_refuse_a_message(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
+def test_a_feature_may_refuse_a_message(broker: MemoryBroker, queue: Queue, feature: RecordingFeature) -> None:
     publish(broker, b"unwelcome")
     assert len(queue) == 0
-    assert feature.feature_dispatch == [("admit", b"unwelcome")]
+    assert feature.calls == [("admit", b"unwelcome")]
 
 
-def test_a_feature_may_drop_what_is_due(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
+def test_a_feature_may_drop_an_expired_message(broker: MemoryBroker, queue: Queue, feature: RecordingFeature) -> None:
     publish(broker, b"old", b"new")
-    feature.feature_dispatch.clear()
+    feature.calls.clear()
     received = Recipient().get(queue)
     broker.commit()
     assert received is not None
     assert received.body == b"new"
-    assert feature.feature_dispatch == [("due", b"old"), ("expired", b"old"), ("due", b"new")]
+    assert feature.calls == [("due", b"old"), ("expired", b"old"), ("due", b"new")]
     assert len(broker.store.held_ids) == 1
 
 
-def test_a_feature_hears_of_rejected_messages_and_not_of_purged_ones(
-    broker: MemoryBroker, queue: Queue, feature: Recording
+def test_a_feature_is_called_for_rejected_messages_and_not_for_purged_ones(
+    broker: MemoryBroker, queue: Queue, feature: RecordingFeature
 ) -> None:
     """R39, R89."""
     publish(broker, b"rejected", b"purged")
     recipient = Recipient()
     recipient.get(queue)
-    feature.feature_dispatch.clear()
+    feature.calls.clear()
     recipient.settle(1, DeliveryOutcome.REJECTED)
     queue.purge()
-    assert feature.feature_dispatch == [("rejected", b"rejected")]
+    assert feature.calls == [("rejected", b"rejected")]
 
 
-def test_dropping_the_head_takes_the_oldest(broker: MemoryBroker, queue: Queue, feature: Recording) -> None:
+def test_discarding_the_head_removes_the_oldest_message(
+    broker: MemoryBroker, queue: Queue, feature: RecordingFeature
+) -> None:
     publish(broker, b"1", b"2")
-    feature.feature_dispatch.clear()
+    feature.calls.clear()
     queue.discard_head(DeathReason.MAXLEN)
-    assert feature.feature_dispatch == [("maxlen", b"1")]
+    assert feature.calls == [("maxlen", b"1")]
     assert len(queue) == 1
 
 

@@ -1,4 +1,4 @@
-"""docs/queues.md and its neighbours name everything a queue can be told."""
+"""The documentation describes every argument, policy key and death reason of a queue."""
 
 from pathlib import Path
 
@@ -20,5 +20,5 @@ def test_an_argument_or_policy_key_is_described(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*APPLY_TO, *(reason.value for reason in DeathReason)])
-def test_a_kind_of_thing_or_death_is_described(name: str) -> None:
+def test_an_apply_to_value_or_death_reason_is_described(name: str) -> None:
     assert f"`{name}`" in QUEUES

@@ -1,8 +1,8 @@
-"""Whatever is done to queues: order is kept, nothing is lost, nothing doubled, nothing left behind in the store.
+"""Stateful test of queues: order is kept, and nothing is lost, duplicated or left in the store.
 
-Three queues, two of them durable, get messages alone and by fanout, persistent ones and others mixed. So few messages
-may stay in memory that paging goes on all the time, beside a reserve that has room for none, a few, or all. A model a
-page long says what must be delivered.
+Three queues, two of them durable, get messages directly and by fanout, persistent and transient. The limit of messages
+in memory is so low that paging happens all the time, with a memory budget for none, some or all of the rest. A model
+of a page computes the expected deliveries.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,14 +22,14 @@ from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
 from tests.kernel.keeping import room_of_what_is_kept
 
-NAMES: Final = ("first", "second", "passing")
+NAMES: Final = ("first", "second", "transient")
 DURABLE: Final = ("first", "second")
 RECIPIENTS: Final = 3
 
 
 @dataclass
 class Waiting:
-    """What the model knows of a message in one queue."""
+    """A message in one queue of the model."""
 
     order: int
     body: bytes
@@ -39,7 +39,7 @@ class Waiting:
 
 @dataclass
 class Modelled:
-    """One queue of the model. ``unsettled`` are the messages that are with recipients."""
+    """One queue of the model. ``unsettled`` are the messages held by recipients."""
 
     ready: list[Waiting] = field(default_factory=list)
     unsettled: list[Waiting] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Modelled:
         self.ready.sort(key=lambda waiting: waiting.order)
 
     def survivors(self, *, after_kill: bool) -> "Modelled":
-        """What a restart finds. After a kill nobody knows what was handed out, so all of it counts as redelivered."""
+        """Return the queue after a restart. After a kill all messages are flagged as redelivered."""
         everything = sorted(self.ready + self.unsettled, key=lambda waiting: waiting.order)
         return Modelled(
             [
@@ -76,7 +76,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.broker = MemoryBroker(resident_messages=resident_messages, reserve=reserve)
         self.model = {name: Modelled() for name in NAMES}
         self.declare()
-        self.meet()
+        self.replace_recipients()
         self.commit()
 
     def declare(self) -> None:
@@ -85,8 +85,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.queues[name] = self.broker.vhost.declare_queue(name, is_durable=name in DURABLE)
             self.broker.vhost.bind(self.broker.vhost.exchange("amq.fanout"), self.queues[name], "")
 
-    def meet(self) -> None:
-        """Let new recipients come, who hold nothing."""
+    def replace_recipients(self) -> None:
+        """Replace the recipients by new ones without deliveries."""
         self.log: list[tuple[Recipient, Received]] = []
         self.recipients = [Recipient(self.log, prefetch=limit) for limit in (0, 0, 2)]
         self.shared_limits = {self.recipients[2]: 2}
@@ -96,7 +96,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.broker.commit()
         self.committed = {name: self.model[name].survivors(after_kill=True) for name in NAMES}
 
-    # What may happen
+    # Steps
 
     @rule(name=st.sampled_from([*NAMES, ""]), persistence=st.lists(st.booleans(), min_size=1, max_size=12))
     def publish(self, name: str, persistence: list[bool]) -> None:
@@ -108,60 +108,62 @@ class QueueMachine(RuleBasedStateMachine):
                 self.model[reached].ready.append(waiting)
             exchange = "" if name else "amq.fanout"
             assert self.broker.publish(name, body, exchange=exchange, is_persistent=is_persistent) is Verdict.TAKEN
-            self.absorb()
+            self.check_deliveries()
 
     @rule(
-        who=st.integers(0, RECIPIENTS - 1),
+        index=st.integers(0, RECIPIENTS - 1),
         name=st.sampled_from(NAMES),
         prefetch=st.integers(0, 3),
         settles=st.sampled_from([True, True, False]),
         priority=st.sampled_from([0, 0, 1]),
     )
-    def consume(self, who: int, name: str, prefetch: int, settles: bool, priority: int) -> None:
+    def consume(self, index: int, name: str, prefetch: int, settles: bool, priority: int) -> None:
         if len(self.queues[name].consumers) < 4:
             queue = self.queues[name]
             tag = f"consumer {next(self.bodies)}"
-            self.recipients[who].consume(queue, tag, prefetch=prefetch, settles=settles, priority=priority)
-            self.absorb()
+            self.recipients[index].consume(queue, tag, prefetch=prefetch, settles=settles, priority=priority)
+            self.check_deliveries()
 
-    @rule(who=st.integers(0, RECIPIENTS - 1), name=st.sampled_from(NAMES))
-    def get(self, who: int, name: str) -> None:
+    @rule(index=st.integers(0, RECIPIENTS - 1), name=st.sampled_from(NAMES))
+    def get(self, index: int, name: str) -> None:
         expects_one = bool(self.model[name].ready)
-        received = self.recipients[who].get(self.queues[name])
+        received = self.recipients[index].get(self.queues[name])
         assert (received is not None) == expects_one
-        self.absorb()
+        self.check_deliveries()
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), outcome=st.sampled_from(DeliveryOutcome), up_to=st.booleans())
     def settle(self, data: st.DataObject, outcome: DeliveryOutcome, up_to: bool) -> None:
-        who, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
-        for held in [held for held in self.held if held[0] is who and (held[1] == tag or (up_to and held[1] < tag))]:
+        recipient, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
+        for held in [
+            held for held in self.held if held[0] is recipient and (held[1] == tag or (up_to and held[1] < tag))
+        ]:
             self.conclude(held, outcome)
-        who.settle(tag, outcome, up_to=up_to)
-        self.absorb()
+        recipient.settle(tag, outcome, up_to=up_to)
+        self.check_deliveries()
 
-    @rule(data=st.data(), who=st.integers(0, RECIPIENTS - 1))
-    def cancel(self, data: st.DataObject, who: int) -> None:
-        recipient = self.recipients[who]
+    @rule(data=st.data(), index=st.integers(0, RECIPIENTS - 1))
+    def cancel(self, data: st.DataObject, index: int) -> None:
+        recipient = self.recipients[index]
         if recipient.consumers:
             recipient.cancel(data.draw(st.sampled_from(recipient.consumers), label="consumer"))
-            self.absorb()
+            self.check_deliveries()
 
-    @rule(who=st.integers(0, RECIPIENTS - 1))
-    def leave(self, who: int) -> None:
-        recipient = self.recipients[who]
+    @rule(index=st.integers(0, RECIPIENTS - 1))
+    def leave(self, index: int) -> None:
+        recipient = self.recipients[index]
         for held in [held for held in self.held if held[0] is recipient]:
             self.conclude(held, DeliveryOutcome.REQUEUED)
         recipient.leave()
-        self.absorb()
+        self.check_deliveries()
 
-    @rule(who=st.integers(0, RECIPIENTS - 1))
-    def close_or_open_the_way(self, who: int) -> None:
-        recipient = self.recipients[who]
+    @rule(index=st.integers(0, RECIPIENTS - 1))
+    def close_or_open_the_output(self, index: int) -> None:
+        recipient = self.recipients[index]
         recipient.is_open = not recipient.is_open
         if recipient.is_open:
             recipient.resume()
-        self.absorb()
+        self.check_deliveries()
 
     @rule(name=st.sampled_from(NAMES))
     def purge(self, name: str) -> None:
@@ -170,14 +172,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES))
     def delete_and_declare_again(self, name: str) -> None:
-        """Messages that are with recipients stay with them, and have nowhere to come back to."""
+        """Unsettled messages stay with their recipients, but can no longer be requeued."""
         assert self.broker.vhost.delete_queue(self.queues[name]) == len(self.model[name].ready)
         self.model[name] = Modelled()
         self.declare()
 
     @rule()
     def end_turn(self) -> None:
-        """A persistent message in durable queues is stored once, however many; of the rest some are spilled."""
+        """A persistent message is stored once for all durable queues; some of the others are spilled."""
         self.broker.end_turn()
         persistent = {waiting.body for queue, _, waiting in self.held.values() if queue.id and waiting.is_persistent}
         spilled = 0
@@ -193,16 +195,16 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(is_committed=st.booleans())
     def crash(self, is_committed: bool) -> None:
-        """Only what is persistent, in a durable queue and committed comes back, and it comes back in order."""
+        """Only committed persistent messages in durable queues are recovered, in order."""
         if is_committed:
             self.commit()
         self.start_from(self.broker.crashed(), self.committed)
 
     @rule()
     def stop(self) -> None:
-        """After an orderly stop only what was handed out and came back counts as redelivered."""
-        for who in range(RECIPIENTS):
-            self.leave(who)
+        """After a clean stop only requeued messages are flagged as redelivered."""
+        for index in range(RECIPIENTS):
+            self.leave(index)
         self.start_from(self.broker.stopped(), self.model, after_kill=False)
         self.commit()
 
@@ -212,12 +214,12 @@ class QueueMachine(RuleBasedStateMachine):
             name: found[name].survivors(after_kill=after_kill) if name in DURABLE else Modelled() for name in NAMES
         }
         self.declare()
-        self.meet()
+        self.replace_recipients()
 
-    # What the model makes of it
+    # Checks against the model
 
-    def absorb(self) -> None:
-        """Check every delivery since the last look: it is the oldest message, flagged as it should be."""
+    def check_deliveries(self) -> None:
+        """Check the deliveries since the last call: each is the oldest message, with the expected flag."""
         for recipient, received in self.log:
             queue = self.queues[received.queue]
             model = self.model[received.queue]
@@ -244,7 +246,7 @@ class QueueMachine(RuleBasedStateMachine):
         return sum(holder is consumer for _, holder, _ in self.held.values())
 
     def shares(self, recipient: Recipient) -> int:
-        return sum(who is recipient and holder is not None for (who, _), (_, holder, _) in self.held.items())
+        return sum(each is recipient and holder is not None for (each, _), (_, holder, _) in self.held.items())
 
     def has_capacity(self, recipient: Recipient, consumer: Consumer) -> bool:
         if not recipient.is_open:
@@ -253,16 +255,16 @@ class QueueMachine(RuleBasedStateMachine):
         is_within = not limit or not consumer.needs_settling or self.holds(consumer) < limit
         return is_within and (not shared_limit or self.shares(recipient) < shared_limit)
 
-    # What holds between any two steps
+    # Invariants
 
     @invariant()
-    def queues_count_as_the_model_does(self) -> None:
+    def counts_match_the_model(self) -> None:
         for name in NAMES:
             assert len(self.queues[name]) == len(self.model[name].ready)
             assert self.queues[name].unsettled == len(self.model[name].unsettled)
 
     @invariant()
-    def a_census_finds_what_the_model_knows(self) -> None:
+    def stats_match_the_model(self) -> None:
         for name in NAMES:
             stats, model = stats_of(self.queues[name]), self.model[name]
             there = [*model.ready, *model.unsettled]
@@ -275,7 +277,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert min(stats.ready_in_memory.count, stats.paged_out.count) >= 0
 
     @invariant()
-    def the_reserve_has_given_out_what_is_kept_on_it(self) -> None:
+    def the_budget_in_use_matches_the_kept_messages(self) -> None:
         reserve = self.broker.kernel.reserve
         assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
 
@@ -288,13 +290,13 @@ class QueueMachine(RuleBasedStateMachine):
                 assert self.holds(consumer) <= (consumer.credit.limit or len(self.held))
 
     @invariant()
-    def nobody_waits_beside_a_message(self) -> None:
+    def no_consumer_with_capacity_waits_while_messages_are_ready(self) -> None:
         for recipient in self.recipients:
             for consumer in recipient.consumers:
                 assert not len(consumer.queue) or not self.has_capacity(recipient, consumer)
 
     def teardown(self) -> None:
-        """Once everything is consumed and settled, the store is empty, and the reserve is whole."""
+        """Check that the store and the memory budget are empty once everything is consumed."""
         if not hasattr(self, "broker"):
             return
         for recipient in self.recipients:

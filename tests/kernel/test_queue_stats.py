@@ -1,4 +1,4 @@
-"""What listings tell of a queue, found when they ask: weights, disk traffic, the oldest message, who is held up."""
+"""Statistics of a queue for listings: sizes, disk traffic, the oldest message, and lack of capacity."""
 
 from datetime import UTC, datetime
 
@@ -24,12 +24,12 @@ def short_memory(arguments: dict[str, Value]) -> tuple[MemoryBroker, Queue]:
     return broker, broker.vhost.declare_queue("q", is_durable=True, arguments=arguments)
 
 
-def test_an_empty_queue_weighs_nothing(broker: MemoryBroker) -> None:
+def test_the_stats_of_an_empty_queue_are_zero(broker: MemoryBroker) -> None:
     stats = stats_of(broker.vhost.declare_queue("q"))
     assert (stats.all.count, stats.all.bytes, stats.persistent.count, stats.head_timestamp_s) == (0, 0, 0, None)
 
 
-def test_what_is_where_and_what_survives(arguments: dict[str, Value]) -> None:
+def test_stats_distinguish_ready_unsettled_persistent_and_paged_messages(arguments: dict[str, Value]) -> None:
     broker, queue = short_memory(arguments)
     recipient = Recipient()
     for number in range(30):
@@ -45,7 +45,7 @@ def test_what_is_where_and_what_survives(arguments: dict[str, Value]) -> None:
     assert stats.in_memory.bytes + stats.paged_out.bytes == sum(range(30))
 
 
-def test_what_comes_back_or_goes_for_good_is_with_nobody(broker: MemoryBroker) -> None:
+def test_a_settled_message_is_no_longer_counted_as_unsettled(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True)
     recipient = Recipient()
     for outcome in DeliveryOutcome:
@@ -58,13 +58,13 @@ def test_what_comes_back_or_goes_for_good_is_with_nobody(broker: MemoryBroker) -
     assert stats_of(queue).persistent.count == len(queue) == 1
 
 
-def test_messages_of_a_queue_that_does_not_survive_are_not_persistent(broker: MemoryBroker) -> None:
+def test_messages_of_a_transient_queue_are_not_counted_as_persistent(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     broker.publish("q", b"m", is_persistent=True)
     assert stats_of(queue).persistent.count == 0
 
 
-def test_messages_that_are_held_back_do_not_count(broker: MemoryBroker) -> None:
+def test_delayed_messages_are_not_counted(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", is_durable=True, arguments={"x-delayed-delivery": True})
     broker.publish("q", b"later", headers={"x-delay": 1000}, is_persistent=True)
     assert stats_of(queue).all.count == stats_of(queue).persistent.count == 0
@@ -75,27 +75,27 @@ def test_messages_that_are_held_back_do_not_count(broker: MemoryBroker) -> None:
 # The oldest message
 
 
-def stamped(broker: MemoryBroker, second: int | None) -> None:
+def publish_with_timestamp(broker: MemoryBroker, second: int | None) -> None:
     timestamp = None if second is None else datetime.fromtimestamp(second, UTC)
     header = plain_header(Properties(timestamp=timestamp))
     broker.vhost.publish(broker.vhost.default_exchange, Message("", "q", header, b"m"))
 
 
-def test_the_head_tells_its_timestamp(broker: MemoryBroker) -> None:
+def test_the_stats_have_the_timestamp_of_the_head(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     for second in (1_700_000_000, 5, None):
-        stamped(broker, second)
+        publish_with_timestamp(broker, second)
     recipient = Recipient()
-    told = []
+    timestamps = []
     while len(queue):
-        told.append(stats_of(queue).head_timestamp_s)
+        timestamps.append(stats_of(queue).head_timestamp_s)
         recipient.get(queue)
-    assert told == [1_700_000_000, 5, None]
+    assert timestamps == [1_700_000_000, 5, None]
     recipient.settle(0, DeliveryOutcome.REQUEUED, up_to=True)
-    assert stats_of(queue).head_timestamp_s == 1_700_000_000, "it is the head again"
+    assert stats_of(queue).head_timestamp_s == 1_700_000_000, "the requeued message is the head again"
 
 
-def test_nothing_is_read_from_disk_to_tell_it() -> None:
+def test_the_timestamp_of_a_paged_head_is_not_read_from_disk() -> None:
     broker, _ = short_memory({})
     header = plain_header(Properties(delivery_mode=2, timestamp=datetime.fromtimestamp(7, UTC)))
     broker.vhost.publish(broker.vhost.default_exchange, Message("", "q", header, b"m"))
@@ -106,7 +106,7 @@ def test_nothing_is_read_from_disk_to_tell_it() -> None:
     assert queue.disk_reads == 1
 
 
-# Disk, use, consumers
+# Disk, last use, consumers
 
 
 def test_writes_and_reads_of_the_store_are_counted(arguments: dict[str, Value]) -> None:
@@ -121,10 +121,10 @@ def test_writes_and_reads_of_the_store_are_counted(arguments: dict[str, Value]) 
     recipient = Recipient()
     while recipient.get(queue) is not None:
         pass
-    assert spilled <= queue.disk_reads <= spilled + 1, "the persistent one may have been in memory"
+    assert spilled <= queue.disk_reads <= spilled + 1, "the persistent message may have been in memory"
 
 
-def test_a_queue_knows_when_somebody_last_had_to_do_with_it(broker: MemoryBroker) -> None:
+def test_the_last_use_of_a_queue_is_recorded(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     recipient = Recipient()
     began_ms = queue.used_at_ms
@@ -143,13 +143,13 @@ def test_a_queue_knows_when_somebody_last_had_to_do_with_it(broker: MemoryBroker
     assert used_s == [1, 2, 3, 4, 4]
 
 
-def test_a_queue_is_held_up_when_those_who_consume_may_have_no_more(broker: MemoryBroker) -> None:
+def test_a_queue_is_held_up_while_no_consumer_has_capacity(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     broker.publish("q", b"1")
-    assert not queue.is_held_up, "nobody consumes"
+    assert not queue.is_held_up, "there is no consumer"
     recipient = Recipient()
     recipient.consume(queue, prefetch=1)
-    assert not queue.is_held_up, "nothing waits"
+    assert not queue.is_held_up, "no message is ready"
     broker.publish("q", b"2")
     assert queue.is_held_up
     other = Recipient()
@@ -161,7 +161,7 @@ def test_a_queue_is_held_up_when_those_who_consume_may_have_no_more(broker: Memo
     assert queue.is_held_up
 
 
-def test_those_who_stand_by_do_not_relieve_the_active_one(broker: MemoryBroker) -> None:
+def test_standby_consumers_do_not_count_as_capacity(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-single-active-consumer": True})
     active, standby = Recipient(), Recipient()
     active.consume(queue, prefetch=1)

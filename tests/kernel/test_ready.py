@@ -1,4 +1,4 @@
-"""A long queue keeps few messages in memory, in whatever mixture of places they wait, and order is the same.
+"""Ready messages: a long queue keeps few in memory, and paging does not change the order.
 
 Rules: R136.
 """
@@ -33,7 +33,7 @@ def resident(request: pytest.FixtureRequest) -> int:
     return count
 
 
-@pytest.fixture(params=[0, 20_000, 2**20], ids=["no reserve", "some reserve", "much reserve"])
+@pytest.fixture(params=[0, 20_000, 2**20], ids=["no budget", "small budget", "large budget"])
 def small(resident: int, request: pytest.FixtureRequest) -> Iterator[MemoryBroker]:
     broker = MemoryBroker(resident_messages=resident, reserve=request.param)
     broker.vhost.declare_queue("q", is_durable=True)
@@ -51,7 +51,7 @@ def test_order_is_the_same_whatever_is_paged_out(small: MemoryBroker) -> None:
     assert drained(small) == bodies
 
 
-def test_messages_come_and_go_by_turns(small: MemoryBroker) -> None:
+def test_interleaved_publishes_and_gets_keep_the_order(small: MemoryBroker) -> None:
     queue, recipient = small.vhost.queue("q"), Recipient()
     bodies = numbered(300)
     for start in range(0, 300, 30):
@@ -64,7 +64,7 @@ def test_messages_come_and_go_by_turns(small: MemoryBroker) -> None:
     recipient.settle(0, up_to=True)
 
 
-def test_what_comes_back_comes_before_what_was_paged_out(small: MemoryBroker) -> None:
+def test_requeued_messages_come_before_paged_ones(small: MemoryBroker) -> None:
     queue, recipient = small.vhost.queue("q"), Recipient()
     bodies = numbered(100)
     fill(small, bodies)
@@ -76,15 +76,15 @@ def test_what_comes_back_comes_before_what_was_paged_out(small: MemoryBroker) ->
     recipient.settle(0, up_to=True)
 
 
-def test_a_purge_takes_paged_messages_and_their_contents(small: MemoryBroker) -> None:
-    """R130. The fixture looks into the store afterwards."""
+def test_a_purge_removes_paged_messages_and_their_contents(small: MemoryBroker) -> None:
+    """R130. The fixture checks the store afterwards."""
     fill(small, numbered(100))
     assert small.vhost.queue("q").purge() == 100
     fill(small, [b"next"])
     assert drained(small) == [b"next"]
 
 
-def test_a_paged_message_keeps_what_its_publisher_said(small: MemoryBroker) -> None:
+def test_a_paged_message_keeps_its_header_and_routing_key(small: MemoryBroker) -> None:
     for number in range(100):
         small.publish("q", b"body", is_persistent=number % 2 == 0, headers={"number": number})
     recipient = Recipient()
@@ -95,7 +95,7 @@ def test_a_paged_message_keeps_what_its_publisher_said(small: MemoryBroker) -> N
     assert {(message.exchange, message.routing_key) for message in messages} == {("", "q")}
 
 
-def test_spilled_messages_are_gone_after_a_restart(small: MemoryBroker) -> None:
+def test_spilled_messages_are_lost_on_a_restart(small: MemoryBroker) -> None:
     """R124, R125."""
     bodies = numbered(100)
     fill(small, bodies)
@@ -103,7 +103,7 @@ def test_spilled_messages_are_gone_after_a_restart(small: MemoryBroker) -> None:
     assert drained(small.crashed()) == bodies[::2]
 
 
-def test_a_restart_brings_a_backlog_back_and_new_messages_go_behind_it(small: MemoryBroker) -> None:
+def test_new_messages_follow_a_recovered_backlog(small: MemoryBroker) -> None:
     bodies = numbered(150)
     fill(small, bodies[:100], persistent_every=1)
     small.commit()
@@ -113,10 +113,10 @@ def test_a_restart_brings_a_backlog_back_and_new_messages_go_behind_it(small: Me
 
 
 @pytest.mark.parametrize("persistent_every", [0, 1, 2], ids=["transient", "persistent", "mixed"])
-def test_a_queue_of_fifty_thousand_holds_a_bounded_number_of_messages(
+def test_a_queue_of_fifty_thousand_messages_keeps_a_bounded_number_in_memory(
     persistent_every: int, living_messages: Callable[[], int]
 ) -> None:
-    """R134: one in memory costs half a kilobyte, one that is paged out 33 bytes."""
+    """R134: a message in memory takes half a kilobyte, a paged one 33 bytes."""
     broker = MemoryBroker()
     queue = broker.vhost.declare_queue("q", is_durable=True)
     fill(broker, numbered(50_000), persistent_every)
@@ -125,7 +125,7 @@ def test_a_queue_of_fifty_thousand_holds_a_bounded_number_of_messages(
     assert living_messages() <= RESIDENT_MESSAGES + SEGMENT_LENGTH
 
 
-def test_draining_a_long_queue_holds_a_bounded_number_of_messages(living_messages: Callable[[], int]) -> None:
+def test_draining_a_long_queue_keeps_a_bounded_number_in_memory(living_messages: Callable[[], int]) -> None:
     """R134."""
     broker = MemoryBroker()
     queue = broker.vhost.declare_queue("q")
@@ -156,7 +156,7 @@ def test_a_queue_of_large_messages_keeps_few_of_them_in_memory(persistent_every:
     assert drained(broker) == bodies
 
 
-def test_large_messages_come_back_from_a_restart_a_few_at_a_time() -> None:
+def test_large_messages_are_recovered_in_small_segments() -> None:
     broker = MemoryBroker()
     broker.vhost.declare_queue("q", is_durable=True)
     bodies = [b"%06d" % number + bytes(2**20) for number in range(40)]

@@ -1,4 +1,4 @@
-"""Each kind of record has a class and a way to be restored, so that a new kind cannot be half there."""
+"""Every kind of record has a class and can be restored, so that no kind is only partly implemented."""
 
 from gateway.kernel.broker.restoring import RESTORE
 from gateway.kernel.journal.records import ENTITY_BY_KIND
@@ -9,7 +9,7 @@ def test_each_kind_of_record_can_be_restored() -> None:
     assert set(RESTORE) == built_in  # other tests define kinds of their own
 
 
-def test_each_kind_is_registered_with_the_class_that_carries_its_fields() -> None:
+def test_each_kind_is_registered_with_its_slotted_class() -> None:
     for kind, entity in ENTITY_BY_KIND.items():
         assert entity.kind == kind
         assert "__slots__" in vars(entity)  # the class that the decorator made last

@@ -1,4 +1,4 @@
-"""Messages that come back from consumers are paged out when they are many, and stand where they stood."""
+"""Requeued messages: each keeps its position, and many are paged out."""
 
 import pytest
 
@@ -15,8 +15,8 @@ def in_memory(queue: Queue) -> int:
     return sum(1 for _ in queue.ready.resident())
 
 
-def filled(is_persistent: bool, size: int = SIZE) -> tuple[MemoryBroker, Queue, Recipient]:
-    """A queue of which a recipient has every message."""
+def queue_with_unsettled_messages(is_persistent: bool, size: int = SIZE) -> tuple[MemoryBroker, Queue, Recipient]:
+    """Return a queue whose messages are all unsettled with one recipient."""
     broker = MemoryBroker(resident_messages=RESIDENT)
     queue = broker.vhost.declare_queue("q", is_durable=True)
     for number in range(COUNT):
@@ -29,8 +29,8 @@ def filled(is_persistent: bool, size: int = SIZE) -> tuple[MemoryBroker, Queue, 
 
 
 @pytest.mark.parametrize("is_persistent", [True, False])
-def test_many_that_come_back_are_paged_out_and_keep_their_places(is_persistent: bool) -> None:
-    broker, queue, recipient = filled(is_persistent)
+def test_many_requeued_messages_are_paged_out_and_keep_their_positions(is_persistent: bool) -> None:
+    broker, queue, recipient = queue_with_unsettled_messages(is_persistent)
     bodies = recipient.bodies
     recipient.leave()
     broker.commit()
@@ -46,15 +46,15 @@ def test_many_that_come_back_are_paged_out_and_keep_their_places(is_persistent: 
     assert len(queue.ready) == 0
 
 
-def test_small_ones_stay_in_memory() -> None:
-    broker, queue, recipient = filled(False, 10)
+def test_small_requeued_messages_stay_in_memory() -> None:
+    broker, queue, recipient = queue_with_unsettled_messages(False, 10)
     recipient.leave()
     broker.commit()
     assert in_memory(queue) == COUNT
 
 
-def test_they_are_purged_and_survive_a_crash() -> None:
-    broker, _, recipient = filled(True)
+def test_requeued_messages_survive_a_crash_and_can_be_purged() -> None:
+    broker, _, recipient = queue_with_unsettled_messages(True)
     recipient.leave()
     broker.commit()
     crashed = broker.crashed()
@@ -64,8 +64,8 @@ def test_they_are_purged_and_survive_a_crash() -> None:
     assert len(broker.crashed().vhost.queue("q").ready) == 0
 
 
-def test_one_in_the_middle_can_be_fetched_while_it_is_paged_out() -> None:
-    broker, queue, recipient = filled(True)
+def test_a_paged_message_in_the_middle_can_be_removed() -> None:
+    broker, queue, recipient = queue_with_unsettled_messages(True)
     recipient.leave()
     broker.commit()
     position = sorted(queue.ready.positions())[COUNT // 2]

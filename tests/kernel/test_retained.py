@@ -1,4 +1,4 @@
-"""Retained messages: the last one of each topic, found by topic and by wildcard, kept through restarts."""
+"""Retained messages: the last one of each topic, found by topic filter, and stored over restarts."""
 
 import tracemalloc
 from typing import Final
@@ -27,46 +27,46 @@ def keep(broker: MemoryBroker, topic: str, body: bytes = b"hi", expiry_s: int | 
 
 
 def found(broker: MemoryBroker, filter: str) -> list[bytes]:
-    """The bodies of what is retained for a filter, sorted."""
+    """Return the bodies of the retained messages that match a filter, sorted."""
     key = filter.replace("/", ".").replace("+", "*")
     return sorted(message.body for message in broker.vhost.retained.matching(key))
 
 
 @pytest.fixture
-def house(broker: MemoryBroker) -> MemoryBroker:
-    """A broker that retains the temperatures of a house."""
-    for topic in ("house", "house/attic", "house/cellar", "house/cellar/wine", "garden", "$SYS/load", "/"):
+def topics(broker: MemoryBroker) -> MemoryBroker:
+    """A broker with retained messages of several topics."""
+    for topic in ("topics", "topics/attic", "topics/cellar", "topics/cellar/wine", "garden", "$SYS/load", "/"):
         keep(broker, topic, topic.encode())
     return broker
 
 
-# ---- Finding ---------------------------------------------------------------------------------------------------------
+# ---- Lookup ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_topic_finds_its_own(house: MemoryBroker) -> None:
-    assert found(house, "house/attic") == [b"house/attic"]
-    assert found(house, "house/roof") == []
-    assert found(house, "cellar") == []
+def test_a_topic_matches_itself_only(topics: MemoryBroker) -> None:
+    assert found(topics, "topics/attic") == [b"topics/attic"]
+    assert found(topics, "topics/roof") == []
+    assert found(topics, "cellar") == []
 
 
-def test_a_plus_stands_for_one_level(house: MemoryBroker) -> None:
-    assert found(house, "house/+") == [b"house/attic", b"house/cellar"]
-    assert found(house, "+") == [b"garden", b"house"]
-    assert found(house, "+/+") == [b"/", b"house/attic", b"house/cellar"]
-    assert found(house, "+/+/wine") == [b"house/cellar/wine"]
+def test_a_plus_matches_one_level(topics: MemoryBroker) -> None:
+    assert found(topics, "topics/+") == [b"topics/attic", b"topics/cellar"]
+    assert found(topics, "+") == [b"garden", b"topics"]
+    assert found(topics, "+/+") == [b"/", b"topics/attic", b"topics/cellar"]
+    assert found(topics, "+/+/wine") == [b"topics/cellar/wine"]
 
 
-def test_a_hash_stands_for_all_below_and_the_level_itself(house: MemoryBroker) -> None:
-    assert found(house, "house/cellar/#") == [b"house/cellar", b"house/cellar/wine"]
-    assert len(found(house, "#")) == 6
+def test_a_hash_matches_the_level_and_all_levels_below(topics: MemoryBroker) -> None:
+    assert found(topics, "topics/cellar/#") == [b"topics/cellar", b"topics/cellar/wine"]
+    assert len(found(topics, "#")) == 6
 
 
-def test_what_begins_with_a_dollar_is_found_by_who_says_so(house: MemoryBroker) -> None:
-    assert b"$SYS/load" not in found(house, "#") + found(house, "+/load")
-    assert found(house, "$SYS/#") == found(house, "$SYS/+") == found(house, "$SYS/load") == [b"$SYS/load"]
+def test_a_wildcard_does_not_match_a_leading_dollar(topics: MemoryBroker) -> None:
+    assert b"$SYS/load" not in found(topics, "#") + found(topics, "+/load")
+    assert found(topics, "$SYS/#") == found(topics, "$SYS/+") == found(topics, "$SYS/load") == [b"$SYS/load"]
 
 
-def test_a_wildcard_in_a_topic_is_a_letter(broker: MemoryBroker) -> None:
+def test_a_wildcard_character_in_a_topic_is_literal(broker: MemoryBroker) -> None:
     keep(broker, "*", b"star")
     keep(broker, "a/#/b", b"hash")
     keep(broker, "a/b/b", b"plain")
@@ -78,48 +78,48 @@ def test_a_wildcard_in_a_topic_is_a_letter(broker: MemoryBroker) -> None:
 # ---- Keeping and clearing --------------------------------------------------------------------------------------------
 
 
-def test_the_last_message_of_a_topic_replaces_the_one_before(house: MemoryBroker) -> None:
-    count, size = len(house.vhost.retained), house.vhost.retained.bytes
-    assert keep(house, "house/attic", b"warm")
-    assert found(house, "house/attic") == [b"warm"]
-    assert len(house.vhost.retained) == count
-    assert house.vhost.retained.bytes == size - len(b"house/attic") + len(b"warm")
+def test_the_last_message_of_a_topic_replaces_the_one_before(topics: MemoryBroker) -> None:
+    count, size = len(topics.vhost.retained), topics.vhost.retained.bytes
+    assert keep(topics, "topics/attic", b"warm")
+    assert found(topics, "topics/attic") == [b"warm"]
+    assert len(topics.vhost.retained) == count
+    assert topics.vhost.retained.bytes == size - len(b"topics/attic") + len(b"warm")
 
 
-def test_an_empty_one_clears(house: MemoryBroker) -> None:
-    assert keep(house, "house", b"")
-    assert found(house, "house") == []
-    assert found(house, "house/+") == [b"house/attic", b"house/cellar"]
+def test_an_empty_message_clears_the_topic(topics: MemoryBroker) -> None:
+    assert keep(topics, "topics", b"")
+    assert found(topics, "topics") == []
+    assert found(topics, "topics/+") == [b"topics/attic", b"topics/cellar"]
 
 
-def test_clearing_what_is_not_there_is_nothing(house: MemoryBroker) -> None:
-    for topic in ("house/roof", "house/attic/box", "nowhere"):
-        assert keep(house, topic, b"")
-    house.vhost.retained.clear("")
-    assert len(house.vhost.retained) == 7
+def test_clearing_a_topic_without_a_message_has_no_effect(topics: MemoryBroker) -> None:
+    for topic in ("topics/roof", "topics/attic/box", "nowhere"):
+        assert keep(topics, topic, b"")
+    topics.vhost.retained.clear("")
+    assert len(topics.vhost.retained) == 7
 
 
-def test_what_is_cleared_leaves_nothing_behind(house: MemoryBroker) -> None:
-    house.vhost.retained.erase()
-    assert (len(house.vhost.retained), house.vhost.retained.bytes) == (0, 0)
-    assert house.vhost.retained._root.is_bare
-    house.commit()
-    assert durable_entities(house) == []
+def test_erasing_removes_all_nodes_and_records(topics: MemoryBroker) -> None:
+    topics.vhost.retained.erase()
+    assert (len(topics.vhost.retained), topics.vhost.retained.bytes) == (0, 0)
+    assert topics.vhost.retained._root.is_bare
+    topics.commit()
+    assert durable_entities(topics) == []
 
 
 # ---- Limits ----------------------------------------------------------------------------------------------------------
 
 
-def test_no_more_messages_are_kept_than_there_may_be(house: MemoryBroker) -> None:
-    house.vhost.retained.max_messages = 7
-    assert not keep(house, "house/roof")
-    assert keep(house, "house/attic", b"warm")
-    assert keep(house, "house/attic", b"")
-    assert keep(house, "house/roof")
-    assert not keep(house, "house/attic")
+def test_the_number_of_retained_messages_is_limited(topics: MemoryBroker) -> None:
+    topics.vhost.retained.max_messages = 7
+    assert not keep(topics, "topics/roof")
+    assert keep(topics, "topics/attic", b"warm")
+    assert keep(topics, "topics/attic", b"")
+    assert keep(topics, "topics/roof")
+    assert not keep(topics, "topics/attic")
 
 
-def test_no_more_bytes_are_kept_than_there_may_be(broker: MemoryBroker) -> None:
+def test_the_size_of_retained_messages_is_limited(broker: MemoryBroker) -> None:
     broker.vhost.retained.max_bytes = 1200
     assert keep(broker, "a", bytes(600))
     assert not keep(broker, "b", bytes(600))
@@ -128,7 +128,7 @@ def test_no_more_bytes_are_kept_than_there_may_be(broker: MemoryBroker) -> None:
     assert keep(broker, "a", bytes(610))
 
 
-def test_nothing_is_kept_where_nothing_may_be(broker: MemoryBroker) -> None:
+def test_a_limit_of_zero_retains_nothing(broker: MemoryBroker) -> None:
     broker.vhost.retained.max_messages = 0
     assert not keep(broker, "a")
 
@@ -136,7 +136,7 @@ def test_nothing_is_kept_where_nothing_may_be(broker: MemoryBroker) -> None:
 # ---- Expiry ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_message_is_kept_for_as_long_as_it_asked_to_live(broker: MemoryBroker) -> None:
+def test_a_retained_message_expires_on_time(broker: MemoryBroker) -> None:
     keep(broker, "a", b"fleeting", expiry_s=10)
     broker.advance(9.999)
     assert found(broker, "a") == found(broker, "#") == [b"fleeting"]
@@ -144,7 +144,7 @@ def test_a_message_is_kept_for_as_long_as_it_asked_to_live(broker: MemoryBroker)
     assert found(broker, "a") == found(broker, "#") == []
 
 
-def test_what_expired_makes_room(broker: MemoryBroker) -> None:
+def test_an_expired_message_makes_room(broker: MemoryBroker) -> None:
     broker.vhost.retained.max_messages = 2
     keep(broker, "a", expiry_s=10)
     keep(broker, "b")
@@ -155,53 +155,53 @@ def test_what_expired_makes_room(broker: MemoryBroker) -> None:
     assert len(durable_entities(broker, "retained")) == 2
 
 
-def test_what_expired_is_forgotten_though_nobody_asks_for_it(house: MemoryBroker) -> None:
-    keep(house, "a", expiry_s=10)
-    keep(house, "b", expiry_s=70)
-    house.advance(60)
-    assert len(house.vhost.retained) == 8, "the younger one is still there"
-    house.advance(60)
-    assert len(house.vhost.retained) == 7
+def test_expired_messages_are_removed_periodically(topics: MemoryBroker) -> None:
+    keep(topics, "a", expiry_s=10)
+    keep(topics, "b", expiry_s=70)
+    topics.advance(60)
+    assert len(topics.vhost.retained) == 8, "the second one has not expired yet"
+    topics.advance(60)
+    assert len(topics.vhost.retained) == 7
 
 
-def test_that_there_is_no_room_is_told_once_a_minute(house: MemoryBroker) -> None:
-    told: list[Event] = []
-    house.kernel.events.subscribe(told.append)
-    retained = house.vhost.retained
+def test_refused_messages_are_reported_once_a_minute(topics: MemoryBroker) -> None:
+    events: list[Event] = []
+    topics.kernel.events.subscribe(events.append)
+    retained = topics.vhost.retained
     retained.max_messages = len(retained)
     for _ in range(3):
         assert not retained.keep(message("new"))
-    assert [(event.name, event.vhost, event.details["refused"]) for event in told] == [("retained.refused", "/", 1)]
-    house.advance(60)
+    assert [(event.name, event.vhost, event.details["refused"]) for event in events] == [("retained.refused", "/", 1)]
+    topics.advance(60)
     assert not retained.keep(message("new"))
-    assert [event.details["refused"] for event in told] == [1, 4]
+    assert [event.details["refused"] for event in events] == [1, 4]
 
 
 # ---- Restarts --------------------------------------------------------------------------------------------------------
 
 
-def test_all_of_them_survive_a_crash_with_their_time(house: MemoryBroker) -> None:
-    keep(house, "a", b"fleeting", expiry_s=10)
-    keep(house, "garden", b"")
-    house.commit()
-    keep(house, "not committed")
-    house.advance(9)
-    started = house.crashed()
+def test_retained_messages_and_their_expiry_survive_a_crash(topics: MemoryBroker) -> None:
+    keep(topics, "a", b"fleeting", expiry_s=10)
+    keep(topics, "garden", b"")
+    topics.commit()
+    keep(topics, "not committed")
+    topics.advance(9)
+    started = topics.crashed()
     assert len(started.vhost.retained) == 7
     assert started.vhost.retained.bytes == sum(kept.size for kept in started.vhost.retained)
-    assert found(started, "+") == [b"fleeting", b"house"]
+    assert found(started, "+") == [b"fleeting", b"topics"]
     started.advance(1)
-    assert found(started, "+") == [b"house"]
+    assert found(started, "+") == [b"topics"]
 
 
-def test_they_go_with_their_virtual_host(broker: MemoryBroker) -> None:
+def test_retained_messages_are_deleted_with_their_virtual_host(broker: MemoryBroker) -> None:
     broker.kernel.declare_vhost("other").retained.keep(message("a"))
     broker.kernel.delete_vhost("other")
     broker.commit()
     assert durable_entities(broker) == []
 
 
-# ---- Compared with a dictionary --------------------------------------------------------------------------------------
+# ---- Model -----------------------------------------------------------------------------------------------------------
 
 STEPS: Final = st.lists(
     st.tuples(st.just("keep"), TOPICS, st.binary(max_size=3), st.none() | st.integers(1, 5))
@@ -214,7 +214,7 @@ ROOM: Final = 5
 
 @settings(max_examples=examples(150), deadline=None)
 @given(STEPS, st.lists(FILTERS | TOPICS, min_size=1, max_size=6))
-def test_it_finds_what_a_dictionary_of_topics_would(steps: list[tuple[object, ...]], filters: list[str]) -> None:
+def test_lookups_match_a_dictionary_of_topics(steps: list[tuple[object, ...]], filters: list[str]) -> None:
     broker = MemoryBroker()
     broker.vhost.retained.max_messages = ROOM
     model: dict[str, tuple[bytes, int]] = {}
@@ -242,16 +242,16 @@ def test_it_finds_what_a_dictionary_of_topics_would(steps: list[tuple[object, ..
         assert found(broker, filter) == sorted(expected)
 
 
-# ---- What the broker tells of itself ---------------------------------------------------------------------------------
+# ---- Transient messages of the broker --------------------------------------------------------------------------------
 
 
-def test_a_transient_message_is_found_and_replaced_like_any_other(broker: MemoryBroker) -> None:
+def test_a_transient_retained_message_can_be_found_and_replaced(broker: MemoryBroker) -> None:
     for body in (b"one", b"two"):
         broker.vhost.retained.keep_transient(message("$SYS/uptime", body))
     assert found(broker, "$SYS/#") == [b"two"]
 
 
-def test_a_transient_message_is_in_no_store(broker: MemoryBroker) -> None:
+def test_a_transient_retained_message_is_not_stored(broker: MemoryBroker) -> None:
     broker.commit()
     lsn = broker.kernel.journal.lsn
     broker.vhost.retained.keep_transient(message("$SYS/uptime"))
@@ -262,7 +262,7 @@ def test_a_transient_message_is_in_no_store(broker: MemoryBroker) -> None:
     assert found(broker.crashed(), "$SYS/#") == []
 
 
-def test_a_transient_message_counts_for_no_limit(broker: MemoryBroker) -> None:
+def test_a_transient_retained_message_does_not_count_for_limits(broker: MemoryBroker) -> None:
     retained = broker.vhost.retained
     retained.max_messages = 1
     retained.keep_transient(message("$SYS/uptime"))
@@ -273,7 +273,7 @@ def test_a_transient_message_counts_for_no_limit(broker: MemoryBroker) -> None:
     assert (len(retained), retained.body_bytes) == (1, 5)
 
 
-def test_one_that_counts_may_take_the_place_of_one_that_does_not(broker: MemoryBroker) -> None:
+def test_a_durable_message_may_replace_a_transient_one_and_vice_versa(broker: MemoryBroker) -> None:
     retained = broker.vhost.retained
     retained.keep_transient(message("t"))
     assert keep(broker, "t", b"12345")
@@ -282,25 +282,25 @@ def test_one_that_counts_may_take_the_place_of_one_that_does_not(broker: MemoryB
     assert (len(retained), retained.body_bytes) == (0, 0)
 
 
-def test_a_key_is_looked_up_as_it_stands(house: MemoryBroker) -> None:
-    kept = house.vhost.retained.get("house.attic")
+def test_a_lookup_by_key_interprets_no_wildcards(topics: MemoryBroker) -> None:
+    kept = topics.vhost.retained.get("topics.attic")
     assert kept is not None
-    assert kept.message.body == b"house/attic"
-    assert house.vhost.retained.get("house.*") is None
-    assert house.vhost.retained.get("#") is None
+    assert kept.message.body == b"topics/attic"
+    assert topics.vhost.retained.get("topics.*") is None
+    assert topics.vhost.retained.get("#") is None
 
 
-# ---- Deep topics, and looking in steps -------------------------------------------------------------------------------
+# ---- Deep topics and walks -------------------------------------------------------------------------------------------
 
 
-def test_a_limit_in_bytes_counts_levels(broker: MemoryBroker) -> None:
+def test_the_size_of_a_topic_includes_its_levels(broker: MemoryBroker) -> None:
     keep(broker, "a/b", b"x")
     shallow = broker.vhost.retained.bytes
     keep(broker, "/" * 100, b"x")
     assert broker.vhost.retained.bytes - shallow > shallow + 100 * 100
 
 
-def test_a_key_of_an_earlier_version_takes_a_bounded_number_of_levels(broker: MemoryBroker) -> None:
+def test_a_deep_key_of_an_earlier_version_uses_bounded_memory(broker: MemoryBroker) -> None:
     deep = "." * 60_000
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
@@ -315,15 +315,15 @@ def test_a_key_of_an_earlier_version_takes_a_bounded_number_of_levels(broker: Me
     assert retained._root.is_bare
 
 
-def test_what_is_retained_during_a_walk_is_left_out(house: MemoryBroker) -> None:
-    walk = house.vhost.retained.walk("house.#")
+def test_messages_changed_during_a_walk_are_left_out(topics: MemoryBroker) -> None:
+    walk = topics.vhost.retained.walk("topics.#")
     seen = [next(walk)]
-    keep(house, "house/attic", b"warm")
-    keep(house, "house/roof", b"new")
-    keep(house, "house/cellar", b"")
+    keep(topics, "topics/attic", b"warm")
+    keep(topics, "topics/roof", b"new")
+    keep(topics, "topics/cellar", b"")
     seen += walk
-    assert [message.body for message in seen if message is not None] == [b"house", b"house/cellar/wine"]
+    assert [message.body for message in seen if message is not None] == [b"topics", b"topics/cellar/wine"]
 
 
-def test_a_walk_looks_at_one_level_at_a_time(house: MemoryBroker) -> None:
-    assert len(list(house.vhost.retained.walk("#"))) == 10  # the root, and one for each word of the topics
+def test_a_walk_yields_after_each_level(topics: MemoryBroker) -> None:
+    assert len(list(topics.vhost.retained.walk("#"))) == 10  # the root, and one for each word of the topics

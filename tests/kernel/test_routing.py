@@ -1,4 +1,4 @@
-"""From a publish to the queues that get it: one table of topologies, and what each routes where."""
+"""Routing of a publish to queues: a table of topologies with the expected queues."""
 
 from dataclasses import dataclass, field
 
@@ -11,15 +11,15 @@ from gateway.testing import MemoryBroker
 
 @dataclass(frozen=True)
 class Topology:
-    """Exchanges by name (``type`` or ``type>alternate``), bindings ``source destination key``; the rest are queues."""
+    """Exchanges by name (``type`` or ``type>alternate``) and bindings ``source destination key``; others are queues."""
 
     exchanges: dict[str, str]
     bindings: list[str]
     arguments: Arguments = field(default_factory=dict)
 
     def declare(self, vhost: VirtualHost) -> None:
-        for name, said in self.exchanges.items():
-            type, _, alternate = said.partition(">")
+        for name, definition in self.exchanges.items():
+            type, _, alternate = definition.partition(">")
             vhost.declare_exchange(name, type, arguments={"alternate-exchange": alternate} if alternate else {})
         for binding in self.bindings:
             source, name, key = binding.split(" ")
@@ -37,12 +37,12 @@ BEHIND = Topology({"x": "fanout", "y": "direct>z", "z": "fanout"}, ["x y k", "z 
 
 ROUTES = [
     # id                                              topology  exchange  key        queues
-    pytest.param(DIRECT, "x", "dog", "dog", id="R12: a direct key is not a prefix"),
-    pytest.param(DIRECT, "x", "dog.puppy", "puppy", id="R12: a direct key matches whole"),
-    pytest.param(DIRECT, "x", "DOG", "", id="R12: a direct key matches byte by byte"),
-    pytest.param(DIRECT, "x", "", "empty", id="R19: the empty key is an ordinary one"),
-    pytest.param(DIRECT, "", "dog", "dog", id="R18: the default exchange knows queues by name"),
-    pytest.param(DIRECT, "", "dog.puppy", "", id="R18: the default exchange knows no other keys"),
+    pytest.param(DIRECT, "x", "dog", "dog", id="R12: a direct key is no prefix"),
+    pytest.param(DIRECT, "x", "dog.puppy", "puppy", id="R12: a direct key matches as a whole"),
+    pytest.param(DIRECT, "x", "DOG", "", id="R12: a direct key is case-sensitive"),
+    pytest.param(DIRECT, "x", "", "empty", id="R19: the empty key is valid"),
+    pytest.param(DIRECT, "", "dog", "dog", id="R18: the default exchange routes by queue name"),
+    pytest.param(DIRECT, "", "dog.puppy", "", id="R18: the default exchange ignores other bindings"),
     pytest.param(Topology({"x": "fanout"}, ["x a 1", "x b 2"]), "x", "3", "a b", id="R13: fanout ignores the key"),
     pytest.param(TOPIC, "x", "my.dog", "one all", id="R14: * is one word"),
     pytest.param(TOPIC, "x", "dog", "any all", id="R14: # may be no word, * may not"),
@@ -55,24 +55,24 @@ ROUTES = [
     ),
     pytest.param(Topology({"x": "topic"}, ["x q #", "x q a", "x q *"]), "x", "a", "q", id="R7: one copy in a queue"),
     pytest.param(CYCLE, "x", "k", "first second", id="R22: cycles end, and each queue gets one copy"),
-    pytest.param(SELF, "x", "k", "q", id="R22: an exchange may lead to itself"),
+    pytest.param(SELF, "x", "k", "q", id="R22: an exchange bound to itself"),
     pytest.param(CHAIN, "x", "x", "q", id="R24: a routed message goes to no alternate"),
     pytest.param(CHAIN, "x", "y", "r", id="R24: an unroutable message goes to the alternate"),
-    pytest.param(CHAIN, "x", "other", "s", id="R24: alternates go on until it is routed"),
-    pytest.param(RING, "x", "y", "q", id="R24: a ring of alternates routes"),
-    pytest.param(RING, "x", "lost", "", id="R24: a ring of alternates ends"),
-    pytest.param(BEHIND, "x", "k", "q", id="R24: an exchange behind another has its alternate too"),
+    pytest.param(CHAIN, "x", "other", "s", id="R24: alternates are followed until the message is routed"),
+    pytest.param(RING, "x", "y", "q", id="R24: a cycle of alternates routes"),
+    pytest.param(RING, "x", "lost", "", id="R24: a cycle of alternates ends"),
+    pytest.param(BEHIND, "x", "k", "q", id="R24: the alternate of a bound exchange"),
     pytest.param(Topology({"x": "direct>nowhere"}, []), "x", "k", "", id="R24: an alternate need not exist"),
-    pytest.param(Topology({"x": "direct>amq.fanout"}, ["amq.fanout q k"]), "x", "k", "q", id="R24: one of the system"),
+    pytest.param(Topology({"x": "direct>amq.fanout"}, ["amq.fanout q k"]), "x", "k", "q", id="R24: a predeclared one"),
     pytest.param(Topology({"x": "direct"}, []), "x", "k", "", id="R20: without a binding a message is dropped"),
-    pytest.param(Topology({}, []), "", "k", "", id="R34: what is published before there is a queue is lost"),
+    pytest.param(Topology({}, []), "", "k", "", id="R34: a message published before its queue is declared is lost"),
 ]
 
 
 @pytest.mark.parametrize(("topology", "exchange", "key", "queues"), ROUTES)
-def test_a_message_goes_to(broker: MemoryBroker, topology: Topology, exchange: str, key: str, queues: str) -> None:
+def test_routing(broker: MemoryBroker, topology: Topology, exchange: str, key: str, queues: str) -> None:
     topology.declare(broker.vhost)
-    for _ in range(2):  # the second time the route is remembered
+    for _ in range(2):  # the second time the route is cached
         verdict = broker.publish(key, exchange=exchange)
         assert verdict is (Verdict.TAKEN if queues else Verdict.UNROUTED)
     assert {name: len(queue) for name, queue in broker.vhost.queue_by_name.items() if len(queue)} == dict.fromkeys(
@@ -82,39 +82,41 @@ def test_a_message_goes_to(broker: MemoryBroker, topology: Topology, exchange: s
 
 HEADERS = [
     # id                                             arguments                                 headers          matches
-    pytest.param({}, {"a": 1}, True, id="R15: asking for nothing, all match"),
-    pytest.param({"x-match": "any"}, {"a": 1}, False, id="R15: asking for nothing, any matches none"),
+    pytest.param({}, {"a": 1}, True, id="R15: no arguments, all matches"),
+    pytest.param({"x-match": "any"}, {"a": 1}, False, id="R15: no arguments, any does not match"),
     pytest.param({"a": 1, "b": 2}, {"a": 1, "b": 2}, True, id="R15: all by default"),
-    pytest.param({"a": 1, "b": 2}, {"a": 1}, False, id="R15: one of all is missing"),
-    pytest.param({"x-match": "any", "a": 1, "b": 2}, {"b": 2}, True, id="R15: any of them"),
-    pytest.param({"x-match": "any", "a": 1}, {"a": 2}, False, id="R15: none of them"),
-    pytest.param({"a": None}, {"a": "whatever"}, True, id="R15: void asks for presence"),
-    pytest.param({"a": None}, {}, False, id="R15: void and absent"),
-    pytest.param({"a": 1, "x-b": 2}, {"a": 1}, True, id="R15: x- is left aside"),
-    pytest.param({"x-match": "all-with-x", "a": 1, "x-b": 2}, {"a": 1}, False, id="R15: all-with-x minds x-"),
-    pytest.param({"x-match": "any-with-x", "x-b": 2}, {"x-b": 2}, True, id="R15: any-with-x minds x-"),
+    pytest.param({"a": 1, "b": 2}, {"a": 1}, False, id="R15: all, one is missing"),
+    pytest.param({"x-match": "any", "a": 1, "b": 2}, {"b": 2}, True, id="R15: any, one is present"),
+    pytest.param({"x-match": "any", "a": 1}, {"a": 2}, False, id="R15: any, none is present"),
+    pytest.param({"a": None}, {"a": "whatever"}, True, id="R15: void matches any value"),
+    pytest.param({"a": None}, {}, False, id="R15: void requires presence"),
+    pytest.param({"a": 1, "x-b": 2}, {"a": 1}, True, id="R15: all ignores x-"),
+    pytest.param({"x-match": "all-with-x", "a": 1, "x-b": 2}, {"a": 1}, False, id="R15: all-with-x includes x-"),
+    pytest.param({"x-match": "any-with-x", "x-b": 2}, {"x-b": 2}, True, id="R15: any-with-x includes x-"),
     pytest.param({"a": 1}, {"a": True}, False, id="R15: a boolean is no number"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "headers", "matches"), HEADERS)
-def test_headers(broker: MemoryBroker, arguments: Arguments, headers: dict[str, Value], matches: bool) -> None:
+def test_headers_exchange(broker: MemoryBroker, arguments: Arguments, headers: dict[str, Value], matches: bool) -> None:
     Topology({"x": "headers"}, ["x q ignored"], arguments).declare(broker.vhost)
     verdict = broker.publish("another key", exchange="x", headers=headers)
     assert verdict is (Verdict.TAKEN if matches else Verdict.UNROUTED)
 
 
 SENDER_SELECTED = [
-    pytest.param("a", ("b",), "qa qb", id="R29: as if published with each key"),
-    pytest.param("a", ("a", "a"), "qa", id="R29: one copy however often it is named"),
-    pytest.param("none", ("b", "c"), "qb qc", id="R29: the further keys alone may route it"),
-    pytest.param("none", ("nothing",), "", id="R29: no key leads anywhere"),
+    pytest.param("a", ("b",), "qa qb", id="R29: routed with each key"),
+    pytest.param("a", ("a", "a"), "qa", id="R29: one copy for a repeated key"),
+    pytest.param("none", ("b", "c"), "qb qc", id="R29: only the further keys are routed"),
+    pytest.param("none", ("nothing",), "", id="R29: no key is routed"),
 ]
 
 
 @pytest.mark.parametrize(("key", "sender_keys", "queues"), SENDER_SELECTED)
-def test_sender_selected(broker: MemoryBroker, key: str, sender_keys: tuple[str, ...], queues: str) -> None:
-    """R29, also while the first key's route is remembered, and without spoiling it."""
+def test_sender_selected_distribution(
+    broker: MemoryBroker, key: str, sender_keys: tuple[str, ...], queues: str
+) -> None:
+    """R29, also while the first key's route is cached, and without changing that route."""
     Topology({"x": "direct"}, ["x qa a", "x qb b", "x qc c"]).declare(broker.vhost)
     broker.publish(key, exchange="x")
     for queue in broker.vhost.queue_by_name.values():
@@ -128,14 +130,14 @@ def test_sender_selected(broker: MemoryBroker, key: str, sender_keys: tuple[str,
 
 
 ACROSS_EXCHANGES = [
-    pytest.param(["x y a", "y q b"], "q", id="R29: one key leads to the next exchange, another one on from there"),
-    pytest.param(["x y b", "y q a"], "q", id="R29: the further key leads to the next exchange"),
-    pytest.param(["x y a", "y q c"], "", id="R29: no key leads on"),
+    pytest.param(["x y a", "y q b"], "q", id="R29: first key, then the further key"),
+    pytest.param(["x y b", "y q a"], "q", id="R29: the further key, then the first key"),
+    pytest.param(["x y a", "y q c"], "", id="R29: no key matches the second binding"),
 ]
 
 
 @pytest.mark.parametrize(("bindings", "queues"), ACROSS_EXCHANGES)
-def test_sender_selected_through_exchanges(broker: MemoryBroker, bindings: list[str], queues: str) -> None:
+def test_sender_selected_distribution_through_exchanges(broker: MemoryBroker, bindings: list[str], queues: str) -> None:
     Topology({"x": "direct", "y": "direct"}, bindings).declare(broker.vhost)
     broker.publish("a", exchange="x", sender_keys=("b",))
     assert {name for name, queue in broker.vhost.queue_by_name.items() if len(queue)} == set(queues.split())
@@ -149,7 +151,7 @@ def test_a_sender_selected_message_goes_to_the_alternate_only_if_no_key_is_route
     assert [len(broker.vhost.queue(name)) for name in ("q", "lost")] == [1, 1]
 
 
-def test_sender_selected_messages_keep_the_key_they_were_published_with(broker: MemoryBroker) -> None:
+def test_sender_selected_messages_keep_their_original_routing_key(broker: MemoryBroker) -> None:
     """R29."""
     queue = broker.vhost.declare_queue("copy")
     broker.publish("original", sender_keys=("copy",))
@@ -158,7 +160,7 @@ def test_sender_selected_messages_keep_the_key_they_were_published_with(broker: 
     assert entry.message.routing_key == "original"
 
 
-def test_a_route_behind_a_headers_exchange_is_never_remembered(broker: MemoryBroker) -> None:
+def test_a_route_through_a_headers_exchange_is_not_cached(broker: MemoryBroker) -> None:
     topology = Topology({"x": "fanout", "h": "headers"}, ["x h k"])
     topology.declare(broker.vhost)
     broker.vhost.bind(broker.vhost.exchange("h"), broker.vhost.declare_queue("q"), "", {"wanted": "yes"})
@@ -167,22 +169,22 @@ def test_a_route_behind_a_headers_exchange_is_never_remembered(broker: MemoryBro
     assert broker.publish("k", exchange="x", headers={"wanted": "no"}) is Verdict.UNROUTED
 
 
-def test_ever_new_keys_do_not_fill_the_memory(broker: MemoryBroker) -> None:
+def test_the_cache_of_routes_is_bounded(broker: MemoryBroker) -> None:
     exchange = broker.vhost.exchange("amq.topic")
     for number in range(25_000):
         broker.publish(f"key.{number}", exchange="amq.topic")
     assert len(exchange.routes) <= 10_000
 
 
-def test_an_alternate_that_is_the_default_exchange_finds_queues_declared_later(broker: MemoryBroker) -> None:
-    """R24: a remembered route through another exchange ends where a queue of that name appears."""
+def test_the_default_exchange_as_alternate_routes_to_queues_declared_later(broker: MemoryBroker) -> None:
+    """R24: a route cached through another exchange is invalidated when a queue of that name is declared."""
     broker.vhost.declare_exchange("x", "direct", arguments={"alternate-exchange": ""})
     assert broker.publish("q", exchange="x") is Verdict.UNROUTED
     broker.vhost.declare_queue("q")
     assert broker.publish("q", exchange="x") is Verdict.TAKEN
 
 
-def test_a_remembered_route_ends_with_its_binding_its_exchange_and_its_queue(broker: MemoryBroker) -> None:
+def test_a_cached_route_is_invalidated_by_changes_of_its_topology(broker: MemoryBroker) -> None:
     vhost = broker.vhost
     Topology({"x": "direct", "y": "fanout"}, ["x q k", "x y k", "y r any"]).declare(vhost)
 

@@ -1,7 +1,7 @@
-"""Whatever happens to the topology, a message goes where a plain reading of the bindings says: no route is stale.
+"""Stateful test of routing: after any change of the topology messages are routed as in a model without caches.
 
-The same few keys are published again and again, so nearly every publish meets a route that was remembered before the
-last change. The reading walks a list of bindings, and knows nothing of indexes and caches.
+Few keys are published repeatedly, so nearly every publish meets a route that was cached before the last change. The
+model walks a list of bindings, without indexes.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ patterns = st.sampled_from(PATTERNS)
 
 
 def words_match(pattern: list[str], key: list[str]) -> bool:
-    """Read a topic pattern word by word (R14)."""
+    """Return whether a topic pattern matches a key, word by word (R14)."""
     if not pattern:
         return not key
     if pattern[0] == "#":
@@ -62,7 +62,7 @@ class RoutingMachine(RuleBasedStateMachine):
 
     @initialize(types=st.tuples(*[st.sampled_from(TYPES)] * len(EXCHANGES)), alternate=st.sampled_from(ALTERNATES))
     def start(self, types: tuple[str, ...], alternate: str | None) -> None:
-        """Begin with everything there and nothing bound."""
+        """Declare everything, without bindings."""
         self.broker = MemoryBroker()
         self.exchanges: dict[str, Declared] = {}
         self.queues: dict[str, Queue] = {}
@@ -72,7 +72,7 @@ class RoutingMachine(RuleBasedStateMachine):
         for name in QUEUES:
             self.declare_queue(name)
 
-    # Changes
+    # Steps
 
     @rule(
         name=exchange_names,
@@ -126,13 +126,13 @@ class RoutingMachine(RuleBasedStateMachine):
         self.broker = self.broker.crashed()
         self.queues = {name: self.broker.vhost.queue(name) for name in self.queues}
 
-    # What holds after each
+    # Invariants
 
     @invariant()
-    def messages_go_where_the_bindings_say(self) -> None:
+    def messages_are_routed_as_in_the_model(self) -> None:
         for exchange in ("", *self.exchanges):
             for key in KEYS:
-                expected = self.reading(exchange, key)
+                expected = self.expected_queues(exchange, key)
                 verdict = self.broker.publish(key, exchange=exchange)
                 assert verdict is (Verdict.TAKEN if expected else Verdict.UNROUTED)
                 assert {name: len(queue) for name, queue in self.queues.items() if len(queue)} == dict.fromkeys(
@@ -142,16 +142,16 @@ class RoutingMachine(RuleBasedStateMachine):
                     queue.purge()
 
     @invariant()
-    def there_is_what_was_declared_and_not_deleted(self) -> None:
+    def exchanges_and_bindings_match_the_model(self) -> None:
         named = {name for name in self.broker.vhost.exchange_by_name if name and not name.startswith("amq.")}
         assert named == set(self.exchanges)
         bound = {(each.source.name, each.destination.name, each.routing_key) for each in self.broker.vhost.bindings}
         assert bound == self.bindings
 
-    # The plain reading
+    # Model
 
-    def reading(self, start: str, key: str) -> set[str]:
-        """Return the names of the queues that a message reaches."""
+    def expected_queues(self, start: str, key: str) -> set[str]:
+        """Return the names of the queues that a message should reach."""
         reached: set[str] = set()
         seen: set[str] = set()
         to_visit = [start]
@@ -161,24 +161,24 @@ class RoutingMachine(RuleBasedStateMachine):
                 reached.add(name)
             elif name not in seen:
                 seen.add(name)
-                to_visit += self.next_stops(name, key)
+                to_visit += self.next_destinations(name, key)
         return reached
 
-    def next_stops(self, name: str, key: str) -> list[str]:
+    def next_destinations(self, name: str, key: str) -> list[str]:
         if name == "":
             return [key] if key in self.queues else []
         if name not in self.exchanges:
             return []
         exchange = self.exchanges[name]
-        stops = [
+        destinations = [
             destination
             for source, destination, pattern in self.bindings
             if source == name and matches(exchange.type, pattern, key)
         ]
-        return stops if stops or exchange.alternate is None else [exchange.alternate]
+        return destinations if destinations or exchange.alternate is None else [exchange.alternate]
 
     def unbind_all(self, gone: list[tuple[str, str, str]]) -> None:
-        """Take bindings away, and with them auto-delete exchanges that have no other (R28)."""
+        """Remove bindings, and auto-delete exchanges without other bindings (R28)."""
         self.bindings.difference_update(gone)
         for source in {binding[0] for binding in gone}:
             if self.exchanges[source].is_auto_delete and not any(binding[0] == source for binding in self.bindings):
