@@ -1,4 +1,4 @@
-"""Consumers that want certain messages only: each gets the next one it wants, in order, and the others wait."""
+"""Consumers with selections: each gets the next matching message, in order, and other messages wait."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def waiting(queue: Queue) -> list[bytes]:
     return [entry.message.body for entry in sorted(queue.ready.resident(), key=lambda entry: entry.position)]
 
 
-def test_a_message_goes_to_who_wants_it(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_message_goes_to_a_consumer_whose_selection_matches(broker: MemoryBroker, queue: Queue) -> None:
     red, blue = Recipient(), Recipient()
     red.consume(queue, selection=Wanting(b"red"))
     blue.consume(queue, selection=Wanting(b"blue"))
@@ -37,7 +37,7 @@ def test_a_message_goes_to_who_wants_it(broker: MemoryBroker, queue: Queue) -> N
     assert (len(queue), queue.unsettled) == (0, 4)
 
 
-def test_what_nobody_wants_waits_and_others_go_past_it(broker: MemoryBroker, queue: Queue) -> None:
+def test_an_unmatched_message_waits_and_later_ones_overtake_it(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
     recipient.consume(queue, selection=Wanting(b"red"))
     publish(broker, b"green 1", b"red 2", b"green 3", b"red 4")
@@ -45,7 +45,7 @@ def test_what_nobody_wants_waits_and_others_go_past_it(broker: MemoryBroker, que
     assert waiting(queue) == [b"green 1", b"green 3"]
 
 
-def test_who_comes_gets_what_it_wants_from_the_oldest_on(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_new_consumer_gets_matching_messages_oldest_first(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"green 1", b"red 2", b"green 3", b"red 4")
     recipient, other = Recipient(), Recipient()
     recipient.consume(queue, selection=Wanting(b"red"))
@@ -54,19 +54,21 @@ def test_who_comes_gets_what_it_wants_from_the_oldest_on(broker: MemoryBroker, q
     assert other.bodies == [b"green 1", b"green 3"]
 
 
-def test_who_has_credit_again_goes_on_where_it_was(broker: MemoryBroker, queue: Queue) -> None:
-    wanting = Wanting(b"red")
+def test_a_consumer_with_new_credit_continues_its_search(broker: MemoryBroker, queue: Queue) -> None:
+    selection = Wanting(b"red")
     recipient = Recipient()
-    recipient.consume(queue, prefetch=1, selection=wanting)
+    recipient.consume(queue, prefetch=1, selection=selection)
     publish(broker, b"red 1", b"green 2", b"green 3", b"red 4", b"red 5")
     recipient.settle(1)
     recipient.settle(2)
     assert recipient.bodies == [b"red 1", b"red 4", b"red 5"]
-    assert wanting.asked == 5
+    assert selection.asked == 5
 
 
 @pytest.mark.parametrize("settles", [True, False])
-def test_equals_take_turns_at_what_both_want(broker: MemoryBroker, queue: Queue, settles: bool) -> None:
+def test_consumers_of_equal_priority_take_turns_for_new_messages(
+    broker: MemoryBroker, queue: Queue, settles: bool
+) -> None:
     one, two = Recipient(), Recipient()
     one.consume(queue, settles=settles, selection=Wanting(b"red", b"green"))
     two.consume(queue, settles=settles, selection=Wanting(b"red"))
@@ -74,7 +76,7 @@ def test_equals_take_turns_at_what_both_want(broker: MemoryBroker, queue: Queue,
     assert (one.bodies, two.bodies) == ([b"red 1", b"green 3", b"red 5"], [b"red 2", b"red 4"])
 
 
-def test_equals_take_turns_at_what_waited(broker: MemoryBroker, queue: Queue) -> None:
+def test_consumers_of_equal_priority_take_turns_for_waiting_messages(broker: MemoryBroker, queue: Queue) -> None:
     holder, one, two = Recipient(), Recipient(), Recipient()
     holder.consume(queue, prefetch=4)
     publish(broker, b"red 1", b"green 2", b"red 3", b"red 4")
@@ -84,7 +86,7 @@ def test_equals_take_turns_at_what_waited(broker: MemoryBroker, queue: Queue) ->
     assert (one.bodies, two.bodies) == ([b"red 1", b"green 2", b"red 4"], [b"red 3"])
 
 
-def test_one_that_wants_everything_has_its_turn_among_them(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_consumer_without_selection_takes_its_turn(broker: MemoryBroker, queue: Queue) -> None:
     everything, red = Recipient(), Recipient()
     everything.consume(queue)
     red.consume(queue, selection=Wanting(b"red"))
@@ -92,7 +94,7 @@ def test_one_that_wants_everything_has_its_turn_among_them(broker: MemoryBroker,
     assert (everything.bodies, red.bodies) == ([b"red 1", b"green 3"], [b"red 2", b"red 4"])
 
 
-def test_higher_priority_goes_first_if_it_wants_the_message(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_matching_consumer_of_higher_priority_is_served_first(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"red 1", b"green 2", b"red 3", b"red 4")
     low, high = Recipient(), Recipient()
     high.is_open = False
@@ -104,7 +106,7 @@ def test_higher_priority_goes_first_if_it_wants_the_message(broker: MemoryBroker
     assert (high.bodies, low.bodies) == ([b"red 1", b"red 3"], [b"green 2", b"red 4", b"red 5"])
 
 
-def test_a_message_that_comes_back_is_looked_at_again_in_its_place(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_requeued_message_is_examined_again_at_its_position(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"red 1", b"red 2", b"red 3")
     everything, red = Recipient(), Recipient()
     everything.consume(queue, prefetch=2)
@@ -116,9 +118,7 @@ def test_a_message_that_comes_back_is_looked_at_again_in_its_place(broker: Memor
     assert [received.redelivered for received in red.received] == [False, True, True]
 
 
-def test_an_older_one_that_it_has_not_looked_at_goes_before_one_that_comes_back(
-    broker: MemoryBroker, queue: Queue
-) -> None:
+def test_an_older_unexamined_message_comes_before_a_requeued_one(broker: MemoryBroker, queue: Queue) -> None:
     both, red = Recipient(), Recipient()
     both.consume(queue, prefetch=1, priority=1, selection=Wanting(b"red", b"green"))
     red.consume(queue, selection=Wanting(b"red"))
@@ -129,7 +129,9 @@ def test_an_older_one_that_it_has_not_looked_at_goes_before_one_that_comes_back(
     assert both.bodies == [b"green 1", b"green 2", b"red 3"]
 
 
-def test_what_comes_while_it_cannot_have_any_is_looked_at_later(broker: MemoryBroker, queue: Queue) -> None:
+def test_messages_that_arrive_while_a_consumer_has_no_capacity_are_examined_later(
+    broker: MemoryBroker, queue: Queue
+) -> None:
     recipient = Recipient()
     recipient.consume(queue, selection=Wanting(b"red"))
     publish(broker, b"green 1")
@@ -140,7 +142,7 @@ def test_what_comes_while_it_cannot_have_any_is_looked_at_later(broker: MemoryBr
     assert recipient.bodies == [b"red 2"]
 
 
-def test_what_came_back_before_anybody_selected_hides_nothing_new(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_message_requeued_before_the_first_selection_hides_no_new_message(broker: MemoryBroker, queue: Queue) -> None:
     everything, red = Recipient(), Recipient()
     everything.consume(queue, prefetch=1)
     publish(broker, b"red 1")
@@ -150,7 +152,7 @@ def test_what_came_back_before_anybody_selected_hides_nothing_new(broker: Memory
     assert (everything.bodies, red.bodies) == ([b"red 1", b"red 1"], [b"red 2"])
 
 
-def test_a_selection_may_ask_how_often_a_message_was_delivered(broker: MemoryBroker, queue: Queue) -> None:
+def test_a_selection_may_use_the_delivery_count(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
     recipient.consume(queue, selection=Wanting(b"red", first_only=True))
     publish(broker, b"red 1")
@@ -159,9 +161,7 @@ def test_a_selection_may_ask_how_often_a_message_was_delivered(broker: MemoryBro
     assert waiting(queue) == [b"red 1"]
 
 
-def test_of_what_came_back_the_others_are_asked_and_of_the_rest_nobody_again(
-    broker: MemoryBroker, queue: Queue
-) -> None:
+def test_only_requeued_messages_are_examined_again(broker: MemoryBroker, queue: Queue) -> None:
     nothing = Wanting(b"nothing")
     idle, busy = Recipient(), Recipient()
     idle.consume(queue, selection=nothing)
@@ -175,7 +175,7 @@ def test_of_what_came_back_the_others_are_asked_and_of_the_rest_nobody_again(
     assert nothing.asked == 1101
 
 
-def test_it_ends_with_the_last_that_selects(broker: MemoryBroker, queue: Queue) -> None:
+def test_selective_dispatch_ends_with_the_last_selection(broker: MemoryBroker, queue: Queue) -> None:
     red, everything = Recipient(), Recipient()
     everything.is_open = False
     red.consume(queue, selection=Wanting(b"red"))
@@ -189,10 +189,10 @@ def test_it_ends_with_the_last_that_selects(broker: MemoryBroker, queue: Queue) 
     assert everything.bodies == [b"green 1", b"red 2"]
 
 
-# With what queues can besides
+# Combined with other features of queues
 
 
-def test_a_single_active_consumer_leaves_what_it_does_not_want(broker: MemoryBroker) -> None:
+def test_a_single_active_consumer_leaves_unmatched_messages(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-single-active-consumer": True})
     first, second = Recipient(), Recipient()
     first.consume(queue, selection=Wanting(b"red"))
@@ -203,7 +203,7 @@ def test_a_single_active_consumer_leaves_what_it_does_not_want(broker: MemoryBro
     assert second.bodies == [b"green 1"]
 
 
-def test_priorities_of_messages_come_before_their_age(broker: MemoryBroker) -> None:
+def test_matching_messages_are_delivered_by_priority_before_age(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-max-priority": 9})
     for number, priority in enumerate([0, 5, 0, 9, 5]):
         header = plain_header(Properties(priority=priority))
@@ -218,13 +218,13 @@ def test_priorities_of_messages_come_before_their_age(broker: MemoryBroker) -> N
 
 
 @pytest.mark.parametrize("arguments", [{"x-message-ttl": 1000}, {"x-message-ttl": 1000, "x-max-priority": 2}])
-def test_nobody_gets_what_has_expired(broker: MemoryBroker, arguments: dict[str, Value]) -> None:
+def test_an_expired_message_is_not_delivered(broker: MemoryBroker, arguments: dict[str, Value]) -> None:
     queue = broker.vhost.declare_queue("q", arguments=arguments)
     recipient = Recipient()
     recipient.is_open = False
     recipient.consume(queue, selection=Wanting(b"red"))
     publish(broker, b"green 1", b"red 2")
-    broker.clock.advance(2)  # within this turn
+    broker.clock.advance(2)  # within the same turn
     recipient.is_open = True
     broker.end_turn()
     publish(broker, b"red 3")
@@ -234,7 +234,7 @@ def test_nobody_gets_what_has_expired(broker: MemoryBroker, arguments: dict[str,
     assert len(queue) == 0
 
 
-def test_an_expired_message_behind_one_that_lasts_is_dropped_when_met(broker: MemoryBroker) -> None:
+def test_an_expired_message_is_dropped_when_examined(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     for body, expiration in ((b"green 1", None), (b"red 2", "1000"), (b"green 3", "1000")):
         properties = Properties(expiration=expiration)
@@ -247,7 +247,7 @@ def test_an_expired_message_behind_one_that_lasts_is_dropped_when_met(broker: Me
     assert waiting(queue) == [b"green 1"]
 
 
-def test_a_limit_counts_what_nobody_wants(broker: MemoryBroker) -> None:
+def test_unmatched_messages_count_for_the_length_limit(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-max-length": 2})
     recipient = Recipient()
     recipient.consume(queue, selection=Wanting(b"red"))
@@ -256,7 +256,7 @@ def test_a_limit_counts_what_nobody_wants(broker: MemoryBroker) -> None:
     assert waiting(queue) == [b"green 2", b"green 4"]
 
 
-def test_a_delivery_limit_holds(broker: MemoryBroker) -> None:
+def test_the_delivery_limit_is_enforced(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue(
         "q", arguments={"x-delivery-limit": 1, "x-queue-type": "quorum"}, is_durable=True
     )
@@ -269,7 +269,7 @@ def test_a_delivery_limit_holds(broker: MemoryBroker) -> None:
     assert waiting(queue) == [b"green 1"]
 
 
-def test_a_dead_letter_that_comes_back_to_its_queue_is_looked_at_too(broker: MemoryBroker) -> None:
+def test_a_message_dead_lettered_to_its_own_queue_is_examined(broker: MemoryBroker) -> None:
     arguments: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
     queue = broker.vhost.declare_queue("q", arguments=arguments)
     recipient = Recipient()
@@ -305,22 +305,22 @@ def test_a_long_queue_is_searched_on_disk(is_persistent: bool, living_messages: 
 
 
 @pytest.mark.parametrize("resident", [100, 100_000], ids=["paged", "in memory"])
-def test_a_long_queue_is_searched_bit_by_bit(resident: int) -> None:
+def test_a_long_queue_is_searched_in_slices(resident: int) -> None:
     clock = TickingClock()
     broker = MemoryBroker(clock=clock, resident_messages=resident)
     queue = broker.vhost.declare_queue("q")
     publish(broker, *(b"green %d" % number for number in range(3000)), b"red last", is_persistent=False)
-    wanting = Wanting(b"red")
+    selection = Wanting(b"red")
     recipient, quick = Recipient(), Recipient()
-    recipient.consume(queue, selection=wanting)
-    assert 0 < wanting.asked < 100, "the first slice is done at once, and no more"
+    recipient.consume(queue, selection=selection)
+    assert 0 < selection.asked < 100, "only the first slice is done at once"
     quick.consume(queue, prefetch=1)
     clock.advance(0)
     assert (recipient.bodies, quick.bodies) == ([b"red last"], [b"green 0"])
-    assert wanting.asked <= 3001
+    assert selection.asked <= 3001
 
 
-def test_nothing_new_overtakes_what_is_still_to_be_looked_at() -> None:
+def test_a_new_message_does_not_overtake_unexamined_ones() -> None:
     clock = TickingClock()
     broker = MemoryBroker(clock=clock)
     queue = broker.vhost.declare_queue("q")
@@ -335,7 +335,7 @@ def test_nothing_new_overtakes_what_is_still_to_be_looked_at() -> None:
     assert quick.bodies == [b"blue 1"]
 
 
-def test_a_queue_that_was_long_is_in_memory_again_once_it_is_short() -> None:
+def test_a_queue_is_in_memory_again_once_it_is_short() -> None:
     broker = MemoryBroker(resident_messages=100)
     queue = broker.vhost.declare_queue("q")
     publish(broker, *(b"red %d" % number for number in range(1000)))
@@ -366,14 +366,14 @@ def test_a_search_ends_with_its_consumer_or_its_queue() -> None:
     assert stays.asked == before
 
 
-def test_who_wants_nothing_of_very_many_looks_at_each_once(broker: MemoryBroker, queue: Queue) -> None:
+def test_each_message_is_examined_once_even_without_a_match(broker: MemoryBroker, queue: Queue) -> None:
     nothing = Wanting(b"nothing")
     Recipient().consume(queue, selection=nothing)
     publish(broker, *(b"green %d" % number for number in range(20_000)), is_persistent=False)
     assert nothing.asked == 20_000
 
 
-def test_a_lost_content_stops_no_search() -> None:
+def test_a_lost_content_does_not_stop_a_search() -> None:
     broker = MemoryBroker(resident_messages=10)
     broker.vhost.declare_queue("q", is_durable=True)
     publish(broker, *(b"red %d" % number for number in range(60)))

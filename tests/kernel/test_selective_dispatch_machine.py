@@ -1,8 +1,8 @@
-"""Whatever selecting consumers do: each gets the first message it wants of those that wait, and nothing waits in vain.
+"""Stateful test of selective dispatch: each consumer gets its first matching message, and none waits without need.
 
-Three queues (a durable one, one with priorities, one with a single active consumer) whose messages have colours, and
-four recipients who want some colours, or the first delivery only, or everything. So few messages may stay in memory
-that paging goes on all the time. The model is a sorted list for each queue.
+Three queues (a durable one, one with priorities, one with a single active consumer) have messages with colours. Four
+recipients select some colours, or first deliveries only, or everything. The limit of messages in memory is so low that
+paging happens all the time. The model is a sorted list for each queue.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ QUEUES: Final[dict[str, dict[str, Value]]] = {
     "single": {"x-single-active-consumer": True},
 }
 RECIPIENTS: Final = 4
-#: So few wait that a consumer of higher priority has always looked at all of them before another one looks.
+#: So few messages that a consumer of higher priority has always examined all of them before another one does.
 MOST_WAITING: Final = 30
 
 WORDS: Final = (b"red", b"green", b"blue")
@@ -45,14 +45,14 @@ SELECTIONS: Final[tuple[Callable[[], Wanting | None], ...]] = (
 
 @dataclass
 class Waiting:
-    """What the model knows of a message in one queue."""
+    """A message in one queue of the model."""
 
     rank: int
     order: int
     body: bytes
     deliveries: int = 0
 
-    def is_wanted_by(self, consumer: Consumer) -> bool:
+    def matches(self, consumer: Consumer) -> bool:
         selection = consumer.selection
         assert selection is None or isinstance(selection, Wanting)
         return selection is None or selection.would_want(self.body, self.deliveries)
@@ -76,7 +76,7 @@ class SelectingMachine(RuleBasedStateMachine):
         self.recipients = [Recipient(self.log) for _ in range(RECIPIENTS)]
         self.held: dict[tuple[Recipient, int], Waiting] = {}
 
-    # What may happen
+    # Steps
 
     @rule(
         name=st.sampled_from(list(QUEUES)),
@@ -90,10 +90,10 @@ class SelectingMachine(RuleBasedStateMachine):
             properties = Properties(priority=priority, delivery_mode=2 if is_persistent else 1)
             self.wait(ready, waiting)
             queue.offer(Message("", name, plain_header(properties), waiting.body))
-            self.absorb()
+            self.check_deliveries()
 
     @rule(
-        who=st.integers(0, RECIPIENTS - 1),
+        index=st.integers(0, RECIPIENTS - 1),
         name=st.sampled_from(list(QUEUES)),
         prefetch=st.integers(0, 3),
         settles=st.sampled_from([True, True, False]),
@@ -102,7 +102,7 @@ class SelectingMachine(RuleBasedStateMachine):
     )
     def consume(
         self,
-        who: int,
+        index: int,
         name: str,
         prefetch: int,
         settles: bool,
@@ -111,7 +111,7 @@ class SelectingMachine(RuleBasedStateMachine):
     ) -> None:
         queue = self.queues[name]
         if len(queue.consumers) < 5:
-            self.recipients[who].consume(
+            self.recipients[index].consume(
                 queue,
                 f"consumer {next(self.orders)}",
                 prefetch=prefetch,
@@ -119,12 +119,12 @@ class SelectingMachine(RuleBasedStateMachine):
                 priority=priority,
                 selection=selection(),
             )
-            self.absorb()
+            self.check_deliveries()
 
-    @rule(who=st.integers(0, RECIPIENTS - 1), name=st.sampled_from(list(QUEUES)))
-    def get(self, who: int, name: str) -> None:
-        """Fetching takes the oldest, whatever consumers want."""
-        recipient, ready = self.recipients[who], self.ready[name]
+    @rule(index=st.integers(0, RECIPIENTS - 1), name=st.sampled_from(list(QUEUES)))
+    def get(self, index: int, name: str) -> None:
+        """A get takes the oldest message, whatever consumers select."""
+        recipient, ready = self.recipients[index], self.ready[name]
         received = recipient.get(self.queues[name])
         assert (received is not None) == bool(ready)
         if received is not None:
@@ -136,46 +136,48 @@ class SelectingMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data(), outcome=st.sampled_from(DeliveryOutcome), up_to=st.booleans())
     def settle(self, data: st.DataObject, outcome: DeliveryOutcome, up_to: bool) -> None:
-        who, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
-        for held in [held for held in self.held if held[0] is who and (held[1] == tag or (up_to and held[1] < tag))]:
+        recipient, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
+        for held in [
+            held for held in self.held if held[0] is recipient and (held[1] == tag or (up_to and held[1] < tag))
+        ]:
             self.conclude(held, outcome)
-        who.settle(tag, outcome, up_to=up_to)
-        self.absorb()
+        recipient.settle(tag, outcome, up_to=up_to)
+        self.check_deliveries()
 
-    @rule(data=st.data(), who=st.integers(0, RECIPIENTS - 1))
-    def cancel(self, data: st.DataObject, who: int) -> None:
-        recipient = self.recipients[who]
+    @rule(data=st.data(), index=st.integers(0, RECIPIENTS - 1))
+    def cancel(self, data: st.DataObject, index: int) -> None:
+        recipient = self.recipients[index]
         if recipient.consumers:
             recipient.cancel(data.draw(st.sampled_from(recipient.consumers), label="consumer"))
-            self.absorb()
+            self.check_deliveries()
 
-    @rule(who=st.integers(0, RECIPIENTS - 1))
-    def leave(self, who: int) -> None:
-        recipient = self.recipients[who]
+    @rule(index=st.integers(0, RECIPIENTS - 1))
+    def leave(self, index: int) -> None:
+        recipient = self.recipients[index]
         for held in [held for held in self.held if held[0] is recipient]:
             self.conclude(held, DeliveryOutcome.REQUEUED)
         recipient.leave()
-        self.absorb()
+        self.check_deliveries()
 
-    @rule(who=st.integers(0, RECIPIENTS - 1))
-    def close_or_open_the_way(self, who: int) -> None:
-        recipient = self.recipients[who]
+    @rule(index=st.integers(0, RECIPIENTS - 1))
+    def close_or_open_the_output(self, index: int) -> None:
+        recipient = self.recipients[index]
         recipient.is_open = not recipient.is_open
         if recipient.is_open:
             recipient.resume()
-        self.absorb()
+        self.check_deliveries()
 
     @rule(name=st.sampled_from(list(QUEUES)))
     def purge(self, name: str) -> None:
         assert self.queues[name].purge() == len(self.ready[name])
         self.ready[name].clear()
 
-    @rule(name=st.sampled_from(list(QUEUES)), which=st.integers(0, MOST_WAITING))
-    def discard_one_in_the_midst(self, name: str, which: int) -> None:
-        """As limits and times to live may."""
+    @rule(name=st.sampled_from(list(QUEUES)), place=st.integers(0, MOST_WAITING))
+    def discard_one_in_the_middle(self, name: str, place: int) -> None:
+        """Discard a message, as limits and TTLs do."""
         queue, ready = self.queues[name], self.ready[name]
-        if which < len(ready):
-            gone = ready.pop(which)
+        if place < len(ready):
+            gone = ready.pop(place)
             older = sum(waiting.order < gone.order for waiting in ready)
             queue.discard_these({sorted(queue.ready.positions())[older]}, DeathReason.EXPIRED)
 
@@ -183,18 +185,18 @@ class SelectingMachine(RuleBasedStateMachine):
     def end_turn(self) -> None:
         self.broker.end_turn()
 
-    # What the model makes of it
+    # Checks against the model
 
     def wait(self, ready: list[Waiting], waiting: Waiting) -> None:
         ready.append(waiting)
         ready.sort(key=lambda each: (each.rank, each.order))
 
-    def absorb(self) -> None:
-        """Check every delivery since the last look: of what waits, it is the first that its consumer wants."""
+    def check_deliveries(self) -> None:
+        """Check the deliveries since the last call: each is the first waiting message that its consumer selects."""
         for recipient, received in self.log:
             ready = self.ready[received.queue]
             consumer = self.consumer(recipient, received)
-            wanted = next(waiting for waiting in ready if waiting.is_wanted_by(consumer))
+            wanted = next(waiting for waiting in ready if waiting.matches(consumer))
             assert received.body == wanted.body
             assert received.redelivered == (wanted.deliveries > 0)
             ready.remove(wanted)
@@ -212,17 +214,17 @@ class SelectingMachine(RuleBasedStateMachine):
             waiting.deliveries += 1
             self.wait(self.ready[delivery.queue.name], waiting)
 
-    # What holds between any two steps
+    # Invariants
 
     @invariant()
-    def queues_count_as_the_model_does(self) -> None:
+    def counts_match_the_model(self) -> None:
         for name, queue in self.queues.items():
             assert len(queue) == len(self.ready[name])
             assert queue.ready.bytes == sum(len(waiting.body) for waiting in self.ready[name])
         assert sum(queue.unsettled for queue in self.queues.values()) == len(self.held)
 
     @invariant()
-    def the_reserve_has_given_out_what_is_kept_on_it(self) -> None:
+    def the_budget_in_use_matches_the_kept_messages(self) -> None:
         reserve = self.broker.kernel.reserve
         assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
 
@@ -233,20 +235,20 @@ class SelectingMachine(RuleBasedStateMachine):
                 assert consumer.credit.used <= (consumer.credit.limit or len(self.held))
 
     @invariant()
-    def nobody_waits_beside_a_message_it_wants(self) -> None:
+    def no_consumer_with_capacity_waits_beside_a_matching_message(self) -> None:
         for name, queue in self.queues.items():
             for consumer in queue.consumers:
                 if consumer.has_capacity and queue.consumers.is_active(consumer):
-                    assert not any(waiting.is_wanted_by(consumer) for waiting in self.ready[name])
+                    assert not any(waiting.matches(consumer) for waiting in self.ready[name])
 
     @invariant()
-    def a_queue_selects_while_somebody_does(self) -> None:
+    def selective_dispatch_is_active_while_a_consumer_has_a_selection(self) -> None:
         for queue in self.queues.values():
             selects = any(consumer.selection is not None for consumer in queue.consumers)
             assert (queue.selecting is not None) == selects
 
     def teardown(self) -> None:
-        """Once everything is consumed and settled, the store is empty, and the reserve is whole."""
+        """Check that the store and the memory budget are empty once everything is consumed."""
         if not hasattr(self, "broker"):
             return
         for recipient in self.recipients:

@@ -1,4 +1,4 @@
-"""Sessions: who is there, who may come back and until when, and what waits for them meanwhile."""
+"""Sessions: connection, takeover, expiry, and the messages that wait for disconnected clients."""
 
 import pytest
 
@@ -14,20 +14,20 @@ TOPICS = "amq.topic"
 
 @pytest.fixture
 def sensor(broker: MemoryBroker) -> Client:
-    """A client that is connected, and whose session waits a minute for it."""
+    """A connected client whose session expires a minute after a disconnect."""
     client = Client(broker)
     client.connect()
     return client
 
 
 def after_crash(client: Client) -> Client:
-    """Return the client as the broker finds it that starts after a crash: it has to connect again."""
+    """Return the client on a broker that starts after a crash; it has to connect again."""
     client.broker.commit()
     return Client(client.broker.crashed(), client.client_id)
 
 
 def bindings_of(client: Client) -> list[tuple[str, str]]:
-    """Return from where messages come to the client: queue and binding key."""
+    """Return the client's bindings: queue and binding key."""
     vhost = client.broker.vhost
     return [
         (binding.destination.name, binding.routing_key)
@@ -36,19 +36,19 @@ def bindings_of(client: Client) -> list[tuple[str, str]]:
     ]
 
 
-# ---- Connecting, leaving, coming back --------------------------------------------------------------------------------
+# ---- Connect, disconnect, reconnect ----------------------------------------------------------------------------------
 
 
-def test_a_session_is_present_for_a_client_that_comes_back(sensor: Client) -> None:
+def test_a_session_is_present_for_a_reconnecting_client(sensor: Client) -> None:
     sensor.leave()
     assert sensor.connect()
 
 
-def test_a_new_client_finds_none(broker: MemoryBroker) -> None:
+def test_a_new_client_has_no_session_present(broker: MemoryBroker) -> None:
     assert not Client(broker).connect()
 
 
-def test_a_clean_start_finds_none_and_forgets_what_was_there(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_clean_start_discards_the_session(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t")
     published(broker, "t")
     sensor.leave()
@@ -66,27 +66,27 @@ def test_a_session_without_expiry_ends_with_its_connection(broker: MemoryBroker)
     assert not [name for name in broker.vhost.queue_by_name if name.startswith("mqtt-")]
 
 
-def test_nothing_holds_on_to_a_session_that_ended(broker: MemoryBroker) -> None:
+def test_an_ended_session_is_freed_from_memory(broker: MemoryBroker) -> None:
     with living(Session) as sessions:
         for number in range(20):
             client = Client(broker, f"client-{number}")
             client.connect(expiry_s=number % 2)
             client.subscribe("t", qos=number % 3)
             client.subscribe("$share/group/t")
-            assert sessions() >= 1, "it is seen while it is there"
+            assert sessions() >= 1, "a live session is counted"
             client.leave()
         broker.advance(2)
         assert sessions() == 0
 
 
-def test_whoever_had_the_session_is_displaced_before_another_gets_it(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_session_takeover_disconnects_the_earlier_connection(sensor: Client, broker: MemoryBroker) -> None:
     again = Client(broker)
     assert again.connect()
     assert not sensor.is_connected
     assert again.session.holder is again
 
 
-def test_displacing_a_session_without_expiry_ends_it(broker: MemoryBroker) -> None:
+def test_a_takeover_ends_a_session_without_expiry(broker: MemoryBroker) -> None:
     first, second = Client(broker), Client(broker)
     first.connect(expiry_s=0)
     earlier = first.session
@@ -103,7 +103,7 @@ def test_the_expiry_is_that_of_the_latest_connection(sensor: Client, broker: Mem
     assert durable_entities(broker) == []
 
 
-def test_one_that_was_not_to_wait_any_more_ends_whole_after_a_kill(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_session_changed_to_no_expiry_is_removed_after_a_kill(sensor: Client, broker: MemoryBroker) -> None:
     sensor.session.qos2_state.receive(1)
     sensor.subscribe("t")
     sensor.connect(expiry_s=0)
@@ -117,7 +117,7 @@ def test_one_that_was_not_to_wait_any_more_ends_whole_after_a_kill(sensor: Clien
 # ---- Expiry ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_waits_as_long_as_it_said_and_not_longer(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_session_expires_at_its_expiry_interval(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t")
     sensor.leave()
     broker.advance(59.9)
@@ -127,7 +127,7 @@ def test_a_session_waits_as_long_as_it_said_and_not_longer(sensor: Client, broke
     assert "mqtt-subscription-sensorqos1" not in broker.vhost.queue_by_name
 
 
-def test_the_time_runs_only_while_nobody_is_connected(sensor: Client, broker: MemoryBroker) -> None:
+def test_the_expiry_interval_runs_only_while_the_client_is_disconnected(sensor: Client, broker: MemoryBroker) -> None:
     broker.advance(1000)
     sensor.leave()
     broker.advance(59)
@@ -138,7 +138,7 @@ def test_the_time_runs_only_while_nobody_is_connected(sensor: Client, broker: Me
     assert sensor.connect()
 
 
-def test_the_last_expiry_there_is_means_never(broker: MemoryBroker) -> None:
+def test_the_maximum_expiry_interval_means_never(broker: MemoryBroker) -> None:
     client = Client(broker)
     client.connect(expiry_s=NEVER_S)
     client.leave()
@@ -147,7 +147,7 @@ def test_the_last_expiry_there_is_means_never(broker: MemoryBroker) -> None:
 
 
 @pytest.mark.parametrize("ends", ["killed", "stopped"])
-def test_the_time_runs_on_through_a_restart(sensor: Client, broker: MemoryBroker, ends: str) -> None:
+def test_the_expiry_interval_continues_over_a_restart(sensor: Client, broker: MemoryBroker, ends: str) -> None:
     sensor.leave()
     broker.commit()
     broker.advance(30)
@@ -158,7 +158,9 @@ def test_the_time_runs_on_through_a_restart(sensor: Client, broker: MemoryBroker
     assert len(started.vhost.sessions) == 0
 
 
-def test_for_who_was_connected_at_a_kill_the_time_begins_with_the_start(sensor: Client, broker: MemoryBroker) -> None:
+def test_after_a_kill_the_expiry_interval_of_connected_clients_begins_at_the_start(
+    sensor: Client, broker: MemoryBroker
+) -> None:
     broker.commit()
     broker.advance(1000)
     started = broker.crashed()
@@ -171,7 +173,7 @@ def test_for_who_was_connected_at_a_kill_the_time_begins_with_the_start(sensor: 
     assert len(again.vhost.sessions) == 0
 
 
-def test_what_expired_while_the_broker_was_down_ends_at_its_start(sensor: Client, broker: MemoryBroker) -> None:
+def test_sessions_that_expired_during_the_downtime_end_at_the_start(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t")
     sensor.leave()
     broker.commit()
@@ -183,17 +185,17 @@ def test_what_expired_while_the_broker_was_down_ends_at_its_start(sensor: Client
     assert durable_entities(started) == []
 
 
-# ---- What waits ------------------------------------------------------------------------------------------------------
+# ---- Queues and messages ---------------------------------------------------------------------------------------------
 
 
-def test_its_queues_have_the_names_that_operators_know(sensor: Client) -> None:
+def test_queues_of_sessions_have_rabbitmq_names(sensor: Client) -> None:
     assert sensor.subscribe("a", 0).name == "mqtt-subscription-sensorqos0"
     assert sensor.subscribe("b", 1).name == "mqtt-subscription-sensorqos1"
     assert sensor.subscribe("c", 2).name == "mqtt-subscription-sensorqos1"
     assert sensor.subscribe("$share/group/d/+").name == "mqtt-shared-group-d.*"
 
 
-def test_messages_wait_for_a_client_that_is_away(sensor: Client, broker: MemoryBroker) -> None:
+def test_messages_wait_for_a_disconnected_client(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t/+")
     sensor.leave()
     published(broker, "t/1", b"one")
@@ -204,7 +206,7 @@ def test_messages_wait_for_a_client_that_is_away(sensor: Client, broker: MemoryB
     assert recipient.bodies == [b"one"]
 
 
-def test_and_survive_a_crash_with_the_session_and_its_subscriptions(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_session_its_subscriptions_and_messages_survive_a_crash(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t/+", 2)
     sensor.subscribe("u", 0)
     sensor.leave()
@@ -219,7 +221,7 @@ def test_and_survive_a_crash_with_the_session_and_its_subscriptions(sensor: Clie
     assert sorted(recipient.bodies) == [b"one", b"two"]
 
 
-def test_queues_of_a_session_that_does_not_last_are_its_alone(broker: MemoryBroker) -> None:
+def test_queues_of_a_session_without_expiry_are_exclusive_and_transient(broker: MemoryBroker) -> None:
     client = Client(broker)
     client.connect(expiry_s=0)
     queue = client.subscribe("t")
@@ -229,7 +231,7 @@ def test_queues_of_a_session_that_does_not_last_are_its_alone(broker: MemoryBrok
     assert durable_entities(broker) == []
 
 
-def test_queues_have_the_limits_of_their_level(broker: MemoryBroker) -> None:
+def test_queues_have_the_limits_of_their_qos(broker: MemoryBroker) -> None:
     broker.vhost.sessions.limits = {0: {"x-max-length": 7}, 1: {}}
     client = Client(broker)
     client.connect()
@@ -237,7 +239,7 @@ def test_queues_have_the_limits_of_their_level(broker: MemoryBroker) -> None:
     assert client.subscribe("b", 1).arguments == {}
 
 
-def test_a_queue_of_the_name_that_is_somebody_elses_is_not_touched(sensor: Client, broker: MemoryBroker) -> None:
+def test_an_exclusive_queue_of_the_same_name_is_not_used(sensor: Client, broker: MemoryBroker) -> None:
     broker.vhost.declare_queue("mqtt-subscription-sensorqos1", owner=object())
     with pytest.raises(ResourceLocked):
         sensor.subscribe("t")
@@ -247,7 +249,7 @@ def test_a_queue_of_the_name_that_is_somebody_elses_is_not_touched(sensor: Clien
     assert "mqtt-subscription-sensorqos1" in broker.vhost.queue_by_name
 
 
-def test_what_waits_is_still_there_after_unsubscribing(sensor: Client, broker: MemoryBroker) -> None:
+def test_waiting_messages_stay_after_unsubscribing(sensor: Client, broker: MemoryBroker) -> None:
     queue = sensor.subscribe("t")
     published(broker, "t", b"before")
     sensor.unsubscribe("t")
@@ -266,9 +268,9 @@ def test_another_qos_moves_a_subscription_to_the_other_queue(sensor: Client) -> 
     assert bindings_of(sensor) == [("mqtt-subscription-sensorqos0", "t")]
 
 
-def test_a_binding_stays_as_long_as_some_filter_needs_it(sensor: Client) -> None:
+def test_a_binding_is_removed_with_the_last_filter_that_uses_it(sensor: Client) -> None:
     sensor.subscribe("a/b")
-    sensor.subscribe("a.b")  # the same key, where topics are mapped as RabbitMQ maps them
+    sensor.subscribe("a.b")  # the same binding key, since topics are mapped as in RabbitMQ
     sensor.unsubscribe("a/b")
     assert bindings_of(sensor) == [("mqtt-subscription-sensorqos1", "a.b")]
     sensor.unsubscribe("a.b")
@@ -284,7 +286,7 @@ def test_unsubscribing_survives_a_crash(sensor: Client) -> None:
     assert bindings_of(found) == [("mqtt-subscription-sensorqos1", "u")]
 
 
-def test_what_an_operator_deleted_is_made_again_with_all_that_led_to_it(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_queue_deleted_by_an_operator_is_restored_with_its_bindings(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t")
     sensor.subscribe("u")
     sensor.subscribe("v", 0)
@@ -300,7 +302,7 @@ def test_what_an_operator_deleted_is_made_again_with_all_that_led_to_it(sensor: 
     ]
 
 
-def test_a_session_can_end_whose_queue_an_operator_deleted(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_session_can_end_after_an_operator_deleted_its_queue(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t")
     broker.vhost.delete_queue(broker.vhost.queue("mqtt-subscription-sensorqos1"))
     sensor.unsubscribe("t")
@@ -310,12 +312,12 @@ def test_a_session_can_end_whose_queue_an_operator_deleted(sensor: Client, broke
     assert durable_entities(broker) == []
 
 
-# ---- Groups ----------------------------------------------------------------------------------------------------------
+# ---- Shared subscriptions --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def members(broker: MemoryBroker) -> list[Client]:
-    """Two clients that share what is published under ``t``."""
+    """Two clients with a shared subscription to ``t``."""
     clients = [Client(broker, "one"), Client(broker, "two")]
     for client in clients:
         client.connect()
@@ -330,18 +332,18 @@ def test_members_of_a_group_share_one_queue(members: list[Client], broker: Memor
     assert len(first[0]) == 1
 
 
-def test_groups_and_filters_are_told_apart(members: list[Client]) -> None:
+def test_each_group_and_filter_has_its_own_queue(members: list[Client]) -> None:
     names = {members[0].subscribe(filter).name for filter in ("$share/group/t", "$share/group/u", "$share/others/t")}
     assert names == {"mqtt-shared-group-t", "mqtt-shared-group-u", "mqtt-shared-others-t"}
 
 
-def test_a_name_that_would_be_too_long_is_shortened_and_still_its_own(members: list[Client]) -> None:
+def test_long_group_names_are_shortened_to_unique_queue_names(members: list[Client]) -> None:
     names = {members[0].subscribe(f"$share/{'g' * 250}{end}/t").name for end in "ab"}
     assert len(names) == 2
     assert all(len(name) <= 255 for name in names)
 
 
-def test_the_queue_goes_with_the_last_member(members: list[Client], broker: MemoryBroker) -> None:
+def test_the_queue_of_a_group_is_deleted_with_its_last_member(members: list[Client], broker: MemoryBroker) -> None:
     members[0].unsubscribe("$share/group/t")
     assert "mqtt-shared-group-t" in broker.vhost.queue_by_name
     members[1].leave()
@@ -350,7 +352,7 @@ def test_the_queue_goes_with_the_last_member(members: list[Client], broker: Memo
     assert "mqtt-shared-group-t" not in broker.vhost.queue_by_name
 
 
-def test_unless_somebody_else_consumes_from_it(members: list[Client], broker: MemoryBroker) -> None:
+def test_the_queue_of_a_group_is_kept_while_it_has_a_consumer(members: list[Client], broker: MemoryBroker) -> None:
     Recipient().consume(broker.vhost.queue("mqtt-shared-group-t"))
     for member in members:
         member.unsubscribe("$share/group/t")
@@ -378,7 +380,7 @@ def test_a_group_survives_a_crash_with_its_members(members: list[Client], broker
     assert "mqtt-shared-group-t" not in started.vhost.queue_by_name
 
 
-def test_a_group_that_a_consumer_outlived_ends_with_that_consumer(members: list[Client], broker: MemoryBroker) -> None:
+def test_a_group_without_members_ends_with_its_last_consumer(members: list[Client], broker: MemoryBroker) -> None:
     queue = members[0].subscribe("$share/group/t")
     worker = Recipient()
     consumer = worker.consume(queue)
@@ -392,15 +394,15 @@ def test_a_group_that_a_consumer_outlived_ends_with_that_consumer(members: list[
     assert durable_entities(broker, "group") == []
 
 
-def test_a_group_with_members_does_not_end_with_a_consumer(members: list[Client], broker: MemoryBroker) -> None:
+def test_a_group_with_members_is_kept_when_a_consumer_is_cancelled(members: list[Client], broker: MemoryBroker) -> None:
     queue = members[0].subscribe("$share/group/t")
     queue.cancel(Recipient().consume(queue))
     broker.vhost.delete_queue_if_done(queue)
     assert not queue.is_deleted
 
 
-def test_a_queue_that_was_there_before_the_group_stays_after_it(broker: MemoryBroker) -> None:
-    """Whatever its name is: somebody else declared it."""
+def test_a_queue_declared_before_the_group_is_kept(broker: MemoryBroker) -> None:
+    """Whatever its name is: another client declared it."""
     queue = broker.vhost.declare_queue("mqtt-shared-group-t", is_durable=True)
     member = Client(broker)
     member.connect(expiry_s=0)
@@ -409,7 +411,7 @@ def test_a_queue_that_was_there_before_the_group_stays_after_it(broker: MemoryBr
     assert not queue.is_deleted
 
 
-def test_a_queue_that_only_looks_like_that_of_a_group_survives_a_start(broker: MemoryBroker) -> None:
+def test_a_queue_with_a_name_like_that_of_a_group_survives_a_restart(broker: MemoryBroker) -> None:
     broker.vhost.declare_queue("mqtt-shared-orders", is_durable=True)
     broker.commit()
     started = broker.crashed()
@@ -417,7 +419,7 @@ def test_a_queue_that_only_looks_like_that_of_a_group_survives_a_start(broker: M
     assert "mqtt-shared-orders" in started.vhost.queue_by_name
 
 
-def test_nor_is_one_taken_for_it_that_took_its_name(members: list[Client], broker: MemoryBroker) -> None:
+def test_a_queue_that_took_the_name_of_a_group_survives_a_restart(members: list[Client], broker: MemoryBroker) -> None:
     queue = members[0].subscribe("$share/group/t")
     broker.vhost.queues.delete(queue)
     broker.vhost.declare_queue("mqtt-shared-group-t", is_durable=True)
@@ -429,8 +431,8 @@ def test_nor_is_one_taken_for_it_that_took_its_name(members: list[Client], broke
     assert durable_entities(started, "group") == []
 
 
-@pytest.mark.parametrize("who", ["nobody", "a member", "a consumer"])
-def test_a_group_whose_members_ended_with_the_broker_has_a_while_to_come_back(broker: MemoryBroker, who: str) -> None:
+@pytest.mark.parametrize("rejoining", ["none", "a member", "a consumer"])
+def test_after_a_restart_members_of_a_group_have_time_to_reconnect(broker: MemoryBroker, rejoining: str) -> None:
     client = Client(broker)
     client.connect(expiry_s=0)
     client.subscribe("$share/group/t")
@@ -439,17 +441,17 @@ def test_a_group_whose_members_ended_with_the_broker_has_a_while_to_come_back(br
     found.broker.advance(299)
     queue = found.broker.vhost.queue("mqtt-shared-group-t")
     assert len(queue) == 1
-    if who == "a member":
+    if rejoining == "a member":
         found.connect(expiry_s=0)
         found.subscribe("$share/group/t")
-    elif who == "a consumer":
+    elif rejoining == "a consumer":
         Recipient().consume(queue)
     found.broker.advance(1)
-    assert ("mqtt-shared-group-t" in found.broker.vhost.queue_by_name) == (who != "nobody")
+    assert ("mqtt-shared-group-t" in found.broker.vhost.queue_by_name) == (rejoining != "none")
 
 
-def held_by(member: Client, packet_id: int) -> None:
-    """Let a member take a message of the group exactly once, and lose its connection before it said that it has it."""
+def leave_unacknowledged(member: Client, packet_id: int) -> None:
+    """Let a member get a QoS 2 message of the group, and disconnect before it acknowledges it."""
     (queue,) = member.session.queues()
     entry = queue.take()
     assert entry is not None
@@ -458,12 +460,12 @@ def held_by(member: Client, packet_id: int) -> None:
     member.leave()
 
 
-def test_a_message_that_was_sent_exactly_once_is_kept_for_that_member_through_a_crash(
+def test_an_unacknowledged_qos2_message_stays_with_its_member_over_a_crash(
     members: list[Client], broker: MemoryBroker
 ) -> None:
     published(broker, "t", b"one")
     published(broker, "t", b"two")
-    held_by(members[0], 7)
+    leave_unacknowledged(members[0], 7)
     broker.commit()
     started = broker.crashed()
     other, member = Recipient(), Client(started, "one")
@@ -473,9 +475,11 @@ def test_a_message_that_was_sent_exactly_once_is_kept_for_that_member_through_a_
     assert (packet_id, entry.message.body) == (7, b"one")
 
 
-def test_and_for_nobody_else_once_its_session_ended(members: list[Client], broker: MemoryBroker) -> None:
+def test_an_unacknowledged_qos2_message_is_dropped_when_its_session_ends(
+    members: list[Client], broker: MemoryBroker
+) -> None:
     published(broker, "t", b"one")
-    held_by(members[0], 7)
+    leave_unacknowledged(members[0], 7)
     broker.advance(60)
     other = Recipient()
     members[1].connect()
@@ -487,11 +491,11 @@ def test_and_for_nobody_else_once_its_session_ended(members: list[Client], broke
     assert len(broker.crashed().vhost.sessions) == 1
 
 
-# ---- What an end leaves ----------------------------------------------------------------------------------------------
+# ---- After the end of a session --------------------------------------------------------------------------------------
 
 
-def filled(client: Client) -> None:
-    """Give a session one of everything."""
+def fill(client: Client) -> None:
+    """Give a session subscriptions, QoS 2 state and a message."""
     for filter, qos in (("t/+", 0), ("t/1", 2), ("$share/group/t/#", 1)):
         client.subscribe(filter, qos)
     qos2_state = client.session.qos2_state
@@ -504,7 +508,7 @@ def filled(client: Client) -> None:
 
 
 def test_the_end_of_a_session_leaves_nothing_in_the_store(sensor: Client, broker: MemoryBroker) -> None:
-    filled(sensor)
+    fill(sensor)
     broker.commit()
     assert {entity.kind for entity in durable_entities(broker)} >= {"session", "subscription", "handshake", "queue"}
     sensor.leave()
@@ -514,12 +518,12 @@ def test_the_end_of_a_session_leaves_nothing_in_the_store(sensor: Client, broker
     assert broker.store.held_ids == frozenset()
 
 
-def test_so_does_the_end_of_a_virtual_host(broker: MemoryBroker) -> None:
+def test_deleting_a_virtual_host_leaves_nothing_of_its_sessions_in_the_store(broker: MemoryBroker) -> None:
     vhost = broker.kernel.declare_vhost("other")
     broker.vhost, default = vhost, broker.vhost
     client = Client(broker)
     client.connect()
-    filled(client)
+    fill(client)
     client.leave()
     broker.vhost = default
     broker.kernel.delete_vhost("other")
@@ -530,7 +534,7 @@ def test_so_does_the_end_of_a_virtual_host(broker: MemoryBroker) -> None:
     assert list(broker.crashed().kernel.vhost_by_name) == ["/"]
 
 
-def test_a_delivery_that_comes_back_late_does_no_harm(sensor: Client, broker: MemoryBroker) -> None:
+def test_a_delivery_requeued_after_its_session_ended_is_removed(sensor: Client, broker: MemoryBroker) -> None:
     queue = sensor.subscribe("t")
     published(broker, "t")
     recipient = Recipient()
@@ -545,7 +549,7 @@ def test_a_delivery_that_comes_back_late_does_no_harm(sensor: Client, broker: Me
 # ---- Limits ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_user_has_no_more_sessions_than_it_may_have(broker: MemoryBroker) -> None:
+def test_the_number_of_sessions_per_user_is_limited(broker: MemoryBroker) -> None:
     sessions = broker.vhost.sessions
     sessions.max_per_user = 2
     clients = [Client(broker, name) for name in "abc"]

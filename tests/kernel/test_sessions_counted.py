@@ -1,4 +1,4 @@
-"""How many sessions there are, had a client at the same time, expired; and how an operator ends one."""
+"""Counters of sessions (existing, connected, expired), and sessions ended by an operator."""
 
 import pytest
 
@@ -12,28 +12,28 @@ def sessions(broker: MemoryBroker) -> Sessions:
     return broker.vhost.sessions
 
 
-def counted(sessions: Sessions) -> tuple[int, int, int]:
+def counts(sessions: Sessions) -> tuple[int, int, int]:
     return sessions.connected, sessions.most_connected, sessions.expired
 
 
-def test_the_connected_are_counted_and_the_most_of_them_kept(broker: MemoryBroker, sessions: Sessions) -> None:
+def test_connected_sessions_and_their_maximum_are_counted(broker: MemoryBroker, sessions: Sessions) -> None:
     ann, bob = Client(broker, "ann"), Client(broker, "bob")
     ann.connect()
     bob.connect(expiry_s=0)
-    assert counted(sessions) == (2, 2, 0)
+    assert counts(sessions) == (2, 2, 0)
     ann.leave()
     bob.leave()
-    assert counted(sessions) == (0, 2, 0)
+    assert counts(sessions) == (0, 2, 0)
 
 
-def test_a_take_over_is_one_client(broker: MemoryBroker, sessions: Sessions) -> None:
+def test_a_takeover_counts_as_one_client(broker: MemoryBroker, sessions: Sessions) -> None:
     client = Client(broker)
     client.connect()
     Client(broker).connect()
-    assert counted(sessions) == (1, 1, 0)
+    assert counts(sessions) == (1, 1, 0)
 
 
-def test_what_ends_because_its_client_stays_away_has_expired(broker: MemoryBroker, sessions: Sessions) -> None:
+def test_only_sessions_of_absent_clients_count_as_expired(broker: MemoryBroker, sessions: Sessions) -> None:
     stays, returns = Client(broker, "stays"), Client(broker, "returns")
     for client in (stays, returns):
         client.connect(expiry_s=60)
@@ -41,10 +41,10 @@ def test_what_ends_because_its_client_stays_away_has_expired(broker: MemoryBroke
     broker.clock.advance(30)
     returns.connect(is_clean=True)
     broker.clock.advance(60)
-    assert counted(sessions) == (1, 1, 1)
+    assert counts(sessions) == (1, 1, 1)
 
 
-def test_subscriptions_of_groups_and_to_the_broker_are_counted(broker: MemoryBroker) -> None:
+def test_shared_and_broker_topic_subscriptions_are_counted(broker: MemoryBroker) -> None:
     client = Client(broker)
     client.connect()
     for filter in ("t", "$SYS/#", "$SYS/#", "$SYS/broker/uptime", "$share/g/t", "$share/g/$SYS/#"):
@@ -56,7 +56,9 @@ def test_subscriptions_of_groups_and_to_the_broker_are_counted(broker: MemoryBro
     assert (len(subscriptions), subscriptions.shared, subscriptions.to_broker) == (2, 1, 1)
 
 
-def test_what_the_queues_of_a_session_dropped_is_known_when_it_ends(broker: MemoryBroker, sessions: Sessions) -> None:
+def test_messages_dropped_by_the_queues_of_a_session_are_counted_when_it_ends(
+    broker: MemoryBroker, sessions: Sessions
+) -> None:
     sessions.limits = {0: {}, 1: {"x-max-length": 1}}
     client = Client(broker)
     client.connect(expiry_s=60)
@@ -70,7 +72,7 @@ def test_what_the_queues_of_a_session_dropped_is_known_when_it_ends(broker: Memo
 
 
 @pytest.mark.parametrize("expiry_s", [0, 60])
-def test_an_operator_ends_the_session_of_a_client_that_is_connected(
+def test_an_operator_can_end_the_session_of_a_connected_client(
     broker: MemoryBroker, sessions: Sessions, expiry_s: int
 ) -> None:
     client = Client(broker)
@@ -80,7 +82,7 @@ def test_an_operator_ends_the_session_of_a_client_that_is_connected(
     assert (len(sessions), client.is_connected, list(broker.vhost.queue_by_name)) == (0, False, [])
 
 
-def test_an_operator_ends_the_session_of_a_client_that_is_away(broker: MemoryBroker, sessions: Sessions) -> None:
+def test_an_operator_can_end_the_session_of_a_disconnected_client(broker: MemoryBroker, sessions: Sessions) -> None:
     client = Client(broker)
     client.connect()
     client.subscribe("t")

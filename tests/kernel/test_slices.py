@@ -1,4 +1,4 @@
-"""Long work leaves room for others: policies over many queues, expiry and limits of very many messages."""
+"""Long work runs in slices: policies over many queues, expiry, limits and deletions of very many messages."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -38,19 +38,19 @@ def test_work_is_done_in_slices_and_in_order(clock: TickingClock) -> None:
     assert done == list(range(100))
 
 
-def test_a_policy_reaches_many_queues_bit_by_bit_and_new_ones_at_once(clock: TickingClock) -> None:
+def test_a_policy_is_applied_to_many_queues_in_slices_and_to_new_ones_at_once(clock: TickingClock) -> None:
     broker = MemoryBroker(clock=clock)
     for number in range(200):
         broker.vhost.declare_queue(f"q{number}")
     broker.kernel.put_policy(policy({"max-length": 1}))
     late = [queue for queue in broker.vhost.queue_by_name.values() if not queue.settings]
-    assert 100 < len(late) < 200, "the first slice is done at once, and no more"
+    assert 100 < len(late) < 200, "only the first slice is done at once"
     assert broker.vhost.declare_queue("new").settings.number("max-length") == 1
     clock.advance(0)
     assert all(queue.settings.number("max-length") == 1 for queue in late)
 
 
-def test_the_newest_of_two_policies_wins_though_the_first_was_not_through(clock: TickingClock) -> None:
+def test_a_newer_policy_replaces_one_that_is_still_being_applied(clock: TickingClock) -> None:
     broker = MemoryBroker(clock=clock)
     queues = [broker.vhost.declare_queue(f"q{number}") for number in range(200)]
     broker.kernel.put_policy(policy({"max-length": 1}))
@@ -66,7 +66,9 @@ def test_the_newest_of_two_policies_wins_though_the_first_was_not_through(clock:
     ids=lambda definition: next(iter(definition)),
 )
 @pytest.mark.parametrize("resident", [100, 100_000], ids=["paged", "in memory"])
-def test_very_many_messages_go_bit_by_bit(clock: TickingClock, definition: dict[str, Value], resident: int) -> None:
+def test_very_many_messages_are_removed_in_slices(
+    clock: TickingClock, definition: dict[str, Value], resident: int
+) -> None:
     broker = MemoryBroker(clock=clock, resident_messages=resident)
     queue = broker.vhost.declare_queue("q", is_durable=True)
     for _ in range(5000):
@@ -80,7 +82,7 @@ def test_very_many_messages_go_bit_by_bit(clock: TickingClock, definition: dict[
     assert not broker.store.held_ids
 
 
-def test_what_comes_while_many_messages_go_pushes_a_few_out_so_that_the_queue_does_not_grow(
+def test_a_queue_does_not_grow_while_many_messages_are_removed(
     clock: TickingClock,
 ) -> None:
     broker = MemoryBroker(clock=clock)
@@ -95,7 +97,7 @@ def test_what_comes_while_many_messages_go_pushes_a_few_out_so_that_the_queue_do
     assert len(queue) == 10
 
 
-def test_a_queue_with_very_many_bindings_loses_them_bit_by_bit_and_then_goes(clock: TickingClock) -> None:
+def test_a_queue_with_very_many_bindings_is_deleted_in_slices(clock: TickingClock) -> None:
     broker = MemoryBroker(clock=clock)
     queue = broker.vhost.declare_queue("q", is_durable=True)
     exchange = broker.vhost.declare_exchange("x", "direct", is_durable=True)
@@ -109,7 +111,7 @@ def test_a_queue_with_very_many_bindings_loses_them_bit_by_bit_and_then_goes(clo
     assert queue.is_deleted
 
 
-def with_many_bindings(broker: MemoryBroker, **properties: object) -> Queue:
+def queue_with_many_bindings(broker: MemoryBroker, **properties: object) -> Queue:
     queue = broker.vhost.declare_queue("q", is_durable=True, **properties)  # type: ignore[arg-type]
     exchange = broker.vhost.declare_exchange("x", "direct", is_durable=True)
     for number in range(1000):
@@ -119,7 +121,7 @@ def with_many_bindings(broker: MemoryBroker, **properties: object) -> Queue:
 
 def test_a_queue_that_is_being_deleted_is_not_found_and_can_be_declared_again(clock: TickingClock) -> None:
     broker = MemoryBroker(clock=clock)
-    vhost, old = broker.vhost, with_many_bindings(broker)
+    vhost, old = broker.vhost, queue_with_many_bindings(broker)
     vhost.delete_queue(old)
     assert not old.is_deleted
     with pytest.raises(NotFound):
@@ -135,10 +137,10 @@ def test_a_queue_that_is_being_deleted_is_not_found_and_can_be_declared_again(cl
     assert [binding.routing_key for binding in after.bindings] == ["key.999"]
 
 
-def test_an_exclusive_queue_of_a_connection_that_is_gone_makes_room_for_another(clock: TickingClock) -> None:
+def test_the_name_of_a_released_exclusive_queue_can_be_used_at_once(clock: TickingClock) -> None:
     broker = MemoryBroker(clock=clock)
     owner = object()
-    old = with_many_bindings(broker, owner=owner)
+    old = queue_with_many_bindings(broker, owner=owner)
     broker.vhost.release(owner)
     new = broker.vhost.declare_queue("q", owner=object())
     broker.advance(0)
@@ -146,7 +148,7 @@ def test_an_exclusive_queue_of_a_connection_that_is_gone_makes_room_for_another(
     assert broker.vhost.queue("q") is new
 
 
-def test_an_exchange_with_very_many_bindings_goes_bit_by_bit(clock: TickingClock) -> None:
+def test_an_exchange_with_very_many_bindings_is_deleted_in_slices(clock: TickingClock) -> None:
     broker = MemoryBroker(clock=clock)
     queue = broker.vhost.declare_queue("q", is_durable=True)
     exchange = broker.vhost.declare_exchange("x", "topic", is_durable=True)
@@ -159,7 +161,7 @@ def test_an_exchange_with_very_many_bindings_goes_bit_by_bit(clock: TickingClock
     assert "x" not in broker.vhost.exchange_by_name
 
 
-def test_a_large_virtual_host_goes_bit_by_bit_and_nobody_gets_into_it_meanwhile(clock: TickingClock) -> None:
+def test_a_large_virtual_host_is_deleted_in_slices_and_cannot_be_used_meanwhile(clock: TickingClock) -> None:
     broker = MemoryBroker(clock=clock)
     vhost = broker.kernel.declare_vhost("large")
     for number in range(1000):
@@ -187,24 +189,24 @@ def test_long_jobs_share_a_slice_and_take_turns(clock: TickingClock) -> None:
     clock.background.add(work("b"))
     assert set(done) == {"a"}
     clock.advance(0)
-    assert done[: done.index("b") + 2].count("a") < 20, "one slice each, in turn"
+    assert done[: done.index("b") + 2].count("a") < 20, "one slice each, alternating"
     assert sorted(done) == ["a"] * 20 + ["b"] * 20
 
 
-def test_a_job_that_breaks_does_not_keep_the_others(clock: TickingClock) -> None:
+def test_a_failing_job_does_not_stop_the_others(clock: TickingClock) -> None:
     done: list[int] = []
 
-    def breaks() -> Iterator[None]:
+    def failing() -> Iterator[None]:
         for _ in range(20):
             yield
         raise RuntimeError("broken")
 
-    def works() -> Iterator[None]:
+    def succeeding() -> Iterator[None]:
         done.append(1)
         yield
 
-    clock.background.add(breaks())
-    clock.background.add(works())
+    clock.background.add(failing())
+    clock.background.add(succeeding())
     for _ in range(3):
         with suppress(RuntimeError):
             clock.advance(0)

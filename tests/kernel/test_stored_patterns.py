@@ -1,4 +1,4 @@
-"""A stored pattern that the engine does not support is kept without effect, told at the start, and stops nothing."""
+"""A stored pattern that the engine does not support has no effect, is reported at the start, and stops nothing."""
 
 from gateway.access import Operation, Principal
 from gateway.kernel.events import Event
@@ -12,7 +12,7 @@ POLICY = PolicyRecord("/", "old", False, BAD, "queues", 9, {"max-length": 1})
 
 
 def restarted_with(*entities: PolicyRecord | UserRecord | PermissionRecord | TopicPermissionRecord) -> MemoryBroker:
-    """Return a broker on a store in which an earlier version wrote these."""
+    """Return a broker on a store with these records of an earlier version."""
     broker = MemoryBroker()
     for entity in entities:
         broker.kernel.journal.record(Put(entity))
@@ -27,15 +27,15 @@ def test_a_stored_policy_with_an_unsupported_pattern_matches_nothing() -> None:
     assert "backreference" in broker.vhost.policies.fault(POLICY)
 
 
-def test_such_a_policy_is_told_when_it_is_installed() -> None:
+def test_a_policy_with_an_unsupported_pattern_is_reported_when_installed() -> None:
     broker = MemoryBroker()
-    told: list[Event] = []
-    broker.kernel.events.subscribe(told.append)
+    events: list[Event] = []
+    broker.kernel.events.subscribe(events.append)
     broker.kernel.install_policy(POLICY)
-    assert [(event.name, event.subject) for event in told] == [("policy.without_effect", "old")]
+    assert [(event.name, event.subject) for event in events] == [("policy.without_effect", "old")]
 
 
-def test_a_stored_permission_with_an_unsupported_pattern_allows_nothing_and_its_user_may_log_in() -> None:
+def test_a_stored_permission_with_an_unsupported_pattern_grants_nothing() -> None:
     user = UserRecord("anna", "", "rabbit_password_hashing_sha256", [], {})
     broker = restarted_with(
         user, PermissionRecord("/", "anna", BAD, "", ".*"), TopicPermissionRecord("/", "anna", "amq.topic", BAD, ".*")

@@ -1,7 +1,7 @@
-"""Whatever is done to a stream: offsets have no gaps, what was seen stays what it was, everybody sees what they want.
+"""Stateful test of a stream: offsets have no gaps, messages never change, and each reader gets what matches.
 
-The model is a list of what was published. Readers come with filters, names and small credits, settle in any order and
-vanish; segments are so small that they are sealed and truncated all the time; the broker crashes.
+The model is a list of published messages. Readers have filters, names and small credits, settle in any order and
+disconnect. Segments are so small that they are sealed and truncated all the time; the broker crashes.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ MOST_READERS: Final = 4
 
 @dataclass
 class Reader:
-    """One consumer of the model: what it asked for, where it is, what it holds and what it said of that."""
+    """One consumer of the model: its arguments, position and deliveries, and the outcomes of these."""
 
     recipient: Recipient
     prefetch: int
@@ -33,15 +33,15 @@ class Reader:
     wanted: frozenset[str]
     name: str | None = None
     seen: int = 0
-    handed_out: list[int] = field(default_factory=list)
+    delivered: list[int] = field(default_factory=list)
     done: set[int] = field(default_factory=set)
-    put_back: int | None = None
+    returned: int | None = None
 
-    def dealt_with(self) -> int | None:
-        """Return the last offset before which everything is dealt with."""
+    def processed_up_to(self) -> int | None:
+        """Return the last offset up to which all messages are processed."""
         last = None
-        for offset in self.handed_out:
-            if offset not in self.done or (self.put_back is not None and offset >= self.put_back):
+        for offset in self.delivered:
+            if offset not in self.done or (self.returned is not None and offset >= self.returned):
                 break
             last = offset
         return last
@@ -57,13 +57,13 @@ class StreamMachine(RuleBasedStateMachine):
         arguments: dict[str, Value] = {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": segment_size}
         self.broker.vhost.declare_queue("log", is_durable=True, arguments=arguments)
         self.published: list[tuple[bytes, str]] = []
-        self.meet()
+        self.attach()
         self.first = 0
         self.end_turn()
         self.commit()
 
-    def meet(self) -> None:
-        """Find the stream, which nobody reads yet."""
+    def attach(self) -> None:
+        """Get the stream, which has no readers yet."""
         stream = self.broker.vhost.queue("log")
         assert isinstance(stream, Stream)
         self.stream = stream
@@ -71,7 +71,7 @@ class StreamMachine(RuleBasedStateMachine):
         self.offsets: dict[str, int] = stream.offsets
         self.ever_stored = {name: {offset} for name, offset in self.offsets.items()}
 
-    # What may happen
+    # Steps
 
     @rule(values=st.lists(st.sampled_from(VALUES), min_size=1, max_size=8), size=st.sampled_from([1, 1, 90_000]))
     def publish(self, values: list[str], size: int) -> None:
@@ -88,7 +88,7 @@ class StreamMachine(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        """Commit every turn that ended; the present one goes on."""
+        """Commit every turn that ended; the current turn continues."""
         self.broker.store.commit()
         self.committed, self.committed_first = self.flushed, self.flushed_first
 
@@ -106,7 +106,7 @@ class StreamMachine(RuleBasedStateMachine):
     )
     def consume(self, start: str | int | None, prefetch: int, values: set[str] | None, name: str | None) -> None:
         if any(name and reader.name == name for reader in self.readers):
-            name = None  # a name is for one at a time
+            name = None  # only one reader per name
         arguments: dict[str, Value] = {} if start is None else {"x-stream-offset": start}
         if values is not None:
             arguments["x-stream-filter"] = [value for value in sorted(values) if value]
@@ -116,10 +116,10 @@ class StreamMachine(RuleBasedStateMachine):
         recipient = Recipient()
         recipient.consume(self.stream, prefetch=prefetch, arguments=arguments)
         wanted = frozenset(VALUES) if values is None else frozenset(values)
-        self.readers.append(Reader(recipient, prefetch, self.begins(start, name), wanted, name))
+        self.readers.append(Reader(recipient, prefetch, self.start_offset(start, name), wanted, name))
 
-    def begins(self, start: str | int | None, name: str | None) -> int:
-        """Return where a reader begins that asks for this."""
+    def start_offset(self, start: str | int | None, name: str | None) -> int:
+        """Return the start offset of a reader with these arguments."""
         if start is None and name in self.offsets:
             start = self.offsets[name] + 1
         if isinstance(start, int):
@@ -149,18 +149,18 @@ class StreamMachine(RuleBasedStateMachine):
 
     def settled(self, reader: Reader, position: int, outcome: DeliveryOutcome) -> None:
         if outcome is DeliveryOutcome.REQUEUED:
-            reader.put_back = position if reader.put_back is None else min(reader.put_back, position)
+            reader.returned = position if reader.returned is None else min(reader.returned, position)
         else:
             reader.done.add(position)
         before = self.offsets.get(reader.name or "")
-        if reader.name is not None and (last := reader.dealt_with()) is not None and last != before:
+        if reader.name is not None and (last := reader.processed_up_to()) is not None and last != before:
             self.offsets[reader.name] = last
             self.ever_stored.setdefault(reader.name, set()).add(last)
 
     @precondition(lambda self: self.readers)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
-        """Somebody vanishes, and what it held counts as put back."""
+        """A reader disconnects; its unsettled messages count as returned."""
         reader = data.draw(st.sampled_from(self.readers))
         self.readers.remove(reader)
         reader.recipient.leave()
@@ -168,7 +168,7 @@ class StreamMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.readers)
     @rule(data=st.data())
     def open_or_close(self, data: st.DataObject) -> None:
-        """A peer stops reading, or begins again."""
+        """Close or open the output of a peer."""
         recipient = data.draw(st.sampled_from(self.readers)).recipient
         recipient.is_open = not recipient.is_open
         if recipient.is_open:
@@ -201,17 +201,17 @@ class StreamMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         ever_stored = self.ever_stored
         self.broker = self.broker.crashed()
-        self.meet()
+        self.attach()
         for name, offset in self.offsets.items():
-            assert offset in ever_stored[name], "an offset came back that nobody ever stored"
+            assert offset in ever_stored[name], "the restored offset was never stored"
         del self.published[self.committed :]
         self.first = self.committed_first
         self.end_turn()
 
-    # What must hold
+    # Invariants
 
     @invariant()
-    def the_stream_is_what_was_published(self) -> None:
+    def the_log_matches_the_model(self) -> None:
         stream = self.stream
         assert (stream.first_offset, stream.next_offset) == (self.first, len(self.published))
         assert stream.durable_end == self.committed
@@ -222,34 +222,34 @@ class StreamMachine(RuleBasedStateMachine):
         assert [segment.is_sealed for segment in stream.segments[:-1]] == [True] * (len(ends) - 2)
 
     @invariant()
-    def everybody_sees_what_they_asked_for_once_and_in_order(self) -> None:
+    def each_reader_gets_matching_messages_once_and_in_order(self) -> None:
         self.broker.clock.advance(0)
         for reader in self.readers:
             deliveries = {delivery.tag: delivery.entry.position for delivery in reader.recipient.ledger}
             for received in reader.recipient.received[reader.seen :]:
                 assert received.tag is not None
-                self.see(reader, deliveries[received.tag], received.body)
+                self.check_delivery(reader, deliveries[received.tag], received.body)
             assert len(reader.recipient.ledger) <= reader.prefetch
             if reader.recipient.is_open and len(reader.recipient.ledger) < reader.prefetch:
-                assert not self.missing(reader, self.committed), "there is more to see, and nothing in the way"
+                assert not self.missing(reader, self.committed), "a reader with credit did not get all messages"
 
-    def see(self, reader: Reader, offset: int, body: bytes) -> None:
-        """Check one delivery: nothing was passed over but what was truncated."""
+    def check_delivery(self, reader: Reader, offset: int, body: bytes) -> None:
+        """Check one delivery: only truncated messages were skipped."""
         assert offset >= reader.next_offset
-        assert offset < self.committed, "it was seen before it was durable"
+        assert offset < self.committed, "delivered before it was durable"
         assert (body, True) == (self.published[offset][0], self.published[offset][1] in reader.wanted)
-        assert not self.missing(reader, offset), "it was passed over"
+        assert not self.missing(reader, offset), "a matching message was skipped"
         reader.next_offset = offset + 1
         reader.seen += 1
-        reader.handed_out.append(offset)
+        reader.delivered.append(offset)
 
     def missing(self, reader: Reader, end: int) -> list[int]:
-        """Return the messages before ``end`` that a reader wants, has not seen, and could."""
+        """Return the matching messages before ``end`` that the reader has not got."""
         offsets = range(max(reader.next_offset, self.first), end)
         return [offset for offset in offsets if self.published[offset][1] in reader.wanted]
 
     @invariant()
-    def offsets_are_stored_as_far_as_all_is_dealt_with(self) -> None:
+    def stored_offsets_match_the_model(self) -> None:
         assert self.stream.offsets == self.offsets
         ends = {name: max(offset + 1, self.first) for name, offset in self.offsets.items()}
         assert self.stream.lag == {name: max(0, self.committed - end) for name, end in ends.items()}

@@ -1,4 +1,4 @@
-"""What a session asked for, and on which terms a message is delivered to it."""
+"""Subscriptions of a session, and the terms on which a message is delivered to it."""
 
 from typing import Final
 
@@ -11,24 +11,24 @@ from gateway.kernel.sessions.subscriptions import Subscriptions, Terms, may_matc
 from tests.kernel.session_clients import subscribed
 
 
-def keyed(topic: str) -> str:
+def binding_key(topic: str) -> str:
     return topic.replace("/", ".")
 
 
-def with_these(*subscriptions: SubscriptionRecord) -> Subscriptions:
-    kept = Subscriptions()
-    for subscription in subscriptions:
-        kept.put(subscription)
-    return kept
+def subscriptions_of(*records: SubscriptionRecord) -> Subscriptions:
+    subscriptions = Subscriptions()
+    for subscription in records:
+        subscriptions.put(subscription)
+    return subscriptions
 
 
-def terms_for(topic: str, *subscriptions: SubscriptionRecord) -> Terms:
-    terms = with_these(*subscriptions).terms(keyed(topic))
+def terms_for(topic: str, *records: SubscriptionRecord) -> Terms:
+    terms = subscriptions_of(*records).terms(binding_key(topic))
     assert terms is not None
     return terms
 
 
-# ---- Which filters match (4.7) ---------------------------------------------------------------------------------------
+# ---- Matching of filters (4.7) ---------------------------------------------------------------------------------------
 
 MATCHES: Final = [
     ("a/b", "a/b", True),
@@ -57,23 +57,23 @@ MATCHES: Final = [
 
 
 @pytest.mark.parametrize(("filter", "topic", "matches"), MATCHES, ids=lambda value: str(value))
-def test_a_message_is_wanted_if_a_filter_matches_its_topic(filter: str, topic: str, matches: bool) -> None:
-    assert (with_these(subscribed(filter)).terms(keyed(topic)) is not None) == matches
+def test_a_subscription_matches_topics_as_specified(filter: str, topic: str, matches: bool) -> None:
+    assert (subscriptions_of(subscribed(filter)).terms(binding_key(topic)) is not None) == matches
 
 
-def test_a_wildcard_inside_a_word_is_a_letter() -> None:
+def test_a_wildcard_character_inside_a_word_is_literal() -> None:
     exact = SubscriptionRecord("/", "sensor", "a*", "", "a*", 1)
-    assert with_these(exact).terms("a*") is not None
-    assert with_these(exact).terms("ab") is None
+    assert subscriptions_of(exact).terms("a*") is not None
+    assert subscriptions_of(exact).terms("ab") is None
 
 
 @pytest.mark.parametrize("key", ["#", "*.x", "#.x"])
-def test_topics_of_the_server_are_for_those_who_ask_for_them(key: str) -> None:
+def test_broker_topics_match_only_explicit_filters(key: str) -> None:
     assert not may_match(key, "$SYS.x")
     assert may_match("$SYS." + key, "$SYS.x")
 
 
-# ---- On which terms --------------------------------------------------------------------------------------------------
+# ---- Terms of delivery -----------------------------------------------------------------------------------------------
 
 
 def test_overlapping_subscriptions_deliver_once_with_the_highest_qos_and_all_identifiers() -> None:
@@ -83,72 +83,72 @@ def test_overlapping_subscriptions_deliver_once_with_the_highest_qos_and_all_ide
     assert not terms.is_plain
 
 
-def test_a_message_is_shown_as_retained_if_one_subscription_wants_that() -> None:
+def test_the_retain_flag_is_kept_if_one_subscription_requests_it() -> None:
     assert not terms_for("a", subscribed("a"), subscribed("+")).retain_as_published
     assert terms_for("a", subscribed("a"), subscribed("+", retain_as_published=True)).retain_as_published
 
 
-def test_without_identifiers_and_no_local_every_message_looks_as_to_others() -> None:
+def test_terms_are_plain_without_identifiers_and_no_local() -> None:
     assert terms_for("a", subscribed("a", 0), subscribed("#", 2)).is_plain
 
 
-def test_who_wants_nothing_of_its_own_gets_nothing_of_its_own() -> None:
+def test_no_local_on_all_matching_subscriptions_excludes_own_messages() -> None:
     terms = terms_for("a", subscribed("a", no_local=True), subscribed("#", no_local=True))
     assert terms.own is None
     assert not terms.is_plain
 
 
-def test_who_wants_some_of_its_own_gets_it_on_the_terms_of_the_others() -> None:
+def test_own_messages_have_the_terms_of_subscriptions_without_no_local() -> None:
     terms = terms_for("a", subscribed("a", 2, no_local=True, identifier=1), subscribed("#", 0, identifier=2))
     assert terms.own is not None
     assert (terms.own.qos, terms.own.identifiers) == (0, (2,))
     assert terms.own.own is terms.own
 
 
-def test_what_is_shared_with_a_group_is_kept_and_matches_nothing_here() -> None:
-    kept = with_these(subscribed("$share/g/a"))
-    assert len(kept) == 1
-    assert kept.terms("a") is None
+def test_a_shared_subscription_is_kept_and_matches_no_own_message() -> None:
+    subscriptions = subscriptions_of(subscribed("$share/g/a"))
+    assert len(subscriptions) == 1
+    assert subscriptions.terms("a") is None
 
 
 # ---- Changes ---------------------------------------------------------------------------------------------------------
 
 
-def test_another_subscription_under_the_same_filter_replaces_the_first() -> None:
-    kept = with_these(subscribed("a/+", 2, identifier=1), subscribed("a/+", 0, identifier=2))
-    terms = kept.terms("a.b")
+def test_a_subscription_with_the_same_filter_replaces_the_first() -> None:
+    subscriptions = subscriptions_of(subscribed("a/+", 2, identifier=1), subscribed("a/+", 0, identifier=2))
+    terms = subscriptions.terms("a.b")
     assert terms is not None
-    assert (len(kept), terms.qos, terms.identifiers) == (1, 0, (2,))
+    assert (len(subscriptions), terms.qos, terms.identifiers) == (1, 0, (2,))
 
 
-def test_terms_that_were_asked_for_before_change_with_the_subscriptions() -> None:
-    kept = with_these(subscribed("a"))
-    assert kept.terms("a") is not None
-    assert kept.terms("b") is None
-    kept.put(subscribed("+", 2))
-    assert kept.terms("b") is not None
-    removed = kept.remove("+")
+def test_cached_terms_change_with_the_subscriptions() -> None:
+    subscriptions = subscriptions_of(subscribed("a"))
+    assert subscriptions.terms("a") is not None
+    assert subscriptions.terms("b") is None
+    subscriptions.put(subscribed("+", 2))
+    assert subscriptions.terms("b") is not None
+    removed = subscriptions.remove("+")
     assert removed is not None
     assert removed.qos == 2
-    assert kept.terms("b") is None
-    assert kept.remove("+") is None
+    assert subscriptions.terms("b") is None
+    assert subscriptions.remove("+") is None
 
 
-def test_many_subscriptions_are_told_apart_as_few_are() -> None:
-    kept = with_these(*(subscribed(f"site/{number}/+", number % 3) for number in range(100)))
-    found = [kept.terms(f"site.{number}.x") for number in range(4)]
+def test_many_subscriptions_are_matched_like_few() -> None:
+    subscriptions = subscriptions_of(*(subscribed(f"site/{number}/+", number % 3) for number in range(100)))
+    found = [subscriptions.terms(f"site.{number}.x") for number in range(4)]
     assert [None if terms is None else terms.qos for terms in found] == [0, 1, 2, 0]
-    assert kept.terms("site.100.x") is None
+    assert subscriptions.terms("site.100.x") is None
 
 
-def test_many_topics_do_not_gather_in_memory() -> None:
-    kept = with_these(subscribed("#"))
+def test_the_cache_of_terms_is_bounded() -> None:
+    subscriptions = subscriptions_of(subscribed("#"))
     for number in range(1000):
-        assert kept.terms(f"t{number}") is not None
-    assert len(kept._terms) <= 256
+        assert subscriptions.terms(f"t{number}") is not None
+    assert len(subscriptions._terms) <= 256
 
 
-# ---- Compared with the plainest matching -----------------------------------------------------------------------------
+# ---- Model -----------------------------------------------------------------------------------------------------------
 
 _WORDS: Final = st.sampled_from(["a", "b", "", "$s", "a*"])
 TOPICS: Final = st.lists(_WORDS, min_size=1, max_size=4).map("/".join).filter(bool)
@@ -160,14 +160,14 @@ FILTERS: Final = st.builds(
 
 
 def matches(filter: str, topic: str) -> bool:
-    """Section 4.7, word by word."""
+    """Match a topic against a filter as in section 4.7, word by word."""
     if topic.startswith("$") and filter[0] in "+#":
         return False
     wanted, levels = filter.split("/"), topic.split("/")
-    for place, level in enumerate(wanted):
+    for index, level in enumerate(wanted):
         if level == "#":
             return True
-        if place == len(levels) or level not in ("+", levels[place]):
+        if index == len(levels) or level not in ("+", levels[index]):
             return False
     return len(wanted) == len(levels)
 
@@ -177,26 +177,26 @@ def matches(filter: str, topic: str) -> bool:
     st.lists(FILTERS, max_size=3),
     st.lists(TOPICS, min_size=1, max_size=5),
 )
-def test_terms_are_those_of_all_filters_that_match(
-    asked: list[tuple[str, int, bool, int]], given_up: list[str], topics: list[str]
+def test_terms_combine_all_matching_filters(
+    requested: list[tuple[str, int, bool, int]], removed_filters: list[str], topics: list[str]
 ) -> None:
-    kept = Subscriptions()
+    subscriptions = Subscriptions()
     model: dict[str, tuple[int, bool, int]] = {}
-    for filter, qos, no_local, identifier in asked:
-        kept.put(subscribed(filter, qos, no_local=no_local, identifier=identifier))
+    for filter, qos, no_local, identifier in requested:
+        subscriptions.put(subscribed(filter, qos, no_local=no_local, identifier=identifier))
         model[filter] = (qos, no_local, identifier)
-        kept.terms(keyed(topics[0]))
-    for filter in given_up:
-        assert (kept.remove(filter) is None) == (model.pop(filter, None) is None)
+        subscriptions.terms(binding_key(topics[0]))
+    for filter in removed_filters:
+        assert (subscriptions.remove(filter) is None) == (model.pop(filter, None) is None)
     for topic in topics:
         matching = [terms for filter, terms in model.items() if matches(filter, topic)]
-        terms = kept.terms(keyed(topic))
+        terms = subscriptions.terms(binding_key(topic))
         assert (terms is None) == (not matching)
         if terms is not None:
             assert terms.qos == max(qos for qos, _, _ in matching)
             assert sorted(terms.identifiers) == sorted(identifier for _, _, identifier in matching if identifier)
             own = [qos for qos, no_local, _ in matching if not no_local]
             assert (None if terms.own is None else terms.own.qos) == max(own, default=None)
-            same = kept.terms_of_a_match(keyed(topic))
+            same = subscriptions.terms_of_a_match(binding_key(topic))
             assert same is not None
             assert (same.qos, same.identifiers, same.is_plain) == (terms.qos, terms.identifiers, terms.is_plain)

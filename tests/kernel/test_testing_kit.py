@@ -1,4 +1,4 @@
-"""The in-memory broker that plugins and the gateway test with does what its page says."""
+"""The in-memory broker for tests of plugins and the gateway works as documented."""
 
 from textwrap import dedent
 
@@ -14,18 +14,18 @@ def test_the_example_of_its_docstring_runs() -> None:
     exec(compile(example, "the example", "exec"), {"MemoryBroker": MemoryBroker, "Recipient": Recipient})
 
 
-def test_it_has_the_built_in_exchange_types() -> None:
-    """R16, R17: they enter by the door for plugins."""
+def test_the_memory_broker_has_the_built_in_exchange_types() -> None:
+    """R16, R17: they are registered like those of plugins."""
     types = set(MemoryBroker().vhost.exchange_types)
     assert {"direct", "fanout", "topic", "headers"} <= types
 
 
-def test_settling_what_is_not_outstanding_is_an_error_of_the_test() -> None:
+def test_settling_an_unknown_delivery_fails_the_test() -> None:
     with pytest.raises(AssertionError, match="no delivery 1 is outstanding"):
         Recipient().settle(1)
 
 
-def test_recipients_may_share_a_log_to_see_who_came_first() -> None:
+def test_recipients_may_share_a_log_of_deliveries() -> None:
     memory = MemoryBroker()
     queue = memory.vhost.declare_queue("q")
     first = Recipient()
@@ -34,4 +34,8 @@ def test_recipients_may_share_a_log_to_see_who_came_first() -> None:
     second.consume(queue)
     for body in (b"1", b"2", b"3"):
         memory.publish("q", body)
-    assert [(who, received.body) for who, received in first.log] == [(first, b"1"), (second, b"2"), (first, b"3")]
+    assert [(recipient, received.body) for recipient, received in first.log] == [
+        (first, b"1"),
+        (second, b"2"),
+        (first, b"3"),
+    ]

@@ -1,4 +1,4 @@
-"""What may be declared, bound and deleted, when it is the same thing again, and what goes with what.
+"""Topology: declarations, bindings, deletions, their equivalence, and dependent deletions.
 
 Rules: R143, R155.
 """
@@ -23,17 +23,17 @@ from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient
 
-Deed = Callable[[VirtualHost], object]
+Action = Callable[[VirtualHost], object]
 
-ME, YOU = object(), object()
+OWNER, OTHER = object(), object()
 
 
-def given(vhost: VirtualHost) -> None:
-    """Declare what the refusals are about."""
+def declare_fixtures(vhost: VirtualHost) -> None:
+    """Declare the entities that the refused requests refer to."""
     vhost.declare_exchange("x", "direct", is_durable=True, arguments={"alternate-exchange": "ae"})
     vhost.declare_exchange("used", "fanout")
     vhost.declare_queue("q", is_durable=True, arguments={"x-max-length": 5})
-    vhost.declare_queue("mine", owner=ME, claimant=ME)
+    vhost.declare_queue("mine", owner=OWNER, claimant=OWNER)
     vhost.bind(vhost.exchange("used"), vhost.queue("q"), "")
 
 
@@ -54,7 +54,7 @@ REFUSALS = [
         lambda vhost: vhost.delete_exchange("amq.topic"),
         AccessRefused,
         "deletion of system exchange 'amq.topic' in vhost '/' not allowed",
-        id="R9: exchange of the system",
+        id="R9: predeclared exchange",
     ),
     pytest.param(
         lambda vhost: vhost.declare_exchange("x", "fanout", is_durable=True),
@@ -138,25 +138,25 @@ REFUSALS = [
         id="R24: alternate is no name",
     ),
     pytest.param(
-        lambda vhost: vhost.declare_queue("mine", claimant=YOU),
+        lambda vhost: vhost.declare_queue("mine", claimant=OTHER),
         ResourceLocked,
         "cannot obtain exclusive access to locked queue 'mine' in vhost '/'",
         id="R31: another connection declares",
     ),
     pytest.param(
-        lambda vhost: vhost.declare_queue("mine", owner=YOU, claimant=YOU),
+        lambda vhost: vhost.declare_queue("mine", owner=OTHER, claimant=OTHER),
         ResourceLocked,
         "cannot obtain exclusive access",
         id="R31: another connection declares exclusively",
     ),
     pytest.param(
-        lambda vhost: vhost.declare_queue("mine", claimant=ME),
+        lambda vhost: vhost.declare_queue("mine", claimant=OWNER),
         ResourceLocked,
         "exclusive property value does not match",
-        id="R31: the owner declares it shared",
+        id="R31: the owner declares it as shared",
     ),
     pytest.param(
-        lambda vhost: vhost.queue("mine").require_owner(YOU),
+        lambda vhost: vhost.queue("mine").require_owner(OTHER),
         ResourceLocked,
         "cannot obtain exclusive access",
         id="R31: another connection uses",
@@ -170,30 +170,34 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("deed", "refusal", "words"), REFUSALS)
-def test_refused(broker: MemoryBroker, deed: Deed, refusal: type[GatewayError], words: str) -> None:
-    """Refused with RabbitMQ's words, and nothing changed."""
-    given(broker.vhost)
+@pytest.mark.parametrize(("action", "refusal", "text"), REFUSALS)
+def test_an_invalid_request_is_refused(
+    broker: MemoryBroker, action: Action, refusal: type[GatewayError], text: str
+) -> None:
+    """The error has RabbitMQ's text, and nothing changes."""
+    declare_fixtures(broker.vhost)
     before = sorted(broker.vhost.exchange_by_name), sorted(broker.vhost.queue_by_name), len([*broker.vhost.bindings])
     broker.commit()
     with pytest.raises(refusal) as refused:
-        deed(broker.vhost)
-    assert words in str(refused.value)
+        action(broker.vhost)
+    assert text in str(refused.value)
     vhost = broker.vhost
     assert (sorted(vhost.exchange_by_name), sorted(vhost.queue_by_name), len([*vhost.bindings])) == before
 
 
 SAME_AGAIN = [
     pytest.param({"x-expires": 1000}, {"x-expires": 1000}, id="R10: equal"),
-    pytest.param({"x-max-length": 5}, {"x-max-length": Long(5)}, id="R50: the width of a number does not matter"),
-    pytest.param({}, {"x-unknown": 1}, id="R49: unknown arguments may come"),
-    pytest.param({"x-unknown": 1}, {"x-unknown": 2}, id="R49: and may differ"),
-    pytest.param({}, {"x-queue-type": "classic"}, id="R50: the default may be said"),
+    pytest.param({"x-max-length": 5}, {"x-max-length": Long(5)}, id="R50: integers of another width"),
+    pytest.param({}, {"x-unknown": 1}, id="R49: an added unknown argument"),
+    pytest.param({"x-unknown": 1}, {"x-unknown": 2}, id="R49: another value of an unknown argument"),
+    pytest.param({}, {"x-queue-type": "classic"}, id="R50: an explicit default"),
 ]
 
 
 @pytest.mark.parametrize(("first", "second"), SAME_AGAIN)
-def test_the_same_queue_again(vhost: VirtualHost, first: dict[str, Value], second: dict[str, Value]) -> None:
+def test_an_equivalent_redeclaration_is_accepted(
+    vhost: VirtualHost, first: dict[str, Value], second: dict[str, Value]
+) -> None:
     assert vhost.declare_queue("q", arguments=first) is vhost.declare_queue("q", arguments=second)
 
 
@@ -206,13 +210,15 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("first", "second"), DIFFERENT)
-def test_not_the_same_queue(vhost: VirtualHost, first: Arguments, second: Arguments) -> None:
+def test_a_redeclaration_with_other_arguments_is_refused(
+    vhost: VirtualHost, first: Arguments, second: Arguments
+) -> None:
     vhost.declare_queue("q", arguments=first)
     with pytest.raises(PreconditionFailed, match="inequivalent arg 'x-"):
         vhost.declare_queue("q", arguments=second)
 
 
-def test_each_virtual_host_is_born_with_the_same_exchanges(vhost: VirtualHost) -> None:
+def test_each_virtual_host_has_the_predeclared_exchanges(vhost: VirtualHost) -> None:
     """R9."""
     assert {name: (each.type_name, each.is_internal) for name, each in vhost.exchange_by_name.items()} == {
         "": ("direct", False),
@@ -225,12 +231,12 @@ def test_each_virtual_host_is_born_with_the_same_exchanges(vhost: VirtualHost) -
     }
 
 
-def test_names_are_declared_without_line_breaks(vhost: VirtualHost) -> None:
+def test_line_breaks_are_removed_from_names(vhost: VirtualHost) -> None:
     assert vhost.declare_queue("a\r\nb").name == "ab"
     assert vhost.declare_exchange("a\nb", "direct") is vhost.exchange("ab")
 
 
-def test_the_broker_may_use_reserved_names_for_what_nobody_named(vhost: VirtualHost) -> None:
+def test_server_named_queues_may_have_reserved_names(vhost: VirtualHost) -> None:
     """R35."""
     assert vhost.declare_queue("amq.gen-1", is_server_named=True).name == "amq.gen-1"
 
@@ -238,7 +244,7 @@ def test_the_broker_may_use_reserved_names_for_what_nobody_named(vhost: VirtualH
 # Bindings
 
 
-def test_the_same_binding_again_is_the_same(vhost: VirtualHost) -> None:
+def test_a_repeated_binding_is_the_same_binding(vhost: VirtualHost) -> None:
     """R7, whatever the order of the arguments."""
     queue, exchange = vhost.declare_queue("q"), vhost.exchange("amq.headers")
     first = vhost.bind(exchange, queue, "k", {"a": 1, "b": [1, {"c": None}]})
@@ -266,7 +272,7 @@ def test_another_key_or_argument_is_another_binding(vhost: VirtualHost, key: str
 def test_a_binding_survives_when_both_ends_do(
     broker: MemoryBroker, exchange_is_durable: bool, queue_is_durable: bool
 ) -> None:
-    """R26, R27, R30: any two may be bound."""
+    """R26, R27, R30: durable and transient ends may be bound."""
     vhost = broker.vhost
     exchange = vhost.declare_exchange("x", "direct", is_durable=exchange_is_durable)
     queue = vhost.declare_queue("q", is_durable=queue_is_durable)
@@ -278,7 +284,7 @@ def test_a_binding_survives_when_both_ends_do(
     assert len([*after.bindings]) == (exchange_is_durable and queue_is_durable)
 
 
-def test_a_removed_binding_stays_removed(broker: MemoryBroker) -> None:
+def test_a_removed_binding_is_not_recovered(broker: MemoryBroker) -> None:
     vhost = broker.vhost
     exchange, queue = vhost.exchange("amq.topic"), vhost.declare_queue("q", is_durable=True)
     vhost.bind(exchange, queue, "kept")
@@ -292,7 +298,7 @@ def test_a_removed_binding_stays_removed(broker: MemoryBroker) -> None:
 # Auto-delete
 
 
-def test_an_auto_delete_exchange_goes_with_its_last_binding(vhost: VirtualHost) -> None:
+def test_an_auto_delete_exchange_is_deleted_with_its_last_binding(vhost: VirtualHost) -> None:
     """R28."""
     exchange, queue = vhost.declare_exchange("x", "direct", is_auto_delete=True), vhost.declare_queue("q")
     vhost.bind(exchange, queue, "a")
@@ -303,8 +309,8 @@ def test_an_auto_delete_exchange_goes_with_its_last_binding(vhost: VirtualHost) 
     assert "x" not in vhost.exchange_by_name
 
 
-def test_an_auto_delete_exchange_that_was_never_bound_stays(vhost: VirtualHost) -> None:
-    """R28: being bound to does not count."""
+def test_an_auto_delete_exchange_that_was_never_a_source_is_kept(vhost: VirtualHost) -> None:
+    """R28: being a destination does not count."""
     vhost.declare_exchange("x", "direct", is_auto_delete=True)
     source = vhost.declare_exchange("source", "fanout")
     vhost.bind(source, vhost.exchange("x"), "")
@@ -312,7 +318,7 @@ def test_an_auto_delete_exchange_that_was_never_bound_stays(vhost: VirtualHost) 
     assert "x" in vhost.exchange_by_name
 
 
-def test_auto_delete_exchanges_go_one_after_the_other(vhost: VirtualHost) -> None:
+def test_auto_delete_exchanges_are_deleted_in_a_chain(vhost: VirtualHost) -> None:
     """R28, through exchange-to-exchange bindings (R22)."""
     exchanges = [vhost.declare_exchange(name, "fanout", is_auto_delete=True) for name in "xyz"]
     queue = vhost.declare_queue("q")
@@ -325,8 +331,8 @@ def test_auto_delete_exchanges_go_one_after_the_other(vhost: VirtualHost) -> Non
 
 
 @pytest.mark.parametrize("is_auto_delete", [True, False])
-def test_exchanges_in_a_ring_can_be_deleted(vhost: VirtualHost, is_auto_delete: bool) -> None:
-    """R22, R28: one that leads to itself, too."""
+def test_exchanges_in_a_cycle_can_be_deleted(vhost: VirtualHost, is_auto_delete: bool) -> None:
+    """R22, R28: also with an exchange bound to itself."""
     first = vhost.declare_exchange("first", "fanout", is_auto_delete=is_auto_delete)
     second = vhost.declare_exchange("second", "fanout", is_auto_delete=is_auto_delete)
     vhost.bind(first, first, "")
@@ -337,8 +343,8 @@ def test_exchanges_in_a_ring_can_be_deleted(vhost: VirtualHost, is_auto_delete: 
     assert [*vhost.bindings] == []
 
 
-def test_an_auto_delete_queue_goes_with_its_last_consumer(broker: MemoryBroker, vhost: VirtualHost) -> None:
-    """R32: even with messages in it."""
+def test_an_auto_delete_queue_is_deleted_with_its_last_consumer(broker: MemoryBroker, vhost: VirtualHost) -> None:
+    """R32: even if it has messages."""
     queue = vhost.declare_queue("q", is_auto_delete=True)
     recipient = Recipient()
     consumers = [recipient.consume(queue, prefetch=1) for _ in range(2)]
@@ -352,7 +358,7 @@ def test_an_auto_delete_queue_goes_with_its_last_consumer(broker: MemoryBroker, 
     assert "q" not in vhost.queue_by_name
 
 
-def test_an_auto_delete_queue_that_had_no_consumer_stays(broker: MemoryBroker, vhost: VirtualHost) -> None:
+def test_an_auto_delete_queue_that_had_no_consumer_is_kept(broker: MemoryBroker, vhost: VirtualHost) -> None:
     """R32: a get does not count."""
     queue = vhost.declare_queue("q", is_auto_delete=True)
     broker.publish("q")
@@ -361,7 +367,7 @@ def test_an_auto_delete_queue_that_had_no_consumer_stays(broker: MemoryBroker, v
     assert vhost.queue("q") is queue
 
 
-def test_a_queue_that_is_not_auto_delete_stays_without_consumers(vhost: VirtualHost) -> None:
+def test_a_queue_without_auto_delete_is_kept_without_consumers(vhost: VirtualHost) -> None:
     queue = vhost.declare_queue("q")
     recipient = Recipient()
     recipient.cancel(recipient.consume(queue))
@@ -372,18 +378,18 @@ def test_a_queue_that_is_not_auto_delete_stays_without_consumers(vhost: VirtualH
 # Exclusive
 
 
-def test_an_exclusive_queue_goes_with_its_connection_and_others_stay(vhost: VirtualHost) -> None:
+def test_exclusive_queues_are_deleted_with_their_connection(vhost: VirtualHost) -> None:
     """R31."""
-    vhost.declare_queue("mine", owner=ME)
-    vhost.declare_queue("yours", owner=YOU)
-    vhost.declare_queue("everybodys")
-    vhost.release(ME)
-    assert set(vhost.queue_by_name) == {"yours", "everybodys"}
+    vhost.declare_queue("mine", owner=OWNER)
+    vhost.declare_queue("yours", owner=OTHER)
+    vhost.declare_queue("shared")
+    vhost.release(OWNER)
+    assert set(vhost.queue_by_name) == {"yours", "shared"}
 
 
 def test_a_durable_exclusive_queue_is_never_stored(broker: MemoryBroker) -> None:
-    """R31: it ends with its connection, and so do its bindings and messages."""
-    queue = broker.vhost.declare_queue("mine", is_durable=True, owner=ME)
+    """R31: it ends with its connection, as do its bindings and messages."""
+    queue = broker.vhost.declare_queue("mine", is_durable=True, owner=OWNER)
     broker.vhost.bind(broker.vhost.exchange("amq.direct"), queue, "k")
     broker.publish("mine", b"body", is_persistent=True)
     broker.commit()
@@ -395,14 +401,14 @@ def test_a_durable_exclusive_queue_is_never_stored(broker: MemoryBroker) -> None
 
 def test_the_owner_may_declare_its_exclusive_queue_again(vhost: VirtualHost) -> None:
     """R31."""
-    queue = vhost.declare_queue("mine", owner=ME, claimant=ME)
-    assert vhost.declare_queue("mine", owner=ME, claimant=ME) is queue
+    queue = vhost.declare_queue("mine", owner=OWNER, claimant=OWNER)
+    assert vhost.declare_queue("mine", owner=OWNER, claimant=OWNER) is queue
 
 
 # Deletion
 
 
-def test_a_deleted_queue_takes_its_bindings_consumers_and_messages_with_it(broker: MemoryBroker) -> None:
+def test_deleting_a_queue_removes_its_bindings_consumers_and_messages(broker: MemoryBroker) -> None:
     vhost = broker.vhost
     queue = vhost.declare_queue("q", is_durable=True)
     vhost.bind(vhost.exchange("amq.direct"), queue, "k")
@@ -423,7 +429,7 @@ def test_a_queue_is_deleted_once(vhost: VirtualHost) -> None:
     assert vhost.delete_queue(queue) == 0
 
 
-def test_a_queue_in_use_or_not_empty_is_kept_when_asked_to(broker: MemoryBroker, vhost: VirtualHost) -> None:
+def test_if_unused_and_if_empty_keep_the_queue(broker: MemoryBroker, vhost: VirtualHost) -> None:
     queue = vhost.declare_queue("q")
     broker.publish("q")
     with pytest.raises(PreconditionFailed, match="queue 'q' in vhost '/' not empty"):
@@ -434,19 +440,19 @@ def test_a_queue_in_use_or_not_empty_is_kept_when_asked_to(broker: MemoryBroker,
     assert vhost.queue("q") is queue
 
 
-def test_deleting_an_exchange_that_is_not_there_says_so(vhost: VirtualHost) -> None:
+def test_deleting_an_unknown_exchange_returns_false(vhost: VirtualHost) -> None:
     assert vhost.delete_exchange("none") is False
 
 
 # Events
 
 
-def test_everything_that_comes_and_goes_is_told_once(broker: MemoryBroker, vhost: VirtualHost) -> None:
-    told: list[tuple[str, str]] = []
+def test_each_declaration_and_deletion_emits_one_event(broker: MemoryBroker, vhost: VirtualHost) -> None:
+    events: list[tuple[str, str]] = []
 
     def listen(event: Event) -> None:
         assert event.vhost == "/"
-        told.append((event.name, event.subject))
+        events.append((event.name, event.subject))
 
     broker.kernel.events.subscribe(listen)
     for _ in range(2):
@@ -455,7 +461,7 @@ def test_everything_that_comes_and_goes_is_told_once(broker: MemoryBroker, vhost
         vhost.bind(vhost.exchange("x"), vhost.queue("q"), "k")
     vhost.delete_exchange("x")
     vhost.delete_queue(vhost.queue("q"))
-    assert told == [
+    assert events == [
         ("exchange.created", "x"),
         ("queue.created", "q"),
         ("binding.created", "q"),

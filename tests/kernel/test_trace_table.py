@@ -1,4 +1,4 @@
-"""What happens to messages, event by event, while a virtual host wants it written down; and nothing otherwise."""
+"""The trace table: message trace_events are recorded while a virtual host has it enabled, and only then."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def traced() -> MemoryBroker:
+def broker_with_trace_table() -> MemoryBroker:
     broker = MemoryBroker()
     broker.kernel.trace_to_table("/", True)
     broker.commit()
@@ -40,7 +40,7 @@ def publish(broker: MemoryBroker, key: str = "q", body: bytes = b"body", *, is_p
     broker.vhost.publish(broker.vhost.default_exchange, message, ORIGIN)
 
 
-def events(broker: MemoryBroker) -> list[dict[str, Any]]:
+def trace_events(broker: MemoryBroker) -> list[dict[str, Any]]:
     broker.commit()
     [archive] = [archive for archive in broker.vhost.archives if archive.record.source == TRACE]
     rows = []
@@ -49,21 +49,21 @@ def events(broker: MemoryBroker) -> list[dict[str, Any]]:
     return [dict(zip(COLUMNS, row, strict=True)) for turn in rows for row in turn]
 
 
-def told(broker: MemoryBroker) -> list[str]:
-    return [event["event"] for event in events(broker)]
+def event_names(broker: MemoryBroker) -> list[str]:
+    return [event["event"] for event in trace_events(broker)]
 
 
-def test_the_life_of_a_message_is_told_in_order() -> None:
-    broker = traced()
+def test_the_events_of_a_message_are_recorded_in_order() -> None:
+    broker = broker_with_trace_table()
     declare(broker)
     publish(broker)
-    place = broker.vhost.queue("q")
-    entry = place.take()
+    target = broker.vhost.queue("q")
+    entry = target.take()
     assert entry is not None
     assert broker.vhost.tracing is not None
-    broker.vhost.tracing.delivered(entry.message, place, False, ORIGIN, entry.position)
-    place.settle(entry, DeliveryOutcome.ACCEPTED)
-    published, routed, enqueued, delivered, settled = events(broker)
+    broker.vhost.tracing.delivered(entry.message, target, False, ORIGIN, entry.position)
+    target.settle(entry, DeliveryOutcome.ACCEPTED)
+    published, routed, enqueued, delivered, settled = trace_events(broker)
     assert [published["event"], routed["event"], enqueued["event"]] == ["publish", "route", "enqueue"]
     assert [delivered["event"], settled["event"], settled["outcome"]] == ["deliver", "settle", "accepted"]
     assert (published["protocol"], published["connection"]) == ("amqp091", ORIGIN.connection)
@@ -76,16 +76,16 @@ def test_the_life_of_a_message_is_told_in_order() -> None:
     assert delivered["redelivered"] is False
 
 
-def test_what_comes_back_is_told_with_its_outcome() -> None:
-    broker = traced()
+def test_a_requeued_or_rejected_message_is_recorded_with_its_outcome() -> None:
+    broker = broker_with_trace_table()
     declare(broker)
     publish(broker)
-    place = broker.vhost.queue("q")
+    target = broker.vhost.queue("q")
     for outcome in (DeliveryOutcome.REQUEUED, DeliveryOutcome.REJECTED):
-        entry = place.take()
+        entry = target.take()
         assert entry is not None
-        place.settle(entry, outcome)
-    tail = events(broker)[3:]
+        target.settle(entry, outcome)
+    tail = trace_events(broker)[3:]
     assert [(event["event"], event["outcome"], event["reason"]) for event in tail] == [
         ("requeue", "requeued", None),
         ("settle", "rejected", None),
@@ -93,46 +93,46 @@ def test_what_comes_back_is_told_with_its_outcome() -> None:
     ]
 
 
-def test_a_message_that_expires_is_told_with_its_dead_letter_under_one_number() -> None:
-    broker = traced()
+def test_an_expired_message_and_its_dead_letter_have_one_trace_id() -> None:
+    broker = broker_with_trace_table()
     declare(broker, message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="dead")
     declare(broker, "dead")
     publish(broker)
     broker.advance(2)
     broker.end_turn()
-    found = events(broker)
+    found = trace_events(broker)
     assert [event["event"] for event in found] == ["publish", "route", "enqueue", "expire", "enqueue", "dead-letter"]
     assert {event["trace_id"] for event in found} == {found[0]["trace_id"]}
     assert (found[3]["queue"], found[4]["queue"], found[5]["reason"]) == ("q", "dead", "expired")
 
 
 @pytest.mark.parametrize(
-    ("overflow", "events_told"), [("drop-head", ["enqueue", "drop"]), ("reject-publish", ["drop"])]
+    ("overflow", "expected_names"), [("drop-head", ["enqueue", "drop"]), ("reject-publish", ["drop"])]
 )
-def test_a_message_without_room_is_told(overflow: str, events_told: list[str]) -> None:
-    broker = traced()
+def test_a_message_dropped_at_the_length_limit_is_recorded(overflow: str, expected_names: list[str]) -> None:
+    broker = broker_with_trace_table()
     declare(broker, max_length=1, overflow=overflow)
     publish(broker)
     publish(broker)
-    assert told(broker)[5:] == events_told
-    assert events(broker)[-1]["reason"] == "maxlen"
+    assert event_names(broker)[5:] == expected_names
+    assert trace_events(broker)[-1]["reason"] == "maxlen"
 
 
-def test_an_unroutable_message_has_no_route() -> None:
-    broker = traced()
+def test_an_unroutable_message_has_no_route_event() -> None:
+    broker = broker_with_trace_table()
     publish(broker, "nowhere")
-    assert told(broker) == ["publish"]
+    assert event_names(broker) == ["publish"]
 
 
-def test_a_stream_tells_what_it_takes_with_its_offset() -> None:
-    broker = traced()
+def test_a_message_in_a_stream_is_recorded_with_its_offset() -> None:
+    broker = broker_with_trace_table()
     declare(broker, queue_type="stream")
     publish(broker)
     publish(broker)
-    assert [event["position"] for event in events(broker) if event["event"] == "enqueue"] == [0, 1]
+    assert [event["position"] for event in trace_events(broker) if event["event"] == "enqueue"] == [0, 1]
 
 
-def test_queues_that_were_there_before_are_told_of_too_and_after_the_end_nothing_is() -> None:
+def test_existing_queues_are_traced_until_tracing_is_disabled() -> None:
     broker = MemoryBroker()
     declare(broker)
     publish(broker)
@@ -142,11 +142,11 @@ def test_queues_that_were_there_before_are_told_of_too_and_after_the_end_nothing
     broker.kernel.trace_to_table("/", False)
     publish(broker)
     broker.commit()
-    assert told(broker) == ["publish", "route", "enqueue"]
+    assert event_names(broker) == ["publish", "route", "enqueue"]
     assert broker.vhost.tracing is None
 
 
-def test_a_virtual_host_that_does_not_ask_has_neither_the_feature_nor_the_archive() -> None:
+def test_a_virtual_host_without_tracing_has_neither_feature_nor_archive() -> None:
     broker = MemoryBroker()
     declare(broker)
     publish(broker)
@@ -155,34 +155,34 @@ def test_a_virtual_host_that_does_not_ask_has_neither_the_feature_nor_the_archiv
     assert len(broker.vhost.archives) == 0
 
 
-def test_the_table_survives_a_restart_and_numbers_go_on_rising() -> None:
-    broker = traced()
+def test_the_table_survives_a_restart_and_trace_ids_keep_rising() -> None:
+    broker = broker_with_trace_table()
     declare(broker)
     publish(broker)
-    first = events(broker)
+    first = trace_events(broker)
     broker.clock.advance(1)
     after = broker.crashed()
     publish(after)
-    found = events(after)
+    found = trace_events(after)
     assert found[: len(first)] == first
     assert [event["event"] for event in found[len(first) :]] == ["publish", "route", "enqueue"]
     assert found[-1]["trace_id"] > first[-1]["trace_id"]
 
 
-def test_events_are_of_the_turn_that_they_tell_of() -> None:
-    """They are durable together or not at all."""
-    broker = traced()
+def test_events_are_durable_together_with_their_messages() -> None:
+    """After a crash either both are there or none."""
+    broker = broker_with_trace_table()
     declare(broker)
     broker.commit()
     publish(broker)
     broker.end_turn()
     after = broker.crashed()
-    assert events(after) == []
+    assert trace_events(after) == []
     assert len(after.vhost.queue("q")) == 0
 
 
-def test_a_confirm_waits_for_a_message_that_is_stored_under_its_number() -> None:
-    broker, answers = traced(), []
+def test_a_confirm_waits_for_a_traced_message() -> None:
+    broker, answers = broker_with_trace_table(), []
     declare(broker)
     broker.commit()
     confirms = Confirms(broker.kernel.journal, lambda number, _many, _good: answers.append(number))
@@ -196,13 +196,13 @@ def test_a_confirm_waits_for_a_message_that_is_stored_under_its_number() -> None
     assert answers == [1]
 
 
-def test_while_files_are_far_behind_events_are_counted_only() -> None:
+def test_events_are_dropped_and_counted_while_the_archive_is_full() -> None:
     broker = MemoryBroker()
     broker.kernel.archive_context.rules = ArchiveRules(segment_size=300, most_waiting=500)
     broker.kernel.trace_to_table("/", True)
     for _ in range(10):
         publish(broker, "nowhere")
         broker.commit()
-    kept = len(told(broker))
+    kept = len(event_names(broker))
     assert 0 < kept < 10
     assert broker.vhost.trace_table.dropped == 10 - kept

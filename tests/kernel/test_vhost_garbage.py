@@ -1,9 +1,9 @@
-"""What deleted queues and virtual hosts leave in reference cycles: little, and not more after more use.
+"""Reference cycles left by deleted queues and virtual hosts: few, and independent of their content.
 
-The parts of a virtual host refer to each other, so the collector frees it and not a reference count. Administrators
-delete virtual hosts seldom, the young generations free one that did not live long, and the collection that comes when
-memory is short (``gateway.node.garbage_collector``) frees the others. What stays is small and of a fixed number: no
-queue, stream, binding, message, session or policy is in it, however many there were.
+The parts of a virtual host refer to each other, so the garbage collector frees it, not reference counting. Virtual
+hosts are deleted seldom; a collection of the young generations frees short-lived ones, and the collection at low memory
+(``gateway.node.garbage_collector``) frees the others. The garbage is small and of a fixed size: it has no queue,
+stream, binding, message, session or policy.
 """
 
 import sys
@@ -23,7 +23,7 @@ from tests.garbage import left_by
 #: Bytes that a deleted virtual host may leave until the next collection.
 MOST_BYTES = 16 * 1024
 
-#: Objects of the gateway's classes that it may leave: its parts, one of each, and a few that parts have each.
+#: Objects of the gateway's classes that it may leave: one of each part, and a few that several parts have.
 MOST_PARTS = 36
 
 QUEUES: dict[str, Arguments] = {
@@ -46,14 +46,14 @@ QUEUES: dict[str, Arguments] = {
     "archived": {"x-archive": True},
 }
 
-GUARDED: dict[str, Arguments] = {
+INTERCEPTED: dict[str, Arguments] = {
     "x-delayed-message": {"x-delayed-type": "topic"},
     "x-message-deduplication": {"x-cache-size": 10},
 }
 
 
 def garbage_of(act: Callable[[], None]) -> list[object]:
-    """Return what an action leaves for the collector when it is done again. What it makes once and keeps is none."""
+    """Return the garbage of an action done a second time; objects created once and kept do not count."""
     act()
     return left_by(act)
 
@@ -69,12 +69,12 @@ def settle(broker: MemoryBroker) -> None:
 
 
 def use_queue(broker: MemoryBroker, vhost: VirtualHost, name: str, arguments: Arguments) -> None:
-    """Declare a queue, bind it, publish to it, and let one consumer settle some of it and leave."""
+    """Declare a queue, bind it, publish to it, and let one consumer settle some messages and leave."""
     queue = vhost.declare_queue(name, is_durable=True, arguments=dict(arguments))
     topics = vhost.exchange("amq.topic")
     vhost.bind(topics, queue, f"{name}.#")
     for number in range(5):
-        delay_ms = (1000, 100_000)[number % 2]  # some are held back when the queue goes
+        delay_ms = (1000, 100_000)[number % 2]  # some are still delayed when the queue is deleted
         header = header_of(is_persistent=True, headers={"x-deduplication-header": str(number), "x-delay": delay_ms})
         vhost.publish(topics, Message("amq.topic", f"{name}.{number}", header, b"body"))
     broker.commit()
@@ -87,7 +87,7 @@ def use_queue(broker: MemoryBroker, vhost: VirtualHost, name: str, arguments: Ar
 
 
 class Worker(Recipient):
-    """A recipient that forgets what it received when it leaves: until then it refers to itself."""
+    """A recipient that clears its received messages when it leaves; they refer to it."""
 
     def leave(self) -> None:
         super().leave()
@@ -96,14 +96,14 @@ class Worker(Recipient):
 
 
 def use_exchanges(vhost: VirtualHost, number: int) -> None:
-    """Declare exchanges of the built-in types, each bound to the one before it."""
+    """Declare exchanges of the built-in types, each bound to the previous one."""
     earlier = vhost.exchange("amq.topic")
     for type in ("direct", "topic", "headers", "fanout"):
         arguments = {"alternate-exchange": "amq.fanout"}
         exchange = vhost.declare_exchange(f"{type}-{number}", type, is_durable=True, arguments=arguments)
         vhost.bind(earlier, exchange, "key")
         earlier = exchange
-    for type, asked in GUARDED.items():
+    for type, asked in INTERCEPTED.items():
         exchange = vhost.declare_exchange(f"{type}-{number}", type, is_durable=True, arguments=asked)
         header = header_of(is_persistent=True, headers={"x-deduplication-header": "1", "x-delay": 100_000})
         vhost.publish(exchange, Message(exchange.name, "key", header, b"body"))
@@ -119,7 +119,7 @@ class Holder:
 
 
 def use_session(broker: MemoryBroker, vhost: VirtualHost, client_id: str) -> None:
-    """Keep a session of MQTT with subscriptions, a message that waits in it, a retained message and a will."""
+    """Create an MQTT session with subscriptions, a waiting message, a retained message and a will."""
     session, _ = vhost.sessions.open(client_id, False, 600, Holder())
     assert isinstance(session, Session)
     topics = vhost.exchange("amq.topic")
@@ -137,7 +137,7 @@ def use_session(broker: MemoryBroker, vhost: VirtualHost, client_id: str) -> Non
 
 
 def use_and_delete(broker: MemoryBroker, times: int) -> None:
-    """Make a virtual host, use all that there is in it, and delete it."""
+    """Declare a virtual host, use all its features, and delete it."""
     vhost = broker.kernel.declare_vhost("other")
     broker.kernel.trace_to_table("other", True)
     for number in range(times):
@@ -158,9 +158,7 @@ def test_a_deleted_queue_leaves_nothing(broker: MemoryBroker, arguments: Argumen
         use_queue(broker, broker.vhost, "q", arguments)
         broker.vhost.delete_queue(broker.vhost.queue("q"))
         settle(broker)
-        broker.vhost.exchange(
-            "amq.topic"
-        ).passed_on()  # as the statistics do at intervals: till then its count keeps it
+        broker.vhost.exchange("amq.topic").passed_on()  # removes counters of deleted queues, as the statistics do
 
     assert classes(garbage_of(use_and_delete_queue)) == {}
 
@@ -177,11 +175,11 @@ def test_deleted_exchanges_leave_nothing(broker: MemoryBroker) -> None:
 
 def test_a_deleted_virtual_host_leaves_little(broker: MemoryBroker) -> None:
     garbage = garbage_of(lambda: use_and_delete(broker, 1))
-    assert "VirtualHost" in classes(garbage), "it leaves no cycles any more: this test and its limit can go"
+    assert "VirtualHost" in classes(garbage), "no cycles are left: remove this test and its limit"
     assert sum(map(sys.getsizeof, garbage)) <= MOST_BYTES
 
 
-def test_a_deleted_virtual_host_leaves_the_same_however_much_was_in_it(broker: MemoryBroker) -> None:
+def test_the_garbage_of_a_deleted_virtual_host_does_not_depend_on_its_content(broker: MemoryBroker) -> None:
     unused = classes(garbage_of(lambda: use_and_delete(broker, 0)))
     assert unused.total() <= MOST_PARTS, unused
     assert classes(garbage_of(lambda: use_and_delete(broker, 3))) == unused

@@ -1,4 +1,4 @@
-"""What is recorded can be written: a record that cannot be refuses its own request, and changes nothing."""
+"""Entities are encoded before they are accepted: a request that cannot be stored is refused and changes nothing."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def nested(depth: int) -> Value:
     return value
 
 
-def names(broker: MemoryBroker) -> tuple[object, ...]:
+def entities_of(broker: MemoryBroker) -> tuple[object, ...]:
     kernel, vhost = broker.kernel, broker.vhost
     return (
         sorted(vhost.queue_by_name),
@@ -66,7 +66,7 @@ DECLARATIONS: list[tuple[str, Callable[[MemoryBroker, dict[str, Value]], object]
         pytest.param({"x": object()}, id="no value"),
     ],
 )
-def test_what_cannot_be_stored_refuses_its_own_request_and_changes_nothing(
+def test_a_request_that_cannot_be_stored_is_refused_and_changes_nothing(
     broker: MemoryBroker,
     what: str,
     declare: Callable[[MemoryBroker, dict[str, Value]], object],
@@ -74,21 +74,21 @@ def test_what_cannot_be_stored_refuses_its_own_request_and_changes_nothing(
 ) -> None:
     broker.vhost.declare_queue("old", is_durable=True)
     broker.commit()
-    before = names(broker)
-    with pytest.raises((PreconditionFailed, TypeError)):  # the latter for what no client can send
+    before = entities_of(broker)
+    with pytest.raises((PreconditionFailed, TypeError)):  # TypeError for values that no client can send
         declare(broker, table)
-    assert names(broker) == before
+    assert entities_of(broker) == before
     broker.commit()
-    assert names(broker.crashed()) == before
+    assert entities_of(broker.crashed()) == before
 
 
-def test_nesting_is_refused_one_level_beyond_the_limit_and_not_before() -> None:
+def test_nesting_beyond_the_limit_is_refused() -> None:
     require_writable({"x": nested(MOST_NESTED - 1)})
     with pytest.raises(PreconditionFailed, match=f"more than {MOST_NESTED} tables and lists are inside each other"):
         require_writable({"x": nested(MOST_NESTED + 1)})
 
 
-def test_an_accepted_entity_comes_with_its_record() -> None:
+def test_a_writable_entity_is_returned_with_its_record() -> None:
     queue = QueueRecord("/", "q", 7, False, {"x": nested(MOST_NESTED - 1)})
     put = writable(queue)
     assert put.record == encode_entity(queue)
@@ -96,28 +96,28 @@ def test_an_accepted_entity_comes_with_its_record() -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "corrupt",
     [
         pytest.param(lambda record: b"", id="empty"),
-        pytest.param(lambda record: record[:2], id="a head cut off"),
-        pytest.param(lambda record: record[:-1], id="the end cut off"),
+        pytest.param(lambda record: record[:2], id="a truncated head"),
+        pytest.param(lambda record: record[:-1], id="a truncated end"),
         pytest.param(lambda record: record[:3] + b"[]", id="no mapping"),
         pytest.param(lambda record: record[:3] + b"{}", id="no fields"),
         pytest.param(lambda record: record[:3] + b"\xff" * 20, id="no UTF-8"),
         pytest.param(lambda record: record.replace(b"name", b"nome"), id="another field"),
         pytest.param(lambda record: record.replace(b'"q"', b'"\xed\xa0\x80"'), id="a lone surrogate"),
         pytest.param(lambda record: record[:3] + b'{"a":' * 5000 + b"1" + b"}" * 5000, id="nested 5,000 deep"),
-        pytest.param(lambda record: record.replace(b"7", b'{"$":["int","zz"]}'), id="a number that is none"),
-        pytest.param(lambda record: record.replace(b"7", b'{"$":["decimal","zz"]}'), id="a decimal that is none"),
+        pytest.param(lambda record: record.replace(b"7", b'{"$":["int","zz"]}'), id="an invalid number"),
+        pytest.param(lambda record: record.replace(b"7", b'{"$":["decimal","zz"]}'), id="an invalid decimal"),
     ],
 )
-def test_a_spoilt_record_is_unreadable_and_nothing_else_is_raised(spoil: Callable[[bytes], bytes]) -> None:
+def test_a_corrupt_record_raises_unreadable_record_only(corrupt: Callable[[bytes], bytes]) -> None:
     record = encode_entity(QueueRecord("/", "q", 7, False, {}))
     with pytest.raises(UnreadableRecord):
-        decode_entity("queue", spoil(record))
+        decode_entity("queue", corrupt(record))
 
 
-def test_a_record_of_a_newer_version_is_no_spoilt_one() -> None:
+def test_a_record_of_a_newer_version_is_not_reported_as_corrupt() -> None:
     record = encode_entity(QueueRecord("/", "q", 7, False, {}))
     with pytest.raises(StorageError, match="written by a newer gateway") as refused:
         decode_entity("queue", b"\x09" + record[1:])

@@ -119,7 +119,7 @@ def test_a_record_of_a_newer_layout_is_refused() -> None:
         decode_content(b"\xc8" + record[1:])
     with pytest.raises(StorageError, match="a place in a queue has layout 200"):
         records.decode_enqueued(1, b"\xc8" + records.encode_enqueued(Enqueued(1, 1, 1, 1))[1:])
-    with pytest.raises(StorageError, match="does not know: flux"):
+    with pytest.raises(StorageError, match="unknown kind: flux"):
         decode_entity("flux", b"")
 
 

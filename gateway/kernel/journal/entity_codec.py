@@ -61,9 +61,9 @@ def decode_entity(kind: str, record: bytes) -> Entity:
     """
     entity = ENTITY_BY_KIND.get(kind)
     if entity is None:
-        raise StorageError(f"the store holds a kind of entity this gateway does not know: {kind}")
+        raise StorageError(f"the store has an entity of an unknown kind: {kind}")
     if len(record) < _HEAD.size:
-        raise UnreadableRecord("the record is incomplete")
+        raise UnreadableRecord("the record is truncated")
     encoding, version = _HEAD.unpack_from(record)
     if encoding > ENTITY_VERSION:
         raise newer(f"the encoding of a {kind}", encoding, ENTITY_VERSION)

@@ -75,9 +75,11 @@ def _name(entity: str, arguments: Arguments) -> str | None:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise _refusal("x-stream-consumer", entity, "a name is text that UTF-8 can write") from None
+        raise _refusal(
+            "x-stream-consumer", entity, "the name contains a lone surrogate, which UTF-8 cannot encode"
+        ) from None
     if not 0 < size <= LONGEST_NAME:
-        raise _refusal("x-stream-consumer", entity, f"a name has 1 to {LONGEST_NAME} bytes, not {size}")
+        raise _refusal("x-stream-consumer", entity, f"the name must have 1 to {LONGEST_NAME} bytes, but has {size}")
     return name
 
 
