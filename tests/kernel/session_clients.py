@@ -38,7 +38,7 @@ class Client:
         self.leave()
 
     def subscribe(self, filter: str, qos: int = 1) -> Queue:
-        subscription = subscribed(filter, qos, client_id=self.client_id)
+        subscription = subscription_to(filter, qos, client_id=self.client_id)
         queue = self.session.subscribe(self.broker.vhost.exchange("amq.topic"), subscription)
         if subscription.group:
             self.broker.vhost.sessions.groups.joined(self.session, subscription)
@@ -51,7 +51,7 @@ class Client:
             self.broker.vhost.sessions.groups.left(self.session, subscription)
 
 
-def subscribed(
+def subscription_to(
     filter: str,
     qos: int = 1,
     *,
@@ -68,7 +68,7 @@ def subscribed(
     return SubscriptionRecord("/", client_id, filter, group, key, qos, identifier, no_local, retain_as_published)
 
 
-def published(broker: MemoryBroker, topic: str, body: bytes = b"hi", *, is_persistent: bool = True) -> None:
+def publish_to_topic(broker: MemoryBroker, topic: str, body: bytes = b"hi", *, is_persistent: bool = True) -> None:
     """Publish a message to the subscribers of a topic."""
     key = topic.replace("/", ".")
     broker.publish(key, body, exchange="amq.topic", is_persistent=is_persistent)

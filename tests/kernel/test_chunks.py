@@ -80,10 +80,10 @@ def test_chunks_with_a_gap_between_them_are_not_merged() -> None:
 
 
 @given(st.data())
-def test_a_truncated_chunk_is_detected_wherever_it_is_cut(data: st.DataObject) -> None:
+def test_an_incomplete_chunk_is_detected_wherever_it_is_cut(data: st.DataObject) -> None:
     whole = encode_chunk(7, [(1, b"f", b"content"), (2, b"", b"")])
     cut = data.draw(st.integers(1, len(whole) - 1))
-    with pytest.raises(StorageError, match="truncated"):
+    with pytest.raises(StorageError, match="incomplete"):
         list(entries(whole[:cut]))
 
 

@@ -63,7 +63,7 @@ def test_short_names_are_encoded_in_layout_version_1() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 60))
-def test_a_truncated_content_raises_only_storage_errors(noise: bytes, cut: int) -> None:
+def test_an_incomplete_content_raises_only_storage_errors(noise: bytes, cut: int) -> None:
     whole = ContentWriter().encode(Message("x", "k", HEADER, b""))
     for record in (noise, whole[:cut], b"\x01" + noise, b"\x02" + noise):
         with suppress(StorageError):

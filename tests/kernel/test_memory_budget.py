@@ -14,8 +14,8 @@ from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
-from tests.kernel.keeping import room_of_what_is_kept
-from tests.kernel.wanting import Wanting
+from tests.kernel.buffered_room import buffered_room
+from tests.kernel.word_selection import WordSelection
 
 #: The room of a message from ``fill``.
 ROOM = room_of(QueuedMessage(Message("", "q", header_of(), b"%06d" % 0), 1, 0, False))
@@ -205,7 +205,7 @@ def test_budget_of_a_message_removed_from_the_middle_is_given_back_at_once() -> 
     taken = broker.kernel.reserve.taken
     queue.discard_these(set(positions(queue)[45:48]), DeathReason.EXPIRED)
     assert taken - broker.kernel.reserve.taken == 3 * ROOM
-    assert broker.kernel.reserve.taken == room_of_what_is_kept(broker)
+    assert broker.kernel.reserve.taken == buffered_room(broker)
 
 
 def test_a_consumer_with_a_selection_gets_messages_kept_in_the_budget() -> None:
@@ -214,10 +214,10 @@ def test_a_consumer_with_a_selection_gets_messages_kept_in_the_budget() -> None:
     for number in range(200):
         broker.publish("q", b"red" if number % 3 == 0 else b"blue")
     recipient = Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     broker.clock.advance(1)
     assert recipient.bodies == [b"red"] * 67
-    assert broker.kernel.reserve.taken == room_of_what_is_kept(broker)
+    assert broker.kernel.reserve.taken == buffered_room(broker)
 
 
 def test_a_message_kept_in_the_budget_expires_on_time() -> None:
@@ -229,7 +229,7 @@ def test_a_message_kept_in_the_budget_expires_on_time() -> None:
     taken = broker.kernel.reserve.taken
     broker.advance(1)
     assert len(queue) == 50
-    assert broker.kernel.reserve.taken == room_of_what_is_kept(broker) < taken
+    assert broker.kernel.reserve.taken == buffered_room(broker) < taken
 
 
 @pytest.mark.parametrize("is_persistent", [False, True], ids=["transient", "persistent"])

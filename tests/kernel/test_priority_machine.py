@@ -13,7 +13,7 @@ from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
-from tests.kernel.keeping import room_of_what_is_kept
+from tests.kernel.buffered_room import buffered_room
 
 
 @dataclass(frozen=True, order=True)
@@ -110,7 +110,7 @@ class PriorityMachine(RuleBasedStateMachine):
     def the_budget_in_use_matches_the_kept_messages(self) -> None:
         if hasattr(self, "queue"):
             reserve = self.broker.kernel.reserve
-            assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
+            assert reserve.taken == buffered_room(self.broker) <= reserve.size
 
     @invariant()
     def peek_returns_the_next_message(self) -> None:

@@ -20,7 +20,7 @@ from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
-from tests.kernel.keeping import room_of_what_is_kept
+from tests.kernel.buffered_room import buffered_room
 
 NAMES: Final = ("first", "second", "transient")
 DURABLE: Final = ("first", "second")
@@ -279,7 +279,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def the_budget_in_use_matches_the_kept_messages(self) -> None:
         reserve = self.broker.kernel.reserve
-        assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
+        assert reserve.taken == buffered_room(self.broker) <= reserve.size
 
     @invariant()
     def credit_is_never_exceeded(self) -> None:

@@ -12,4 +12,4 @@ def test_each_kind_of_record_can_be_restored() -> None:
 def test_each_kind_is_registered_with_its_slotted_class() -> None:
     for kind, entity in ENTITY_BY_KIND.items():
         assert entity.kind == kind
-        assert "__slots__" in vars(entity)  # the class that the decorator made last
+        assert "__slots__" in vars(entity)  # dataclass replaces the class to add slots

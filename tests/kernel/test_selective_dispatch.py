@@ -11,7 +11,7 @@ from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Recipient
 from tests.kernel.test_slices import TickingClock
-from tests.kernel.wanting import Wanting
+from tests.kernel.word_selection import WordSelection
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def waiting(queue: Queue) -> list[bytes]:
 
 def test_a_message_goes_to_a_consumer_whose_selection_matches(broker: MemoryBroker, queue: Queue) -> None:
     red, blue = Recipient(), Recipient()
-    red.consume(queue, selection=Wanting(b"red"))
-    blue.consume(queue, selection=Wanting(b"blue"))
+    red.consume(queue, selection=WordSelection(b"red"))
+    blue.consume(queue, selection=WordSelection(b"blue"))
     publish(broker, b"red 1", b"blue 2", b"blue 3", b"red 4")
     assert (red.bodies, blue.bodies) == ([b"red 1", b"red 4"], [b"blue 2", b"blue 3"])
     assert (len(queue), queue.unsettled) == (0, 4)
@@ -39,7 +39,7 @@ def test_a_message_goes_to_a_consumer_whose_selection_matches(broker: MemoryBrok
 
 def test_an_unmatched_message_waits_and_later_ones_overtake_it(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"green 1", b"red 2", b"green 3", b"red 4")
     assert recipient.bodies == [b"red 2", b"red 4"]
     assert waiting(queue) == [b"green 1", b"green 3"]
@@ -48,21 +48,21 @@ def test_an_unmatched_message_waits_and_later_ones_overtake_it(broker: MemoryBro
 def test_a_new_consumer_gets_matching_messages_oldest_first(broker: MemoryBroker, queue: Queue) -> None:
     publish(broker, b"green 1", b"red 2", b"green 3", b"red 4")
     recipient, other = Recipient(), Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     assert recipient.bodies == [b"red 2", b"red 4"]
     other.consume(queue)
     assert other.bodies == [b"green 1", b"green 3"]
 
 
 def test_a_consumer_with_new_credit_continues_its_search(broker: MemoryBroker, queue: Queue) -> None:
-    selection = Wanting(b"red")
+    selection = WordSelection(b"red")
     recipient = Recipient()
     recipient.consume(queue, prefetch=1, selection=selection)
     publish(broker, b"red 1", b"green 2", b"green 3", b"red 4", b"red 5")
     recipient.settle(1)
     recipient.settle(2)
     assert recipient.bodies == [b"red 1", b"red 4", b"red 5"]
-    assert selection.asked == 5
+    assert selection.calls == 5
 
 
 @pytest.mark.parametrize("settles", [True, False])
@@ -70,8 +70,8 @@ def test_consumers_of_equal_priority_take_turns_for_new_messages(
     broker: MemoryBroker, queue: Queue, settles: bool
 ) -> None:
     one, two = Recipient(), Recipient()
-    one.consume(queue, settles=settles, selection=Wanting(b"red", b"green"))
-    two.consume(queue, settles=settles, selection=Wanting(b"red"))
+    one.consume(queue, settles=settles, selection=WordSelection(b"red", b"green"))
+    two.consume(queue, settles=settles, selection=WordSelection(b"red"))
     publish(broker, b"red 1", b"red 2", b"green 3", b"red 4", b"red 5")
     assert (one.bodies, two.bodies) == ([b"red 1", b"green 3", b"red 5"], [b"red 2", b"red 4"])
 
@@ -80,8 +80,8 @@ def test_consumers_of_equal_priority_take_turns_for_waiting_messages(broker: Mem
     holder, one, two = Recipient(), Recipient(), Recipient()
     holder.consume(queue, prefetch=4)
     publish(broker, b"red 1", b"green 2", b"red 3", b"red 4")
-    one.consume(queue, selection=Wanting(b"red", b"green"))
-    two.consume(queue, selection=Wanting(b"red"))
+    one.consume(queue, selection=WordSelection(b"red", b"green"))
+    two.consume(queue, selection=WordSelection(b"red"))
     holder.leave()
     assert (one.bodies, two.bodies) == ([b"red 1", b"green 2", b"red 4"], [b"red 3"])
 
@@ -89,7 +89,7 @@ def test_consumers_of_equal_priority_take_turns_for_waiting_messages(broker: Mem
 def test_a_consumer_without_selection_takes_its_turn(broker: MemoryBroker, queue: Queue) -> None:
     everything, red = Recipient(), Recipient()
     everything.consume(queue)
-    red.consume(queue, selection=Wanting(b"red"))
+    red.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"red 1", b"red 2", b"green 3", b"red 4")
     assert (everything.bodies, red.bodies) == ([b"red 1", b"green 3"], [b"red 2", b"red 4"])
 
@@ -98,7 +98,7 @@ def test_a_matching_consumer_of_higher_priority_is_served_first(broker: MemoryBr
     publish(broker, b"red 1", b"green 2", b"red 3", b"red 4")
     low, high = Recipient(), Recipient()
     high.is_open = False
-    high.consume(queue, prefetch=2, priority=1, selection=Wanting(b"red"))
+    high.consume(queue, prefetch=2, priority=1, selection=WordSelection(b"red"))
     high.is_open = True
     queue.reconsider(high.consumers[0])
     low.consume(queue)
@@ -110,7 +110,7 @@ def test_a_requeued_message_is_examined_again_at_its_position(broker: MemoryBrok
     publish(broker, b"red 1", b"red 2", b"red 3")
     everything, red = Recipient(), Recipient()
     everything.consume(queue, prefetch=2)
-    red.consume(queue, prefetch=1, selection=Wanting(b"red"))
+    red.consume(queue, prefetch=1, selection=WordSelection(b"red"))
     everything.leave()
     red.settle(1)
     red.settle(2)
@@ -120,8 +120,8 @@ def test_a_requeued_message_is_examined_again_at_its_position(broker: MemoryBrok
 
 def test_an_older_unexamined_message_comes_before_a_requeued_one(broker: MemoryBroker, queue: Queue) -> None:
     both, red = Recipient(), Recipient()
-    both.consume(queue, prefetch=1, priority=1, selection=Wanting(b"red", b"green"))
-    red.consume(queue, selection=Wanting(b"red"))
+    both.consume(queue, prefetch=1, priority=1, selection=WordSelection(b"red", b"green"))
+    red.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"green 1", b"green 2", b"red 3")
     red.leave()
     for tag in (1, 2):
@@ -133,7 +133,7 @@ def test_messages_that_arrive_while_a_consumer_has_no_capacity_are_examined_late
     broker: MemoryBroker, queue: Queue
 ) -> None:
     recipient = Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"green 1")
     recipient.is_open = False
     publish(broker, b"red 2")
@@ -147,14 +147,14 @@ def test_a_message_requeued_before_the_first_selection_hides_no_new_message(brok
     everything.consume(queue, prefetch=1)
     publish(broker, b"red 1")
     everything.settle(1, DeliveryOutcome.REQUEUED)
-    red.consume(queue, selection=Wanting(b"red"))
+    red.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"red 2")
     assert (everything.bodies, red.bodies) == ([b"red 1", b"red 1"], [b"red 2"])
 
 
 def test_a_selection_may_use_the_delivery_count(broker: MemoryBroker, queue: Queue) -> None:
     recipient = Recipient()
-    recipient.consume(queue, selection=Wanting(b"red", first_only=True))
+    recipient.consume(queue, selection=WordSelection(b"red", first_only=True))
     publish(broker, b"red 1")
     recipient.settle(1, DeliveryOutcome.REQUEUED)
     assert recipient.bodies == [b"red 1"]
@@ -162,23 +162,23 @@ def test_a_selection_may_use_the_delivery_count(broker: MemoryBroker, queue: Que
 
 
 def test_only_requeued_messages_are_examined_again(broker: MemoryBroker, queue: Queue) -> None:
-    nothing = Wanting(b"nothing")
+    nothing = WordSelection(b"nothing")
     idle, busy = Recipient(), Recipient()
     idle.consume(queue, selection=nothing)
     publish(broker, b"red 0", *(b"green %d" % number for number in range(1000)))
-    busy.consume(queue, prefetch=1, selection=Wanting(b"red"))
-    assert nothing.asked == 1001
+    busy.consume(queue, prefetch=1, selection=WordSelection(b"red"))
+    assert nothing.calls == 1001
     for tag in range(1, 51):
         busy.settle(tag, DeliveryOutcome.REQUEUED)
-    assert nothing.asked == 1051
+    assert nothing.calls == 1051
     publish(broker, *(b"green %d" % number for number in range(50)))
-    assert nothing.asked == 1101
+    assert nothing.calls == 1101
 
 
 def test_selective_dispatch_ends_with_the_last_selection(broker: MemoryBroker, queue: Queue) -> None:
     red, everything = Recipient(), Recipient()
     everything.is_open = False
-    red.consume(queue, selection=Wanting(b"red"))
+    red.consume(queue, selection=WordSelection(b"red"))
     everything.consume(queue)
     publish(broker, b"green 1")
     red.leave()
@@ -195,8 +195,8 @@ def test_selective_dispatch_ends_with_the_last_selection(broker: MemoryBroker, q
 def test_a_single_active_consumer_leaves_unmatched_messages(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-single-active-consumer": True})
     first, second = Recipient(), Recipient()
-    first.consume(queue, selection=Wanting(b"red"))
-    second.consume(queue, selection=Wanting(b"green"))
+    first.consume(queue, selection=WordSelection(b"red"))
+    second.consume(queue, selection=WordSelection(b"green"))
     publish(broker, b"green 1", b"red 2")
     assert (first.bodies, second.bodies) == ([b"red 2"], [])
     first.leave()
@@ -209,7 +209,7 @@ def test_matching_messages_are_delivered_by_priority_before_age(broker: MemoryBr
         header = plain_header(Properties(priority=priority))
         queue.offer(Message("", "q", header, (b"red %d" if number else b"green %d") % priority))
     recipient = Recipient()
-    recipient.consume(queue, prefetch=1, selection=Wanting(b"red"))
+    recipient.consume(queue, prefetch=1, selection=WordSelection(b"red"))
     queue.offer(Message("", "q", plain_header(Properties(priority=7)), b"red 7"))
     for tag in range(1, 5):
         recipient.settle(tag)
@@ -222,7 +222,7 @@ def test_an_expired_message_is_not_delivered(broker: MemoryBroker, arguments: di
     queue = broker.vhost.declare_queue("q", arguments=arguments)
     recipient = Recipient()
     recipient.is_open = False
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"green 1", b"red 2")
     broker.clock.advance(2)  # within the same turn
     recipient.is_open = True
@@ -242,7 +242,7 @@ def test_an_expired_message_is_dropped_when_examined(broker: MemoryBroker) -> No
     broker.advance(2)
     assert len(queue) == 3
     recipient = Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     assert recipient.bodies == []
     assert waiting(queue) == [b"green 1"]
 
@@ -250,7 +250,7 @@ def test_an_expired_message_is_dropped_when_examined(broker: MemoryBroker) -> No
 def test_unmatched_messages_count_for_the_length_limit(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-max-length": 2})
     recipient = Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"green 1", b"green 2", b"red 3", b"green 4")
     assert recipient.bodies == [b"red 3"]
     assert waiting(queue) == [b"green 2", b"green 4"]
@@ -261,7 +261,7 @@ def test_the_delivery_limit_is_enforced(broker: MemoryBroker) -> None:
         "q", arguments={"x-delivery-limit": 1, "x-queue-type": "quorum"}, is_durable=True
     )
     recipient = Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"green 1", b"red 2")
     recipient.settle(1, DeliveryOutcome.REQUEUED)
     recipient.settle(2, DeliveryOutcome.REQUEUED)
@@ -273,7 +273,7 @@ def test_a_message_dead_lettered_to_its_own_queue_is_examined(broker: MemoryBrok
     arguments: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
     queue = broker.vhost.declare_queue("q", arguments=arguments)
     recipient = Recipient()
-    recipient.consume(queue, prefetch=1, selection=Wanting(b"red"))
+    recipient.consume(queue, prefetch=1, selection=WordSelection(b"red"))
     publish(broker, b"red 1", b"green 2", b"red 3")
     recipient.settle(1, DeliveryOutcome.REJECTED)
     recipient.settle(2)
@@ -291,7 +291,7 @@ def test_a_long_queue_is_searched_on_disk(is_persistent: bool, living_messages: 
     publish(broker, *bodies, is_persistent=is_persistent)
     broker.commit()
     recipient = Recipient()
-    recipient.consume(queue, prefetch=1, selection=Wanting(b"red"))
+    recipient.consume(queue, prefetch=1, selection=WordSelection(b"red"))
     for tag in range(1, 17):
         recipient.settle(tag)
         assert living_messages() <= 2 * RUN_LENGTH + SEGMENT_LENGTH
@@ -310,14 +310,14 @@ def test_a_long_queue_is_searched_in_slices(resident: int) -> None:
     broker = MemoryBroker(clock=clock, resident_messages=resident)
     queue = broker.vhost.declare_queue("q")
     publish(broker, *(b"green %d" % number for number in range(3000)), b"red last", is_persistent=False)
-    selection = Wanting(b"red")
+    selection = WordSelection(b"red")
     recipient, quick = Recipient(), Recipient()
     recipient.consume(queue, selection=selection)
-    assert 0 < selection.asked < 100, "only the first slice is done at once"
+    assert 0 < selection.calls < 100, "only the first slice is done at once"
     quick.consume(queue, prefetch=1)
     clock.advance(0)
     assert (recipient.bodies, quick.bodies) == ([b"red last"], [b"green 0"])
-    assert selection.asked <= 3001
+    assert selection.calls <= 3001
 
 
 def test_a_new_message_does_not_overtake_unexamined_ones() -> None:
@@ -326,9 +326,9 @@ def test_a_new_message_does_not_overtake_unexamined_ones() -> None:
     queue = broker.vhost.declare_queue("q")
     publish(broker, *(b"green %d" % number for number in range(500)), b"red old")
     recipient, quick = Recipient(), Recipient()
-    recipient.consume(queue, selection=Wanting(b"red"))
+    recipient.consume(queue, selection=WordSelection(b"red"))
     publish(broker, b"red new")
-    quick.consume(queue, prefetch=1, selection=Wanting(b"blue"))
+    quick.consume(queue, prefetch=1, selection=WordSelection(b"blue"))
     publish(broker, b"blue 1")
     clock.advance(0)
     assert recipient.bodies == [b"red old", b"red new"]
@@ -340,7 +340,7 @@ def test_a_queue_is_in_memory_again_once_it_is_short() -> None:
     queue = broker.vhost.declare_queue("q")
     publish(broker, *(b"red %d" % number for number in range(1000)))
     recipient = Recipient()
-    recipient.consume(queue, settles=False, selection=Wanting(b"red"))
+    recipient.consume(queue, settles=False, selection=WordSelection(b"red"))
     written = queue.disk_writes
     publish(broker, *(b"green %d" % number for number in range(150)))
     assert (len(recipient.bodies), queue.disk_writes) == (1000, written)
@@ -352,25 +352,25 @@ def test_a_search_ends_with_its_consumer_or_its_queue() -> None:
     broker = MemoryBroker(clock=clock)
     queue = broker.vhost.declare_queue("q")
     publish(broker, *(b"green %d" % number for number in range(1000)))
-    gone, stays = Wanting(b"red"), Wanting(b"red")
+    gone, stays = WordSelection(b"red"), WordSelection(b"red")
     first, second = Recipient(), Recipient()
     first.consume(queue, selection=gone)
     first.leave()
-    before = gone.asked
+    before = gone.calls
     clock.advance(0)
-    assert gone.asked == before
+    assert gone.calls == before
     second.consume(queue, selection=stays)
     broker.vhost.delete_queue(queue)
-    before = stays.asked
+    before = stays.calls
     clock.advance(0)
-    assert stays.asked == before
+    assert stays.calls == before
 
 
 def test_each_message_is_examined_once_even_without_a_match(broker: MemoryBroker, queue: Queue) -> None:
-    nothing = Wanting(b"nothing")
+    nothing = WordSelection(b"nothing")
     Recipient().consume(queue, selection=nothing)
     publish(broker, *(b"green %d" % number for number in range(20_000)), is_persistent=False)
-    assert nothing.asked == 20_000
+    assert nothing.calls == 20_000
 
 
 def test_a_lost_content_does_not_stop_a_search() -> None:
@@ -382,6 +382,6 @@ def test_a_lost_content_does_not_stop_a_search() -> None:
     restarted.store.append([Discarded(id) for id in sorted(restarted.store.held_ids)[20:40]])
     restarted.store.commit()
     recipient = Recipient()
-    recipient.consume(restarted.vhost.queue("q"), selection=Wanting(b"red"))
+    recipient.consume(restarted.vhost.queue("q"), selection=WordSelection(b"red"))
     assert recipient.bodies == [b"red %d" % number for number in (*range(20), *range(40, 60))]
     assert len(restarted.vhost.queue("q")) == 0

@@ -21,8 +21,8 @@ from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
-from tests.kernel.keeping import room_of_what_is_kept
-from tests.kernel.wanting import Wanting
+from tests.kernel.buffered_room import buffered_room
+from tests.kernel.word_selection import WordSelection
 
 QUEUES: Final[dict[str, dict[str, Value]]] = {
     "durable": {},
@@ -34,12 +34,12 @@ RECIPIENTS: Final = 4
 MOST_WAITING: Final = 30
 
 WORDS: Final = (b"red", b"green", b"blue")
-SELECTIONS: Final[tuple[Callable[[], Wanting | None], ...]] = (
+SELECTIONS: Final[tuple[Callable[[], WordSelection | None], ...]] = (
     lambda: None,
-    lambda: Wanting(b"red"),
-    lambda: Wanting(b"green", b"red"),
-    lambda: Wanting(b"blue", first_only=True),
-    lambda: Wanting(b"no such thing"),
+    lambda: WordSelection(b"red"),
+    lambda: WordSelection(b"green", b"red"),
+    lambda: WordSelection(b"blue", first_only=True),
+    lambda: WordSelection(b"no such thing"),
 )
 
 
@@ -54,8 +54,8 @@ class Waiting:
 
     def matches(self, consumer: Consumer) -> bool:
         selection = consumer.selection
-        assert selection is None or isinstance(selection, Wanting)
-        return selection is None or selection.would_want(self.body, self.deliveries)
+        assert selection is None or isinstance(selection, WordSelection)
+        return selection is None or selection.matches(self.body, self.deliveries)
 
 
 class SelectingMachine(RuleBasedStateMachine):
@@ -107,7 +107,7 @@ class SelectingMachine(RuleBasedStateMachine):
         prefetch: int,
         settles: bool,
         priority: int,
-        selection: Callable[[], Wanting | None],
+        selection: Callable[[], WordSelection | None],
     ) -> None:
         queue = self.queues[name]
         if len(queue.consumers) < 5:
@@ -226,7 +226,7 @@ class SelectingMachine(RuleBasedStateMachine):
     @invariant()
     def the_budget_in_use_matches_the_kept_messages(self) -> None:
         reserve = self.broker.kernel.reserve
-        assert reserve.taken == room_of_what_is_kept(self.broker) <= reserve.size
+        assert reserve.taken == buffered_room(self.broker) <= reserve.size
 
     @invariant()
     def credit_is_never_exceeded(self) -> None:

@@ -7,7 +7,7 @@ from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.sessions.session import NEVER_S, Session
 from gateway.testing import MemoryBroker, Recipient
 from tests.garbage import living
-from tests.kernel.session_clients import Client, durable_entities, published
+from tests.kernel.session_clients import Client, durable_entities, publish_to_topic
 
 TOPICS = "amq.topic"
 
@@ -50,7 +50,7 @@ def test_a_new_client_has_no_session_present(broker: MemoryBroker) -> None:
 
 def test_a_clean_start_discards_the_session(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t")
-    published(broker, "t")
+    publish_to_topic(broker, "t")
     sensor.leave()
     assert not sensor.connect(is_clean=True)
     assert not len(sensor.session.subscriptions)
@@ -198,7 +198,7 @@ def test_queues_of_sessions_have_rabbitmq_names(sensor: Client) -> None:
 def test_messages_wait_for_a_disconnected_client(sensor: Client, broker: MemoryBroker) -> None:
     sensor.subscribe("t/+")
     sensor.leave()
-    published(broker, "t/1", b"one")
+    publish_to_topic(broker, "t/1", b"one")
     sensor.connect()
     (queue,) = sensor.session.queues()
     recipient = Recipient()
@@ -210,9 +210,9 @@ def test_a_session_its_subscriptions_and_messages_survive_a_crash(sensor: Client
     sensor.subscribe("t/+", 2)
     sensor.subscribe("u", 0)
     sensor.leave()
-    published(broker, "t/1", b"one")
+    publish_to_topic(broker, "t/1", b"one")
     found = after_crash(sensor)
-    published(found.broker, "u", b"two")
+    publish_to_topic(found.broker, "u", b"two")
     assert found.connect()
     assert sorted((s.filter, s.qos) for s in found.session.subscriptions) == [("t/+", 2), ("u", 0)]
     recipient = Recipient()
@@ -251,9 +251,9 @@ def test_an_exclusive_queue_of_the_same_name_is_not_used(sensor: Client, broker:
 
 def test_waiting_messages_stay_after_unsubscribing(sensor: Client, broker: MemoryBroker) -> None:
     queue = sensor.subscribe("t")
-    published(broker, "t", b"before")
+    publish_to_topic(broker, "t", b"before")
     sensor.unsubscribe("t")
-    published(broker, "t", b"after")
+    publish_to_topic(broker, "t", b"after")
     assert len(queue) == 1
     assert bindings_of(sensor) == []
 
@@ -294,8 +294,8 @@ def test_a_queue_deleted_by_an_operator_is_restored_with_its_bindings(sensor: Cl
     broker.vhost.delete_queue(broker.vhost.queue("mqtt-subscription-sensorqos1"))
     sensor.connect()
     sensor.session.restore_queues(broker.vhost.exchange(TOPICS))
-    published(broker, "t")
-    published(broker, "u")
+    publish_to_topic(broker, "t")
+    publish_to_topic(broker, "u")
     assert sorted((queue.name, len(queue)) for queue in sensor.session.queues()) == [
         ("mqtt-subscription-sensorqos0", 0),
         ("mqtt-subscription-sensorqos1", 2),
@@ -326,7 +326,7 @@ def members(broker: MemoryBroker) -> list[Client]:
 
 
 def test_members_of_a_group_share_one_queue(members: list[Client], broker: MemoryBroker) -> None:
-    published(broker, "t")
+    publish_to_topic(broker, "t")
     first, second = (client.session.queues() for client in members)
     assert first == second == [broker.vhost.queue("mqtt-shared-group-t")]
     assert len(first[0]) == 1
@@ -367,7 +367,7 @@ def test_a_member_that_joins_twice_leaves_once(members: list[Client], broker: Me
 
 
 def test_a_group_survives_a_crash_with_its_members(members: list[Client], broker: MemoryBroker) -> None:
-    published(broker, "t", b"one")
+    publish_to_topic(broker, "t", b"one")
     broker.commit()
     started = broker.crashed()
     assert len(started.vhost.queue("mqtt-shared-group-t")) == 1
@@ -436,7 +436,7 @@ def test_after_a_restart_members_of_a_group_have_time_to_reconnect(broker: Memor
     client = Client(broker)
     client.connect(expiry_s=0)
     client.subscribe("$share/group/t")
-    published(broker, "t")
+    publish_to_topic(broker, "t")
     found = after_crash(client)
     found.broker.advance(299)
     queue = found.broker.vhost.queue("mqtt-shared-group-t")
@@ -463,8 +463,8 @@ def leave_unacknowledged(member: Client, packet_id: int) -> None:
 def test_an_unacknowledged_qos2_message_stays_with_its_member_over_a_crash(
     members: list[Client], broker: MemoryBroker
 ) -> None:
-    published(broker, "t", b"one")
-    published(broker, "t", b"two")
+    publish_to_topic(broker, "t", b"one")
+    publish_to_topic(broker, "t", b"two")
     leave_unacknowledged(members[0], 7)
     broker.commit()
     started = broker.crashed()
@@ -478,7 +478,7 @@ def test_an_unacknowledged_qos2_message_stays_with_its_member_over_a_crash(
 def test_an_unacknowledged_qos2_message_is_dropped_when_its_session_ends(
     members: list[Client], broker: MemoryBroker
 ) -> None:
-    published(broker, "t", b"one")
+    publish_to_topic(broker, "t", b"one")
     leave_unacknowledged(members[0], 7)
     broker.advance(60)
     other = Recipient()
@@ -504,7 +504,7 @@ def fill(client: Client) -> None:
     qos2_state.remember(99, 2, 2)
     qos2_state.begin(3, 100)
     qos2_state.proceed(3)
-    published(client.broker, "t/1")
+    publish_to_topic(client.broker, "t/1")
 
 
 def test_the_end_of_a_session_leaves_nothing_in_the_store(sensor: Client, broker: MemoryBroker) -> None:
@@ -536,7 +536,7 @@ def test_deleting_a_virtual_host_leaves_nothing_of_its_sessions_in_the_store(bro
 
 def test_a_delivery_requeued_after_its_session_ended_is_removed(sensor: Client, broker: MemoryBroker) -> None:
     queue = sensor.subscribe("t")
-    published(broker, "t")
+    publish_to_topic(broker, "t")
     recipient = Recipient()
     recipient.consume(queue)
     sensor.leave()

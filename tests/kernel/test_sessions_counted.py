@@ -4,7 +4,7 @@ import pytest
 
 from gateway.kernel.sessions.sessions import Sessions
 from gateway.testing import MemoryBroker
-from tests.kernel.session_clients import Client, published
+from tests.kernel.session_clients import Client, publish_to_topic
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_messages_dropped_by_the_queues_of_a_session_are_counted_when_it_ends(
     client.connect(expiry_s=60)
     queue = client.subscribe("t")
     for _ in range(3):
-        published(broker, "t")
+        publish_to_topic(broker, "t")
     assert (queue.counters.dropped, sessions.dropped) == (2, 0)
     client.leave()
     broker.clock.advance(60)

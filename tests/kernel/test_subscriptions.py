@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.kernel.journal.records import SubscriptionRecord
 from gateway.kernel.sessions.subscriptions import Subscriptions, Terms, may_match
-from tests.kernel.session_clients import subscribed
+from tests.kernel.session_clients import subscription_to
 
 
 def binding_key(topic: str) -> str:
@@ -58,7 +58,7 @@ MATCHES: Final = [
 
 @pytest.mark.parametrize(("filter", "topic", "matches"), MATCHES, ids=lambda value: str(value))
 def test_a_subscription_matches_topics_as_specified(filter: str, topic: str, matches: bool) -> None:
-    assert (subscriptions_of(subscribed(filter)).terms(binding_key(topic)) is not None) == matches
+    assert (subscriptions_of(subscription_to(filter)).terms(binding_key(topic)) is not None) == matches
 
 
 def test_a_wildcard_character_inside_a_word_is_literal() -> None:
@@ -77,36 +77,38 @@ def test_broker_topics_match_only_explicit_filters(key: str) -> None:
 
 
 def test_overlapping_subscriptions_deliver_once_with_the_highest_qos_and_all_identifiers() -> None:
-    terms = terms_for("a/b", subscribed("a/+", 0, identifier=3), subscribed("a/#", 2, identifier=9), subscribed("#", 1))
+    terms = terms_for(
+        "a/b", subscription_to("a/+", 0, identifier=3), subscription_to("a/#", 2, identifier=9), subscription_to("#", 1)
+    )
     assert terms.qos == 2
     assert sorted(terms.identifiers) == [3, 9]
     assert not terms.is_plain
 
 
 def test_the_retain_flag_is_kept_if_one_subscription_requests_it() -> None:
-    assert not terms_for("a", subscribed("a"), subscribed("+")).retain_as_published
-    assert terms_for("a", subscribed("a"), subscribed("+", retain_as_published=True)).retain_as_published
+    assert not terms_for("a", subscription_to("a"), subscription_to("+")).retain_as_published
+    assert terms_for("a", subscription_to("a"), subscription_to("+", retain_as_published=True)).retain_as_published
 
 
 def test_terms_are_plain_without_identifiers_and_no_local() -> None:
-    assert terms_for("a", subscribed("a", 0), subscribed("#", 2)).is_plain
+    assert terms_for("a", subscription_to("a", 0), subscription_to("#", 2)).is_plain
 
 
 def test_no_local_on_all_matching_subscriptions_excludes_own_messages() -> None:
-    terms = terms_for("a", subscribed("a", no_local=True), subscribed("#", no_local=True))
+    terms = terms_for("a", subscription_to("a", no_local=True), subscription_to("#", no_local=True))
     assert terms.own is None
     assert not terms.is_plain
 
 
 def test_own_messages_have_the_terms_of_subscriptions_without_no_local() -> None:
-    terms = terms_for("a", subscribed("a", 2, no_local=True, identifier=1), subscribed("#", 0, identifier=2))
+    terms = terms_for("a", subscription_to("a", 2, no_local=True, identifier=1), subscription_to("#", 0, identifier=2))
     assert terms.own is not None
     assert (terms.own.qos, terms.own.identifiers) == (0, (2,))
     assert terms.own.own is terms.own
 
 
 def test_a_shared_subscription_is_kept_and_matches_no_own_message() -> None:
-    subscriptions = subscriptions_of(subscribed("$share/g/a"))
+    subscriptions = subscriptions_of(subscription_to("$share/g/a"))
     assert len(subscriptions) == 1
     assert subscriptions.terms("a") is None
 
@@ -115,17 +117,17 @@ def test_a_shared_subscription_is_kept_and_matches_no_own_message() -> None:
 
 
 def test_a_subscription_with_the_same_filter_replaces_the_first() -> None:
-    subscriptions = subscriptions_of(subscribed("a/+", 2, identifier=1), subscribed("a/+", 0, identifier=2))
+    subscriptions = subscriptions_of(subscription_to("a/+", 2, identifier=1), subscription_to("a/+", 0, identifier=2))
     terms = subscriptions.terms("a.b")
     assert terms is not None
     assert (len(subscriptions), terms.qos, terms.identifiers) == (1, 0, (2,))
 
 
 def test_cached_terms_change_with_the_subscriptions() -> None:
-    subscriptions = subscriptions_of(subscribed("a"))
+    subscriptions = subscriptions_of(subscription_to("a"))
     assert subscriptions.terms("a") is not None
     assert subscriptions.terms("b") is None
-    subscriptions.put(subscribed("+", 2))
+    subscriptions.put(subscription_to("+", 2))
     assert subscriptions.terms("b") is not None
     removed = subscriptions.remove("+")
     assert removed is not None
@@ -135,14 +137,14 @@ def test_cached_terms_change_with_the_subscriptions() -> None:
 
 
 def test_many_subscriptions_are_matched_like_few() -> None:
-    subscriptions = subscriptions_of(*(subscribed(f"site/{number}/+", number % 3) for number in range(100)))
+    subscriptions = subscriptions_of(*(subscription_to(f"site/{number}/+", number % 3) for number in range(100)))
     found = [subscriptions.terms(f"site.{number}.x") for number in range(4)]
     assert [None if terms is None else terms.qos for terms in found] == [0, 1, 2, 0]
     assert subscriptions.terms("site.100.x") is None
 
 
 def test_the_cache_of_terms_is_bounded() -> None:
-    subscriptions = subscriptions_of(subscribed("#"))
+    subscriptions = subscriptions_of(subscription_to("#"))
     for number in range(1000):
         assert subscriptions.terms(f"t{number}") is not None
     assert len(subscriptions._terms) <= 256
@@ -183,7 +185,7 @@ def test_terms_combine_all_matching_filters(
     subscriptions = Subscriptions()
     model: dict[str, tuple[int, bool, int]] = {}
     for filter, qos, no_local, identifier in requested:
-        subscriptions.put(subscribed(filter, qos, no_local=no_local, identifier=identifier))
+        subscriptions.put(subscription_to(filter, qos, no_local=no_local, identifier=identifier))
         model[filter] = (qos, no_local, identifier)
         subscriptions.terms(binding_key(topics[0]))
     for filter in removed_filters:

@@ -1,4 +1,4 @@
-"""The trace table: message trace_events are recorded while a virtual host has it enabled, and only then."""
+"""The trace table: message events are recorded while a virtual host has it enabled, and only then."""
 
 import json
 from typing import Any

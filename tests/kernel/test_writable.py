@@ -99,8 +99,8 @@ def test_a_writable_entity_is_returned_with_its_record() -> None:
     "corrupt",
     [
         pytest.param(lambda record: b"", id="empty"),
-        pytest.param(lambda record: record[:2], id="a truncated head"),
-        pytest.param(lambda record: record[:-1], id="a truncated end"),
+        pytest.param(lambda record: record[:2], id="an incomplete head"),
+        pytest.param(lambda record: record[:-1], id="an incomplete end"),
         pytest.param(lambda record: record[:3] + b"[]", id="no mapping"),
         pytest.param(lambda record: record[:3] + b"{}", id="no fields"),
         pytest.param(lambda record: record[:3] + b"\xff" * 20, id="no UTF-8"),

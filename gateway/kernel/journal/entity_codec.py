@@ -63,7 +63,7 @@ def decode_entity(kind: str, record: bytes) -> Entity:
     if entity is None:
         raise StorageError(f"the store has an entity of an unknown kind: {kind}")
     if len(record) < _HEAD.size:
-        raise UnreadableRecord("the record is truncated")
+        raise UnreadableRecord("the record is incomplete")
     encoding, version = _HEAD.unpack_from(record)
     if encoding > ENTITY_VERSION:
         raise newer(f"the encoding of a {kind}", encoding, ENTITY_VERSION)

@@ -103,10 +103,10 @@ def encode_chunk(first: int, entries: Sequence[Entry]) -> bytes:
 def read_head(data: bytes, position: int = 0) -> ChunkHead:
     """Return the head of the chunk that begins at ``position``; the entries may be missing.
 
-    :raises StorageError: if the head is truncated, or a newer gateway wrote it.
+    :raises StorageError: if the head is incomplete, or a newer gateway wrote it.
     """
     if position + HEAD_SIZE > len(data):
-        raise StorageError("the head of a chunk is truncated")
+        raise StorageError("the head of a chunk is incomplete")
     version, first, count, first_ms, last_ms, size = _HEAD.unpack_from(data, position)
     if version != CHUNK_VERSION:
         raise StorageError(f"a chunk has layout {version}, but this gateway reads layout {CHUNK_VERSION}")
@@ -114,20 +114,20 @@ def read_head(data: bytes, position: int = 0) -> ChunkHead:
 
 
 def chunk_heads(data: bytes) -> Iterator[ChunkHead]:
-    """Yield the head of each chunk. :raises StorageError: if the last is truncated, or a newer gateway wrote one."""
+    """Yield the head of each chunk. :raises StorageError: if the last is incomplete, or a newer gateway wrote one."""
     position = 0
     while position < len(data):
         head = read_head(data, position)
         position += head.size
         if position > len(data):
-            raise StorageError(f"the chunk from offset {head.first} is truncated")
+            raise StorageError(f"the chunk from offset {head.first} is incomplete")
         yield head
 
 
 def entries(data: bytes, from_offset: int = 0) -> Iterator[tuple[int, int, bytes, bytes]]:
     """Yield offset, timestamp in ms, filter value and content of each message from ``from_offset`` on.
 
-    :raises StorageError: if the last chunk is truncated, or a newer gateway wrote one.
+    :raises StorageError: if the last chunk is incomplete, or a newer gateway wrote one.
     """
     unpack = _ENTRY.unpack_from
     for head in chunk_heads(data):
@@ -145,7 +145,7 @@ def entries(data: bytes, from_offset: int = 0) -> Iterator[tuple[int, int, bytes
 def merge_chunks(chunks: Sequence[bytes]) -> bytes:
     """Merge at least one chunk, consecutive and without gaps, into one.
 
-    :raises StorageError: if there is a gap, or a chunk is truncated.
+    :raises StorageError: if there is a gap, or a chunk is incomplete.
     """
     heads = [next(chunk_heads(chunk)) for chunk in chunks]
     for one, other in pairwise(heads):

@@ -87,7 +87,7 @@ def is_narrow(record: bytes, position: int = 0) -> bool:
 def body_at(record: bytes, position: int = 0) -> int:
     """Return the index of the body in the content at ``position``.
 
-    :raises UnreadableRecord: if it is truncated.
+    :raises UnreadableRecord: if it is incomplete.
     :raises StorageError: if a newer gateway wrote it.
     """
     lengths, exchange_size, key_size, format_size, header_size = _lengths(record, position)
@@ -105,14 +105,14 @@ def _lengths(record: bytes, position: int = 0) -> tuple[int, int, int, int, int]
             _, exchange, key, header_format, header = _WIDE_LENGTHS.unpack_from(record, position)
             return _WIDE_LENGTHS.size, exchange, key, header_format, header
     except struct.error:
-        raise UnreadableRecord("the content of a message is truncated") from None
+        raise UnreadableRecord("the content of a message is incomplete") from None
     raise newer("a message", version, CONTENT_VERSION)
 
 
 def decode_content(record: bytes) -> StoredMessage:
     """Return the content of a record.
 
-    :raises UnreadableRecord: if it is truncated.
+    :raises UnreadableRecord: if it is incomplete.
     :raises StorageError: if a newer gateway wrote it.
     """
     lengths, exchange_size, key_size, format_size, header_size = _lengths(record)
@@ -121,7 +121,7 @@ def decode_content(record: bytes) -> StoredMessage:
     header = header_format + format_size
     body = header + header_size
     if body > len(record):
-        raise UnreadableRecord("the content of a message is truncated")
+        raise UnreadableRecord("the content of a message is incomplete")
     try:
         return StoredMessage(
             record[lengths:key].decode(*_TEXT),

@@ -64,7 +64,7 @@ def queued_messages(
     """Yield the messages in ``data`` from ``offset`` up to ``end`` that match the filter, or all without one.
 
     The position of each message is its offset. Neighbours usually differ only in their bodies, which a comparison of
-    bytes detects. :raises StorageError: if the data are truncated, or a newer gateway wrote them.
+    bytes detects. :raises StorageError: if the data are incomplete, or a newer gateway wrote them.
     """
     envelopes = Envelopes(data, reader)
     envelope = b""

@@ -3,18 +3,18 @@
 from gateway.kernel.messages.message import Message
 
 
-class Wanting:
+class WordSelection:
     """Selects messages by these words; with ``first_only`` those that were not delivered before."""
 
     def __init__(self, *words: bytes, first_only: bool = False) -> None:
         self.words = words
         self.first_only = first_only
-        self.asked = 0
+        self.calls = 0
 
     def wants(self, message: Message, deliveries: int, is_redelivered: bool) -> bool:
-        self.asked += 1
-        return self.would_want(message.body, deliveries)
+        self.calls += 1
+        return self.matches(message.body, deliveries)
 
-    def would_want(self, body: bytes, deliveries: int) -> bool:
+    def matches(self, body: bytes, deliveries: int) -> bool:
         """Return the same result without counting the call."""
         return body.split()[0] in self.words and not (self.first_only and deliveries)

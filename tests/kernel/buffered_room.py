@@ -4,7 +4,7 @@ from gateway.kernel.backlog.buffered_runs import room_of
 from gateway.testing import MemoryBroker
 
 
-def room_of_what_is_kept(broker: MemoryBroker) -> int:
+def buffered_room(broker: MemoryBroker) -> int:
     """Return the sum of the room of all messages that the broker's queues keep within the budget."""
     return sum(
         room_of(entry)
