@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gateway.kernel.budget import SLOW_S
-from gateway.kernel.clock import Background
+from gateway.kernel.clock import SLICE_S, Background
 from gateway.net.syscalls import wall_ms
 
 #: Delay before a failed delayed call is repeated; it doubles with each further failure.
@@ -105,3 +105,14 @@ class HeldTimer(ReactorTimer):
         self.is_cancelled = True
         if self._delayed_call is not None:
             super().cancel()
+
+
+class Slice:
+    """Tells a ``Cooperator`` of Twisted when a slice of its work is over. Its own slices are twice as long."""
+
+    def __init__(self) -> None:
+        self._ends_s = time.monotonic() + SLICE_S
+
+    def __call__(self) -> bool:
+        """Tell whether the slice is over."""
+        return time.monotonic() >= self._ends_s

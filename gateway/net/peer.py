@@ -149,7 +149,7 @@ class PeerProtocol(Protocol):
 
     def opened(self) -> None:
         """Move the connection to the established ones and log it."""
-        promote = getattr(self.transport, "let_in", None)
+        promote = getattr(self.transport, "promote", None)
         if promote is not None:
             promote()
         self._broker.connections.entered(self)

@@ -8,6 +8,7 @@ from twisted.internet.task import Cooperator, LoopingCall
 
 from gateway.kernel.faults import Faults
 from gateway.logs import StructuredLog
+from gateway.net.clock import Slice
 from gateway.net.turn import Turn
 
 _log: Final = StructuredLog("node")
@@ -20,7 +21,7 @@ class Clockwork:
         self._reactor = reactor
         self._faults = faults
         self._turn = turn
-        self._slices = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
+        self._slices = Cooperator(Slice, partial(reactor.callLater, 0))
         self._jobs: list[tuple[LoopingCall, float]] = []
 
     def add(self, interval_s: float, job: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """Incremental garbage collection: young objects often, old objects in small groups, never everything in one pause.
 
 Python's full collections traverse every object: with 100,000 queues they stop the broker for 0.65 s. They are
-disabled here. Objects that survive the young generations are collected once more, some 60,000 at a time, and then
+disabled here. Objects that survive the young generations are collected once more, some 30,000 at a time, and then
 frozen: no later collection traverses them. Entities and connections leave no cycles when they end, so frozen
 objects are freed by their reference counts; the few frozen cycles are freed by ``collect_all``.
 """
@@ -17,15 +17,15 @@ _log: Final = StructuredLog("collector")
 
 #: Allocations between two collections of the youngest generation. A long queue creates many long-lived objects; with
 #: the default of 700 the collector traverses them again and again (measured: pauses of 136 to 342 ms).
-_YOUNG: Final = 10_000
+_YOUNG: Final = 5_000
 
-#: Young collections for each collection of the middle generation, which then traverses 30,000 objects at most.
+#: Young collections for each collection of the middle generation, which then traverses 15,000 objects at most.
 _MIDDLE: Final = 2
 
 #: Disables automatic collections of the oldest generation.
 _NEVER: Final = 2**31 - 1
 
-#: After the first number of middle collections the oldest generation is collected and frozen: 30,000 objects and as
+#: After the first number of middle collections the oldest generation is collected and frozen: 15,000 objects and as
 #: many young ones. After the second it is frozen without a collection, because 100,000 queues may be declared in a
 #: few turns.
 _DUE: Final = 1
@@ -72,7 +72,7 @@ class GarbageCollector:
         return {"gc_longest_pause_ms": round(self.longest_ms, 1), "gc_full_collections": self.full_collections}
 
     def tick(self) -> None:
-        """Run the collections that are due; called about twice a second, between turns."""
+        """Run the collections that are due; called several times a second, between turns."""
         if self._is_due:
             self._is_due = False
             old = _grown_old()

@@ -59,6 +59,26 @@ def test_no_collection_traverses_more_than_a_bounded_number_of_objects(collector
     assert collector.longest_ms > 0
 
 
+def test_collections_between_ticks_traverse_few_objects(collector: GarbageCollector) -> None:
+    traversed: list[int] = []
+
+    def watch(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            traversed.append(sum(len(gc.get_objects(generation)) for generation in range(info["generation"] + 1)))
+
+    kept = []
+    gc.collect()
+    gc.freeze()
+    gc.callbacks.append(watch)
+    try:
+        for _ in range(100):
+            kept.append(grow(2_500))
+            collector.tick()
+    finally:
+        gc.callbacks.remove(watch)
+    assert 15_000 <= max(traversed) <= 40_000
+
+
 def test_young_cycles_are_freed(collector: GarbageCollector) -> None:
     references = []
     kept = []

@@ -6,7 +6,6 @@ shares the reactor: it is done in slices of a few milliseconds, and long answers
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
-from time import monotonic
 from traceback import format_exception
 from typing import Any, Final
 
@@ -35,14 +34,12 @@ from gateway.management.resources.table import ROUTES
 from gateway.management.views.json import encode
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.request import Headers, Request
+from gateway.net.clock import Slice
 
 _log: Final = StructuredLog("management")
 
 PREFIX: Final = "/api"
 _JSON: Final = b"application/json"
-
-#: How long the API works at a stretch, in seconds, for all of its requests together.
-SLICE_S: Final = 0.005
 
 
 class ApiSite:
@@ -51,7 +48,7 @@ class ApiSite:
     def __init__(self, context: ApiContext) -> None:
         self._context = context
         self._cross_origin_policy = context.cross_origin_policy
-        self._cooperator = Cooperator(_Slice, partial(context.reactor.callLater, 0))
+        self._cooperator = Cooperator(Slice, partial(context.reactor.callLater, 0))
         self._long_task_lock = DeferredLock()
         self._routes: dict[str, dict[str, Endpoint]] = {}
         for route in ROUTES:
@@ -271,16 +268,6 @@ class PathSegment(BaseConverter):
     """A part of a path between two slashes, still percent-encoded; it may be empty, as the default exchange's name."""
 
     regex = "[^/]*"
-
-
-class _Slice:
-    """Tells whether a slice of work is over."""
-
-    def __init__(self) -> None:
-        self._ends_s = monotonic() + SLICE_S
-
-    def __call__(self) -> bool:
-        return monotonic() >= self._ends_s
 
 
 def management_site(context: ApiContext) -> HttpFactory:
