@@ -6,6 +6,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from gateway.kernel.messages.bounds import require_headers
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
 from gateway.kernel.messages.queued_message import QueuedMessage
@@ -63,6 +64,7 @@ def _property(name: str, value: Any) -> Any:  # one of the types of the fields o
     if name == "headers":
         if not isinstance(value, dict):
             raise bad_request(["not_object", name])
+        require_headers(value)
         return value
     if name not in _NUMBERS:
         if not isinstance(value, str):

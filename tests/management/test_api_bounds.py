@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from gateway.management.http.bodies import parse_object
+from gateway.management.http.errors import HttpError
 from tests.management.console import Console
 
 HUGE = str(10**400)
@@ -62,3 +64,38 @@ def test_a_binding_with_half_a_character_is_refused_and_bindings_are_still_liste
     answer = console.ask("POST", "/bindings/%2F/e/amq.topic/q/q", content=b'{"routing_key": "\\ud800"}')
     assert answer.status == 400
     assert console.ask("GET", "/bindings").status == 200
+
+
+COUNTLESS = [
+    pytest.param('{"a": [' + "{}," * 200_000 + "1]}", id="objects"),
+    pytest.param('{"a": [' + "0," * 200_000 + "1]}", id="numbers"),
+    pytest.param('{"a": [' + '"",' * 200_000 + "1]}", id="strings"),
+    pytest.param('{"a": [' + r'"\\",' * 200_000 + "1]}", id="strings that end with a backslash"),
+    pytest.param("{" + ",".join(f'"{number}": 1' for number in range(200_000)) + "}", id="fields"),
+]
+
+
+@pytest.mark.parametrize("content", COUNTLESS)
+def test_values_of_a_long_body_are_counted_before_they_take_memory(
+    content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("they are read"))
+    with pytest.raises(HttpError, match="more than 100000 values"):
+        parse_object(content.encode())
+
+
+def test_separators_inside_a_string_are_not_values() -> None:
+    payload = json.dumps([{"a": "b", "c": 1}] * 50_000)
+    assert parse_object(json.dumps({"payload": payload}).encode()) == {"payload": payload}
+
+
+def test_headers_of_a_message_have_a_bounded_number_of_values(console: Console) -> None:
+    fields = {
+        "properties": {"headers": {"a": [0] * 10_001}},
+        "routing_key": "k",
+        "payload": "",
+        "payload_encoding": "string",
+    }
+    answer = console.ask("POST", "/exchanges/%2F/amq.direct/publish", fields)
+    assert answer.status == 400
+    assert answer.json["reason"] == "invalid message: 10003 values in its headers are more than 10000"

@@ -97,19 +97,28 @@ def require_arguments(entity: str, arguments: Arguments) -> None:
         return
     total = count = 0
     for name, value in arguments.items():
-        size, values, fault = _weighed(value)
+        size, values, fault = _weighed(value, MOST_VALUES)
         if fault or (fault := _fault_of_key(name)):
             raise PreconditionFailed(f"invalid arg '{_shown(name)}' for {entity}: {fault}")
         total, count = total + size + len(name), count + values
+        if count > MOST_VALUES:
+            break
     if fault := _excess(total, count, MOST_BYTES, MOST_VALUES):
         raise PreconditionFailed(f"invalid arguments for {entity}: {fault}")
 
 
 def require_parameter(what: str, value: Value) -> None:
     """Check that a parameter's value is not too large to be stored. :raises PreconditionFailed: with the reason."""
-    size, values, fault = _weighed(value)
+    size, values, fault = _weighed(value, MOST_PARAMETER_VALUES)
     if fault := fault or _excess(size, values, MOST_PARAMETER_BYTES, MOST_PARAMETER_VALUES):
         raise PreconditionFailed(f"invalid value of {what}: {fault}")
+
+
+def require_headers(headers: Arguments) -> None:
+    """Check that the headers of a message do not have too many values. :raises PreconditionFailed: with the number."""
+    _, values, _ = _weighed(dict(headers), MOST_VALUES)
+    if values > MOST_VALUES:
+        raise PreconditionFailed(f"invalid message: {values} values in its headers are more than {MOST_VALUES}")
 
 
 def is_said_key(value: Value) -> bool:
@@ -151,8 +160,11 @@ def _excess(size: int, values: int, most_bytes: int, most_values: int) -> str | 
     return f"{size} bytes are more than {most_bytes}" if size > most_bytes else None
 
 
-def _weighed(value: Value) -> tuple[int, int, str | None]:
-    """Return the bytes and number of values in a value, and its fault; iterative, as deep values would overflow."""
+def _weighed(value: Value, most_values: int) -> tuple[int, int, str | None]:
+    """Return the bytes and number of values in a value, and its fault; iterative, as deep values would overflow.
+
+    Stops as soon as there are more than ``most_values``, so that refusing many costs no more than accepting some.
+    """
     size = count = 0
     waiting: list[tuple[Value, int]] = [(value, 1)]
     while waiting:
@@ -161,6 +173,8 @@ def _weighed(value: Value) -> tuple[int, int, str | None]:
         if isinstance(each, dict | list):
             if level > MOST_LEVELS:
                 return size, count, f"more than {MOST_LEVELS} tables and lists inside each other"
+            if (known := count + len(waiting) + len(each)) > most_values:
+                return size, known, None
             if isinstance(each, dict):
                 for name in each:
                     if fault := _fault_of_key(name):
