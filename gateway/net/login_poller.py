@@ -5,6 +5,7 @@ message of an established connection would wait for a whole round of logins (337
 """
 
 from select import EPOLLIN, epoll
+from typing import Any
 
 from gateway.net.syscalls import wait_for
 
@@ -65,3 +66,10 @@ class LoginPoller:
             self.settled.unregister(descriptor)
         else:
             self._newcomers.unregister(descriptor)
+
+
+def promote(transport: Any) -> None:  # Any: transports of several kinds, some of them without priorities
+    """Poll a connection at normal priority from now on: its client has logged in."""
+    poll_normally = getattr(transport, "promote", None)
+    if poll_normally is not None:
+        poll_normally()

@@ -17,6 +17,7 @@ from gateway.net.certificates import subject_of
 from gateway.net.connection_io import ConnectionIO
 from gateway.net.hangup import BROKEN, hang_up_of, keep_alive
 from gateway.net.listeners import plain_host
+from gateway.net.login_poller import promote
 from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
 from gateway.net.reactor import ServerTransport
@@ -149,9 +150,7 @@ class PeerProtocol(Protocol):
 
     def opened(self) -> None:
         """Move the connection to the established ones and log it."""
-        promote = getattr(self.transport, "promote", None)
-        if promote is not None:
-            promote()
+        promote(self.transport)
         self._broker.connections.entered(self)
         self.log("connection in use", user=self.user_name, vhost=self.vhost_name)
 

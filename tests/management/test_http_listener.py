@@ -80,6 +80,18 @@ def test_who_expects_to_be_asked_for_a_body_is_asked_once_logged_in(console: Con
 # Time
 
 
+@pytest.mark.parametrize(("login", "promotions"), [(LOGIN, 1), (WRONG_LOGIN, 0), ("X-None: 1", 0)])
+def test_a_connection_is_polled_at_normal_priority_once_its_client_has_logged_in(
+    console: Console, login: str, promotions: int
+) -> None:
+    line = Line(console)
+    promoted: list[int] = []
+    line.transport.promote = lambda: promoted.append(1)
+    line.ask("GET /api/whoami", login)
+    line.wait()
+    assert len(promoted) == promotions
+
+
 def test_a_head_has_to_come_in_time(console: Console) -> None:
     silent, dripping = Line(console), Line(console)
     dripping.send(b"GET /api/overview HTTP/1.1\r\n")

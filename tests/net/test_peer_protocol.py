@@ -140,6 +140,15 @@ def peer() -> Peer:
     return Peer()
 
 
+def test_a_connection_is_polled_at_normal_priority_once_its_client_has_logged_in(peer: Peer) -> None:
+    promoted: list[int] = []
+    peer.transport.promote = lambda: promoted.append(1)
+    assert peer.say(b"login") == b"login"
+    assert promoted == []
+    peer.server.opened()
+    assert promoted == [1]
+
+
 def test_output_is_written_once_at_the_end_of_the_turn(peer: Peer) -> None:
     peer.server.dataReceived(b"one ")
     peer.server.dataReceived(b"two")

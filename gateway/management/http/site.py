@@ -92,6 +92,7 @@ class ApiSite:
 
         if principal is None:
             raise login_failed()
+        request.logged_in()
         if (refusal := route.level.refusal(principal.tags)) is not None:
             raise refusal
         self._take_body(request, route, partial(perform, principal))

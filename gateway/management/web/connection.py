@@ -21,6 +21,7 @@ from gateway.management.http.errors import HttpError
 from gateway.management.views.json import encode
 from gateway.management.web.request import Headers, Request, too_large
 from gateway.net.listeners import plain_host
+from gateway.net.login_poller import promote
 
 if TYPE_CHECKING:
     from gateway.management.web.factory import HttpFactory
@@ -221,6 +222,10 @@ class HttpProtocol(Protocol):
         self._refuse(HttpError(status, "bad_request", _REASONS.get(status, fault)))
 
     # What a request asks of its connection
+
+    def promote(self) -> None:
+        """Poll the connection at normal priority from now on: its client has logged in."""
+        promote(self.transport)
 
     def read_body(self) -> None:
         """Receive the body of the request: now it is wanted."""

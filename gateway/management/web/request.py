@@ -16,6 +16,10 @@ _MAX_FIELDS: Final = 1000
 class RequestConnection(Protocol):
     """The connection that a request came on."""
 
+    def promote(self) -> None:
+        """Poll the connection at normal priority: its client has logged in."""
+        ...
+
     def read_body(self) -> None:
         """Receive the body, which waits until now."""
         ...
@@ -98,6 +102,11 @@ class Request:
     def content(self) -> bytes:
         """The body."""
         return self._content.getvalue()
+
+    def logged_in(self) -> None:
+        """Serve its connection like those of other protocols, no longer like one that has not logged in."""
+        if self._connection is not None:
+            self._connection.promote()
 
     # The body
 
