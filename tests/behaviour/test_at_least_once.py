@@ -52,7 +52,7 @@ DEATHS = [
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
 @pytest.mark.parametrize(("die", "reason"), DEATHS)
-def test_a_letter_waits_for_its_exchange(
+def test_a_dead_letter_waits_for_its_exchange(
     sure: Stage, die: Callable[[Stage], None], reason: str, restarts: bool
 ) -> None:
     die(sure)
@@ -71,7 +71,7 @@ def test_a_letter_waits_for_its_exchange(
     assert (held(sure), sure.ready(), sure.ready("dead")) == (0, 0, 0)
 
 
-def test_a_letter_waits_for_a_queue_to_be_bound(sure: Stage) -> None:
+def test_a_dead_letter_waits_for_a_binding(sure: Stage) -> None:
     sure.exchange("dlx", "direct")
     dies_rejected(sure)
     sure.advance(FIRST_RETRY_MS)
@@ -82,7 +82,7 @@ def test_a_letter_waits_for_a_queue_to_be_bound(sure: Stage) -> None:
     assert (sure.bodies("dead"), held(sure)) == ([b"m"], 0)
 
 
-def test_a_letter_waits_for_room_and_goes_once_to_those_that_had_some(sure: Stage) -> None:
+def test_a_dead_letter_waits_for_a_full_queue_and_is_not_repeated_in_others(sure: Stage) -> None:
     sure.queue("full", {"x-max-length": 1, "x-overflow": "reject-publish"})
     sure.queue("roomy")
     sure.exchange("dlx", "fanout", "full", "roomy")
@@ -95,7 +95,7 @@ def test_a_letter_waits_for_room_and_goes_once_to_those_that_had_some(sure: Stag
     assert (sure.bodies("full"), sure.bodies("roomy"), held(sure)) == ([b"m"], [], 0)
 
 
-def test_held_letters_take_room_where_publishes_are_refused(stage: Stage) -> None:
+def test_pending_dead_letters_count_for_a_limit_that_rejects_publishes(stage: Stage) -> None:
     stage.queue("q", {**SURE, "x-max-length": 2})
     dies_rejected(stage)
     dies_rejected(stage)
@@ -106,20 +106,20 @@ def test_held_letters_take_room_where_publishes_are_refused(stage: Stage) -> Non
     assert stage.publish(b"n") == [True]
 
 
-def test_what_a_limit_drops_is_not_held(stage: Stage) -> None:
+def test_a_message_dropped_by_a_length_limit_is_not_kept(stage: Stage) -> None:
     stage.queue("q", {**SURE, "x-max-length": 1, "x-overflow": "drop-head"})
     stage.publish(b"m", b"n")
     assert (held(stage), stage.ready()) == (0, 1)
 
 
 @pytest.mark.parametrize("arguments", [{**SURE, "x-dead-letter-strategy": "at-most-once"}, {"x-queue-type": "quorum"}])
-def test_without_the_strategy_nothing_is_held(stage: Stage, arguments: dict[str, Value]) -> None:
+def test_without_the_strategy_no_dead_letter_is_kept(stage: Stage, arguments: dict[str, Value]) -> None:
     stage.queue("q", arguments)
     dies_rejected(stage)
     assert held(stage) == 0
 
 
-def test_letters_that_are_held_follow_a_policy_that_names_another_exchange(stage: Stage) -> None:
+def test_pending_dead_letters_use_the_exchange_of_a_changed_policy(stage: Stage) -> None:
     stage.queue("q", {"x-queue-type": "quorum"})
     definition: dict[str, Value] = {"dead-letter-exchange": "dlx", "dead-letter-strategy": "at-least-once"}
     stage.policy(definition, pattern="^q$", apply_to="queues")
@@ -131,7 +131,7 @@ def test_letters_that_are_held_follow_a_policy_that_names_another_exchange(stage
     assert (stage.bodies("dead"), held(stage)) == ([b"m"], 0)
 
 
-def test_letters_that_are_held_go_with_the_policy_that_asked_for_them(stage: Stage) -> None:
+def test_pending_dead_letters_are_dropped_with_the_policy_that_required_them(stage: Stage) -> None:
     stage.queue("q", {"x-queue-type": "quorum"})
     definition: dict[str, Value] = {"dead-letter-exchange": "dlx", "dead-letter-strategy": "at-least-once"}
     stage.policy(definition, pattern="^q$", apply_to="queues")
@@ -141,7 +141,7 @@ def test_letters_that_are_held_go_with_the_policy_that_asked_for_them(stage: Sta
     assert held(stage) == 0
 
 
-def test_a_deleted_queue_takes_its_letters_along(sure: Stage) -> None:
+def test_deleting_a_queue_deletes_its_pending_dead_letters(sure: Stage) -> None:
     dies_rejected(sure)
     sure.vhost.delete_queue(sure.vhost.queue("q"))
     sure.queue("q", SURE)
@@ -149,13 +149,13 @@ def test_a_deleted_queue_takes_its_letters_along(sure: Stage) -> None:
     assert held(sure) == 0
 
 
-def test_a_queue_that_holds_letters_is_not_empty(sure: Stage) -> None:
+def test_a_queue_with_pending_dead_letters_is_not_empty(sure: Stage) -> None:
     dies_rejected(sure)
     with pytest.raises(Exception, match="not empty"):
         sure.vhost.delete_queue(sure.vhost.queue("q"), if_empty=True)
 
 
-def test_a_letter_is_tried_less_and_less_often(sure: Stage) -> None:
+def test_the_interval_between_attempts_grows(sure: Stage) -> None:
     sure.exchange("dlx", "direct")
     dies_rejected(sure)
     route_counts = []
@@ -166,7 +166,7 @@ def test_a_letter_is_tried_less_and_less_often(sure: Stage) -> None:
     assert route_counts[0] >= 4
 
 
-def test_a_letter_whose_queue_is_deleted_while_it_is_sent_is_not_kept() -> None:
+def test_a_dead_letter_is_not_kept_if_its_queue_is_deleted_while_it_is_sent() -> None:
     broker = MemoryBroker()
     queue = broker.vhost.declare_queue("q", is_durable=True, arguments=SURE)
     letters = queue.holding_back().letters

@@ -45,7 +45,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("argument", "policy", "operator", "limit_ms"), LIMITS)
-def test_the_channel_is_closed_and_deliveries_go_back(
+def test_the_channel_is_closed_and_its_deliveries_are_requeued(
     stage: Stage, argument: int | None, policy: int | None, operator: int | None, limit_ms: int
 ) -> None:
     arguments: dict[str, Value] = {} if argument is None else {"x-consumer-timeout": argument}
@@ -66,7 +66,7 @@ def test_the_channel_is_closed_and_deliveries_go_back(
     assert [received.redelivered for received in stage.drain()] == [True, True]
 
 
-def test_who_settles_in_time_may_go_on_for_ever(stage: Stage) -> None:
+def test_a_consumer_that_settles_in_time_is_never_closed(stage: Stage) -> None:
     stage.queue("q", {"x-consumer-timeout": 2000})
     client = AmqpEdge(stage.gateway)
     client.consume("q")
@@ -78,7 +78,7 @@ def test_who_settles_in_time_may_go_on_for_ever(stage: Stage) -> None:
     assert closes(client) == []
 
 
-def test_one_old_delivery_among_many_young_ones_is_enough(stage: Stage) -> None:
+def test_one_old_delivery_among_many_recent_ones_is_enough(stage: Stage) -> None:
     stage.queue("q", {"x-consumer-timeout": 3000})
     client = AmqpEdge(stage.gateway)
     client.consume("q")
@@ -94,7 +94,7 @@ def test_one_old_delivery_among_many_young_ones_is_enough(stage: Stage) -> None:
     assert closes(client) == [timed_out(3000)]
 
 
-def test_a_message_that_was_fetched_is_minded_too(stage: Stage) -> None:
+def test_a_message_fetched_with_get_times_out_too(stage: Stage) -> None:
     stage.queue("q", {"x-consumer-timeout": 1000})
     stage.publish(b"1")
     client = AmqpEdge(stage.gateway)
@@ -103,7 +103,7 @@ def test_a_message_that_was_fetched_is_minded_too(stage: Stage) -> None:
     assert closes(client) == [timed_out(1000)]
 
 
-def test_each_queue_has_its_own_limit(stage: Stage) -> None:
+def test_each_queue_has_its_own_timeout(stage: Stage) -> None:
     stage.queue("slow", {"x-consumer-timeout": 60_000})
     stage.queue("fast", {"x-consumer-timeout": 2000})
     client = AmqpEdge(stage.gateway)
@@ -116,7 +116,7 @@ def test_each_queue_has_its_own_limit(stage: Stage) -> None:
     assert stage.ready("slow") == stage.ready("fast") == 1
 
 
-def test_deliveries_that_need_no_settling_have_no_limit(stage: Stage) -> None:
+def test_deliveries_without_acknowledgement_have_no_timeout(stage: Stage) -> None:
     stage.queue("q", {"x-consumer-timeout": 1000})
     client = AmqpEdge(stage.gateway)
     client.peer.send(commands.Basic.Consume(0, "q", no_ack=True), channel=2)
@@ -126,7 +126,7 @@ def test_deliveries_that_need_no_settling_have_no_limit(stage: Stage) -> None:
     assert closes(client) == []
 
 
-def test_the_other_channels_of_the_connection_live_on(stage: Stage) -> None:
+def test_the_other_channels_of_the_connection_stay_open(stage: Stage) -> None:
     stage.queue("q", {"x-consumer-timeout": 1000})
     client = AmqpEdge(stage.gateway)
     client.consume("q")

@@ -54,7 +54,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize(("die", "reason"), DEATHS)
-def test_every_death_is_on_record(stage: Stage, die: Callable[[Stage], None], reason: str) -> None:
+def test_every_death_is_recorded(stage: Stage, die: Callable[[Stage], None], reason: str) -> None:
     stage.queue("dead")
     stage.queue("q", TO_DEAD)
     die(stage)
@@ -63,7 +63,7 @@ def test_every_death_is_on_record(stage: Stage, die: Callable[[Stage], None], re
     assert letter.died == [("q", reason, 1)]
 
 
-def test_r108_an_entry_says_everything_there_is_to_say(stage: Stage) -> None:
+def test_r108_an_entry_contains_all_fields(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", TO_DEAD)
     stage.publish(b"m", expiration="60000", headers={"CC": ["elsewhere"], "BCC": ["secretly"], "k": 1})
@@ -100,7 +100,7 @@ def test_r107_deaths_in_one_queue_for_one_reason_are_counted_and_the_newest_come
     assert letter.deaths[0]["routing-keys"] == ["q"], "R108: and the keys"
 
 
-def test_r107_other_reasons_have_entries_of_their_own(stage: Stage) -> None:
+def test_r107_each_reason_has_its_own_entry(stage: Stage) -> None:
     stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "r"})
     stage.queue("r", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q", "x-message-ttl": 10})
     stage.publish(b"m")
@@ -110,7 +110,7 @@ def test_r107_other_reasons_have_entries_of_their_own(stage: Stage) -> None:
     assert stage.get("r").died == [("q", "rejected", 2), ("r", "expired", 1)]
 
 
-def test_r110_first_and_last_death_are_named(stage: Stage) -> None:
+def test_r110_first_and_last_death_are_in_the_headers(stage: Stage) -> None:
     stage.queue("q", {"x-dead-letter-exchange": "x", "x-dead-letter-routing-key": "r"})
     stage.queue("r", {**TO_DEAD, "x-message-ttl": 10})
     stage.queue("dead")
@@ -129,7 +129,7 @@ def test_r110_first_and_last_death_are_named(stage: Stage) -> None:
     }
 
 
-def test_r109_a_dead_letter_does_not_expire_again_by_itself(stage: Stage) -> None:
+def test_r109_a_dead_letter_has_no_expiration(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", TO_DEAD)
     stage.publish(b"m", expiration="10")
@@ -138,7 +138,7 @@ def test_r109_a_dead_letter_does_not_expire_again_by_itself(stage: Stage) -> Non
     assert "expiration" not in stage.get("dead").properties
 
 
-def test_r105_without_a_key_of_the_queue_all_original_keys_count(stage: Stage) -> None:
+def test_r105_without_a_dead_letter_routing_key_the_original_keys_are_used(stage: Stage) -> None:
     for name in ("one", "two", "three"):
         stage.queue(name)
     stage.exchange("x", "direct", "one", "two", "three")
@@ -154,7 +154,7 @@ def test_r105_without_a_key_of_the_queue_all_original_keys_count(stage: Stage) -
 
 
 @pytest.mark.parametrize("delivery_mode", [1, 2], ids=["paged out", "recovered"])
-def test_r106_copies_are_kept_with_a_message_that_leaves_memory(stage: Stage, delivery_mode: int) -> None:
+def test_r106_cc_and_bcc_are_kept_for_a_paged_message(stage: Stage, delivery_mode: int) -> None:
     for name in ("seen", "hidden"):
         stage.queue(name)
     stage.exchange("x", "direct", "seen", "hidden")
@@ -182,7 +182,7 @@ def test_r106_copies_are_kept_with_a_message_that_leaves_memory(stage: Stage, de
     assert hidden.deaths[0]["routing-keys"] == ["q", "seen"]
 
 
-def test_r106_with_a_key_of_the_queue_copies_are_forgotten(stage: Stage) -> None:
+def test_r106_a_dead_letter_routing_key_replaces_cc_and_bcc(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("two")
     stage.queue("q", TO_DEAD)
@@ -195,7 +195,7 @@ def test_r106_with_a_key_of_the_queue_copies_are_forgotten(stage: Stage) -> None
     assert stage.ready("two") == 0
 
 
-def test_r111_a_message_that_expires_in_a_circle_is_dropped_where_it_closes(stage: Stage) -> None:
+def test_r111_a_message_that_expires_in_a_cycle_is_dropped_where_the_cycle_closes(stage: Stage) -> None:
     events: list[Event] = []
     stage.gateway.broker.events.subscribe(events.append)
     stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "r", "x-message-ttl": 10})
@@ -206,7 +206,7 @@ def test_r111_a_message_that_expires_in_a_circle_is_dropped_where_it_closes(stag
     assert [event.subject for event in events if event.name == "dead_letter.cycle"] == ["q"]
 
 
-def test_r111_only_the_queue_that_closes_the_circle_goes_without(stage: Stage) -> None:
+def test_r111_only_the_queue_that_closes_the_cycle_gets_no_message(stage: Stage) -> None:
     stage.queue("q", {"x-dead-letter-exchange": "x", "x-message-ttl": 10})
     stage.queue("other")
     stage.exchange("x", "fanout", "q", "other")
@@ -215,7 +215,7 @@ def test_r111_only_the_queue_that_closes_the_circle_goes_without(stage: Stage) -
     assert (stage.ready("q"), stage.ready("other")) == (0, 1)
 
 
-def test_r111_a_consumer_who_rejects_breaks_the_circle(stage: Stage) -> None:
+def test_r111_a_rejection_by_a_consumer_breaks_the_cycle(stage: Stage) -> None:
     stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "wait"})
     stage.queue("wait", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q", "x-message-ttl": 10})
     stage.publish(b"m")
@@ -228,14 +228,14 @@ def test_r111_a_consumer_who_rejects_breaks_the_circle(stage: Stage) -> None:
         stage.client.settle(received, DeliveryOutcome.REQUEUED)
 
 
-def test_r103_without_the_exchange_the_message_is_gone(stage: Stage) -> None:
+def test_r103_without_the_exchange_the_message_is_dropped(stage: Stage) -> None:
     stage.queue("q", {"x-dead-letter-exchange": "nowhere"})
     stage.publish(b"m")
     stage.reject()
     assert stage.ready() == 0
 
 
-def test_r103_the_exchange_may_come_later(stage: Stage) -> None:
+def test_r103_the_exchange_may_be_declared_later(stage: Stage) -> None:
     stage.queue("q", {"x-dead-letter-exchange": "later"})
     stage.queue("dead")
     stage.publish(b"m")
@@ -244,7 +244,7 @@ def test_r103_the_exchange_may_come_later(stage: Stage) -> None:
     assert stage.bodies("dead") == [b"m"]
 
 
-def test_r103_an_exchange_that_cannot_route_hands_over_to_its_alternate(stage: Stage) -> None:
+def test_r103_an_unroutable_dead_letter_goes_to_the_alternate_exchange(stage: Stage) -> None:
     stage.queue("dead")
     stage.exchange("beside", "fanout", "dead")
     stage.exchange("x", "direct", alternate_exchange="beside")
@@ -265,7 +265,7 @@ def test_r102_the_exchange_may_be_of_any_type(stage: Stage, type: str) -> None:
     assert stage.bodies("dead") == [b"m"]
 
 
-def test_r101_the_argument_beats_the_policy(stage: Stage) -> None:
+def test_r101_the_argument_takes_precedence_over_the_policy(stage: Stage) -> None:
     for name in ("dead", "other"):
         stage.queue(name)
     stage.queue("q", TO_DEAD)
@@ -275,7 +275,7 @@ def test_r101_the_argument_beats_the_policy(stage: Stage) -> None:
     assert (stage.ready("dead"), stage.ready("other")) == (1, 0)
 
 
-def test_r101_a_policy_will_do(stage: Stage) -> None:
+def test_r101_a_policy_enables_dead_lettering(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q")
     stage.publish(b"m")
@@ -284,7 +284,7 @@ def test_r101_a_policy_will_do(stage: Stage) -> None:
     assert stage.bodies("dead") == [b"m"]
 
 
-def test_r114_everything_else_stays_as_it_was_published(stage: Stage) -> None:
+def test_r114_all_other_properties_are_unchanged(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", TO_DEAD)
     said: dict[str, Any] = {  # Any: each property of its own type
@@ -318,7 +318,7 @@ def test_r39_purging_and_deleting_dead_letter_nothing(stage: Stage) -> None:
     assert stage.ready("dead") == 0
 
 
-def test_headers_that_only_look_like_deaths_do_no_harm(stage: Stage) -> None:
+def test_forged_death_headers_are_ignored(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", {**TO_DEAD, "x-message-ttl": 0})
     for forged in ("x", [1, "x"], [{"queue": 5, "count": "many"}], {"a": 1}, None):
@@ -327,7 +327,7 @@ def test_headers_that_only_look_like_deaths_do_no_harm(stage: Stage) -> None:
         assert (newest["queue"], newest["reason"], newest["count"]) == ("q", "expired", 1)
 
 
-def test_r111_a_circle_that_a_client_had_a_hand_in_goes_on(stage: Stage) -> None:
+def test_r111_a_cycle_with_a_client_in_it_is_not_broken(stage: Stage) -> None:
     stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "r", "x-message-ttl": 10})
     stage.queue("r")
     forged: Value = ["a client was here", {"queue": "r", "reason": "expired"}]
@@ -336,7 +336,7 @@ def test_r111_a_circle_that_a_client_had_a_hand_in_goes_on(stage: Stage) -> None
     assert stage.bodies("r") == [b"m"]
 
 
-def test_a_chain_of_queues_of_any_length_is_gone_through(stage: Stage) -> None:
+def test_a_chain_of_dead_letter_queues_may_have_any_length(stage: Stage) -> None:
     for number in range(250):
         arguments: dict[str, Value] = {
             "x-max-length": 0,
@@ -350,7 +350,7 @@ def test_a_chain_of_queues_of_any_length_is_gone_through(stage: Stage) -> None:
     assert stage.bodies("q250") == [b"0", b"1"]
 
 
-def test_a_dead_letter_and_its_death_are_one_step_of_the_store(stage: Stage) -> None:
+def test_dropping_and_dead_lettering_are_one_step_of_the_store(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", TO_DEAD)
     stage.publish(b"m", delivery_mode=2)
@@ -360,7 +360,7 @@ def test_a_dead_letter_and_its_death_are_one_step_of_the_store(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("limit", [{"x-message-ttl": 0}, {"x-max-length": 0}], ids=["expired", "maxlen"])
-def test_what_dies_on_arrival_is_confirmed_when_its_dead_letter_is_safe(limit: dict[str, Value]) -> None:
+def test_a_message_dropped_on_arrival_is_confirmed_when_its_dead_letter_is_durable(limit: dict[str, Value]) -> None:
     stage = Stage(AmqpEdge)
     stage.queue("dead")
     stage.queue("q", {**TO_DEAD, **limit})

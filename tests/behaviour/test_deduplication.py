@@ -24,7 +24,7 @@ def deduplicating(stage: Stage, **arguments: Value) -> None:
     )
 
 
-def test_a_queue_takes_each_key_once_and_confirms_every_time(stage: Stage) -> None:
+def test_a_queue_accepts_each_key_once_and_confirms_every_publish(stage: Stage) -> None:
     deduplicating(stage)
     send(stage, "a", "b", "a", 1, "1", 1, "b")
     assert stage.bodies() == [b"a", b"b", b"1", b"1"]
@@ -38,13 +38,13 @@ def test_a_message_without_a_key_is_always_new(stage: Stage) -> None:
     assert stage.bodies() == [b"m", b"m"]
 
 
-def test_without_the_argument_the_header_means_nothing(stage: Stage) -> None:
+def test_without_the_argument_the_header_is_ignored(stage: Stage) -> None:
     stage.queue("q")
     send(stage, "a", "a")
     assert stage.bodies() == [b"a", b"a"]
 
 
-def test_the_window_is_as_long_as_its_time(stage: Stage) -> None:
+def test_a_key_is_kept_for_its_time_to_live(stage: Stage) -> None:
     deduplicating(stage, x_cache_ttl=1000)
     send(stage, "a")
     stage.advance(999)
@@ -54,7 +54,7 @@ def test_the_window_is_as_long_as_its_time(stage: Stage) -> None:
     assert stage.bodies() == [b"a", b"a"]
 
 
-def test_a_message_may_say_for_how_long_it_is_remembered(stage: Stage) -> None:
+def test_a_message_may_set_the_time_to_live_of_its_key(stage: Stage) -> None:
     deduplicating(stage, x_cache_ttl=1000)
     send(stage, "a", x_cache_ttl=5000)
     stage.advance(4999)
@@ -64,13 +64,13 @@ def test_a_message_may_say_for_how_long_it_is_remembered(stage: Stage) -> None:
     assert stage.bodies() == [b"a", b"a"]
 
 
-def test_the_window_holds_as_many_as_its_size(stage: Stage) -> None:
+def test_the_cache_keeps_as_many_keys_as_its_size(stage: Stage) -> None:
     deduplicating(stage, x_cache_size=2)
     send(stage, "a", "b", "c", "b", "a", "c")
     assert stage.bodies() == [b"a", b"b", b"c", b"a"]
 
 
-def test_a_change_of_policy_forgets_nothing(stage: Stage) -> None:
+def test_a_change_of_policy_keeps_the_cache(stage: Stage) -> None:
     deduplicating(stage)
     send(stage, "a")
     stage.policy({"max-length": 10})
@@ -85,7 +85,7 @@ EXCHANGES = [
 
 
 @pytest.mark.parametrize(("type", "arguments"), EXCHANGES)
-def test_an_exchange_passes_over_what_came_before(stage: Stage, type: str, arguments: Arguments) -> None:
+def test_an_exchange_drops_repeated_messages(stage: Stage, type: str, arguments: Arguments) -> None:
     stage.queue("q")
     stage.queue("unroutable")
     exchange = stage.vhost.declare_exchange("once", type, arguments={**arguments, "alternate-exchange": "amq.fanout"})
@@ -96,7 +96,7 @@ def test_an_exchange_passes_over_what_came_before(stage: Stage, type: str, argum
     assert stage.ready("unroutable") == 0, "what came before is not unroutable"
 
 
-def test_a_message_that_reaches_an_exchange_through_another_is_looked_at_too(stage: Stage) -> None:
+def test_a_message_routed_through_another_exchange_is_deduplicated_too(stage: Stage) -> None:
     stage.queue("q")
     once = stage.vhost.declare_exchange("once", "fanout", arguments={"x-message-deduplication": True})
     stage.vhost.bind(once, stage.vhost.queue("q"), "")
@@ -114,7 +114,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("type", "arguments", "complaint"), REFUSED)
-def test_an_exchange_that_makes_no_sense(stage: Stage, type: str, arguments: Arguments, complaint: str) -> None:
+def test_invalid_arguments_of_an_exchange_are_refused(
+    stage: Stage, type: str, arguments: Arguments, complaint: str
+) -> None:
     with pytest.raises(PreconditionFailed, match=complaint):
         stage.vhost.declare_exchange("once", type, arguments=arguments)
 
@@ -123,12 +125,12 @@ def test_an_exchange_that_makes_no_sense(stage: Stage, type: str, arguments: Arg
     ("name", "value"),
     [("x-message-deduplication", "yes"), ("x-cache-size", 0), ("x-cache-ttl", 0), ("x-cache-ttl", -1)],
 )
-def test_a_queue_that_makes_no_sense(stage: Stage, name: str, value: Value) -> None:
+def test_invalid_arguments_of_a_queue_are_refused(stage: Stage, name: str, value: Value) -> None:
     with pytest.raises(PreconditionFailed, match=f"invalid arg '{name}'"):
         stage.queue("q", {name: value})
 
 
-def test_a_window_survives_a_restart_with_its_order(stage: Stage) -> None:
+def test_a_cache_survives_a_restart_in_order(stage: Stage) -> None:
     deduplicating(stage, x_cache_size=3)
     send(stage, "a", "b", "c", "d")
     assert stage.bodies() == [b"a", b"b", b"c", b"d"]
@@ -140,7 +142,7 @@ def test_a_window_survives_a_restart_with_its_order(stage: Stage) -> None:
     assert stage.bodies() == [b"b"], "the oldest gave way to the new one"
 
 
-def test_a_time_goes_on_across_a_restart(stage: Stage) -> None:
+def test_the_time_to_live_of_a_key_continues_across_a_restart(stage: Stage) -> None:
     deduplicating(stage, x_cache_ttl=5000)
     send(stage, "a")
     stage.advance(3000)
@@ -155,7 +157,7 @@ def test_a_time_goes_on_across_a_restart(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("is_by_policy", [False, True], ids=["argument", "policy"])
-def test_a_window_survives_however_it_is_asked_for(stage: Stage, is_by_policy: bool) -> None:
+def test_a_cache_survives_whether_set_by_argument_or_policy(stage: Stage, is_by_policy: bool) -> None:
     if is_by_policy:
         stage.queue("q")
         stage.policy({"message-deduplication": True}, apply_to="queues")
@@ -169,7 +171,7 @@ def test_a_window_survives_however_it_is_asked_for(stage: Stage, is_by_policy: b
 
 
 @pytest.mark.parametrize(("type", "arguments"), EXCHANGES)
-def test_the_window_of_an_exchange_survives_a_restart(stage: Stage, type: str, arguments: Arguments) -> None:
+def test_the_cache_of_an_exchange_survives_a_restart(stage: Stage, type: str, arguments: Arguments) -> None:
     stage.queue("q")
     once = stage.vhost.declare_exchange("once", type, is_durable=True, arguments=arguments)
     stage.vhost.bind(once, stage.vhost.queue("q"), "")
@@ -188,7 +190,7 @@ def seen(stage: Stage) -> int:
     )
 
 
-def test_a_deleted_queue_takes_its_window_along(stage: Stage) -> None:
+def test_deleting_a_queue_deletes_its_cache(stage: Stage) -> None:
     deduplicating(stage)
     send(stage, "a", "b")
     assert seen(stage) == 2
@@ -202,7 +204,7 @@ def test_a_deleted_queue_takes_its_window_along(stage: Stage) -> None:
     assert stage.bodies() == [b"b"]
 
 
-def test_a_deleted_exchange_takes_its_window_along(stage: Stage) -> None:
+def test_deleting_an_exchange_deletes_its_cache(stage: Stage) -> None:
     stage.queue("q")
     arguments = {"x-message-deduplication": True}
     stage.vhost.declare_exchange("once", "fanout", is_durable=True, arguments=arguments)
@@ -213,7 +215,7 @@ def test_a_deleted_exchange_takes_its_window_along(stage: Stage) -> None:
     assert seen(stage) == 0
 
 
-def test_a_policy_that_goes_takes_the_window_along(stage: Stage) -> None:
+def test_removing_the_policy_deletes_the_cache(stage: Stage) -> None:
     stage.queue("q")
     policy = stage.policy({"message-deduplication": True}, apply_to="queues")
     send(stage, "a")
@@ -221,13 +223,13 @@ def test_a_policy_that_goes_takes_the_window_along(stage: Stage) -> None:
     assert seen(stage) == 0
 
 
-def test_a_transient_queue_leaves_nothing_in_the_store(stage: Stage) -> None:
+def test_keys_of_a_transient_queue_are_not_stored(stage: Stage) -> None:
     stage.queue("q", {"x-message-deduplication": True}, is_durable=False)
     send(stage, "a")
     assert seen(stage) == 0
 
 
-def test_what_a_queue_refused_may_be_sent_again(stage: Stage) -> None:
+def test_a_message_rejected_by_a_queue_can_be_sent_again(stage: Stage) -> None:
     stage.queue("q", {"x-max-length": 1, "x-overflow": "reject-publish", "x-message-deduplication": True})
     send(stage, "a")
     said = {"x-deduplication-header": "b"}
@@ -237,7 +239,7 @@ def test_what_a_queue_refused_may_be_sent_again(stage: Stage) -> None:
     assert stage.bodies() == [b"b"]
 
 
-def test_what_a_queue_behind_an_exchange_refused_may_be_sent_again(stage: Stage) -> None:
+def test_a_message_rejected_behind_a_deduplicating_exchange_can_be_sent_again(stage: Stage) -> None:
     stage.queue("q", {"x-max-length": 1, "x-overflow": "reject-publish"})
     once = stage.vhost.declare_exchange("once", "fanout", arguments={"x-message-deduplication": True})
     stage.vhost.bind(once, stage.vhost.queue("q"), "")

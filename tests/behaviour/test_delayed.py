@@ -31,7 +31,7 @@ def send(stage: Stage, body: bytes, delay_ms: int, exchange: str, **properties: 
 
 
 @pytest.mark.parametrize("exchange", PLACES)
-def test_each_message_comes_at_its_time(stage: Stage, exchange: str) -> None:
+def test_each_message_is_delivered_at_its_time(stage: Stage, exchange: str) -> None:
     arrange(stage, exchange)
     for delay_ms in (300, 100, 200):
         send(stage, b"%d" % delay_ms, delay_ms, exchange)
@@ -44,7 +44,7 @@ def test_each_message_comes_at_its_time(stage: Stage, exchange: str) -> None:
 
 
 @pytest.mark.parametrize("exchange", PLACES)
-def test_a_restart_changes_neither_number_nor_time(stage: Stage, exchange: str) -> None:
+def test_a_restart_keeps_delayed_messages_and_their_times(stage: Stage, exchange: str) -> None:
     arrange(stage, exchange)
     send(stage, b"early", 1000, exchange, delivery_mode=2)
     send(stage, b"late", 5000, exchange, delivery_mode=2)
@@ -62,7 +62,7 @@ def test_a_restart_changes_neither_number_nor_time(stage: Stage, exchange: str) 
 
 
 @pytest.mark.parametrize("exchange", PLACES)
-def test_the_time_to_live_begins_when_the_delay_is_over(stage: Stage, exchange: str) -> None:
+def test_the_time_to_live_starts_when_the_delay_is_over(stage: Stage, exchange: str) -> None:
     arrange(stage, exchange)
     send(stage, b"m", 1000, exchange, expiration="100")
     stage.advance(1099)
@@ -72,7 +72,7 @@ def test_the_time_to_live_begins_when_the_delay_is_over(stage: Stage, exchange: 
 
 
 @pytest.mark.parametrize("exchange", PLACES)
-def test_what_the_publisher_said_is_what_the_consumer_sees(stage: Stage, exchange: str) -> None:
+def test_a_delayed_message_keeps_its_properties(stage: Stage, exchange: str) -> None:
     arrange(stage, exchange)
     send(stage, b"m", 10, exchange, correlation_id="c", priority=3, delivery_mode=2)
     stage.advance(10)
@@ -87,7 +87,7 @@ def test_what_the_publisher_said_is_what_the_consumer_sees(stage: Stage, exchang
     assert received.properties["correlation_id"] == "c"
 
 
-def test_limits_count_what_is_there_and_not_what_is_still_to_come(stage: Stage) -> None:
+def test_delayed_messages_do_not_count_for_length_limits(stage: Stage) -> None:
     arrange(stage, "", x_max_length=1, x_overflow="reject-publish")
     send(stage, b"later", 100, "")
     assert stage.publish(b"now", b"too much") == [True, False]
@@ -119,7 +119,7 @@ def test_retries_follow_their_delays_and_end_in_a_dead_letter(stage: Stage) -> N
     assert dead.died == [("q", "rejected", 1)]
 
 
-def test_a_message_that_succeeds_is_not_tried_again(stage: Stage) -> None:
+def test_an_acknowledged_message_is_not_retried(stage: Stage) -> None:
     stage.queue("q", {"x-retry-delays": [10, 10]})
     stage.publish(b"m", delivery_mode=2)
     stage.reject()
@@ -141,7 +141,7 @@ def test_a_message_that_succeeds_is_not_tried_again(stage: Stage) -> None:
         ("x-consumer-timeout", 0),
     ],
 )
-def test_values_that_are_refused(stage: Stage, name: str, value: Value) -> None:
+def test_invalid_values_are_refused(stage: Stage, name: str, value: Value) -> None:
     with pytest.raises(PreconditionFailed, match=f"invalid arg '{name}'"):
         stage.queue("q", {name: value})
 
@@ -151,7 +151,7 @@ FULL: dict[str, Value] = {"x-max-length": 1, "x-overflow": "reject-publish"}
 
 @pytest.mark.parametrize("delivery_mode", [1, 2], ids=["transient", "persistent"])
 @pytest.mark.parametrize("exchange", PLACES)
-def test_what_finds_no_room_at_its_time_waits_for_it(stage: Stage, exchange: str, delivery_mode: int) -> None:
+def test_a_due_message_waits_while_the_queue_is_full(stage: Stage, exchange: str, delivery_mode: int) -> None:
     arrange(stage, exchange, **FULL)
     for number in range(3):
         send(stage, b"%d" % number, 100, exchange, delivery_mode=delivery_mode)
@@ -167,7 +167,7 @@ def test_what_finds_no_room_at_its_time_waits_for_it(stage: Stage, exchange: str
 
 
 @pytest.mark.parametrize("exchange", PLACES)
-def test_what_waits_for_room_survives_a_restart(stage: Stage, exchange: str) -> None:
+def test_a_due_message_that_waits_for_room_survives_a_restart(stage: Stage, exchange: str) -> None:
     arrange(stage, exchange, **FULL)
     send(stage, b"late", 100, exchange, delivery_mode=2)
     stage.publish(b"there", delivery_mode=2)
@@ -180,7 +180,7 @@ def test_what_waits_for_room_survives_a_restart(stage: Stage, exchange: str) -> 
     assert stage.bodies() == [b"late"]
 
 
-def test_many_that_wait_for_room_come_soon_once_there_is_some(stage: Stage) -> None:
+def test_many_waiting_messages_are_released_soon_after_there_is_room(stage: Stage) -> None:
     arrange(stage, "", **FULL)
     for number in range(1000):
         send(stage, b"%d" % number, 100, "")
@@ -192,7 +192,7 @@ def test_many_that_wait_for_room_come_soon_once_there_is_some(stage: Stage) -> N
     assert [received.body for received in stage.client.received()] == [b"%d" % number for number in range(1000)]
 
 
-def test_what_is_too_large_for_an_empty_queue_holds_nobody_back(stage: Stage) -> None:
+def test_a_message_too_large_for_the_queue_does_not_block_others(stage: Stage) -> None:
     arrange(stage, "", x_max_length_bytes=5, x_overflow="reject-publish")
     send(stage, b"too large", 100, "")
     send(stage, b"small", 101, "")
@@ -205,7 +205,7 @@ def test_what_is_too_large_for_an_empty_queue_holds_nobody_back(stage: Stage) ->
 
 @pytest.mark.parametrize("overflow", ["reject-publish", "reject-publish-dlx"])
 @pytest.mark.parametrize("exchange", PLACES)
-def test_what_finds_no_room_dies_where_there_is_a_place_for_it(stage: Stage, exchange: str, overflow: str) -> None:
+def test_a_due_message_is_dead_lettered_when_the_queue_is_full(stage: Stage, exchange: str, overflow: str) -> None:
     stage.queue("dead")
     arrange(
         stage,
@@ -225,7 +225,7 @@ def test_what_finds_no_room_dies_where_there_is_a_place_for_it(stage: Stage, exc
     assert (stage.ready(), stage.ready("dead")) == (0, 0)
 
 
-def test_of_several_queues_only_the_full_one_keeps_it_waiting(stage: Stage) -> None:
+def test_a_due_message_waits_only_for_the_full_queue(stage: Stage) -> None:
     stage.queue("full", FULL)
     stage.queue("open")
     stage.exchange("later", "x-delayed-message", "full", "open", x_delayed_type="fanout")

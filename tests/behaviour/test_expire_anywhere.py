@@ -21,7 +21,7 @@ def arrange(stage: Stage, **arguments: Value) -> None:
     )
 
 
-def test_a_message_need_not_wait_for_those_before_it(stage: Stage) -> None:
+def test_a_message_expires_before_earlier_ones(stage: Stage) -> None:
     arrange(stage)
     stage.publish(b"lasting")
     for milliseconds in (300, 100, 200):
@@ -33,7 +33,7 @@ def test_a_message_need_not_wait_for_those_before_it(stage: Stage) -> None:
     assert stage.bodies() == [b"lasting", b"last"]
 
 
-def test_it_is_off_unless_asked_for(stage: Stage) -> None:
+def test_messages_expire_at_the_head_by_default(stage: Stage) -> None:
     stage.queue("q", {"x-expire-mode": "head"})
     stage.publish(b"lasting")
     stage.publish(b"short", expiration="10")
@@ -42,7 +42,7 @@ def test_it_is_off_unless_asked_for(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("delivery_mode", [1, 2], ids=["transient", "persistent"])
-def test_long_queues_expire_in_the_middle_too(stage: Stage, delivery_mode: int) -> None:
+def test_messages_in_the_middle_of_a_long_queue_expire(stage: Stage, delivery_mode: int) -> None:
     arrange(stage)
     for number in range(4000):
         expiration = "1000" if number % 3 == 1 else None
@@ -58,7 +58,7 @@ def publish(stage: Stage, number: int, expiration: str | None, delivery_mode: in
     stage.publish(b"%d" % number, expiration=expiration, delivery_mode=delivery_mode)
 
 
-def test_a_restart_keeps_the_times(stage: Stage) -> None:
+def test_a_restart_keeps_expiry_times(stage: Stage) -> None:
     arrange(stage)
     stage.publish(b"lasting", delivery_mode=2)
     stage.publish(b"short", delivery_mode=2, expiration="1000")
@@ -70,7 +70,7 @@ def test_a_restart_keeps_the_times(stage: Stage) -> None:
     assert stage.bodies("dead") == [b"short"]
 
 
-def test_what_was_out_when_its_time_came_expires_when_it_comes_back(stage: Stage) -> None:
+def test_an_unacknowledged_message_expires_when_it_is_requeued(stage: Stage) -> None:
     arrange(stage)
     stage.publish(b"held", expiration="100")
     held = stage.get()
@@ -81,7 +81,7 @@ def test_what_was_out_when_its_time_came_expires_when_it_comes_back(stage: Stage
     assert stage.bodies("dead") == [b"held"]
 
 
-def test_in_a_priority_queue_low_priorities_do_not_wait_for_high_ones(stage: Stage) -> None:
+def test_low_priority_messages_expire_independently_of_higher_ones(stage: Stage) -> None:
     """R80 the other way round."""
     arrange(stage, x_max_priority=5, x_message_ttl=1000)
     stage.publish(b"old", priority=1)
@@ -95,7 +95,7 @@ def test_in_a_priority_queue_low_priorities_do_not_wait_for_high_ones(stage: Sta
     assert stage.bodies() == [b"young"]
 
 
-def test_a_policy_may_shorten_what_waits_already(stage: Stage) -> None:
+def test_a_policy_shortens_the_time_to_live_of_waiting_messages(stage: Stage) -> None:
     arrange(stage, x_max_priority=5)
     stage.publish(b"high", priority=5)
     stage.publish(b"low", priority=1, expiration="5000")
@@ -105,7 +105,7 @@ def test_a_policy_may_shorten_what_waits_already(stage: Stage) -> None:
     assert stage.ready() == 0
 
 
-def test_what_was_consumed_leaves_nothing_behind(stage: Stage) -> None:
+def test_consumed_messages_leave_no_stale_entries(stage: Stage) -> None:
     arrange(stage)
     for number in range(3000):
         publish(stage, number, "3600000", 1)

@@ -25,7 +25,7 @@ def key(name: str) -> dict[str, Value]:
 
 
 @pytest.mark.parametrize("name", sorted(EXTRAS))
-def test_a_policy_may_say_it_and_an_operator_may_not(stage: Stage, name: str) -> None:
+def test_a_policy_may_set_it_and_an_operator_policy_may_not(stage: Stage, name: str) -> None:
     stage.queue("q")
     stage.policy({name: EXTRAS[name]})
     assert stage.vhost.queue("q").settings[name].source == "policy p"
@@ -34,12 +34,12 @@ def test_a_policy_may_say_it_and_an_operator_may_not(stage: Stage, name: str) ->
 
 
 @pytest.mark.parametrize("name", ["x-expire-mode", "retry-delay", "x-delayed-delivery"])
-def test_other_names_are_refused(stage: Stage, name: str) -> None:
+def test_unknown_names_are_refused(stage: Stage, name: str) -> None:
     with pytest.raises(PreconditionFailed, match="are not recognised policy settings"):
         stage.policy({name: 1})
 
 
-def test_the_argument_wins(stage: Stage) -> None:
+def test_the_argument_takes_precedence(stage: Stage) -> None:
     stage.queue("q", {"x-retry-delays": [50]})
     stage.policy({"retry-delays": [1000]})
     stage.publish(b"m")
@@ -50,7 +50,7 @@ def test_the_argument_wins(stage: Stage) -> None:
 
 @pytest.mark.parametrize("delivery_mode", [1, 2], ids=["transient", "persistent"])
 @pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 2}], ids=["plain", "priorities"])
-def test_messages_that_wait_already_expire_where_they_stand(
+def test_a_policy_makes_waiting_messages_expire_anywhere(
     stage: Stage, arguments: dict[str, Value], delivery_mode: int
 ) -> None:
     queue = stage.queue("q", arguments)
@@ -66,7 +66,7 @@ def test_messages_that_wait_already_expire_where_they_stand(
     assert {b"999", b"1999", b"2999"}.isdisjoint(stage.bodies())
 
 
-def test_without_the_policy_they_wait_for_the_head_again(stage: Stage) -> None:
+def test_without_the_policy_messages_expire_at_the_head_again(stage: Stage) -> None:
     stage.queue("q")
     record = stage.policy({"expire-mode": "anywhere"})
     stage.publish(b"lasting")
@@ -77,7 +77,7 @@ def test_without_the_policy_they_wait_for_the_head_again(stage: Stage) -> None:
     assert stage.bodies() == [b"lasting"]
 
 
-def test_retries_begin_with_the_policy_and_what_pauses_comes_back_without_it(stage: Stage) -> None:
+def test_retries_start_with_the_policy_and_delayed_retries_end_on_time_without_it(stage: Stage) -> None:
     stage.queue("q")
     record = stage.policy({"retry-delays": [100]})
     stage.publish(b"m", b"n", delivery_mode=2)
@@ -91,7 +91,7 @@ def test_retries_begin_with_the_policy_and_what_pauses_comes_back_without_it(sta
     assert stage.bodies() == [b"m"]
 
 
-def test_delays_begin_with_the_policy_and_end_in_their_time_without_it(stage: Stage) -> None:
+def test_delays_start_with_the_policy_and_end_on_time_without_it(stage: Stage) -> None:
     stage.queue("q")
     later: dict[str, Value] = {"x-delay": 100}
     stage.publish(b"before", headers=later)
@@ -104,7 +104,7 @@ def test_delays_begin_with_the_policy_and_end_in_their_time_without_it(stage: St
     assert stage.bodies() == [b"meanwhile"]
 
 
-def test_a_deleted_queue_takes_what_it_held_back_with_it(stage: Stage) -> None:
+def test_deleting_a_queue_deletes_its_delayed_messages(stage: Stage) -> None:
     stage.queue("q")
     record = stage.policy({"delayed-delivery": True})
     stage.publish(b"m", delivery_mode=2, headers={"x-delay": 100})
@@ -114,7 +114,7 @@ def test_a_deleted_queue_takes_what_it_held_back_with_it(stage: Stage) -> None:
     assert stage.gateway.store.held_ids == frozenset()
 
 
-def test_the_window_of_deduplication_follows_the_policy_and_keeps_what_it_knows(stage: Stage) -> None:
+def test_the_deduplication_cache_follows_the_policy_and_keeps_its_keys(stage: Stage) -> None:
     stage.queue("q")
     stage.publish(b"before", headers=key("a"))
     stage.policy({"message-deduplication": True})
@@ -129,7 +129,7 @@ def test_the_window_of_deduplication_follows_the_policy_and_keeps_what_it_knows(
     assert stage.bodies() == [b"again"]
 
 
-def test_the_time_of_the_window_can_be_a_policy_s(stage: Stage) -> None:
+def test_a_policy_sets_the_time_to_live_of_keys(stage: Stage) -> None:
     stage.queue("q", {"x-message-deduplication": True})
     stage.policy({"cache-ttl": 100})
     stage.publish(b"first", headers=key("a"))
@@ -140,7 +140,7 @@ def test_the_time_of_the_window_can_be_a_policy_s(stage: Stage) -> None:
     assert stage.bodies() == [b"first", b"new"]
 
 
-def test_a_change_of_policy_keeps_consumers_and_what_they_hold(stage: Stage) -> None:
+def test_a_change_of_policy_keeps_consumers_and_their_unacknowledged_messages(stage: Stage) -> None:
     stage.queue("q")
     stage.client.consume("q", prefetch=1)
     stage.publish(b"m", b"n")

@@ -22,20 +22,20 @@ def leased(stage: Stage) -> Stage:
     return stage
 
 
-def test_r37_an_unused_queue_goes_at_its_time_and_not_before(leased: Stage) -> None:
+def test_r37_an_unused_queue_is_deleted_at_its_expiry_and_not_before(leased: Stage) -> None:
     leased.advance(99)
     assert is_there(leased)
     leased.advance(1)
     assert not is_there(leased)
 
 
-def test_r37_publishing_is_not_using(leased: Stage) -> None:
+def test_r37_publishing_does_not_renew_the_lease(leased: Stage) -> None:
     leased.publish(b"m")
     leased.advance(100)
     assert not is_there(leased)
 
 
-def test_r37_fetching_is_using(leased: Stage) -> None:
+def test_r37_a_get_renews_the_lease(leased: Stage) -> None:
     assert leased.client.get("q") is None
     leased.advance(999)
     assert is_there(leased)
@@ -43,7 +43,7 @@ def test_r37_fetching_is_using(leased: Stage) -> None:
     assert not is_there(leased)
 
 
-def test_r38_declaring_again_is_using(leased: Stage) -> None:
+def test_r38_a_repeated_declaration_renews_the_lease(leased: Stage) -> None:
     leased.queue("q", LEASE)
     leased.advance(999)
     assert is_there(leased)
@@ -65,7 +65,7 @@ def test_r38_declaring_a_quorum_queue_again_does_not_renew_its_lease(stage: Stag
     assert not is_there(stage)
 
 
-def test_r37_fetching_from_a_quorum_queue_renews_its_lease(stage: Stage) -> None:
+def test_r37_a_get_from_a_quorum_queue_renews_its_lease(stage: Stage) -> None:
     stage.queue("q", {**LEASE, "x-queue-type": "quorum"})
     stage.advance(900)
     assert stage.client.get("q") is None
@@ -73,7 +73,7 @@ def test_r37_fetching_from_a_quorum_queue_renews_its_lease(stage: Stage) -> None
     assert is_there(stage)
 
 
-def test_r37_a_queue_with_a_consumer_stays_and_its_lease_begins_when_the_consumer_goes(leased: Stage) -> None:
+def test_r37_a_queue_with_a_consumer_is_kept_and_its_lease_starts_when_the_consumer_leaves(leased: Stage) -> None:
     leased.client.consume("q")
     leased.advance(5300)
     assert is_there(leased)
@@ -84,7 +84,7 @@ def test_r37_a_queue_with_a_consumer_stays_and_its_lease_begins_when_the_consume
     assert not is_there(leased)
 
 
-def test_r38_a_start_begins_the_lease_anew(leased: Stage) -> None:
+def test_r38_a_restart_renews_the_lease(leased: Stage) -> None:
     leased.restart()
     leased.advance(999)
     assert is_there(leased)
@@ -94,7 +94,7 @@ def test_r38_a_start_begins_the_lease_anew(leased: Stage) -> None:
     assert not is_there(leased)
 
 
-def test_r37_a_policy_lends_too_and_the_shorter_lease_holds(stage: Stage) -> None:
+def test_r37_the_shorter_lease_of_argument_and_policy_applies(stage: Stage) -> None:
     stage.queue("q", {"x-expires": 5000})
     stage.advance(500)
     stage.policy({"expires": 1000})
@@ -104,7 +104,7 @@ def test_r37_a_policy_lends_too_and_the_shorter_lease_holds(stage: Stage) -> Non
     assert not is_there(stage)
 
 
-def test_r37_without_the_policy_the_queue_stays(stage: Stage) -> None:
+def test_r37_removing_the_policy_keeps_the_queue(stage: Stage) -> None:
     stage.queue("q")
     record = stage.policy({"expires": 1000})
     stage.advance(500)
@@ -113,7 +113,7 @@ def test_r37_without_the_policy_the_queue_stays(stage: Stage) -> None:
     assert is_there(stage)
 
 
-def test_a_queue_deleted_before_its_time_leaves_nothing_behind(stage: Stage) -> None:
+def test_a_deleted_queue_leaves_no_timer(stage: Stage) -> None:
     stage.vhost.delete_queue(stage.queue("q", LEASE))
     stage.queue("q")
     stage.advance(5000)

@@ -54,7 +54,7 @@ def held_publishes(peer: Peer, count: int) -> None:
     assert peer.hear() == ["Tx.SelectOk()"]
 
 
-def test_a_large_commit_is_one_step_of_the_store_and_is_answered_when_all_is_done(
+def test_a_large_commit_is_one_step_of_the_store_and_is_answered_at_its_end(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
     held_publishes(peer, COUNT)
@@ -70,7 +70,7 @@ def test_a_large_commit_is_one_step_of_the_store_and_is_answered_when_all_is_don
     assert [size for size in store.sizes if size > 1] == [2 * COUNT]
 
 
-def test_frames_behind_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+def test_frames_after_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     held_publishes(peer, COUNT)
     peer.send(commands.Tx.Commit(), commands.Queue.Declare(queue="q", passive=True))
     peer.send(commands.Queue.Declare(queue="other"))
@@ -82,9 +82,7 @@ def test_frames_behind_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, 
     assert f"message_count={COUNT}" in heard[1]
 
 
-def test_a_crash_in_the_middle_of_a_large_commit_leaves_nothing_of_it(
-    gateway: Gateway, peer: Peer, store: StepStore
-) -> None:
+def test_a_crash_during_a_large_commit_discards_all_of_it(gateway: Gateway, peer: Peer, store: StepStore) -> None:
     held_publishes(peer, COUNT)
     peer.send(commands.Tx.Commit())
     assert len(gateway.vhost.queue("q")) > 0
@@ -92,7 +90,7 @@ def test_a_crash_in_the_middle_of_a_large_commit_leaves_nothing_of_it(
     assert len(Gateway(store=store.reopened()).vhost.queue("q")) == 0
 
 
-def test_messages_of_an_open_step_that_are_consumed_meanwhile_are_gone_after_a_restart(
+def test_messages_consumed_while_their_step_is_open_are_not_restored(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
     held_publishes(peer, COUNT)
@@ -107,9 +105,7 @@ def test_messages_of_an_open_step_that_are_consumed_meanwhile_are_gone_after_a_r
     assert len(Gateway(store=store.reopened()).vhost.queue("q")) == COUNT - 10
 
 
-def test_a_client_that_leaves_in_the_middle_of_its_commit_has_committed(
-    gateway: Gateway, peer: Peer, clock: TickingClock
-) -> None:
+def test_a_commit_completes_when_its_client_disconnects(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     held_publishes(peer, COUNT)
     peer.send(commands.Tx.Commit())
     peer.lose()
@@ -117,7 +113,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_commit_has_committed(
     assert len(gateway.vhost.queue("q")) == COUNT
 
 
-def test_a_long_queue_is_purged_in_slices_and_answered_when_the_store_knows(
+def test_a_long_queue_is_purged_in_slices_and_the_answer_waits_for_the_store(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
     for _ in range(COUNT):
@@ -131,7 +127,7 @@ def test_a_long_queue_is_purged_in_slices_and_answered_when_the_store_knows(
     assert not store.held_ids
 
 
-def test_messages_that_come_back_in_slices_keep_their_order(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+def test_messages_requeued_in_slices_keep_their_order(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     for number in range(COUNT):
         peer.send(publish("", "q", b"%d" % number))
     first, second = gateway.connect(), gateway.connect()
@@ -147,9 +143,7 @@ def test_messages_that_come_back_in_slices_keep_their_order(gateway: Gateway, pe
     assert bodies == [*(b"%d" % number for number in range(COUNT)), b"late"]
 
 
-def test_a_get_behind_many_messages_that_expired_finds_the_first_that_did_not(
-    gateway: Gateway, peer: Peer, clock: TickingClock
-) -> None:
+def test_a_get_skips_many_expired_messages(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     for _ in range(COUNT):
         peer.send(publish("", "q", b"old", expiration="1000"))
     peer.send(publish("", "q", b"new"))
@@ -172,7 +166,7 @@ def bound_often(gateway: Gateway) -> None:
         vhost.bind(exchange, queue, str(number))
 
 
-def test_the_deletion_of_a_queue_with_many_bindings_is_answered_when_it_is_done(
+def test_the_deletion_of_a_queue_with_many_bindings_is_answered_at_its_end(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
     bound_often(gateway)

@@ -72,14 +72,14 @@ def test_a_limit_that_is_lowered_drops_in_slices_and_the_queue_does_not_grow_mea
     assert (slow.ready(), slow.ready("dead")) == (10, COUNT + 1 - 10)
 
 
-def test_messages_that_expire_in_one_moment_leave_in_slices(slow: Stage) -> None:
+def test_messages_that_expire_together_are_dropped_in_slices(slow: Stage) -> None:
     filled(slow, {**TO_DEAD, "x-message-ttl": 1000})
     fallen = watched(slow, slow.ready, 2)
     assert max(fallen) <= MOST_A_TURN
     assert (slow.ready(), slow.ready("dead")) == (0, COUNT)
 
 
-def test_messages_that_expire_anywhere_in_one_moment_leave_in_slices(slow: Stage) -> None:
+def test_messages_that_expire_anywhere_together_are_dropped_in_slices(slow: Stage) -> None:
     slow.queue("dead")
     slow.queue("q", {**TO_DEAD, "x-expire-mode": "anywhere"})
     slow.publish(*[b"m"] * COUNT, expiration="1000")
@@ -88,7 +88,7 @@ def test_messages_that_expire_anywhere_in_one_moment_leave_in_slices(slow: Stage
     assert (slow.ready(), slow.ready("dead")) == (0, COUNT)
 
 
-def test_messages_of_many_queues_that_expire_in_one_moment_leave_in_slices(slow: Stage) -> None:
+def test_messages_of_many_queues_that_expire_together_are_dropped_in_slices(slow: Stage) -> None:
     queues = [slow.queue(f"q{number}", {"x-message-ttl": 1000}) for number in range(400)]
     for queue in queues:
         slow.publish(b"m", b"n", to=queue.name)
@@ -97,7 +97,7 @@ def test_messages_of_many_queues_that_expire_in_one_moment_leave_in_slices(slow:
     assert sum(map(len, queues)) == 0
 
 
-def test_leases_that_end_in_one_moment_delete_their_queues_in_slices(slow: Stage) -> None:
+def test_queues_that_expire_together_are_deleted_in_slices(slow: Stage) -> None:
     for number in range(400):
         slow.queue(f"q{number}", {"x-expires": 1000})
     fallen = watched(slow, lambda: len(slow.vhost.queue_by_name), 2)
@@ -105,7 +105,7 @@ def test_leases_that_end_in_one_moment_delete_their_queues_in_slices(slow: Stage
     assert not slow.vhost.queue_by_name
 
 
-def test_delays_of_many_queues_that_end_in_one_moment_let_go_in_slices(slow: Stage) -> None:
+def test_messages_due_together_in_many_queues_are_released_in_slices(slow: Stage) -> None:
     queues = [slow.queue(f"q{number}", {"x-delayed-delivery": True}) for number in range(100)]
     for queue in queues:
         slow.publish(*[b"m"] * 5, to=queue.name, headers={"x-delay": 1000})
@@ -114,7 +114,7 @@ def test_delays_of_many_queues_that_end_in_one_moment_let_go_in_slices(slow: Sta
     assert sum(map(len, queues)) == 500
 
 
-def test_a_consumer_that_comes_upon_very_many_expired_messages_gets_the_first_that_has_not(slow: Stage) -> None:
+def test_a_new_consumer_skips_many_expired_messages(slow: Stage) -> None:
     filled(slow, {"x-message-ttl": 1000})
     assert isinstance(slow.clock, TurnClock)
     slow.clock._now_s += 2  # their timer is about to ring

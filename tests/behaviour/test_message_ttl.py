@@ -23,7 +23,7 @@ TTLS = [
 
 
 @pytest.mark.parametrize(("argument", "policy", "operator", "expiration", "lives"), TTLS)
-def test_a_message_lives_as_long_as_the_strictest_of_all_allows(
+def test_the_shortest_time_to_live_applies(
     stage: Stage, argument: int | None, policy: int | None, operator: int | None, expiration: str | None, lives: int
 ) -> None:
     stage.queue("q", {} if argument is None else {"x-message-ttl": argument})
@@ -47,7 +47,7 @@ def test_r53_an_expired_message_is_never_delivered(stage: Stage) -> None:
     assert stage.bodies() == [b"lasting", b"last"]
 
 
-def test_r54_the_head_expires_without_anybody_looking(stage: Stage) -> None:
+def test_r54_the_head_expires_without_consumers(stage: Stage) -> None:
     stage.queue("q", {"x-message-ttl": 50})
     stage.publish(b"a")
     stage.advance(20)
@@ -68,7 +68,7 @@ def test_r54_r158_a_message_waits_behind_one_that_lives_longer(stage: Stage) -> 
     assert stage.ready() == 0
 
 
-def test_r54_what_becomes_the_head_expires_in_its_own_time(stage: Stage) -> None:
+def test_r54_a_message_that_becomes_the_head_expires_on_time(stage: Stage) -> None:
     stage.queue("q")
     stage.publish(b"long", expiration="60000")
     stage.publish(b"short", expiration="1000")
@@ -78,7 +78,7 @@ def test_r54_what_becomes_the_head_expires_in_its_own_time(stage: Stage) -> None
     assert (held.body, stage.ready()) == (b"long", 1)
 
 
-def test_r54_an_expired_head_is_removed_as_soon_as_it_is_the_head(stage: Stage) -> None:
+def test_r54_an_expired_message_is_removed_when_it_becomes_the_head(stage: Stage) -> None:
     stage.queue("q")
     stage.publish(b"lasting")
     stage.publish(b"short", expiration="10")
@@ -89,7 +89,7 @@ def test_r54_an_expired_head_is_removed_as_soon_as_it_is_the_head(stage: Stage) 
     assert stage.ready() == 0
 
 
-def test_r55_what_is_expired_but_not_removed_counts(stage: Stage) -> None:
+def test_r55_expired_messages_behind_the_head_count(stage: Stage) -> None:
     queue = stage.queue("q")
     stage.publish(b"lasting")
     stage.publish(b"short", expiration="10")
@@ -97,7 +97,7 @@ def test_r55_what_is_expired_but_not_removed_counts(stage: Stage) -> None:
     assert (len(queue), queue.ready.bytes) == (2, len(b"lasting") + len(b"short"))
 
 
-def test_r56_a_policy_holds_for_messages_that_wait_already(stage: Stage) -> None:
+def test_r56_a_policy_applies_to_waiting_messages(stage: Stage) -> None:
     stage.queue("q")
     stage.publish(b"m")
     stage.advance(500)
@@ -112,7 +112,7 @@ def test_r56_a_policy_holds_for_messages_that_wait_already(stage: Stage) -> None
     assert stage.ready() == 0
 
 
-def test_r57_the_time_goes_on_while_a_consumer_holds_the_message(stage: Stage) -> None:
+def test_r57_the_time_to_live_continues_while_a_message_is_unacknowledged(stage: Stage) -> None:
     stage.queue("q", {"x-message-ttl": 100})
     stage.publish(b"m")
     held = stage.get()
@@ -123,7 +123,7 @@ def test_r57_the_time_goes_on_while_a_consumer_holds_the_message(stage: Stage) -
     assert stage.ready() == 0
 
 
-def test_r57_what_comes_back_too_late_is_gone(stage: Stage) -> None:
+def test_r57_a_message_requeued_after_its_expiry_is_dropped(stage: Stage) -> None:
     stage.queue("q", {"x-message-ttl": 100})
     stage.publish(b"m")
     held = stage.get()
@@ -136,7 +136,7 @@ def test_r57_what_comes_back_too_late_is_gone(stage: Stage) -> None:
     ("arguments", "expiration"),
     [pytest.param({"x-message-ttl": 0}, None, id="queue"), pytest.param({}, "0", id="message")],
 )
-def test_r58_with_no_time_at_all_a_message_goes_to_somebody_who_waits_or_nowhere(
+def test_r58_a_message_with_zero_ttl_is_delivered_at_once_or_dropped(
     stage: Stage, arguments: dict[str, Value], expiration: str | None
 ) -> None:
     stage.queue("q", arguments)
@@ -147,14 +147,14 @@ def test_r58_with_no_time_at_all_a_message_goes_to_somebody_who_waits_or_nowhere
     assert [received.body for received in stage.client.received()] == [b"met"]
 
 
-def test_r58_without_time_a_message_is_dead_lettered(stage: Stage) -> None:
+def test_r58_an_undelivered_message_with_zero_ttl_is_dead_lettered(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", {"x-message-ttl": 0, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
     stage.publish(b"m")
     assert [received.died for received in stage.drain("dead")] == [[("q", "expired", 1)]]
 
 
-def test_r59_a_message_expires_in_each_queue_by_itself(stage: Stage) -> None:
+def test_r59_a_message_expires_in_each_queue_independently(stage: Stage) -> None:
     stage.queue("short", {"x-message-ttl": 10})
     stage.queue("long", {"x-message-ttl": 100})
     stage.exchange("x", "fanout", "short", "long")
@@ -169,7 +169,9 @@ def test_r59_a_message_expires_in_each_queue_by_itself(stage: Stage) -> None:
     ("arguments", "expiration"),
     [pytest.param({"x-message-ttl": 100}, None, id="queue"), pytest.param({}, "100", id="message")],
 )
-def test_time_passes_across_a_restart(stage: Stage, arguments: dict[str, Value], expiration: str | None) -> None:
+def test_the_time_to_live_continues_across_a_restart(
+    stage: Stage, arguments: dict[str, Value], expiration: str | None
+) -> None:
     stage.queue("q", arguments)
     stage.publish(b"m", expiration=expiration, delivery_mode=2)
     stage.advance(60)
@@ -181,7 +183,7 @@ def test_time_passes_across_a_restart(stage: Stage, arguments: dict[str, Value],
     assert stage.ready() == 0
 
 
-def test_r57_what_was_handed_out_at_once_expires_when_it_comes_back(stage: Stage) -> None:
+def test_r57_a_directly_delivered_message_expires_after_it_is_requeued(stage: Stage) -> None:
     stage.queue("q")
     stage.client.consume("q", prefetch=1)
     stage.publish(b"m", expiration="100")
@@ -194,7 +196,7 @@ def test_r57_what_was_handed_out_at_once_expires_when_it_comes_back(stage: Stage
     assert stage.ready() == 0
 
 
-def test_what_one_queue_drops_at_a_start_another_keeps(stage: Stage) -> None:
+def test_a_message_dropped_by_one_queue_at_a_start_stays_in_another(stage: Stage) -> None:
     stage.queue("short", {"x-message-ttl": 50})
     stage.queue("q")
     stage.exchange("both", "fanout", "short", "q")
@@ -207,7 +209,7 @@ def test_what_one_queue_drops_at_a_start_another_keeps(stage: Stage) -> None:
     assert (stage.ready("short"), stage.bodies("q")) == (0, [b"m"])
 
 
-def test_what_expired_while_the_broker_was_down_is_gone(stage: Stage) -> None:
+def test_messages_that_expired_during_downtime_are_dropped(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", {"x-message-ttl": 100, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
     stage.publish(b"m", delivery_mode=2)

@@ -37,7 +37,7 @@ def broker(**rules: int) -> MemoryBroker:
     return house
 
 
-def test_queues() -> None:
+def test_the_node_limits_queues_per_virtual_host() -> None:
     vhost = broker(max_queues=2).vhost
     vhost.declare_queue("a")
     vhost.declare_queue("b")
@@ -48,7 +48,7 @@ def test_queues() -> None:
     assert vhost.declare_queue("c").name == "c"
 
 
-def test_exclusive_queues_of_one_connection() -> None:
+def test_the_node_limits_exclusive_queues_per_connection() -> None:
     vhost = broker(max_exclusive_queues=1).vhost
     one, other = object(), object()
     vhost.declare_queue("a", owner=one)
@@ -60,7 +60,7 @@ def test_exclusive_queues_of_one_connection() -> None:
     assert vhost.declare_queue("c", owner=one).name == "c"
 
 
-def test_bindings() -> None:
+def test_the_node_limits_bindings_per_virtual_host() -> None:
     vhost = broker(max_bindings=2).vhost
     queue, topic = vhost.declare_queue("a"), vhost.exchange("amq.topic")
     vhost.bind(topic, queue, "x")
@@ -75,7 +75,7 @@ def test_bindings() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "stream"}], ids=["queue", "stream"])
-def test_consumers_are_counted_in_and_out(arguments: dict[str, object]) -> None:
+def test_the_node_limits_consumers(arguments: dict[str, object]) -> None:
     house = broker(max_consumers=1, max_consumers_per_channel=3)
     vhost = house.vhost
     queue = vhost.declare_queue("a", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def test_consumers_are_counted_in_and_out(arguments: dict[str, object]) -> None:
     vhost.queues.require_room_for_consumer(0, "guest")
 
 
-def test_a_limit_of_the_virtual_host_takes_the_place_of_the_nodes() -> None:
+def test_a_virtual_host_limit_replaces_the_node_limit() -> None:
     house = broker(max_queues=1, max_bindings=1)
     house.kernel.limit_vhost("/", {"max-queues": 3, "max-bindings": -1})
     for name in ("a", "b", "c"):
@@ -147,7 +147,7 @@ def test_bindings_of_a_user_are_counted_across_restarts() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "stream"}], ids=["queue", "stream"])
-def test_consumers_of_a_user(arguments: dict[str, object]) -> None:
+def test_the_consumers_of_a_user_are_limited(arguments: dict[str, object]) -> None:
     house = limited_user(max_consumers=1)
     queue = house.vhost.declare_queue("q", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
     worker = Recipient()
@@ -162,7 +162,7 @@ def test_consumers_of_a_user(arguments: dict[str, object]) -> None:
     house.vhost.queues.require_room_for_consumer(0, "guest")
 
 
-def test_the_nodes_limits_hold_for_users_without_their_own() -> None:
+def test_the_node_limits_apply_to_users_without_their_own() -> None:
     house = limited_user(max_queues=-1)
     house.kernel.user_tallies.apply(UserRules(max_queues=1))
     for name in ("a", "b"):
@@ -172,7 +172,7 @@ def test_the_nodes_limits_hold_for_users_without_their_own() -> None:
         house.vhost.declare_queue("d", user="anna")
 
 
-def test_a_deleted_virtual_host_leaves_nothing_counted() -> None:
+def test_deleting_a_virtual_host_resets_the_counts() -> None:
     house = limited_user(max_queues=5)
     other = house.kernel.declare_vhost("other")
     queue = other.declare_queue("q", is_durable=True, user="guest")
@@ -202,7 +202,7 @@ def enter(connections: Connections, visitor: Visitor) -> Visitor:
     return visitor
 
 
-def test_connections_of_a_user_and_of_a_virtual_host() -> None:
+def test_connections_of_a_user_and_of_a_virtual_host_are_limited() -> None:
     kernel = MemoryBroker().kernel
     connections = limited(kernel, per_user=1, per_vhost=2)
     anna = enter(connections, Visitor("/", "anna"))
@@ -217,7 +217,7 @@ def test_connections_of_a_user_and_of_a_virtual_host() -> None:
     require_room_for_connection(kernel, "/", "anna")
 
 
-def test_channels_of_a_user_and_the_users_own_limit() -> None:
+def test_a_users_own_channel_limit_replaces_the_node_limit() -> None:
     kernel = MemoryBroker().kernel
     connections = limited(kernel, channels_per_user=1)
     connections.channel_opened("anna")
@@ -229,7 +229,7 @@ def test_channels_of_a_user_and_the_users_own_limit() -> None:
     assert connections.channels_of("anna") == 0
 
 
-def test_the_oldest_connection_that_has_not_logged_in_makes_room_for_a_new_one() -> None:
+def test_the_oldest_unauthenticated_connection_is_dropped() -> None:
     kernel = MemoryBroker().kernel
     connections = limited(kernel, unauthenticated=2)
     here = enter(connections, Visitor("/", "anna"))
@@ -240,7 +240,7 @@ def test_the_oldest_connection_that_has_not_logged_in_makes_room_for_a_new_one()
     assert not here.given_up
 
 
-def test_counts_of_names_that_are_gone_are_forgotten() -> None:
+def test_zero_counts_are_removed() -> None:
     connections = Connections()
     for number in range(100):
         connections.remove(enter(connections, Visitor("/", f"user{number}")))  # type: ignore[arg-type]

@@ -11,14 +11,14 @@ def limit(stage: Stage, queue: str = "q") -> tuple[Value, str] | None:
     return None if setting is None else (setting.value, setting.source)
 
 
-def test_r139_a_policy_holds_for_what_is_there_and_what_comes(stage: Stage) -> None:
+def test_r139_a_policy_applies_to_existing_and_new_queues(stage: Stage) -> None:
     stage.queue("old")
     stage.policy({"max-length": 1})
     stage.queue("new")
     assert limit(stage, "old") == limit(stage, "new") == (1, "policy p")
 
 
-def test_r139_a_policy_that_changes_or_goes_does_so_everywhere(stage: Stage) -> None:
+def test_r139_a_changed_or_removed_policy_takes_effect_everywhere(stage: Stage) -> None:
     stage.queue("q")
     stage.policy({"max-length": 1})
     record = stage.policy({"max-length": 2})
@@ -27,7 +27,7 @@ def test_r139_a_policy_that_changes_or_goes_does_so_everywhere(stage: Stage) -> 
     assert limit(stage) is None
 
 
-def test_r139_one_policy_holds_that_of_the_highest_priority(stage: Stage) -> None:
+def test_r139_only_the_policy_with_the_highest_priority_applies(stage: Stage) -> None:
     stage.queue("q")
     stage.policy({"max-length": 1}, name="low", priority=1)
     high = stage.policy({"message-ttl": 5000}, name="high", priority=2)
@@ -47,7 +47,7 @@ def test_r139_one_policy_holds_that_of_the_highest_priority(stage: Stage) -> Non
         ("exchanges", {"exchange"}),
     ],
 )
-def test_r139_a_policy_is_for(stage: Stage, apply_to: str, holds_for: set[str]) -> None:
+def test_r139_a_policy_applies_to_the_selected_types(stage: Stage, apply_to: str, holds_for: set[str]) -> None:
     stage.queue("classic")
     stage.queue("quorum", {"x-queue-type": "quorum"})
     stage.exchange("exchange")
@@ -66,7 +66,7 @@ def test_r139_the_pattern_matches_anywhere_unless_anchored(stage: Stage) -> None
     assert [limit(stage, name) is not None for name in ("orders", "reorders", "bills")] == [True, False, False]
 
 
-def test_r140_the_operator_has_the_last_word(stage: Stage) -> None:
+def test_r140_operator_policies_take_precedence(stage: Stage) -> None:
     stage.queue("q")
     stage.policy({"max-length": 5, "overflow": "reject-publish"})
     stage.policy({"max-length": 3, "message-ttl": 9000}, name="o", is_operator=True)
@@ -85,7 +85,7 @@ def test_r153_a_change_of_policy_loses_no_message_and_no_consumer(stage: Stage) 
     assert held.body == b"a"
 
 
-def test_policies_come_back_after_a_restart(stage: Stage) -> None:
+def test_policies_survive_a_restart(stage: Stage) -> None:
     stage.queue("q")
     stage.policy({"max-length": 1})
     stage.policy({"max-length": 4}, name="o", is_operator=True)
@@ -109,7 +109,7 @@ def test_r24_a_policy_names_an_alternate_exchange(stage: Stage) -> None:
     assert stage.bodies("beside") == [b"found"]
 
 
-def test_r24_the_argument_beats_the_policy(stage: Stage) -> None:
+def test_r24_the_argument_takes_precedence_over_the_policy(stage: Stage) -> None:
     for name in ("one", "two"):
         stage.queue(name)
         stage.exchange(f"to-{name}", "fanout", name)
@@ -119,7 +119,7 @@ def test_r24_the_argument_beats_the_policy(stage: Stage) -> None:
     assert (stage.ready("one"), stage.ready("two")) == (1, 0)
 
 
-def test_a_policy_goes_with_its_virtual_host(stage: Stage) -> None:
+def test_deleting_a_virtual_host_deletes_its_policies(stage: Stage) -> None:
     broker = stage.gateway.broker
     stage.policy({"max-length": 1})
     broker.delete_vhost("/")

@@ -27,13 +27,13 @@ def test_r76_without_the_argument_priority_is_ignored(stage: Stage) -> None:
     assert stage.bodies() == [b"a", b"b", b"c"]
 
 
-def test_r77_larger_numbers_first_none_is_zero_and_too_much_is_the_most(stage: Stage) -> None:
+def test_r77_higher_priorities_come_first_none_is_zero_and_excess_is_the_maximum(stage: Stage) -> None:
     prioritized(stage, 5)
     publish(stage, (b"none", None), (b"zero", 0), (b"two", 2), (b"most", 5), (b"more", 200), (b"too", 5))
     assert stage.bodies() == [b"most", b"more", b"too", b"two", b"none", b"zero"]
 
 
-def test_r78_no_policy_makes_priorities(stage: Stage) -> None:
+def test_r78_a_policy_cannot_enable_priorities(stage: Stage) -> None:
     stage.queue("q")
     with pytest.raises(PreconditionFailed, match="not recognised policy settings"):
         stage.policy({"max-priority": 10})
@@ -41,7 +41,7 @@ def test_r78_no_policy_makes_priorities(stage: Stage) -> None:
     assert stage.bodies() == [b"low", b"high"]
 
 
-def test_r79_a_consumer_that_holds_the_backlog_gets_no_better_order(stage: Stage) -> None:
+def test_r79_prefetched_messages_are_not_reordered(stage: Stage) -> None:
     prioritized(stage)
     publish(stage, (b"a", 1), (b"b", 1))
     stage.client.consume("q", prefetch=1)
@@ -61,7 +61,7 @@ def test_r80_expired_messages_wait_behind_live_ones_of_higher_priority_and_count
     assert stage.bodies() == [b"live"]
 
 
-def test_r69_a_limit_drops_from_the_head_whatever_its_priority(stage: Stage) -> None:
+def test_r69_a_limit_drops_from_the_head_regardless_of_priority(stage: Stage) -> None:
     prioritized(stage, x_max_length=2)
     publish(stage, (b"high", 9), (b"low", 1), (b"middle", 5))
     assert stage.bodies() == [b"middle", b"low"]
@@ -73,7 +73,7 @@ def test_r81_within_a_priority_the_order_is_that_of_arrival(stage: Stage) -> Non
     assert stage.bodies() == [b"2", b"5", b"8", b"1", b"4", b"7", b"0", b"3", b"6"]
 
 
-def test_r81_what_comes_back_takes_its_old_place(stage: Stage) -> None:
+def test_r81_a_requeued_message_returns_to_its_position(stage: Stage) -> None:
     prioritized(stage)
     publish(stage, (b"a1", 1), (b"a5", 5), (b"b5", 5), (b"b1", 1))
     taken = [stage.get() for _ in range(3)]
@@ -107,13 +107,13 @@ def test_r45_zero_is_accepted_and_makes_a_plain_queue(stage: Stage) -> None:
     ],
     ids=["R45: 256", "R45: negative", "R45: a string", "R45: a boolean"],
 )
-def test_values_that_are_refused(stage: Stage, value: Value, wrong: str) -> None:
+def test_invalid_values_are_refused(stage: Stage, value: Value, wrong: str) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
         stage.queue("q", {"x-max-priority": value})
     assert str(refusal.value) == f"invalid arg 'x-max-priority' for queue 'q' in vhost '/': {wrong}"
 
 
-def test_r46_many_priorities_and_old_arguments_are_accepted_with_an_advice_for_each_queue(stage: Stage) -> None:
+def test_r46_many_priorities_and_old_arguments_are_accepted_with_advice_per_queue(stage: Stage) -> None:
     """R47, R48."""
     advice: list[tuple[str, object]] = []
     stage.gateway.broker.events.subscribe(

@@ -61,7 +61,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "properties", "words"), REFUSED)
-def test_r141_what_a_quorum_queue_cannot_be(
+def test_r141_invalid_declarations_of_a_quorum_queue_are_refused(
     stage: Stage, arguments: dict[str, Value], properties: dict[str, bool], words: str
 ) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
@@ -76,7 +76,7 @@ def test_r141_every_message_survives(stage: Stage) -> None:
     assert stage.bodies() == [b"transient"]
 
 
-def test_r113_a_message_may_come_back_twenty_times(stage: Stage) -> None:
+def test_r113_a_message_can_be_requeued_twenty_times(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", {**QUORUM, **TO_DEAD})
     stage.publish(b"m")
@@ -96,7 +96,9 @@ def test_r113_a_message_may_come_back_twenty_times(stage: Stage) -> None:
         pytest.param(-1, 2, 2, id="R140: no limit gives way to one"),
     ],
 )
-def test_r113_the_limit_is_set_by(stage: Stage, argument: int | None, policy: int | None, tries: int) -> None:
+def test_r113_the_limit_is_set_by_argument_or_policy(
+    stage: Stage, argument: int | None, policy: int | None, tries: int
+) -> None:
     stage.queue("q", QUORUM if argument is None else {**QUORUM, "x-delivery-limit": argument})
     if policy is not None:
         stage.policy({"delivery-limit": policy})
@@ -114,7 +116,7 @@ def test_r113_without_limit_tries_are_only_counted(stage: Stage) -> None:
     assert stage.get().headers["x-delivery-count"] == 50
 
 
-def test_r113_classic_queues_count_if_told_so(stage: Stage) -> None:
+def test_r113_a_classic_queue_counts_deliveries_if_configured(stage: Stage) -> None:
     stage.queue("dead")
     stage.queue("q", {**TO_DEAD, "x-delivery-limit": 1})
     stage.publish(b"m")
@@ -150,7 +152,7 @@ def test_r75_a_quorum_queue_drops_its_head_where_others_would_dead_letter_the_ne
     assert stage.bodies() == [b"b"]
 
 
-def test_r141_no_limit_is_shared_by_a_channel() -> None:
+def test_r141_global_prefetch_is_not_supported() -> None:
     stage = Stage(AmqpEdge)
     stage.queue("q", QUORUM)
     peer = stage.gateway.peer()
@@ -184,7 +186,7 @@ def test_a_quorum_queue_serves_two_levels_of_priority(
     assert stage.ready() == 0
 
 
-def test_a_message_of_a_quorum_queue_comes_back_to_its_level(stage: Stage) -> None:
+def test_a_requeued_message_of_a_quorum_queue_keeps_its_priority_level(stage: Stage) -> None:
     stage.queue("q", QUORUM)
     stage.publish(b"n", priority=0)
     stage.publish(b"h", priority=6)

@@ -21,7 +21,7 @@ def consume(stage: Stage, *priorities: int, prefetch: int = 0) -> list[Recipient
     return recipients
 
 
-def test_r93_the_first_one_gets_everything_until_it_goes(stage: Stage) -> None:
+def test_r93_the_first_consumer_gets_all_messages_until_it_leaves(stage: Stage) -> None:
     stage.queue("q", SINGLE_ACTIVE)
     first, second, third = consume(stage, 0, 0, 0)
     stage.publish(b"1", b"2")
@@ -34,7 +34,7 @@ def test_r93_the_first_one_gets_everything_until_it_goes(stage: Stage) -> None:
     assert (first.bodies, second.bodies, third.bodies) == ([b"1", b"2"], [b"3"], [b"4"])
 
 
-def test_r93_the_others_wait_while_the_active_one_is_busy(stage: Stage) -> None:
+def test_r93_the_other_consumers_wait_while_the_active_one_is_busy(stage: Stage) -> None:
     stage.queue("q", SINGLE_ACTIVE)
     first, second = consume(stage, 0, 0, prefetch=1)
     stage.publish(b"1", b"2")
@@ -74,7 +74,7 @@ def test_r93_in_a_quorum_queue_a_higher_priority_takes_over_once_all_is_settled(
     assert [consumer.subscriber for consumer in queue.consumers if queue.consumers.is_active(consumer)] == [highest]
 
 
-def test_r93_in_a_quorum_queue_what_is_given_back_goes_to_the_successor(stage: Stage) -> None:
+def test_r93_in_a_quorum_queue_requeued_messages_go_to_the_successor(stage: Stage) -> None:
     stage.queue("q", QUORUM_ACTIVE)
     (low,) = consume(stage, 0)
     stage.publish(b"1", b"2")
@@ -90,14 +90,14 @@ def test_r93_in_a_quorum_queue_an_idle_consumer_is_succeeded_at_once(stage: Stag
     assert (low.bodies, high.bodies) == ([], [b"1"])
 
 
-def test_r93_in_a_quorum_queue_equals_take_nothing_over(stage: Stage) -> None:
+def test_r93_in_a_quorum_queue_an_equal_priority_does_not_take_over(stage: Stage) -> None:
     stage.queue("q", QUORUM_ACTIVE)
     first, equal = consume(stage, 3, 3)
     stage.publish(b"1")
     assert (first.bodies, equal.bodies) == ([b"1"], [])
 
 
-def test_r93_in_a_quorum_queue_the_active_one_goes_on_when_its_successor_goes_first(stage: Stage) -> None:
+def test_r93_in_a_quorum_queue_the_active_consumer_continues_when_its_successor_leaves_first(stage: Stage) -> None:
     stage.queue("q", QUORUM_ACTIVE)
     (low,) = consume(stage, 0)
     stage.publish(b"1")
@@ -108,7 +108,7 @@ def test_r93_in_a_quorum_queue_the_active_one_goes_on_when_its_successor_goes_fi
     assert low.bodies == [b"1", b"2"]
 
 
-def test_r93_in_a_quorum_queue_the_successor_takes_the_place_of_one_that_goes(stage: Stage) -> None:
+def test_r93_in_a_quorum_queue_the_successor_replaces_a_consumer_that_leaves(stage: Stage) -> None:
     stage.queue("q", QUORUM_ACTIVE)
     (low,) = consume(stage, 0)
     stage.publish(b"1")
@@ -117,7 +117,7 @@ def test_r93_in_a_quorum_queue_the_successor_takes_the_place_of_one_that_goes(st
     assert (middle.bodies, high.bodies) == ([], [b"1"])
 
 
-def test_r93_who_waited_in_vain_may_go(stage: Stage) -> None:
+def test_r93_a_waiting_consumer_may_leave(stage: Stage) -> None:
     stage.queue("q", SINGLE_ACTIVE)
     first, second = consume(stage, 0, 0)
     second.leave()
@@ -125,7 +125,7 @@ def test_r93_who_waited_in_vain_may_go(stage: Stage) -> None:
     assert first.bodies == [b"1"]
 
 
-def test_r94_no_policy_makes_a_consumer_the_only_active_one(stage: Stage) -> None:
+def test_r94_a_policy_cannot_enable_a_single_active_consumer(stage: Stage) -> None:
     stage.queue("q")
     with pytest.raises(PreconditionFailed, match="not recognised policy settings"):
         stage.policy({"single-active-consumer": True})
@@ -139,7 +139,7 @@ def test_r44_the_argument_is_a_boolean(stage: Stage) -> None:
         stage.queue("q", {"x-single-active-consumer": 1})
 
 
-def test_r96_what_was_not_settled_goes_to_the_next_one_first(stage: Stage) -> None:
+def test_r96_unacknowledged_messages_go_to_the_next_consumer_first(stage: Stage) -> None:
     stage.queue("q", SINGLE_ACTIVE)
     first, second = consume(stage, 0, 0, prefetch=3)
     stage.publish(b"1", b"2", b"3", b"4", b"5")
@@ -166,7 +166,7 @@ def test_r96_order_is_kept_when_a_connection_is_lost(stage: Stage) -> None:
     assert [received.body for received in [*taken, *second.received()]] == [b"1", b"2", b"3", b"4"]
 
 
-def test_r93_a_cancelled_one_makes_room_at_once_and_keeps_what_it_holds(stage: Stage) -> None:
+def test_r93_a_cancelled_consumer_is_replaced_at_once_and_keeps_its_deliveries(stage: Stage) -> None:
     queue = stage.queue("q", SINGLE_ACTIVE)
     first, second = AmqpEdge(stage.gateway), AmqpEdge(stage.gateway)
     for client in (first, second):
@@ -201,7 +201,7 @@ def test_r95_an_exclusive_queue_may_have_a_single_active_consumer(stage: Stage) 
     assert recipient.bodies == [b"1"]
 
 
-def test_listings_can_tell_who_is_active(stage: Stage) -> None:
+def test_listings_show_the_active_consumer(stage: Stage) -> None:
     queue = stage.queue("q", SINGLE_ACTIVE)
     consume(stage, 0, 0)
     assert [queue.consumers.is_active(consumer) for consumer in queue.consumers] == [True, False]

@@ -84,7 +84,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "properties", "words"), REFUSED)
-def test_r144_what_a_stream_cannot_be(
+def test_r144_invalid_declarations_of_a_stream_are_refused(
     stage: Stage, arguments: dict[str, Value], properties: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
@@ -94,7 +94,7 @@ def test_r144_what_a_stream_cannot_be(
 
 @pytest.mark.parametrize("age", ["7D", "1h", "10s", "5Y", "1M", "1m"])
 @pytest.mark.parametrize("locator", ["client-local", "balanced", "least-leaders", "random"])
-def test_r144_what_a_stream_may_be(stage: Stage, age: str, locator: str) -> None:
+def test_r144_valid_declarations_of_a_stream_are_accepted(stage: Stage, age: str, locator: str) -> None:
     stage.stream(
         max_age=age,
         queue_leader_locator=locator,
@@ -117,7 +117,7 @@ def test_r144_what_a_stream_may_be(stage: Stage, age: str, locator: str) -> None
         ({"x-stream-filter-size-bytes": 16}, {"x-stream-filter-size-bytes": 17}, None),
     ],
 )
-def test_r50_a_stream_is_declared_again(
+def test_r50_a_repeated_declaration_of_a_stream_compares_arguments(
     stage: Stage, arguments: dict[str, Value], again: dict[str, Value], words: str | None
 ) -> None:
     stage.queue("q", STREAM | arguments)
@@ -128,7 +128,7 @@ def test_r50_a_stream_is_declared_again(
         stage.queue("q", STREAM | again)
 
 
-def test_r50_a_stream_is_no_classic_queue(stage: Stage) -> None:
+def test_r50_a_stream_cannot_be_declared_as_a_classic_queue(stage: Stage) -> None:
     stage.stream()
     with pytest.raises(PreconditionFailed, match="inequivalent arg 'x-queue-type' for queue 'q' in vhost '/'"):
         stage.queue("q")
@@ -144,7 +144,7 @@ def test_r144_reading_removes_nothing(stage: Stage) -> None:
     assert stage.ready() == 2
 
 
-def test_r144_every_message_survives_under_its_offset(stage: Stage) -> None:
+def test_r144_messages_and_offsets_survive_a_restart(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"a", b"b")
     stage.restart()
@@ -152,7 +152,7 @@ def test_r144_every_message_survives_under_its_offset(stage: Stage) -> None:
     assert [(each.body, each.headers["x-stream-offset"]) for each in stage.read()] == [(b"a", 0), (b"b", 1), (b"c", 2)]
 
 
-def test_r144_a_message_looks_as_it_was_published_but_for_its_offset(stage: Stage) -> None:
+def test_r144_a_message_is_unchanged_except_for_its_offset(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"a", headers={"k": "v"}, content_type="text/plain", correlation_id="c")
     (received,) = stage.read()
@@ -161,13 +161,13 @@ def test_r144_a_message_looks_as_it_was_published_but_for_its_offset(stage: Stag
     assert (received.routing_key, received.redelivered, received.tag) == ("q", False, 1)
 
 
-def test_r144_the_offset_is_that_in_this_stream_whatever_a_publisher_says(stage: Stage) -> None:
+def test_r144_the_offset_header_of_a_publisher_is_replaced(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"a", b"b", headers={"x-stream-offset": "77"})
     assert stage.offsets() == [0, 1]
 
 
-def test_r144_nothing_expires_by_itself(stage: Stage) -> None:
+def test_r144_messages_do_not_expire(stage: Stage) -> None:
     stage.stream()
     stage.policy({"message-ttl": 1000, "expires": 1000, "max-length": 1})
     stage.publish(b"a", expiration="1000")
@@ -183,7 +183,7 @@ def test_r144_a_stream_is_bound_like_any_queue(stage: Stage) -> None:
     assert [(each.body, each.routing_key) for each in stage.read()] == [(b"a", "today")]
 
 
-def test_r144_a_stream_that_is_made_anew_begins_with_nothing(stage: Stage) -> None:
+def test_r144_a_recreated_stream_is_empty(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"a")
     stage.vhost.delete_queue(stage.vhost.queue("q"))
@@ -218,7 +218,7 @@ STARTS = [
 
 
 @pytest.mark.parametrize(("start", "seen"), STARTS)
-def test_r144_a_consumer_begins_where_it_wants_to(stage: Stage, start: Any, seen: list[int]) -> None:
+def test_r144_a_consumer_starts_at_the_requested_offset(stage: Stage, start: Any, seen: list[int]) -> None:
     stage.stream()
     for body in (b"0", b"1", b"2", b"3"):
         stage.publish(body)
@@ -226,7 +226,7 @@ def test_r144_a_consumer_begins_where_it_wants_to(stage: Stage, start: Any, seen
     assert stage.offsets(offset=start) == seen
 
 
-def test_r144_without_a_start_a_consumer_sees_what_comes(stage: Stage) -> None:
+def test_r144_without_an_offset_a_consumer_gets_new_messages_only(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"a")
     reader = stage.reader()
@@ -235,7 +235,7 @@ def test_r144_without_a_start_a_consumer_sees_what_comes(stage: Stage) -> None:
     assert bodies(list(reader.received())) == [b"b"]
 
 
-def test_r144_a_consumer_sees_what_came_and_what_comes(stage: Stage) -> None:
+def test_r144_a_consumer_gets_existing_and_new_messages(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"a")
     reader = stage.reader(offset="first")
@@ -244,7 +244,7 @@ def test_r144_a_consumer_sees_what_came_and_what_comes(stage: Stage) -> None:
     assert bodies(list(reader.received())) == [b"a", b"b"]
 
 
-def test_r144_consumers_do_not_share(stage: Stage) -> None:
+def test_r144_every_consumer_gets_every_message(stage: Stage) -> None:
     stage.stream()
     readers = [stage.reader(), stage.reader()]
     stage.publish(b"a", b"b")
@@ -256,7 +256,9 @@ def test_r144_consumers_do_not_share(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("outcome", DeliveryOutcome)
-def test_r144_settling_brings_the_next_message_and_nothing_back(stage: Stage, outcome: DeliveryOutcome) -> None:
+def test_r144_every_outcome_allows_the_next_delivery_and_requeues_nothing(
+    stage: Stage, outcome: DeliveryOutcome
+) -> None:
     stage.stream()
     stage.publish(b"a", b"b", b"c")
     reader = stage.reader(prefetch=2, offset="first")
@@ -268,7 +270,7 @@ def test_r144_settling_brings_the_next_message_and_nothing_back(stage: Stage, ou
     assert stage.ready() == 3
 
 
-def test_r144_a_rejected_message_is_no_dead_letter(stage: Stage) -> None:
+def test_r144_a_rejected_message_is_not_dead_lettered(stage: Stage) -> None:
     stage.stream()
     stage.queue("dead")
     stage.policy({"dead-letter-exchange": "", "dead-letter-routing-key": "dead"}, pattern="^q$")
@@ -278,7 +280,7 @@ def test_r144_a_rejected_message_is_no_dead_letter(stage: Stage) -> None:
     assert stage.ready("dead") == 0
 
 
-def test_r144_a_named_consumer_goes_on_behind_what_it_dealt_with(stage: Stage) -> None:
+def test_r144_a_named_consumer_resumes_after_its_acknowledged_messages(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"0", b"1", b"2", b"3")
     reader = stage.reader(offset="first", consumer="me")
@@ -289,7 +291,7 @@ def test_r144_a_named_consumer_goes_on_behind_what_it_dealt_with(stage: Stage) -
     assert [each.body for each in stage.reader(consumer="me").received()] == [b"3"]
 
 
-def test_r144_what_was_not_acknowledged_comes_again(stage: Stage) -> None:
+def test_r144_unacknowledged_messages_are_delivered_again(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"0", b"1", b"2")
     reader = stage.reader(offset="first", consumer="me")
@@ -300,7 +302,7 @@ def test_r144_what_was_not_acknowledged_comes_again(stage: Stage) -> None:
     assert [each.body for each in stage.reader(consumer="me").received()] == [b"1", b"2"]
 
 
-def test_r144_a_place_survives_a_restart(stage: Stage) -> None:
+def test_r144_the_offset_of_a_named_consumer_survives_a_restart(stage: Stage) -> None:
     stage.stream()
     stage.publish(b"0", b"1", b"2")
     reader = stage.reader(offset="first", consumer="me")
@@ -322,7 +324,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("asked", "seen"), FILTERS)
-def test_r144_a_filter_lets_through_what_it_names(stage: Stage, asked: dict[str, Any], seen: list[bytes]) -> None:
+def test_r144_a_filter_selects_messages_by_value(stage: Stage, asked: dict[str, Any], seen: list[bytes]) -> None:
     stage.stream()
     stage.publish(b"eu", headers={"x-stream-filter-value": "eu"})
     stage.publish(b"us", headers={"x-stream-filter-value": "us"})
@@ -344,7 +346,7 @@ def test_r144_a_filter_lets_through_what_it_names(stage: Stage, asked: dict[str,
         ("exchanges", set()),
     ],
 )
-def test_r139_a_policy_may_be_for_streams(stage: Stage, apply_to: str, applied: set[str]) -> None:
+def test_r139_a_policy_may_apply_to_streams(stage: Stage, apply_to: str, applied: set[str]) -> None:
     stage.stream("stream")
     stage.queue("classic")
     stage.policy({"max-age": "1D"}, apply_to=apply_to)
@@ -356,14 +358,14 @@ def test_r139_a_policy_may_be_for_streams(stage: Stage, apply_to: str, applied: 
     ("argument", "policy", "holds"),
     [("1D", "2h", "2h"), ("1h", "2D", "1h"), ("60m", "1h", "1h"), (None, "1h", "1h"), ("1h", None, "1h")],
 )
-def test_r139_the_shorter_age_holds(stage: Stage, argument: str | None, policy: str | None, holds: str) -> None:
+def test_r139_the_shorter_age_applies(stage: Stage, argument: str | None, policy: str | None, holds: str) -> None:
     queue = stage.stream() if argument is None else stage.stream(max_age=argument)
     if policy is not None:
         stage.policy({"max-age": policy})
     assert queue.settings.text("max-age") == holds
 
 
-def test_r139_an_operator_may_bound_the_age(stage: Stage) -> None:
+def test_r139_an_operator_policy_may_limit_the_age(stage: Stage) -> None:
     queue = stage.stream(max_age="7D")
     stage.policy({"max-age": "1D"}, is_operator=True)
     assert (queue.settings["max-age"].value, queue.settings["max-age"].source) == ("1D", "operator policy p")
@@ -372,7 +374,7 @@ def test_r139_an_operator_may_bound_the_age(stage: Stage) -> None:
 # Super streams
 
 
-def test_r144_whoever_publishes_a_key_leads_to_the_same_partition(stage: Stage) -> None:
+def test_r144_equal_keys_go_to_the_same_partition(stage: Stage) -> None:
     stage.exchange("s", "x-super-stream", **{"x-super-stream": True})
     for number in range(3):
         stage.stream(f"s-{number}")
