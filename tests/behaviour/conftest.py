@@ -1,31 +1,31 @@
-"""Every row of behaviour is played for each protocol that can express it."""
+"""Behaviour tests run once for each protocol that supports them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
 
-from tests.behaviour.edges import AmqpEdge, Edge, Stage
-from tests.behaviour.mqtt_edge import MqttEdge
-from tests.behaviour.stomp_edge import StompEdge
-from tests.behaviour.unsayable import UNSAYABLE
+from tests.behaviour.mqtt_client import MqttClient
+from tests.behaviour.scenario import AmqpClient, ProtocolClient, Scenario
+from tests.behaviour.stomp_client import StompClient
+from tests.behaviour.unsupported import UNSUPPORTED
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
-EDGES: Final[Mapping[str, Callable[[AllProtocolsBroker], Edge]]] = {
-    "AMQP": AmqpEdge,
-    "MQTT": MqttEdge,
-    "STOMP": StompEdge,
+CLIENTS: Final[Mapping[str, Callable[[AllProtocolsBroker], ProtocolClient]]] = {
+    "AMQP": AmqpClient,
+    "MQTT": MqttClient,
+    "STOMP": StompClient,
 }
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Play a test once for each protocol that can say what it says."""
-    if "stage" in metafunc.fixturenames:
+    """Run a test once for each protocol that supports it."""
+    if "scenario" in metafunc.fixturenames:
         name = metafunc.function.__name__
-        columns = [edge for edge in EDGES if name not in UNSAYABLE.get(edge, ())]
-        metafunc.parametrize("stage", columns, indirect=True)
+        protocols = [protocol for protocol in CLIENTS if name not in UNSUPPORTED.get(protocol, ())]
+        metafunc.parametrize("scenario", protocols, indirect=True)
 
 
 @pytest.fixture
-def stage(request: pytest.FixtureRequest) -> Stage:
-    return Stage(EDGES[request.param])
+def scenario(request: pytest.FixtureRequest) -> Scenario:
+    return Scenario(CLIENTS[request.param])

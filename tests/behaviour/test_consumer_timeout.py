@@ -1,4 +1,4 @@
-"""Consumers that do not settle in time lose their channel, and what they hold goes to others."""
+"""Consumers that do not acknowledge in time lose their channel, and their deliveries are requeued."""
 
 import pytest
 from pamqp import commands
@@ -6,25 +6,25 @@ from pamqp import commands
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
 from gateway.kernel.queueing.queue import DeliveryOutcome
-from tests.behaviour.edges import AmqpEdge, Stage
+from tests.behaviour.scenario import AmqpClient, Scenario
 
 
-def pass_time(stage: Stage, client: AmqpEdge, milliseconds: int, step_ms: int = 500) -> None:
-    """Let time pass as it does for a connection: it is told twice a second."""
+def pass_time(scenario: Scenario, client: AmqpClient, milliseconds: int, step_ms: int = 500) -> None:
+    """Advance the time; the connection checks its timeouts twice a second."""
     for _ in range(milliseconds // step_ms):
-        stage.advance(step_ms)
+        scenario.advance(step_ms)
         client.peer.machine.mind_consumers()
-    stage.gateway.settle()
+    scenario.gateway.settle()
 
 
-def closes(client: AmqpEdge) -> list[str]:
+def channel_closes(client: AmqpClient) -> list[str]:
     answers = [heard.method for heard in client.peer.listen()]
     return [
         f"{answer.reply_code} {answer.reply_text}" for answer in answers if isinstance(answer, commands.Channel.Close)
     ]
 
 
-def timed_out(limit_ms: int) -> str:
+def timeout_text(limit_ms: int) -> str:
     return (
         "406 PRECONDITION_FAILED - delivery acknowledgement on channel 2 timed out. "
         f"Timeout value used: {limit_ms} ms. "
@@ -34,7 +34,7 @@ def timed_out(limit_ms: int) -> str:
 
 LIMITS = [
     #            argument  policy  operator  limit
-    pytest.param(None, None, None, CONSUMER_TIMEOUT_MS, id="nobody says anything"),
+    pytest.param(None, None, None, CONSUMER_TIMEOUT_MS, id="default"),
     pytest.param(2000, None, None, 2000, id="the argument"),
     pytest.param(None, 3000, None, 3000, id="the policy"),
     pytest.param(2000, 3000, None, 2000, id="argument and policy: the shorter one"),
@@ -46,91 +46,91 @@ LIMITS = [
 
 @pytest.mark.parametrize(("argument", "policy", "operator", "limit_ms"), LIMITS)
 def test_the_channel_is_closed_and_its_deliveries_are_requeued(
-    stage: Stage, argument: int | None, policy: int | None, operator: int | None, limit_ms: int
+    scenario: Scenario, argument: int | None, policy: int | None, operator: int | None, limit_ms: int
 ) -> None:
     arguments: dict[str, Value] = {} if argument is None else {"x-consumer-timeout": argument}
-    stage.queue("q", arguments)
+    scenario.queue("q", arguments)
     if policy is not None:
-        stage.policy({"consumer-timeout": policy})
+        scenario.policy({"consumer-timeout": policy})
     if operator is not None:
-        stage.policy({"consumer-timeout": operator}, is_operator=True)
-    client = AmqpEdge(stage.gateway)
+        scenario.policy({"consumer-timeout": operator}, is_operator=True)
+    client = AmqpClient(scenario.gateway)
     client.consume("q")
-    stage.publish(b"1", b"2")
+    scenario.publish(b"1", b"2")
     client.peer.machine.mind_consumers()
-    pass_time(stage, client, limit_ms - 1000, step_ms=limit_ms - 1000)
+    pass_time(scenario, client, limit_ms - 1000, step_ms=limit_ms - 1000)
     client.received()
-    assert (closes(client), stage.ready()) == ([], 0)
-    pass_time(stage, client, 1000)
-    assert closes(client) == [timed_out(limit_ms)]
-    assert [received.redelivered for received in stage.drain()] == [True, True]
+    assert (channel_closes(client), scenario.ready()) == ([], 0)
+    pass_time(scenario, client, 1000)
+    assert channel_closes(client) == [timeout_text(limit_ms)]
+    assert [received.redelivered for received in scenario.drain()] == [True, True]
 
 
-def test_a_consumer_that_settles_in_time_is_never_closed(stage: Stage) -> None:
-    stage.queue("q", {"x-consumer-timeout": 2000})
-    client = AmqpEdge(stage.gateway)
+def test_a_consumer_that_settles_in_time_is_never_closed(scenario: Scenario) -> None:
+    scenario.queue("q", {"x-consumer-timeout": 2000})
+    client = AmqpClient(scenario.gateway)
     client.consume("q")
     for number in range(10):
-        stage.publish(b"%d" % number)
-        pass_time(stage, client, 1000)
+        scenario.publish(b"%d" % number)
+        pass_time(scenario, client, 1000)
         for received in client.received():
             client.settle(received, DeliveryOutcome.ACCEPTED)
-    assert closes(client) == []
+    assert channel_closes(client) == []
 
 
-def test_one_old_delivery_among_many_recent_ones_is_enough(stage: Stage) -> None:
-    stage.queue("q", {"x-consumer-timeout": 3000})
-    client = AmqpEdge(stage.gateway)
+def test_one_old_delivery_among_many_recent_ones_is_enough(scenario: Scenario) -> None:
+    scenario.queue("q", {"x-consumer-timeout": 3000})
+    client = AmqpClient(scenario.gateway)
     client.consume("q")
-    stage.publish(b"stuck")
+    scenario.publish(b"stuck")
     (stuck,) = client.received()
     for _ in range(5):
-        pass_time(stage, client, 500)
-        stage.publish(b"next")
+        pass_time(scenario, client, 500)
+        scenario.publish(b"next")
         for received in client.received():
             client.settle(received, DeliveryOutcome.ACCEPTED)
     assert stuck.body == b"stuck"
-    pass_time(stage, client, 1000)
-    assert closes(client) == [timed_out(3000)]
+    pass_time(scenario, client, 1000)
+    assert channel_closes(client) == [timeout_text(3000)]
 
 
-def test_a_message_fetched_with_get_times_out_too(stage: Stage) -> None:
-    stage.queue("q", {"x-consumer-timeout": 1000})
-    stage.publish(b"1")
-    client = AmqpEdge(stage.gateway)
+def test_a_message_fetched_with_get_times_out_too(scenario: Scenario) -> None:
+    scenario.queue("q", {"x-consumer-timeout": 1000})
+    scenario.publish(b"1")
+    client = AmqpClient(scenario.gateway)
     assert client.get("q") is not None
-    pass_time(stage, client, 2000)
-    assert closes(client) == [timed_out(1000)]
+    pass_time(scenario, client, 2000)
+    assert channel_closes(client) == [timeout_text(1000)]
 
 
-def test_each_queue_has_its_own_timeout(stage: Stage) -> None:
-    stage.queue("slow", {"x-consumer-timeout": 60_000})
-    stage.queue("fast", {"x-consumer-timeout": 2000})
-    client = AmqpEdge(stage.gateway)
+def test_each_queue_has_its_own_timeout(scenario: Scenario) -> None:
+    scenario.queue("slow", {"x-consumer-timeout": 60_000})
+    scenario.queue("fast", {"x-consumer-timeout": 2000})
+    client = AmqpClient(scenario.gateway)
     client.consume("slow")
     client.consume("fast")
-    stage.publish(b"1", to="slow")
-    stage.publish(b"2", to="fast")
-    pass_time(stage, client, 5000)
+    scenario.publish(b"1", to="slow")
+    scenario.publish(b"2", to="fast")
+    pass_time(scenario, client, 5000)
     client.received()
-    assert stage.ready("slow") == stage.ready("fast") == 1
+    assert scenario.ready("slow") == scenario.ready("fast") == 1
 
 
-def test_deliveries_without_acknowledgement_have_no_timeout(stage: Stage) -> None:
-    stage.queue("q", {"x-consumer-timeout": 1000})
-    client = AmqpEdge(stage.gateway)
+def test_deliveries_without_acknowledgement_have_no_timeout(scenario: Scenario) -> None:
+    scenario.queue("q", {"x-consumer-timeout": 1000})
+    client = AmqpClient(scenario.gateway)
     client.peer.send(commands.Basic.Consume(0, "q", no_ack=True), channel=2)
-    stage.publish(b"1")
-    pass_time(stage, client, 5000)
+    scenario.publish(b"1")
+    pass_time(scenario, client, 5000)
     assert [received.body for received in client.received()] == [b"1"]
-    assert closes(client) == []
+    assert channel_closes(client) == []
 
 
-def test_the_other_channels_of_the_connection_stay_open(stage: Stage) -> None:
-    stage.queue("q", {"x-consumer-timeout": 1000})
-    client = AmqpEdge(stage.gateway)
+def test_the_other_channels_of_the_connection_stay_open(scenario: Scenario) -> None:
+    scenario.queue("q", {"x-consumer-timeout": 1000})
+    client = AmqpClient(scenario.gateway)
     client.consume("q")
-    stage.publish(b"1")
-    pass_time(stage, client, 2000)
+    scenario.publish(b"1")
+    pass_time(scenario, client, 2000)
     client.received()
     assert client.publish("", "q", b"2")

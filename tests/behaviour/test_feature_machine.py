@@ -1,8 +1,7 @@
-"""Expiry, limits, tries and dead-lettering together, at random, against a model that fits on a page.
+"""Random sequences of expiry, limits, redeliveries and dead-lettering, checked against a model.
 
-One queue lets its messages die into another. It is published to, fetched from, settled, put under policies and out of
-them; time passes, and the broker is killed and started. So few messages stay in memory that paging goes on all the
-time.
+One queue dead-letters to another. Messages are published, fetched and settled, policies set and removed, time advances,
+and the broker is killed and restarted. Few messages stay in memory, so paging happens all the time.
 """
 
 from collections.abc import Callable
@@ -37,38 +36,38 @@ LIMITS: Final = st.fixed_dictionaries(
 
 
 @dataclass
-class Waiting:
-    """What the model knows of a message."""
+class ModelMessage:
+    """A message in the model."""
 
     order: int
     body: bytes
-    came_at_ms: int
-    lives_ms: int | None
+    enqueued_at_ms: int
+    ttl_ms: int | None
     tries: int = 0
 
 
 @dataclass
-class Modelled:
-    """The queue of the model, with what died in it since somebody looked."""
+class QueueModel:
+    """The queue in the model, with the messages dropped since the last check."""
 
-    arguments: dict[str, Any]  # Any: numbers and one word
+    arguments: dict[str, Any]  # Any: numbers and one string
     policy: dict[str, Any] = field(default_factory=dict)
-    ready: list[Waiting] = field(default_factory=list)
-    held: list[Waiting] = field(default_factory=list)
+    ready: list[ModelMessage] = field(default_factory=list)
+    held: list[ModelMessage] = field(default_factory=list)
     dead: list[tuple[bytes, str]] = field(default_factory=list)
     now_ms: int = 0
 
-    def copy(self) -> "Modelled":
+    def copy(self) -> "QueueModel":
         return replace(self, ready=list(self.ready), held=list(self.held), dead=list(self.dead))
 
     def limit(self, name: str) -> int | None:
-        said = [said[name] for said in (self.arguments, self.policy) if name in said]
-        return min(said, default=None)
+        values = [values[name] for values in (self.arguments, self.policy) if name in values]
+        return min(values, default=None)
 
     @property
     def tries_allowed(self) -> int:
-        said = [said["delivery-limit"] for said in (self.arguments, self.policy) if "delivery-limit" in said]
-        return max(said) if min(said, default=-1) < 0 and said else min(said, default=-1)
+        values = [values["delivery-limit"] for values in (self.arguments, self.policy) if "delivery-limit" in values]
+        return max(values) if min(values, default=-1) < 0 and values else min(values, default=-1)
 
     @property
     def overflow(self) -> str:
@@ -92,11 +91,11 @@ class Modelled:
         while self.ready and self.is_expired(self.ready[0]):
             self.die("expired")
 
-    def is_expired(self, message: Waiting) -> bool:
-        said = [lives for lives in (message.lives_ms, self.limit("message-ttl")) if lives is not None]
-        return bool(said) and message.came_at_ms + min(said) <= self.now_ms
+    def is_expired(self, message: ModelMessage) -> bool:
+        values = [lives for lives in (message.ttl_ms, self.limit("message-ttl")) if lives is not None]
+        return bool(values) and message.enqueued_at_ms + min(values) <= self.now_ms
 
-    def publish(self, message: Waiting) -> bool:
+    def publish(self, message: ModelMessage) -> bool:
         if self.overflow != "drop-head" and self.is_over(1, len(message.body)):
             if self.overflow == "reject-publish-dlx":
                 self.dead.append((message.body, "maxlen"))
@@ -106,7 +105,7 @@ class Modelled:
         self.expire()
         return True
 
-    def take(self) -> Waiting | None:
+    def take(self) -> ModelMessage | None:
         self.expire()
         if not self.ready:
             return None
@@ -114,7 +113,7 @@ class Modelled:
         self.expire()
         return self.held[-1]
 
-    def put_back(self, message: Waiting) -> None:
+    def put_back(self, message: ModelMessage) -> None:
         message.tries += 1
         if 0 <= self.tries_allowed < message.tries:
             self.dead.append((message.body, "delivery_limit"))
@@ -129,15 +128,15 @@ class Modelled:
 
 
 class FeatureMachine(RuleBasedStateMachine):
-    """Random life of one queue, checked step by step."""
+    """Random operations on one queue, checked step by step."""
 
     @initialize(resident_messages=st.integers(1, 5), arguments=LIMITS)
     def start(self, resident_messages: int, arguments: dict[str, Value]) -> None:
         self.numbers = count()
         self.arguments = arguments
         self.broker = MemoryBroker(resident_messages=resident_messages)
-        self.began_ms = self.broker.clock.wall_ms()
-        self.model = Modelled(dict(arguments))
+        self.started_ms = self.broker.clock.wall_ms()
+        self.model = QueueModel(dict(arguments))
         self.declare()
 
     def declare(self) -> None:
@@ -145,14 +144,14 @@ class FeatureMachine(RuleBasedStateMachine):
         prefixed = {f"x-{name}": value for name, value in self.arguments.items()}
         self.queue = self.broker.vhost.declare_queue("q", is_durable=True, arguments={**prefixed, **TO_DEAD})
         self.recipient = Recipient()
-        self.held: dict[int, Waiting] = {}
+        self.held: dict[int, ModelMessage] = {}
 
-    @rule(size=st.integers(0, 4), lives_ms=st.none() | st.integers(0, 40))
-    def publish(self, size: int, lives_ms: int | None) -> None:
+    @rule(size=st.integers(0, 4), ttl_ms=st.none() | st.integers(0, 40))
+    def publish(self, size: int, ttl_ms: int | None) -> None:
         number = next(self.numbers)
         body = b"%d" % number + b"." * size
-        waiting = Waiting(number, body, self.now_ms, lives_ms)
-        expiration = None if lives_ms is None else str(lives_ms)
+        waiting = ModelMessage(number, body, self.now_ms, ttl_ms)
+        expiration = None if ttl_ms is None else str(ttl_ms)
         header = plain_header(Properties(delivery_mode=2, expiration=expiration))
         vhost = self.broker.vhost
         verdict = vhost.publish(vhost.default_exchange, Message("", "q", header, body))
@@ -200,18 +199,18 @@ class FeatureMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """What is both too old and too much may go for either reason."""
+        """A message that is both expired and above a limit may be dropped for either reason."""
         self.broker.commit()
         self.broker = self.broker.crashed()
         self.declare()
         self.broker.advance(0)
         self.model.restart()
         died = self.dead_letters()
-        outcomes = [self.after(Modelled.expire, Modelled.shrink), self.after(Modelled.shrink, Modelled.expire)]
+        outcomes = [self.after(QueueModel.expire, QueueModel.shrink), self.after(QueueModel.shrink, QueueModel.expire)]
         self.model = next(model for model in outcomes if model.dead == died)
         self.model.dead.clear()
 
-    def after(self, *steps: Callable[[Modelled], None]) -> Modelled:
+    def after(self, *steps: Callable[[QueueModel], None]) -> QueueModel:
         model = self.model.copy()
         for step in steps:
             step(model)
@@ -219,34 +218,34 @@ class FeatureMachine(RuleBasedStateMachine):
 
     @property
     def now_ms(self) -> int:
-        return self.broker.clock.wall_ms() - self.began_ms
+        return self.broker.clock.wall_ms() - self.started_ms
 
     def dead_letters(self) -> list[tuple[bytes, str]]:
-        """Take what died since the last look: body and reason, in order."""
-        grave, letters = Recipient(), []
-        while (received := grave.get(self.broker.vhost.queue("dead"))) is not None:
+        """Return body and reason of the messages dropped since the last call, in order."""
+        consumer, letters = Recipient(), []
+        while (received := consumer.get(self.broker.vhost.queue("dead"))) is not None:
             deaths = received.message.headers["x-death"]
             assert isinstance(deaths, list)
             assert len(deaths) == 1
             assert isinstance(deaths[0], dict)
             assert received.message.properties.expiration is None
             letters.append((received.body, str(deaths[0]["reason"])))
-            grave.settle(received.tag)
+            consumer.settle(received.tag)
         return letters
 
     @invariant()
-    def the_dead_are_those_of_the_model(self) -> None:
+    def dead_letters_match_the_model(self) -> None:
         assert self.dead_letters() == self.model.dead
         self.model.dead.clear()
 
     @invariant()
-    def the_queue_counts_as_the_model_does(self) -> None:
+    def counts_match_the_model(self) -> None:
         assert len(self.queue) == len(self.model.ready)
         assert self.queue.ready.bytes == sum(len(waiting.body) for waiting in self.model.ready)
         assert self.queue.unsettled == len(self.model.held)
 
     def teardown(self) -> None:
-        """Once everything is settled and purged, the store is empty."""
+        """The store is empty once everything is settled and purged."""
         if hasattr(self, "queue"):
             self.recipient.leave()
             self.queue.purge()

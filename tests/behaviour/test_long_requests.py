@@ -1,4 +1,4 @@
-"""Requests that are more work than a turn may take: done in slices, one step for the store, answered when done."""
+"""Requests too large for one turn run in slices, are one step of the store, and are answered at their end."""
 
 import pytest
 from pamqp import commands
@@ -13,7 +13,7 @@ COUNT = 3000
 
 
 class StepStore(MemoryStore):
-    """Notes the size of each step."""
+    """Records the size of each step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def peer(gateway: Gateway) -> Peer:
     return peer
 
 
-def held_publishes(peer: Peer, count: int) -> None:
+def publish_in_transaction(peer: Peer, count: int) -> None:
     peer.send(commands.Tx.Select())
     for _ in range(count):
         peer.send(publish("", "q", b"m", delivery_mode=2))
@@ -57,7 +57,7 @@ def held_publishes(peer: Peer, count: int) -> None:
 def test_a_large_commit_is_one_step_of_the_store_and_is_answered_at_its_end(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
-    held_publishes(peer, COUNT)
+    publish_in_transaction(peer, COUNT)
     queue = gateway.vhost.queue("q")
     store.sizes.clear()
     peer.send(commands.Tx.Commit())
@@ -71,7 +71,7 @@ def test_a_large_commit_is_one_step_of_the_store_and_is_answered_at_its_end(
 
 
 def test_frames_after_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
-    held_publishes(peer, COUNT)
+    publish_in_transaction(peer, COUNT)
     peer.send(commands.Tx.Commit(), commands.Queue.Declare(queue="q", passive=True))
     peer.send(commands.Queue.Declare(queue="other"))
     assert peer.hear() == []
@@ -83,7 +83,7 @@ def test_frames_after_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, c
 
 
 def test_a_crash_during_a_large_commit_discards_all_of_it(gateway: Gateway, peer: Peer, store: StepStore) -> None:
-    held_publishes(peer, COUNT)
+    publish_in_transaction(peer, COUNT)
     peer.send(commands.Tx.Commit())
     assert len(gateway.vhost.queue("q")) > 0
     gateway.settle()
@@ -93,7 +93,7 @@ def test_a_crash_during_a_large_commit_discards_all_of_it(gateway: Gateway, peer
 def test_messages_consumed_while_their_step_is_open_are_not_restored(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
-    held_publishes(peer, COUNT)
+    publish_in_transaction(peer, COUNT)
     peer.send(commands.Tx.Commit())
     other = gateway.connect()
     for _ in range(10):
@@ -106,7 +106,7 @@ def test_messages_consumed_while_their_step_is_open_are_not_restored(
 
 
 def test_a_commit_completes_when_its_client_disconnects(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
-    held_publishes(peer, COUNT)
+    publish_in_transaction(peer, COUNT)
     peer.send(commands.Tx.Commit())
     peer.lose()
     clock.advance(0)
@@ -159,7 +159,7 @@ def test_a_get_skips_many_expired_messages(gateway: Gateway, peer: Peer, clock: 
     assert second.startswith("Basic.GetEmpty")
 
 
-def bound_often(gateway: Gateway) -> None:
+def bind_many_times(gateway: Gateway) -> None:
     vhost = gateway.vhost
     exchange, queue = vhost.declare_exchange("x", "direct", is_durable=True), vhost.queue("q")
     for number in range(COUNT):
@@ -169,7 +169,7 @@ def bound_often(gateway: Gateway) -> None:
 def test_the_deletion_of_a_queue_with_many_bindings_is_answered_at_its_end(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
-    bound_often(gateway)
+    bind_many_times(gateway)
     gateway.settle()
     peer.send(commands.Queue.Delete(queue="q"), commands.Queue.Declare(queue="q"))
     assert peer.hear() == []
@@ -185,7 +185,7 @@ def test_the_deletion_of_a_queue_with_many_bindings_is_answered_at_its_end(
 def test_a_declaration_waits_for_the_deletion_of_the_queue_of_that_name(
     gateway: Gateway, peer: Peer, clock: TickingClock
 ) -> None:
-    bound_often(gateway)
+    bind_many_times(gateway)
     other = gateway.connect()
     peer.send(commands.Queue.Delete(queue="q"))
     other.send(commands.Queue.Declare(queue="q", passive=True))

@@ -1,4 +1,4 @@
-"""The limits of a node hold where virtual hosts and users have none of their own, for AMQP and STOMP alike."""
+"""The limits of a node apply where virtual hosts and users have none of their own, for AMQP and STOMP."""
 
 import pytest
 
@@ -15,30 +15,30 @@ from gateway.testing import FakeClock, Recipient
 from gateway.testing.broker import MemoryBroker
 
 
-class Visitor:
-    """A connection as the broker sees it."""
+class FakeConnection:
+    """A connection for the connection list of a broker."""
 
     def __init__(self, vhost: str = "", user: str = "") -> None:
         self.vhost_name = vhost
         self.user_name = user
         self.closed = ""
-        self.given_up = ""
+        self.dropped_for = ""
 
     def give_up(self, reason: str) -> None:
-        self.given_up = reason
+        self.dropped_for = reason
 
     def force_close(self, reason: str) -> None:
         self.closed = reason
 
 
-def broker(**rules: int) -> MemoryBroker:
-    house = MemoryBroker()
-    house.vhost.queues.rules = QueueRules(**rules)
-    return house
+def limited_broker(**rules: int) -> MemoryBroker:
+    broker = MemoryBroker()
+    broker.vhost.queues.rules = QueueRules(**rules)
+    return broker
 
 
 def test_the_node_limits_queues_per_virtual_host() -> None:
-    vhost = broker(max_queues=2).vhost
+    vhost = limited_broker(max_queues=2).vhost
     vhost.declare_queue("a")
     vhost.declare_queue("b")
     vhost.declare_queue("b")
@@ -49,7 +49,7 @@ def test_the_node_limits_queues_per_virtual_host() -> None:
 
 
 def test_the_node_limits_exclusive_queues_per_connection() -> None:
-    vhost = broker(max_exclusive_queues=1).vhost
+    vhost = limited_broker(max_exclusive_queues=1).vhost
     one, other = object(), object()
     vhost.declare_queue("a", owner=one)
     vhost.declare_queue("b", owner=other)
@@ -61,7 +61,7 @@ def test_the_node_limits_exclusive_queues_per_connection() -> None:
 
 
 def test_the_node_limits_bindings_per_virtual_host() -> None:
-    vhost = broker(max_bindings=2).vhost
+    vhost = limited_broker(max_bindings=2).vhost
     queue, topic = vhost.declare_queue("a"), vhost.exchange("amq.topic")
     vhost.bind(topic, queue, "x")
     vhost.bind(topic, queue, "y")
@@ -76,8 +76,8 @@ def test_the_node_limits_bindings_per_virtual_host() -> None:
 
 @pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "stream"}], ids=["queue", "stream"])
 def test_the_node_limits_consumers(arguments: dict[str, object]) -> None:
-    house = broker(max_consumers=1, max_consumers_per_channel=3)
-    vhost = house.vhost
+    broker = limited_broker(max_consumers=1, max_consumers_per_channel=3)
+    vhost = broker.vhost
     queue = vhost.declare_queue("a", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
     vhost.queues.require_room_for_consumer(0, "guest")
     worker = Recipient()
@@ -95,33 +95,33 @@ def test_the_node_limits_consumers(arguments: dict[str, object]) -> None:
 
 
 def test_a_virtual_host_limit_replaces_the_node_limit() -> None:
-    house = broker(max_queues=1, max_bindings=1)
-    house.kernel.limit_vhost("/", {"max-queues": 3, "max-bindings": -1})
+    broker = limited_broker(max_queues=1, max_bindings=1)
+    broker.kernel.limit_vhost("/", {"max-queues": 3, "max-bindings": -1})
     for name in ("a", "b", "c"):
-        house.vhost.bind(house.vhost.exchange("amq.topic"), house.vhost.declare_queue(name), name)
+        broker.vhost.bind(broker.vhost.exchange("amq.topic"), broker.vhost.declare_queue(name), name)
     with pytest.raises(PreconditionFailed, match=r"\(3\) is reached"):
-        house.vhost.declare_queue("d")
+        broker.vhost.declare_queue("d")
 
 
 # Users
 
 
 def limited_user(**limits: int) -> MemoryBroker:
-    """Return a broker with a user guest of these limits; ``max_queues`` stands for ``max-queues``."""
-    house = MemoryBroker()
+    """Return a broker whose user guest has these limits; ``max_queues`` stands for ``max-queues``."""
+    broker = MemoryBroker()
     named = {name.replace("_", "-"): limit for name, limit in limits.items()}
-    house.kernel.directory.put_user(UserRecord("guest", "", "", [], dict(named)))
-    return house
+    broker.kernel.directory.put_user(UserRecord("guest", "", "", [], dict(named)))
+    return broker
 
 
 def test_queues_of_a_user_are_counted_over_all_virtual_hosts_and_across_restarts() -> None:
-    house = limited_user(max_queues=2)
-    other = house.kernel.declare_vhost("other")
-    house.vhost.declare_queue("a", is_durable=True, user="guest")
+    broker = limited_user(max_queues=2)
+    other = broker.kernel.declare_vhost("other")
+    broker.vhost.declare_queue("a", is_durable=True, user="guest")
     other.declare_queue("b", is_durable=True, arguments={"x-queue-type": "stream"}, user="guest")
-    house.vhost.declare_queue("c", user="anna")
-    house.commit()
-    for kernel in (house.kernel, house.crashed().kernel):
+    broker.vhost.declare_queue("c", user="anna")
+    broker.commit()
+    for kernel in (broker.kernel, broker.crashed().kernel):
         full = kernel.vhost("/")
         refusal = r"cannot declare queue 'd': queue limit of user 'guest' \(2\) is reached"
         with pytest.raises(PreconditionFailed, match=refusal):
@@ -132,12 +132,12 @@ def test_queues_of_a_user_are_counted_over_all_virtual_hosts_and_across_restarts
 
 
 def test_bindings_of_a_user_are_counted_across_restarts() -> None:
-    house = limited_user(max_bindings=1)
-    queue, topic = house.vhost.declare_queue("q", is_durable=True), house.vhost.exchange("amq.topic")
-    house.vhost.bind(topic, queue, "a", user="guest")
-    house.vhost.bind(topic, queue, "b", user="anna")
-    house.commit()
-    for vhost in (house.vhost, house.crashed().vhost):
+    broker = limited_user(max_bindings=1)
+    queue, topic = broker.vhost.declare_queue("q", is_durable=True), broker.vhost.exchange("amq.topic")
+    broker.vhost.bind(topic, queue, "a", user="guest")
+    broker.vhost.bind(topic, queue, "b", user="anna")
+    broker.commit()
+    for vhost in (broker.vhost, broker.crashed().vhost):
         queue, topic = vhost.queue("q"), vhost.exchange("amq.topic")
         vhost.bind(topic, queue, "a", user="guest")
         with pytest.raises(PreconditionFailed, match=r"cannot bind: binding limit of user 'guest' \(1\) is reached"):
@@ -148,40 +148,40 @@ def test_bindings_of_a_user_are_counted_across_restarts() -> None:
 
 @pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "stream"}], ids=["queue", "stream"])
 def test_the_consumers_of_a_user_are_limited(arguments: dict[str, object]) -> None:
-    house = limited_user(max_consumers=1)
-    queue = house.vhost.declare_queue("q", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
+    broker = limited_user(max_consumers=1)
+    queue = broker.vhost.declare_queue("q", is_durable=True, arguments=arguments)  # type: ignore[arg-type]
     worker = Recipient()
     consumer = worker.consume(queue, prefetch=5)
     with pytest.raises(PreconditionFailed, match=r"consumer limit of user 'guest' \(1\) is reached"):
-        house.vhost.queues.require_room_for_consumer(0, "guest")
-    house.vhost.queues.require_room_for_consumer(0, "anna")
+        broker.vhost.queues.require_room_for_consumer(0, "guest")
+    broker.vhost.queues.require_room_for_consumer(0, "anna")
     worker.cancel(consumer)
-    house.vhost.queues.require_room_for_consumer(0, "guest")
+    broker.vhost.queues.require_room_for_consumer(0, "guest")
     worker.consume(queue, prefetch=5)
-    house.vhost.delete_queue(queue)
-    house.vhost.queues.require_room_for_consumer(0, "guest")
+    broker.vhost.delete_queue(queue)
+    broker.vhost.queues.require_room_for_consumer(0, "guest")
 
 
 def test_the_node_limits_apply_to_users_without_their_own() -> None:
-    house = limited_user(max_queues=-1)
-    house.kernel.user_tallies.apply(UserRules(max_queues=1))
+    broker = limited_user(max_queues=-1)
+    broker.kernel.user_tallies.apply(UserRules(max_queues=1))
     for name in ("a", "b"):
-        house.vhost.declare_queue(name, user="guest")
-    house.vhost.declare_queue("c", user="anna")
+        broker.vhost.declare_queue(name, user="guest")
+    broker.vhost.declare_queue("c", user="anna")
     with pytest.raises(PreconditionFailed, match=r"queue limit of user 'anna' \(1\) is reached"):
-        house.vhost.declare_queue("d", user="anna")
+        broker.vhost.declare_queue("d", user="anna")
 
 
 def test_deleting_a_virtual_host_resets_the_counts() -> None:
-    house = limited_user(max_queues=5)
-    other = house.kernel.declare_vhost("other")
+    broker = limited_user(max_queues=5)
+    other = broker.kernel.declare_vhost("other")
     queue = other.declare_queue("q", is_durable=True, user="guest")
     other.bind(other.exchange("amq.topic"), queue, "k", user="guest")
     worker = Recipient()
     worker.consume(queue)
-    house.kernel.delete_vhost("other")
-    house.advance(1)
-    channel_counters = house.kernel.user_tallies
+    broker.kernel.delete_vhost("other")
+    broker.advance(1)
+    channel_counters = broker.kernel.user_tallies
     assert [
         tally.count_of("guest")
         for tally in (channel_counters.queues, channel_counters.bindings, channel_counters.consumers)
@@ -196,20 +196,20 @@ def limited(kernel: Broker, **limits: int) -> Connections:
     return kernel.connections
 
 
-def enter(connections: Connections, visitor: Visitor) -> Visitor:
-    connections.add(visitor)  # type: ignore[arg-type]
-    connections.entered(visitor)  # type: ignore[arg-type]
-    return visitor
+def log_in(connections: Connections, connection: FakeConnection) -> FakeConnection:
+    connections.add(connection)  # type: ignore[arg-type]
+    connections.entered(connection)  # type: ignore[arg-type]
+    return connection
 
 
 def test_connections_of_a_user_and_of_a_virtual_host_are_limited() -> None:
     kernel = MemoryBroker().kernel
     connections = limited(kernel, per_user=1, per_vhost=2)
-    anna = enter(connections, Visitor("/", "anna"))
+    anna = log_in(connections, FakeConnection("/", "anna"))
     with pytest.raises(NotAllowed, match=r"user connection limit \(1\) is reached"):
         require_room_for_connection(kernel, "/", "anna")
     require_room_for_connection(kernel, "/", "bert")
-    enter(connections, Visitor("/", "bert"))
+    log_in(connections, FakeConnection("/", "bert"))
     with pytest.raises(NotAllowed, match=r"connection limit \(2\) is reached"):
         require_room_for_connection(kernel, "/", "carl")
     connections.remove(anna)  # type: ignore[arg-type]
@@ -232,36 +232,36 @@ def test_a_users_own_channel_limit_replaces_the_node_limit() -> None:
 def test_the_oldest_unauthenticated_connection_is_dropped() -> None:
     kernel = MemoryBroker().kernel
     connections = limited(kernel, unauthenticated=2)
-    here = enter(connections, Visitor("/", "anna"))
-    newcomers = [Visitor() for _ in range(4)]
+    authenticated = log_in(connections, FakeConnection("/", "anna"))
+    newcomers = [FakeConnection() for _ in range(4)]
     for newcomer in newcomers:
         connections.add(newcomer)  # type: ignore[arg-type]
-    assert [bool(newcomer.given_up) for newcomer in newcomers] == [True, True, False, False]
-    assert not here.given_up
+    assert [bool(newcomer.dropped_for) for newcomer in newcomers] == [True, True, False, False]
+    assert not authenticated.dropped_for
 
 
 def test_zero_counts_are_removed() -> None:
     connections = Connections()
     for number in range(100):
-        connections.remove(enter(connections, Visitor("/", f"user{number}")))  # type: ignore[arg-type]
+        connections.remove(log_in(connections, FakeConnection("/", f"user{number}")))  # type: ignore[arg-type]
     assert not connections._count_by_user
     assert not connections._count_by_vhost
 
 
 def test_the_connections_of_a_deleted_user_are_closed_in_slices() -> None:
     clock = FakeClock()
-    house = MemoryBroker(clock=clock)
-    kernel, vhost = house.kernel, house.vhost
+    broker = MemoryBroker(clock=clock)
+    kernel, vhost = broker.kernel, broker.vhost
     assert isinstance(vhost, VirtualHost)
     kernel.directory.put_user(UserRecord("anna", "", "", [], {}))
 
-    class Slow(Visitor):
+    class Slow(FakeConnection):
         def force_close(self, reason: str) -> None:
             super().force_close(reason)
             clock.advance(0.004)
 
-    annas = [enter(kernel.connections, Slow("/", "anna")) for _ in range(20)]
-    bert = enter(kernel.connections, Visitor("/", "bert"))
+    annas = [log_in(kernel.connections, Slow("/", "anna")) for _ in range(20)]
+    bert = log_in(kernel.connections, FakeConnection("/", "bert"))
     kernel.directory.remove_user("anna")
     done = sum(bool(anna.closed) for anna in annas)
     assert 1 <= done <= 4, "a slice of 10 ms"

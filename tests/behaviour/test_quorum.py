@@ -1,4 +1,4 @@
-"""Quorum queues on one node, and counted tries (R75, R113, R141)."""
+"""Quorum queues on one node, and delivery counts (R75, R113, R141)."""
 
 import pytest
 from pamqp import commands
@@ -6,7 +6,7 @@ from pamqp import commands
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.queue import DeliveryOutcome
-from tests.behaviour.edges import AmqpEdge, Stage
+from tests.behaviour.scenario import AmqpClient, Scenario
 
 QUORUM: dict[str, Value] = {"x-queue-type": "quorum"}
 TO_DEAD: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
@@ -60,30 +60,30 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "properties", "words"), REFUSED)
+@pytest.mark.parametrize(("arguments", "properties", "error"), REFUSED)
 def test_r141_invalid_declarations_of_a_quorum_queue_are_refused(
-    stage: Stage, arguments: dict[str, Value], properties: dict[str, bool], words: str
+    scenario: Scenario, arguments: dict[str, Value], properties: dict[str, bool], error: str
 ) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
-        stage.vhost.declare_queue("q", arguments={**QUORUM, **arguments}, **properties)
-    assert str(refusal.value) == words
+        scenario.vhost.declare_queue("q", arguments={**QUORUM, **arguments}, **properties)
+    assert str(refusal.value) == error
 
 
-def test_r141_every_message_survives(stage: Stage) -> None:
-    stage.queue("q", QUORUM)
-    stage.publish(b"transient")
-    stage.restart()
-    assert stage.bodies() == [b"transient"]
+def test_r141_every_message_survives(scenario: Scenario) -> None:
+    scenario.queue("q", QUORUM)
+    scenario.publish(b"transient")
+    scenario.restart()
+    assert scenario.bodies() == [b"transient"]
 
 
-def test_r113_a_message_can_be_requeued_twenty_times(stage: Stage) -> None:
-    stage.queue("dead")
-    stage.queue("q", {**QUORUM, **TO_DEAD})
-    stage.publish(b"m")
+def test_r113_a_message_can_be_requeued_twenty_times(scenario: Scenario) -> None:
+    scenario.queue("dead")
+    scenario.queue("q", {**QUORUM, **TO_DEAD})
+    scenario.publish(b"m")
     for tries in range(21):
-        assert stage.requeue().headers.get("x-delivery-count", 0) == tries
-    assert [letter.died for letter in stage.drain("dead")] == [[("q", "delivery_limit", 1)]]
-    assert stage.ready() == 0
+        assert scenario.requeue().headers.get("x-delivery-count", 0) == tries
+    assert [letter.died for letter in scenario.drain("dead")] == [[("q", "delivery_limit", 1)]]
+    assert scenario.ready() == 0
 
 
 @pytest.mark.parametrize(
@@ -92,70 +92,70 @@ def test_r113_a_message_can_be_requeued_twenty_times(stage: Stage) -> None:
         pytest.param(2, None, 2, id="the argument"),
         pytest.param(None, 3, 3, id="the policy"),
         pytest.param(2, 5, 2, id="the smaller"),
-        pytest.param(5, 2, 2, id="the smaller, which the policy says"),
-        pytest.param(-1, 2, 2, id="R140: no limit gives way to one"),
+        pytest.param(5, 2, 2, id="the smaller, from the policy"),
+        pytest.param(-1, 2, 2, id="R140: a limit replaces no limit"),
     ],
 )
 def test_r113_the_limit_is_set_by_argument_or_policy(
-    stage: Stage, argument: int | None, policy: int | None, tries: int
+    scenario: Scenario, argument: int | None, policy: int | None, tries: int
 ) -> None:
-    stage.queue("q", QUORUM if argument is None else {**QUORUM, "x-delivery-limit": argument})
+    scenario.queue("q", QUORUM if argument is None else {**QUORUM, "x-delivery-limit": argument})
     if policy is not None:
-        stage.policy({"delivery-limit": policy})
-    stage.publish(b"m")
+        scenario.policy({"delivery-limit": policy})
+    scenario.publish(b"m")
     for _ in range(tries + 1):
-        stage.requeue()
-    assert stage.ready() == 0
+        scenario.requeue()
+    assert scenario.ready() == 0
 
 
-def test_r113_without_limit_tries_are_only_counted(stage: Stage) -> None:
-    stage.queue("q", {**QUORUM, "x-delivery-limit": -1})
-    stage.publish(b"m")
+def test_r113_without_limit_tries_are_only_counted(scenario: Scenario) -> None:
+    scenario.queue("q", {**QUORUM, "x-delivery-limit": -1})
+    scenario.publish(b"m")
     for _ in range(50):
-        stage.requeue()
-    assert stage.get().headers["x-delivery-count"] == 50
+        scenario.requeue()
+    assert scenario.get().headers["x-delivery-count"] == 50
 
 
-def test_r113_a_classic_queue_counts_deliveries_if_configured(stage: Stage) -> None:
-    stage.queue("dead")
-    stage.queue("q", {**TO_DEAD, "x-delivery-limit": 1})
-    stage.publish(b"m")
-    assert "x-delivery-count" not in stage.requeue().headers
-    assert stage.requeue().headers["x-delivery-count"] == 1
-    (letter,) = stage.drain("dead")
+def test_r113_a_classic_queue_counts_deliveries_if_configured(scenario: Scenario) -> None:
+    scenario.queue("dead")
+    scenario.queue("q", {**TO_DEAD, "x-delivery-limit": 1})
+    scenario.publish(b"m")
+    assert "x-delivery-count" not in scenario.requeue().headers
+    assert scenario.requeue().headers["x-delivery-count"] == 1
+    (letter,) = scenario.drain("dead")
     assert letter.died == [("q", "delivery_limit", 1)]
     assert "x-delivery-count" not in letter.headers
 
 
-def test_r113_tries_are_counted_across_a_restart(stage: Stage) -> None:
-    stage.queue("q", QUORUM)
-    stage.publish(b"m")
-    stage.requeue()
-    stage.restart()
-    received = stage.get()
+def test_r113_tries_are_counted_across_a_restart(scenario: Scenario) -> None:
+    scenario.queue("q", QUORUM)
+    scenario.publish(b"m")
+    scenario.requeue()
+    scenario.restart()
+    received = scenario.get()
     assert (received.headers["x-delivery-count"], received.redelivered) == (1, True)
 
 
-def test_r113_consumers_see_the_count_too(stage: Stage) -> None:
-    stage.queue("q", QUORUM)
-    stage.publish(b"m", headers={"k": "v"})
-    stage.client.consume("q", prefetch=1)
-    (first,) = stage.client.received()
-    stage.client.settle(first, DeliveryOutcome.REQUEUED)
-    (second,) = stage.client.received()
+def test_r113_consumers_see_the_count_too(scenario: Scenario) -> None:
+    scenario.queue("q", QUORUM)
+    scenario.publish(b"m", headers={"k": "v"})
+    scenario.client.consume("q", prefetch=1)
+    (first,) = scenario.client.received()
+    scenario.client.settle(first, DeliveryOutcome.REQUEUED)
+    (second,) = scenario.client.received()
     assert (first.headers, second.headers) == ({"k": "v"}, {"k": "v", "x-delivery-count": 1})
 
 
-def test_r75_a_quorum_queue_drops_its_head_where_others_would_dead_letter_the_newest(stage: Stage) -> None:
-    stage.queue("q", {**QUORUM, "x-max-length": 1, "x-overflow": "reject-publish-dlx"})
-    assert stage.publish(b"a", b"b") == [True, True]
-    assert stage.bodies() == [b"b"]
+def test_r75_a_quorum_queue_drops_its_head_where_others_would_dead_letter_the_newest(scenario: Scenario) -> None:
+    scenario.queue("q", {**QUORUM, "x-max-length": 1, "x-overflow": "reject-publish-dlx"})
+    assert scenario.publish(b"a", b"b") == [True, True]
+    assert scenario.bodies() == [b"b"]
 
 
 def test_r141_global_prefetch_is_not_supported() -> None:
-    stage = Stage(AmqpEdge)
-    stage.queue("q", QUORUM)
-    peer = stage.gateway.peer()
+    scenario = Scenario(AmqpClient)
+    scenario.queue("q", QUORUM)
+    peer = scenario.gateway.peer()
     peer.send(commands.Basic.Qos(0, 5, True), commands.Basic.Consume(0, "q"))
     assert peer.hear() == [
         "Basic.QosOk()",
@@ -175,31 +175,31 @@ LEVELS = [
 @pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
 @pytest.mark.parametrize(("published", "received"), LEVELS)
 def test_a_quorum_queue_serves_two_levels_of_priority(
-    stage: Stage, published: list[tuple[bytes, int]], received: bytes, restarts: bool
+    scenario: Scenario, published: list[tuple[bytes, int]], received: bytes, restarts: bool
 ) -> None:
-    stage.queue("q", QUORUM)
+    scenario.queue("q", QUORUM)
     for body, priority in published:
-        stage.publish(body, priority=priority)
+        scenario.publish(body, priority=priority)
     if restarts:
-        stage.restart()
-    assert b"".join(stage.bodies()) == received
-    assert stage.ready() == 0
+        scenario.restart()
+    assert b"".join(scenario.bodies()) == received
+    assert scenario.ready() == 0
 
 
-def test_a_requeued_message_of_a_quorum_queue_keeps_its_priority_level(stage: Stage) -> None:
-    stage.queue("q", QUORUM)
-    stage.publish(b"n", priority=0)
-    stage.publish(b"h", priority=6)
-    assert stage.requeue().body == b"h"
-    assert stage.bodies() == [b"h", b"n"]
+def test_a_requeued_message_of_a_quorum_queue_keeps_its_priority_level(scenario: Scenario) -> None:
+    scenario.queue("q", QUORUM)
+    scenario.publish(b"n", priority=0)
+    scenario.publish(b"h", priority=6)
+    assert scenario.requeue().body == b"h"
+    assert scenario.bodies() == [b"h", b"n"]
 
 
-def test_a_long_quorum_queue_with_both_levels_loses_nothing(stage: Stage) -> None:
-    queue = stage.queue("q", QUORUM)
+def test_a_long_quorum_queue_with_both_levels_loses_nothing(scenario: Scenario) -> None:
+    queue = scenario.queue("q", QUORUM)
     for number in range(6000):
-        stage.publish(b"%d" % number, priority=9 * (number % 2))
+        scenario.publish(b"%d" % number, priority=9 * (number % 2))
     assert len(queue) == 6000
-    bodies = [int(body) for body in stage.bodies()]
+    bodies = [int(body) for body in scenario.bodies()]
     assert sorted(bodies) == list(range(6000))
     assert [body for body in bodies if body % 2] == list(range(1, 6000, 2))
     assert [body for body in bodies if not body % 2] == list(range(0, 6000, 2))

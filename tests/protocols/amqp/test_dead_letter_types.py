@@ -6,7 +6,7 @@ from gateway_amqp.header import AMQP
 from gateway_amqp.properties import scan_properties
 from gateway_amqp.splices import fields_of
 from gateway_amqp.tables import sized
-from tests.behaviour.edges import AmqpEdge, Stage
+from tests.behaviour.scenario import AmqpClient, Scenario
 from tests.protocols.amqp.frames import publish
 
 HEADERS_ONLY = 0x2000
@@ -34,14 +34,14 @@ def table_of(raw: bytes) -> bytes:
 
 def raw_of_a_dead_letter(deaths: int = 1) -> bytes:
     """Publish the foreign headers, let the message die some times, and return what a consumer gets."""
-    stage = Stage(AmqpEdge)
-    stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
-    edge = stage.client
+    scenario = Scenario(AmqpClient)
+    scenario.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
+    edge = scenario.client
     edge.peer.send(publish("", "q", b"m", raw=struct.pack(">H", HEADERS_ONLY) + sized(FOREIGN)))
     edge.peer.hear()
     for _ in range(deaths):
-        stage.reject("q")
-    entry = stage.vhost.queue("q").ready.peek()
+        scenario.reject("q")
+    entry = scenario.vhost.queue("q").ready.peek()
     assert entry is not None
     return entry.message.header.raw
 
@@ -85,13 +85,13 @@ def test_companions_are_long_strings_and_stand_behind() -> None:
 def test_the_number_of_tries_is_a_long() -> None:
     edited = AMQP.header(b"\0\0").edited({"x-delivery-count": 3})
     assert table_of(edited.raw) == sized(b"\x10x-delivery-countI" + struct.pack(">i", 3))
-    stage = Stage(AmqpEdge)
-    stage.queue("q", {"x-queue-type": "quorum"})
-    stage.publish(b"m")
-    stage.requeue()
-    entry = stage.vhost.queue("q").ready.peek()
+    scenario = Scenario(AmqpClient)
+    scenario.queue("q", {"x-queue-type": "quorum"})
+    scenario.publish(b"m")
+    scenario.requeue()
+    entry = scenario.vhost.queue("q").ready.peek()
     assert entry is not None
-    shown = stage.vhost.queue("q").shown(entry)
+    shown = scenario.vhost.queue("q").shown(entry)
     assert table_of(shown.header.raw) == sized(b"\x10x-delivery-countl" + struct.pack(">q", 1))
     assert entry.message.header.raw == b"\0\0", "what is stored stays as it was published"
 
@@ -115,15 +115,15 @@ ELSEWHERE = entry(b"elsewhere", b"rejected", MORE)
 
 def x_death_after(brought: bytes) -> bytes:
     """Publish a message with these items in ``x-death``, let it die, and return the items a consumer gets."""
-    stage = Stage(AmqpEdge)
-    stage.queue("dead")
-    stage.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
-    edge = stage.client
+    scenario = Scenario(AmqpClient)
+    scenario.queue("dead")
+    scenario.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    edge = scenario.client
     headers = sized(b"\x07x-deathA" + sized(brought))
     edge.peer.send(publish("", "q", b"m", raw=struct.pack(">H", HEADERS_ONLY) + headers))
     edge.peer.hear()
-    stage.reject("q")
-    letter = stage.vhost.queue("dead").ready.peek()
+    scenario.reject("q")
+    letter = scenario.vhost.queue("dead").ready.peek()
     assert letter is not None
     table = table_of(letter.message.header.raw)
     (death,) = (field for field in fields_of(table) if field.name == b"x-death")

@@ -1,11 +1,11 @@
-"""What a table of behaviour says that a publisher of some protocol cannot, and why: those rows have no such column."""
+"""Behaviour tests that a protocol cannot run, with the reasons."""
 
 from collections.abc import Mapping, Set
 from typing import Final
 
-#: Reason to the tests that need what MQTT has not.
+#: Tests that MQTT cannot run, by reason.
 _MQTT: Final[Mapping[str, Set[str]]] = {
-    "lives shorter than a second": {
+    "expirations below a second": {
         "test_a_message_expires_before_earlier_ones",
         "test_every_death_is_recorded",
         "test_messages_expire_at_the_head_by_default",
@@ -20,14 +20,14 @@ _MQTT: Final[Mapping[str, Set[str]]] = {
         "test_consumed_messages_leave_no_stale_entries",
         "test_without_the_policy_messages_expire_at_the_head_again",
     },
-    "headers that are no text, and other properties": {
+    "headers that are not strings, and other properties": {
         "test_forged_death_headers_are_ignored",
         "test_r111_a_cycle_with_a_client_in_it_is_not_broken",
         "test_r106_a_dead_letter_routing_key_replaces_cc_and_bcc",
         "test_r108_an_entry_contains_all_fields",
         "test_r114_all_other_properties_are_unchanged",
     },
-    "the exchange and the types are told exactly": {
+    "the exact exchange and types": {
         "test_the_shortest_time_to_live_applies",
         "test_a_queue_accepts_each_key_once_and_confirms_every_publish",
         "test_low_priority_messages_expire_independently_of_higher_ones",
@@ -63,9 +63,9 @@ _MQTT: Final[Mapping[str, Set[str]]] = {
     },
 }
 
-#: The same of STOMP.
+#: Tests that STOMP cannot run, by reason.
 _STOMP: Final[Mapping[str, Set[str]]] = {
-    "headers that are no text": {
+    "headers that are not strings": {
         "test_a_queue_accepts_each_key_once_and_confirms_every_publish",
         "test_forged_death_headers_are_ignored",
         "test_r111_a_cycle_with_a_client_in_it_is_not_broken",
@@ -78,8 +78,8 @@ _STOMP: Final[Mapping[str, Set[str]]] = {
     },
 }
 
-#: Protocol to the tests that have no column for it.
-UNSAYABLE: Final[Mapping[str, Set[str]]] = {
+#: Unsupported tests by protocol.
+UNSUPPORTED: Final[Mapping[str, Set[str]]] = {
     "MQTT": frozenset().union(*_MQTT.values()),
     "STOMP": frozenset().union(*_STOMP.values()),
 }

@@ -1,7 +1,7 @@
-"""What a table of behaviour is played on: a broker with time and restarts, and its clients, whatever they speak.
+"""A broker in memory with a test clock, and its clients, for behaviour tests.
 
-A test talks to a ``Stage``: it declares, sets policies, publishes, fetches, lets time pass. *How* a message is
-published and received is an ``Edge``'s affair, one per protocol, so that each row can be run for each of them.
+A test uses a ``Scenario`` to declare, set policies, publish, fetch and advance the time. Publishing and receiving
+depend on the protocol: each has a ``ProtocolClient``, so that a test runs once per protocol.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
 @dataclass(frozen=True)
 class Received:
-    """A message as its recipient sees it, with the number to settle it by."""
+    """A received message, with the tag to settle it."""
 
     body: bytes
     exchange: str
@@ -37,7 +37,7 @@ class Received:
 
     @property
     def deaths(self) -> list[dict[str, Value]]:
-        """Its ``x-death``, newest first."""
+        """The ``x-death`` header, newest first."""
         entries = self.headers.get("x-death", [])
         assert isinstance(entries, list)
         return [dict(entry) for entry in entries if isinstance(entry, dict)]
@@ -48,27 +48,27 @@ class Received:
         return [(death["queue"], death["reason"], death["count"]) for death in self.deaths]
 
 
-class Inexpressible(Exception):
-    """A protocol has no way to say this."""
+class Unsupported(Exception):
+    """The protocol cannot express this."""
 
 
-class Edge(Protocol):
-    """A client that publishes and receives. It confirms what it publishes, and settles what it receives."""
+class ProtocolClient(Protocol):
+    """A client that publishes with confirms, and settles what it receives."""
 
     def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
-        """Publish; return whether the broker took responsibility. ``properties`` are the kernel's ``Properties``."""
+        """Publish; return whether the broker confirmed it. ``properties`` are the kernel's ``Properties``."""
         ...
 
     def get(self, queue: str) -> Received | None:
-        """Fetch one message, to be settled."""
+        """Fetch one message without settling it."""
         ...
 
     def consume(self, queue: str, prefetch: int = 0) -> None:
-        """Begin to consume."""
+        """Start to consume."""
         ...
 
     def received(self) -> Sequence[Received]:
-        """Return what was pushed to the client since the last look."""
+        """Return the deliveries since the last call."""
         ...
 
     def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
@@ -76,22 +76,22 @@ class Edge(Protocol):
         ...
 
     def leave(self) -> None:
-        """Go away without a word."""
+        """Close the connection without a handshake."""
         ...
 
 
-class AmqpEdge:
-    """A client of AMQP 0-9-1, with a channel for publishing and another for receiving."""
+class AmqpClient:
+    """An AMQP 0-9-1 client, with one channel for publishing and one for receiving."""
 
-    def __init__(self, house: AllProtocolsBroker) -> None:
-        self.peer: Peer = house.peer()
+    def __init__(self, broker: AllProtocolsBroker) -> None:
+        self.peer: Peer = broker.peer()
         self.peer.send(commands.Confirm.Select())
         self.peer.send(commands.Channel.Open(), channel=2)
         self.peer.hear()
         self._pushed: list[Received] = []
 
     def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
-        """Publish and wait for the confirm. Any: whichever of the properties, each of its own type."""
+        """Publish and wait for the confirm. Any: each property has its own type."""
         self.peer.send(publish(exchange, routing_key, body, **properties))
         answers = [heard.method for heard in self._listen() if heard.channel == 1]
         assert len(answers) == 1, answers
@@ -109,19 +109,19 @@ class AmqpEdge:
         return None if isinstance(answer.method, commands.Basic.GetEmpty) else _received(answer)
 
     def consume(self, queue: str, prefetch: int = 0, arguments: Mapping[str, Any] | None = None) -> None:
-        """Consume with a prefetch of its own. Any: what an argument may be, in pamqp's types."""
+        """Consume with a prefetch. Any: an argument may have any type of pamqp."""
         consume = commands.Basic.Consume(0, queue, arguments=dict(arguments or {}))
         self.peer.send(commands.Basic.Qos(0, prefetch), consume, channel=2)
         self._listen()
 
     def received(self) -> Sequence[Received]:
-        """Return the deliveries since the last look."""
+        """Return the deliveries since the last call."""
         self._listen()
         pushed, self._pushed = self._pushed, []
         return pushed
 
     def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
-        """Acknowledge, or negatively so, one delivery."""
+        """Acknowledge or reject one delivery."""
         if outcome is DeliveryOutcome.ACCEPTED:
             self.peer.send(commands.Basic.Ack(received.tag), channel=2)
         else:
@@ -129,7 +129,7 @@ class AmqpEdge:
         self._listen()
 
     def leave(self) -> None:
-        """Lose the connection."""
+        """Close the connection without a handshake."""
         self.peer.lose()
 
     def _listen(self) -> list[Heard]:
@@ -142,7 +142,7 @@ def _received(heard: Heard) -> Received:
     method = heard.method
     assert isinstance(method, commands.Basic.Deliver | commands.Basic.GetOk)
     properties = decode_properties(heard.properties)
-    said = {each.name: getattr(properties, each.name) for each in fields(properties)}
+    values = {each.name: getattr(properties, each.name) for each in fields(properties)}
     return Received(
         heard.body,
         method.exchange or "",
@@ -150,22 +150,22 @@ def _received(heard: Heard) -> Received:
         bool(method.redelivered),
         method.delivery_tag or 0,
         dict(properties.headers),
-        {name: value for name, value in said.items() if value is not None},
+        {name: value for name, value in values.items() if value is not None},
     )
 
 
-class Stage:
-    """One broker in memory on a clock that a test moves, and one client of it."""
+class Scenario:
+    """One broker in memory on a test clock, and one client of it."""
 
-    def __init__(self, edge: Callable[[AllProtocolsBroker], Edge] = AmqpEdge) -> None:
+    def __init__(self, client_type: Callable[[AllProtocolsBroker], ProtocolClient] = AmqpClient) -> None:
         self.clock = FakeClock()
-        self._edge = edge
+        self._client_type = client_type
         self.gateway = AllProtocolsBroker(clock=self.clock)
-        self.client = edge(self.gateway)
+        self.client = client_type(self.gateway)
 
     @property
     def vhost(self) -> VirtualHost:
-        """The virtual host everything happens in."""
+        """The virtual host of the scenario."""
         return self.gateway.vhost
 
     # Topology
@@ -200,17 +200,17 @@ class Stage:
     # Messages
 
     def publish(self, *bodies: bytes, to: str = "q", exchange: str = "", **properties: Any) -> list[bool]:
-        """Publish messages; return which of them the broker took responsibility for."""
+        """Publish messages; return which of them the broker confirmed."""
         return [self.client.publish(exchange, to, body, **properties) for body in bodies]
 
     def get(self, queue: str = "q") -> Received:
-        """Fetch a message that is there, and leave it unsettled."""
+        """Fetch a message, which must exist, without settling it."""
         received = self.client.get(queue)
         assert received is not None, f"nothing in {queue}"
         return received
 
     def drain(self, queue: str = "q") -> list[Received]:
-        """Consume everything that waits."""
+        """Consume and acknowledge all messages."""
         drained = []
         while (received := self.client.get(queue)) is not None:
             self.client.settle(received, DeliveryOutcome.ACCEPTED)
@@ -218,19 +218,19 @@ class Stage:
         return drained
 
     def bodies(self, queue: str = "q") -> list[bytes]:
-        """Consume everything that waits; return the bodies."""
+        """Consume and acknowledge all messages; return their bodies."""
         return [received.body for received in self.drain(queue)]
 
     def ready(self, queue: str = "q") -> int:
-        """How many messages wait."""
+        """Return the number of ready messages."""
         return len(self.vhost.queue(queue))
 
     def reject(self, queue: str = "q") -> None:
-        """Fetch a message and refuse it for good."""
+        """Fetch a message and reject it without requeueing."""
         self.client.settle(self.get(queue), DeliveryOutcome.REJECTED)
 
     def requeue(self, queue: str = "q") -> Received:
-        """Fetch a message and give it back."""
+        """Fetch a message and requeue it."""
         received = self.get(queue)
         self.client.settle(received, DeliveryOutcome.REQUEUED)
         return received
@@ -242,46 +242,46 @@ class Stage:
         asked = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
         return self.queue(name, {"x-queue-type": "stream", **asked})
 
-    def reader(self, queue: str = "q", prefetch: int = 1000, **arguments: Any) -> AmqpEdge:
-        """Return somebody who reads a stream over AMQP; ``offset`` stands for ``x-stream-offset``."""
-        reader = AmqpEdge(self.gateway)
+    def reader(self, queue: str = "q", prefetch: int = 1000, **arguments: Any) -> AmqpClient:
+        """Return an AMQP consumer of a stream; ``offset`` stands for ``x-stream-offset``."""
+        reader = AmqpClient(self.gateway)
         reader.consume(queue, prefetch, {f"x-stream-{key.replace('_', '-')}": arguments[key] for key in arguments})
         self.advance(0)
         return reader
 
     def read(self, queue: str = "q", **arguments: Any) -> list[Received]:
-        """Return what a new consumer of a stream is sent, and let it go."""
+        """Return the deliveries to a new consumer of a stream."""
         reader = self.reader(queue, **{"offset": "first", **arguments})
         received = list(reader.received())
         reader.leave()
         return received
 
     def offsets(self, queue: str = "q", **arguments: Any) -> list[Value]:
-        """Return the offsets of what a new consumer of a stream is sent."""
+        """Return the offsets of the deliveries to a new consumer of a stream."""
         return [received.headers["x-stream-offset"] for received in self.read(queue, **arguments)]
 
-    # Time and fate
+    # Time and restarts
 
     def advance(self, milliseconds: float) -> None:
-        """Let time pass, between two turns."""
+        """Advance the clock between two turns."""
         self.gateway.settle()
         self.clock.advance(milliseconds / 1000)
         self.gateway.settle()
 
     def restart(self) -> None:
-        """Kill the broker after everything is durable, and start another from its store."""
+        """Kill the broker once everything is durable, and start another one on its store."""
         self.gateway.settle()
         self.gateway = AllProtocolsBroker(store=self.gateway.store.reopened(), clock=FakeClock(self.clock.wall_ms()))
         self.clock = self.gateway.clock
-        self.client = self._edge(self.gateway)
+        self.client = self._client_type(self.gateway)
 
     @property
     def now_s(self) -> int:
-        """The second it is."""
+        """The current time in seconds."""
         return self.clock.wall_ms() // 1000
 
 
 def second_of(time: object) -> int:
-    """Return the second a timestamp names."""
+    """Return a timestamp in seconds."""
     assert isinstance(time, datetime)
     return int(time.timestamp())

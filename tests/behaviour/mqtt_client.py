@@ -1,32 +1,32 @@
-"""The column of MQTT: what a table of behaviour publishes over MQTT 5.0, as far as MQTT can say it."""
+"""The MQTT 5.0 client of behaviour tests; it raises ``Unsupported`` for what MQTT cannot express."""
 
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
 from gateway.kernel.queueing.queue import DeliveryOutcome
-from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
+from tests.behaviour.scenario import AmqpClient, Received, Unsupported
 from tests.protocols.mqtt.packets import content_type, correlation_data, message_expiry, user_property
 from tests.scenarios.all_protocols_broker import TOPICS, AllProtocolsBroker
 
-#: What a PUBACK says when the broker took responsibility: nothing, or that nobody listens.
-_TAKEN: Final = ("", " NO_MATCHING_SUBSCRIBERS")
+#: The reason of a PUBACK when the broker accepted the message: none, or no subscribers.
+_ACCEPTED: Final = ("", " NO_MATCHING_SUBSCRIBERS")
 
 
-class MqttEdge:
-    """A publisher of MQTT 5.0 at QoS 1. It receives over AMQP: MQTT cannot fetch from a queue by its name."""
+class MqttClient:
+    """An MQTT 5.0 publisher with QoS 1. It receives over AMQP, because MQTT cannot fetch from a queue by name."""
 
-    def __init__(self, house: AllProtocolsBroker) -> None:
-        self._house = house
-        self._publisher = house.client("publisher")
-        self._receiver = AmqpEdge(house)
+    def __init__(self, broker: AllProtocolsBroker) -> None:
+        self._broker = broker
+        self._publisher = broker.client("publisher")
+        self._receiver = AmqpClient(broker)
         self._packet_ids = count(1)
 
     def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
-        """Publish to the topics, to which the queue or exchange meant is bound; return whether the broker took it."""
-        vhost = self._house.vhost
+        """Publish to the topic exchange, to which the target is bound; return whether the broker accepted it."""
+        vhost = self._broker.vhost
         if not routing_key:
-            raise Inexpressible("a topic of no letters")
+            raise Unsupported("an empty topic")
         if exchange not in ("", TOPICS):
             vhost.bind(vhost.exchange(TOPICS), vhost.exchange(exchange), routing_key)
         elif not exchange and routing_key in vhost.queue_by_name:
@@ -34,18 +34,18 @@ class MqttEdge:
         id = next(self._packet_ids)
         block = b"".join(_property(name, value) for name, value in properties.items())
         (answer,) = self._publisher.publish(routing_key.replace(".", "/"), body, qos=1, id=id, properties=block)
-        return answer.removeprefix(f"PUBACK #{id}") in _TAKEN
+        return answer.removeprefix(f"PUBACK #{id}") in _ACCEPTED
 
     def get(self, queue: str) -> Received | None:
         """Fetch one message over AMQP."""
         return self._receiver.get(queue)
 
     def consume(self, queue: str, prefetch: int = 0) -> None:
-        """Begin to consume over AMQP."""
+        """Start to consume over AMQP."""
         self._receiver.consume(queue, prefetch)
 
     def received(self) -> Sequence[Received]:
-        """Return what was pushed since the last look."""
+        """Return the deliveries since the last call."""
         return self._receiver.received()
 
     def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
@@ -53,13 +53,13 @@ class MqttEdge:
         self._receiver.settle(received, outcome)
 
     def leave(self) -> None:
-        """Go away without a word, the receiver as well as the publisher."""
+        """Close both connections without a handshake."""
         self._receiver.leave()
         self._publisher.lose()
 
 
 def _property(name: str, value: object) -> bytes:
-    """Return a property of a PUBLISH. QoS 1 is MQTT's way to say that a message is persistent."""
+    """Return a property of a PUBLISH. In MQTT, QoS 1 makes a message persistent."""
     match name, value:
         case ("delivery_mode", 2) | (_, None):
             return b""
@@ -72,4 +72,4 @@ def _property(name: str, value: object) -> bytes:
         case "headers", Mapping() if all(isinstance(each, str | int) for each in value.values()):
             return b"".join(user_property(header, str(each)) for header, each in value.items())
         case _:
-            raise Inexpressible(f"{name} {value!r}")
+            raise Unsupported(f"{name} {value!r}")

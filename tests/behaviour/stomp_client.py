@@ -1,4 +1,4 @@
-"""The column of STOMP: what a table of behaviour publishes with SEND, as far as STOMP can say it."""
+"""The STOMP client of behaviour tests; it raises ``Unsupported`` for what STOMP cannot express."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,11 +6,11 @@ from itertools import count
 from typing import Any, Final
 
 from gateway.kernel.queueing.queue import DeliveryOutcome
-from tests.behaviour.edges import AmqpEdge, Inexpressible, Received
+from tests.behaviour.scenario import AmqpClient, Received, Unsupported
 from tests.protocols.stomp.dialogue import receipt
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
-#: Properties that are text in STOMP too, by their names there.
+#: Properties that are strings in STOMP too, with their header names.
 _TEXTS: Final = {
     "content_type": "content-type",
     "content_encoding": "content-encoding",
@@ -22,20 +22,20 @@ _TEXTS: Final = {
 }
 
 
-class StompEdge:
-    """A publisher of STOMP 1.2 who asks for receipts. It receives over AMQP, which shows every property as it is."""
+class StompClient:
+    """A STOMP 1.2 publisher with receipts. It receives over AMQP, which shows all properties."""
 
-    def __init__(self, house: AllProtocolsBroker) -> None:
-        self._publisher = house.stomp()
-        self._receiver = AmqpEdge(house)
+    def __init__(self, broker: AllProtocolsBroker) -> None:
+        self._publisher = broker.stomp()
+        self._receiver = AmqpClient(broker)
         self._receipts = count(1)
 
     def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
-        """SEND with a receipt; return whether it came."""
+        """Send a SEND with a receipt; return whether the receipt came."""
         id = f"r{next(self._receipts)}"
         destination = f"/exchange/{exchange}/{routing_key}" if exchange else f"/amq/queue/{routing_key}"
         if not routing_key and not exchange:
-            raise Inexpressible("a queue without a name")
+            raise Unsupported("a queue without a name")
         headers = {"receipt": id}
         for name, value in properties.items():
             headers |= _headers(name, value)
@@ -48,11 +48,11 @@ class StompEdge:
         return self._receiver.get(queue)
 
     def consume(self, queue: str, prefetch: int = 0) -> None:
-        """Begin to consume over AMQP."""
+        """Start to consume over AMQP."""
         self._receiver.consume(queue, prefetch)
 
     def received(self) -> Sequence[Received]:
-        """Return what was pushed since the last look."""
+        """Return the deliveries since the last call."""
         return self._receiver.received()
 
     def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
@@ -60,7 +60,7 @@ class StompEdge:
         self._receiver.settle(received, outcome)
 
     def leave(self) -> None:
-        """Go away without a word, the receiver as well as the publisher."""
+        """Close both connections without a handshake."""
         self._receiver.leave()
         self._publisher.lose()
 
@@ -81,4 +81,4 @@ def _headers(name: str, value: object) -> dict[str, str]:
         case text, str() if text in _TEXTS:
             return {_TEXTS[text]: value}
         case _:
-            raise Inexpressible(f"{name} {value!r}")
+            raise Unsupported(f"{name} {value!r}")
