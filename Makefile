@@ -30,13 +30,23 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-most test-slow test-wheel lint typecheck format bench lag soak fuzz wheel pipeline docs constraints clean help
+.PHONY: run test test-fast test-fast-kernel test-fast-rest test-most test-slow test-wheel lint typecheck format bench lag soak fuzz wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
 
 test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
 	@$(if $(ARGS),$(BIN)/python -m pytest $(ARGS) </dev/null,$(MAKE) --jobs=2 --output-sync=target test-most test-slow)
+
+test-fast: $(VENV)/.tested ## run in two minutes: kernel, protocols, the store in memory, types, style, import contracts
+	@$(MAKE) --jobs=2 --output-sync=target test-fast-kernel test-fast-rest
+
+test-fast-kernel:
+	@$(BIN)/python -m pytest -q tests/kernel </dev/null
+
+test-fast-rest:
+	@$(BIN)/python -m pytest -q tests/architecture tests/protocols tests/selectors \
+		tests/storage/test_memory_store.py tests/storage/test_values.py </dev/null
 
 # All tests in two parallel halves of similar length: the slow half starts Spark, a compiler and brokers.
 SLOW_TESTS := tests/pipeline tests/compiled tests/durability tests/interop tests/broker tests/fuzz
