@@ -20,16 +20,19 @@ T = TypeVar("T")
 class Workers(Protocol):
     """Runs slow work and calls back on the kernel's thread."""
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Run ``work``, then call ``done`` on the kernel's thread; return ``False`` if the queue is full."""
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
+        """Run ``work``, then call ``done`` on the kernel's thread, or ``failed`` if it raised an exception.
+
+        Return ``False`` if the queue is full; then neither is called.
+        """
         ...
 
 
 class Inline:
     """Runs the work at once. For tests, tools and the start."""
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Run ``work``, then call ``done``."""
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
+        """Run ``work``, then call ``done``; what ``work`` raises is raised here."""
         done(work())
         return True
 
@@ -47,31 +50,38 @@ class HashingThreads:
         self.unfinished = 0
         self.refused = 0
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Run ``work`` in a thread, then call ``done`` on the kernel's thread. Called on the kernel's thread."""
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
+        """Run ``work`` in a thread; ``done`` or ``failed`` follows on the kernel's thread, which calls this too."""
         if self.unfinished >= self._most:
             self.refused += 1
             return False
-        self.unfinished += 1
 
         def finished(future: "Future[T]") -> None:
             if not future.cancelled():
-                self._call_in_kernel(lambda: self._finish(future, done))
+                self._call_in_kernel(lambda: self._finish(future, done, failed))
 
-        self._pool.submit(work).add_done_callback(finished)
+        try:
+            future = self._pool.submit(work)
+        except RuntimeError as error:  # the system starts no more threads
+            _log.error("hashing a password failed", error=str(error))
+            self.refused += 1
+            return False
+        self.unfinished += 1
+        future.add_done_callback(finished)
         return True
 
     def stop(self) -> None:
         """Finish running work and drop queued work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _finish(self, future: "Future[T]", done: Callable[[T], None]) -> None:
+    def _finish(self, future: "Future[T]", done: Callable[[T], None], failed: Callable[[], None]) -> None:
         self.unfinished -= 1
         error = future.exception()
         if error is not None:
             _log.error("hashing a password failed", error=type(error).__name__)
-            return
-        done(future.result())
+            failed()
+        else:
+            done(future.result())
 
 
 def _lower_priority() -> None:

@@ -84,14 +84,17 @@ class PasswordVerifier:
             return
         work = partial(_verify_argon2, password, kept) if has_argon2 else partial(_refuse, password, bool(kept))
         self._asked[digest] = _Question([answer])
-        if not self._workers.submit(work, partial(self._verified, digest)):
+        if not self._workers.submit(work, partial(self._verified, digest), partial(self._verified, digest, False)):
             del self._asked[digest]
             _log.warning("login refused: the queue of password checks is full")
             answer(False)
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
-        """Hash a password off the kernel's thread, then call ``done`` on it; return ``False`` if the queue is full."""
-        return self._workers.submit(work, done)
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
+        """Hash a password off the kernel's thread, then call ``done`` or ``failed`` on it.
+
+        Return ``False`` if the queue is full.
+        """
+        return self._workers.submit(work, done, failed)
 
     # Cache
 

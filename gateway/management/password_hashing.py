@@ -26,7 +26,8 @@ def hash_passwords(
             continue
         hashed: list[dict[str, Any]] = []
         done: Deferred[None] = Deferred(canceller=lambda _: None)
-        if not passwords.submit(_work(user, passwords.algorithm), partial(_end, hashed, done)):
+        work, failed = _work(user, passwords.algorithm), partial(_fail, done)
+        if not passwords.submit(work, partial(_end, hashed, done), failed):
             raise busy("too many passwords wait to be hashed")
         yield done
         users[number] = user.model_copy(update=hashed[0])
@@ -50,3 +51,8 @@ def _end(hashed: list[dict[str, Any]], done: "Deferred[None]", update: dict[str,
     hashed.append(update)
     if not done.called:
         done.callback(None)
+
+
+def _fail(done: "Deferred[None]") -> None:
+    if not done.called:
+        done.errback(busy("a password could not be hashed"))

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from queue import Queue
 from typing import TypeVar
 
 import pytest
@@ -19,13 +20,14 @@ class ManualWorkers:
 
     def __init__(self, size: int = 1000) -> None:
         self.size = size
+        self.is_short_of_memory = False
         self.waiting: list[Callable[[], None]] = []
         self.done = 0
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
         if len(self.waiting) >= self.size:
             return False
-        self.waiting.append(lambda: done(work()))
+        self.waiting.append(failed if self.is_short_of_memory else lambda: done(work()))
         return True
 
     def work(self) -> None:
@@ -160,6 +162,41 @@ def test_an_empty_password_is_wrong_without_a_check(rig: VerifierRig) -> None:
     assert (rig.answers, rig.workers.waiting) == ([False], [])
 
 
+def test_a_check_that_fails_refuses_the_login_and_the_next_one_is_checked(rig: VerifierRig) -> None:
+    """A question that nobody answers would keep the same user with the same password waiting for good."""
+    rig.workers.is_short_of_memory = True
+    rig.ask("secret")
+    rig.workers.work()
+    rig.workers.is_short_of_memory = False
+    rig.ask("secret")
+    rig.workers.work()
+    assert rig.answers == [False, True]
+
+
+def test_work_that_fails_in_a_thread_is_told() -> None:
+    calls: Queue[Callable[[], None]] = Queue()
+    threads, told = HashingThreads(1, 1, calls.put), []
+
+    def work() -> int:
+        raise MemoryError
+
+    assert threads.submit(work, lambda _: pytest.fail("done"), lambda: told.append("failed"))
+    calls.get(timeout=10)()
+    assert (told, threads.unfinished) == (["failed"], 0)
+    threads.stop()
+
+
+def test_threads_that_the_system_does_not_start_are_a_full_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = HashingThreads(1, 1, pytest.fail)
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert not threads.submit(lambda: 1, pytest.fail, pytest.fail)
+    assert (threads.unfinished, threads.refused) == (0, 1)
+
+
 def test_threads_do_the_work_and_call_back_on_the_kernel_s_thread() -> None:
     calls: list[Callable[[], None]] = []
     arrived = threading.Semaphore(0)
@@ -177,10 +214,10 @@ def test_threads_do_the_work_and_call_back_on_the_kernel_s_thread() -> None:
         may_go_on.wait(10)
         return threading.get_ident()
 
-    assert threads.submit(work, worked_on.append)
-    assert threads.submit(work, worked_on.append)
+    assert threads.submit(work, worked_on.append, pytest.fail)
+    assert threads.submit(work, worked_on.append, pytest.fail)
     assert began.wait(10)
-    assert not threads.submit(work, worked_on.append), "one runs and one waits: the queue is full"
+    assert not threads.submit(work, worked_on.append, pytest.fail), "one runs and one waits: the queue is full"
     may_go_on.set()
     assert arrived.acquire(timeout=10)
     assert arrived.acquire(timeout=10)

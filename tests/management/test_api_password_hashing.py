@@ -36,7 +36,7 @@ def test_an_import_waits_for_the_threads_and_holds_nothing_up() -> None:
     verifier, waiting = PasswordVerifier(), []
 
     class Later:
-        def submit(self, work: Callable[[], T], done: Callable[[T], None]) -> bool:
+        def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
             waiting.append(lambda: done(work()))
             return True
 
@@ -70,7 +70,9 @@ def test_a_refusal_after_the_password_was_hashed_is_the_answer(
     """What changed meanwhile may make the user impossible; the threads that hash call back outside any request."""
     finished: list[Callable[[], None]] = []
 
-    def submit(verifier: PasswordVerifier, work: Callable[[], T], done: Callable[[T], None]) -> bool:
+    def submit(
+        verifier: PasswordVerifier, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]
+    ) -> bool:
         finished.append(lambda: done(work()))
         return True
 
@@ -83,3 +85,17 @@ def test_a_refusal_after_the_password_was_hashed_is_the_answer(
     finished.pop()()
     answer = parsed(transport.value())
     assert (answer.status, answer.json["reason"]) == (400, "no more users")
+
+
+def test_a_password_that_could_not_be_hashed_is_an_answer_too(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(verifier: PasswordVerifier, work: object, done: object, failed: Callable[[], None]) -> bool:
+        failed()
+        return True
+
+    monkeypatch.setattr(PasswordVerifier, "submit", submit)
+    users = [{"name": "a", "password": "one", "tags": ""}]
+    answers = [console.ask("PUT", "/users/a", users[0]), console.ask("POST", "/definitions", {"users": users})]
+    assert [answer.status for answer in answers] == [503, 503]
+    assert "a" not in console.gateway.broker.directory.user_by_name

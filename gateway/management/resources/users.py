@@ -72,7 +72,11 @@ def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
         else:
             outcome.chainDeferred(replied)
 
-    if not call.context.passwords.submit(update.hashed, put):
+    def fail() -> None:
+        if not replied.called:
+            replied.errback(busy("the password could not be hashed"))
+
+    if not call.context.passwords.submit(update.hashed, put, fail):
         raise busy("too many passwords wait to be hashed")
     return replied
 
