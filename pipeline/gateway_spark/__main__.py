@@ -1,4 +1,6 @@
-"""``python -m gateway_spark``: what ``gateway pipeline`` runs, in a process of its own: the broker knows no Spark."""
+"""``python -m gateway_spark``: the process that ``gateway pipeline`` starts, because the broker does not import
+Spark.
+"""
 
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -23,7 +25,7 @@ UNAVAILABLE: Final = 69
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, that of the process if none is given; return the exit code."""
+    """Run a command line, by default that of the process; return the exit code."""
     options = parser().parse_args(arguments)
     try:
         return _VERBS[options.verb](options)
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list(options: Namespace) -> int:
-    """Say which jobs there are."""
+    """List the jobs."""
     for entry in ENTRIES:
         print(f"{entry.name:<14}{entry.summary}")
     return 0
@@ -50,7 +52,7 @@ def _run(options: Namespace) -> int:
 
 
 def _submit(options: Namespace) -> int:
-    """Have spark-submit run a job."""
+    """Run a job with spark-submit."""
     lacking = missing()
     if lacking is not None:
         return _lacking(lacking)
@@ -59,7 +61,7 @@ def _submit(options: Namespace) -> int:
 
 
 def _status(options: Namespace) -> int:
-    """Say how far queries are."""
+    """Print the progress of queries."""
     client = None
     if options.url is not None:
         names = {"url": "url", "vhost": "vhost", "username": "username"}
@@ -73,7 +75,7 @@ def _status(options: Namespace) -> int:
 
 
 def _plot(options: Namespace) -> int:
-    """Make the report of a run again from its tables."""
+    """Write the report of a run again from its tables."""
     lacking = missing_packages()
     if lacking is not None:
         return _lacking(lacking)
@@ -92,27 +94,27 @@ def _lacking(what: str) -> int:
 
 
 def parser() -> ArgumentParser:
-    """Return what reads the command line; the options of a job are read by the job."""
+    """Return the parser of the command line; each job parses its own options."""
     reader = UsageParser(prog="gateway pipeline", description="Jobs on the messages of streams and of the archive.")
     verbs = reader.add_subparsers(dest="verb", required=True, metavar="VERB")
-    verbs.add_parser("list", help="say which jobs there are")
-    run = verbs.add_parser("run", help="run a job; gateway pipeline run JOB --help says what it takes")
+    verbs.add_parser("list", help="list the jobs")
+    run = verbs.add_parser("run", help="run a job; gateway pipeline run JOB --help lists its options")
     _add_job(run)
-    submitting = verbs.add_parser("submit", help="have spark-submit run a job on a cluster")
+    submitting = verbs.add_parser("submit", help="run a job on a cluster with spark-submit")
     submitting.add_argument("--master", required=True, metavar="URL", help="spark://host:port, yarn, k8s://... ")
     submitting.add_argument("--deploy-mode", choices=("client", "cluster"), default="client", help="(default: client)")
     conf_help = "a setting of Spark (repeat)"
     submitting.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help=conf_help)
     _add_job(submitting)
-    status = verbs.add_parser("status", help="say how far streaming queries are, without starting Spark")
+    status = verbs.add_parser("status", help="print the progress of streaming queries, without starting Spark")
     status.add_argument("checkpoint", nargs="+", type=Path, metavar="CHECKPOINT", help="the directory of a query")
-    status.add_argument("--url", help="of the broker, to say how much waits: its management port")
+    status.add_argument("--url", help="the broker's management port, to show the lag")
     status.add_argument("--vhost", help="the virtual host (default: /)")
-    status.add_argument("--username", help="who asks (default: guest)")
-    status.add_argument("--password-file", metavar="FILE", help="the file that the password is in")
-    status.add_argument("--password-env", metavar="NAME", help="the environment variable that it is in")
-    plot = verbs.add_parser("plot", help="make the report of a run again from its tables")
-    plot.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="where a job left its results")
+    status.add_argument("--username", help="the user (default: guest)")
+    status.add_argument("--password-file", metavar="FILE", help="the file with the password")
+    status.add_argument("--password-env", metavar="NAME", help="the environment variable with the password")
+    plot = verbs.add_parser("plot", help="write the report of a run again from its tables")
+    plot.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="the directory with a job's results")
     return reader
 
 

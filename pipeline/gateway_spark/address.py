@@ -1,7 +1,7 @@
-"""Where the broker is, and who asks.
+"""The broker's address and the user's credentials.
 
-Spark shows options in plans and logs. The password itself is read where the driver runs, and travels to the executors
-inside the tasks.
+Spark shows options in plans and logs, so the password is read on the driver and sent to the executors inside the
+tasks.
 """
 
 import os
@@ -35,7 +35,7 @@ CONNECTION: Final[Mapping[str, Reader]] = {
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """How the broker is recognised, and how it recognises us; files in PEM."""
+    """The trust store for the broker's certificate, and the client's certificate; PEM files."""
 
     ca: str | None = None
     certificate: str | None = None
@@ -45,7 +45,7 @@ class TlsOptions:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the broker's management port is, and who asks. Never shows the password."""
+    """The broker's management port and the user. Never shows the password."""
 
     scheme: str
     host: str
@@ -58,7 +58,7 @@ class Address:
 
 
 def address_of(given: Given) -> Address:
-    """Read where the broker is. :raises OptionError: in one line, for the first that is wrong."""
+    """Parse the address. :raises OptionError: in one line, for the first invalid option."""
     url = urlsplit(given.get("url", DEFAULT_URL))
     if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/") or url.username:
         raise OptionError("option 'url' must be http://host:port or https://host:port, the broker's management port")

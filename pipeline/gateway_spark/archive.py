@@ -1,7 +1,8 @@
-"""The archive and the trace as data frames: ``<root>/vhost=<name>/date=YYYY-MM-DD/*.parquet``, read without a broker.
+"""The archive and the trace as data frames: ``<root>/vhost=<name>/date=YYYY-MM-DD/*.parquet``, read without a
+broker.
 
-Only files that count are read (see `gateway_spark.manifest`), and of those only the ones that can hold what is asked
-for.
+Only listed files are read (see `gateway_spark.manifest`), and of those only the ones that may contain matching
+rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,13 @@ from gateway_spark.errors import OptionError
 from gateway_spark.manifest import ArchiveFile, files_in
 from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA
 
-#: A file is sealed at midnight, and what was on its way then may be in the directory of the day before.
+#: A segment is sealed at midnight, and its last messages may be in the directory of the day before.
 MARGIN: Final = timedelta(days=1)
 
-#: The name of a virtual host that is longer, percent-encoded, is cut here in the name of its directory.
+#: A longer percent-encoded name of a virtual host is cut here in the name of its directory.
 LONGEST_NAME: Final = 120
 
-#: Which table a file is of, by a column that the other has not.
+#: A column that identifies each table.
 TELLING: Final = {"body": "the archive", "event": "the trace"}
 
 
@@ -39,14 +40,14 @@ def read_archive(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> DataFrame:
-    """Return the archived messages of some or all virtual hosts, of the archives of some queues or exchanges or of all.
+    """Return archived messages, optionally limited to a virtual host and to the archives of queues or exchanges.
 
-    A message that came through an archived exchange into an archived queue is in both archives; ``queue`` is ``null``
-    in that of the exchange. Where both are kept, choose one. The archive of an exchange has what came by it over
-    bindings, too: the column ``exchange`` tells where that was published.
+    A message that passed an archived exchange and an archived queue is in both archives; ``queue`` is ``null`` in
+    that of the exchange. If both exist, select one. The archive of an exchange also contains messages that arrived
+    over bindings; the column ``exchange`` names the exchange they were published to.
 
-    ``since`` is included, ``until`` is not; both are compared with the time at which the broker took the message, and
-    a time without a zone is one of UTC. :raises OptionError: when there is no archive.
+    ``since`` is inclusive, ``until`` exclusive; both are compared with the time at which the broker received the
+    message, and times without a zone are UTC. :raises OptionError: if the archive does not exist.
     """
     files = _files_of(path, vhost, since, until, "body")
     if queue is None and exchange is None:
@@ -54,7 +55,7 @@ def read_archive(
     queues, exchanges = _names(queue), _names(exchange)
     wanted = {*(("queue", name) for name in queues), *(("exchange", name) for name in exchanges)}
     chosen = [file for file in files if (file.line.get("kind"), file.line.get("name")) in wanted]
-    # Where no line of the broker's says whose archive a file is, its rows have to.
+    # A file that the broker's manifest does not assign to an archive is assigned by its rows.
     untold = [file for file in files if "kind" not in file.line]
     is_wanted = F.col("queue").isin(queues) | (F.col("queue").isNull() & F.col("exchange").isin(exchanges))
     rows = _frame(spark, untold, MESSAGE_SCHEMA).where(is_wanted)
@@ -68,9 +69,9 @@ def read_trace(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> DataFrame:
-    """Return the trace events of some or all virtual hosts; times as in `read_archive`.
+    """Return trace events, optionally limited to a virtual host; times as in `read_archive`.
 
-    :raises OptionError: when there is no trace.
+    :raises OptionError: if the trace does not exist.
     """
     return _between(_frame(spark, _files_of(path, vhost, since, until, "event"), TRACE_SCHEMA), since, until)
 
@@ -83,7 +84,7 @@ def days(root: Path, vhost: str | None = None) -> list[Path]:
 
 
 def shortened(name: str) -> str:
-    """Return a name as the broker writes it in a path: one that is too long ends with a digest of it."""
+    """Return a name as the broker writes it in a path: a long one ends with a digest."""
     encoded = quote(name, safe="")
     if len(encoded) <= LONGEST_NAME:
         return encoded
@@ -106,13 +107,13 @@ def _between(frame: DataFrame, since: datetime | None, until: datetime | None) -
 def _files_of(
     path: str | Path, vhost: str | None, since: datetime | None, until: datetime | None, column: str
 ) -> list[ArchiveFile]:
-    """Return the files of a table that may hold what came between two moments; ``column`` is one that it has alone.
+    """Return the files of a table that may overlap a period; ``column`` identifies the table.
 
-    :raises OptionError: when there is no such directory, or it is that of the other table.
+    :raises OptionError: if the directory does not exist, or contains the other table.
     """
-    root = Path(path).absolute()  # Spark's idea of the present directory is that of its start
+    root = Path(path).absolute()  # Spark's working directory is the one at its start
     if not root.is_dir():
-        raise OptionError(f"{path}: there is no such directory")
+        raise OptionError(f"{path}: the directory does not exist")
     files = list(_files(root, vhost, _in_utc(since), _in_utc(until)))
     if files:
         columns = set(pq.read_schema(files[0].path).names)
@@ -127,7 +128,7 @@ def _names(one_or_more: str | Sequence[str] | None) -> list[str]:
 
 
 def _files(root: Path, vhost: str | None, since: datetime | None, until: datetime | None) -> Iterator[ArchiveFile]:
-    """Yield the files that may hold messages of a time, the earliest day first."""
+    """Yield the files that may contain messages of a period, the earliest day first."""
     for directory in days(root, vhost):
         day = date_of(directory)
         assert day is not None
@@ -143,7 +144,7 @@ def _overlaps(file: ArchiveFile, since: datetime | None, until: datetime | None)
 
 
 def date_of(directory: Path) -> datetime | None:
-    """Return the midnight with which the day of a directory began, or ``None`` for a directory of something else."""
+    """Return the midnight at which the day of a directory began, or ``None`` for any other directory."""
     try:
         return datetime.strptime(directory.name, "date=%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The source as a table: everything between two bounds, planned once."""
+"""The source as a table: all messages between two bounds, planned once."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -15,7 +15,7 @@ from gateway_spark.reading import Batch, Task, batches, loss_rule
 
 
 class BatchReader(DataSourceReader):
-    """Reads streams once. Travels to the executors, and so holds nothing but what it was made of."""
+    """Reads streams once. It is sent to the executors, so it contains only its arguments."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -23,7 +23,7 @@ class BatchReader(DataSourceReader):
         self._narrowing = Narrowing()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the tasks. :raises PipelineError: when the streams cannot be read as the options say."""
+        """Return the tasks. :raises PipelineError: if the streams cannot be read as requested."""
         options = self._options
         with closing(Client(options.address)) as client:
             streams = selected(client, options.selection)
@@ -34,7 +34,9 @@ class BatchReader(DataSourceReader):
             return list(tasks(kept, streams, options))
 
     def _range(self, key: Key, streams: Streams, client: Client) -> Range:
-        """Return what to read of a partition; what filters rule out counts as neither read nor lost."""
+        """Return the range to read of a partition; messages excluded by filters are neither read nor reported as
+        lost.
+        """
         partition, narrowing = streams[key], self._narrowing
         begin = offset_of(self._options.start, "startingOffsets", key, partition, client)
         end = offset_of(self._options.end, "endingOffsets", key, partition, client)
@@ -50,19 +52,20 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Yield the messages of a task as Arrow batches."""
-        if not isinstance(partition, Task):  # Spark's own, where there are no tasks
+        if not isinstance(partition, Task):  # Spark's own type, if there are no tasks
             return
         with closing(Client(self._options.address)) as client:
             yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
 
 
 class FilteringReader(BatchReader):
-    """The same with filters applied by the broker as far as they go.
+    """The same, with filters applied by the broker as far as possible.
 
-    A class of its own: with ``pushFilters`` in a class Spark refuses to read unless its setting allows pushing.
+    A separate class, because Spark refuses to read from a class with ``pushFilters`` unless its setting allows
+    pushing.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Read less where filters allow; Spark applies all of them again."""
+        """Narrow the read by the filters; Spark applies all of them again."""
         self._narrowing = narrowed(filters)
         return filters

@@ -1,4 +1,4 @@
-"""Where reading begins and where it ends: by word, by time, or by an offset for each partition."""
+"""The bounds of a read: a keyword, a time, or an offset for each partition."""
 
 import json
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from typing import Final
 from gateway_spark.errors import OptionError
 from gateway_spark.offsets import Key, decode
 
-#: What stands for the first and for the next message in JSON offsets, as in other sources of Spark.
+#: The first and the next message in JSON offsets, as in other sources of Spark.
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One end of what is read: ``earliest``, ``latest``, a time in ms since the epoch, or offsets of partitions.
+    """One bound of a read: ``earliest``, ``latest``, a time in ms since the epoch, or offsets of partitions.
 
-    The message at the bound is read where it is the beginning and not where it is the end.
+    The start is inclusive, the end exclusive.
     """
 
     word: str = ""
@@ -30,20 +30,20 @@ LATEST: Final = Bound("latest")
 
 
 def starting_offsets(value: str) -> Bound:
-    """Read the option: ``earliest``, ``latest`` or JSON."""
+    """Parse the option: ``earliest``, ``latest`` or JSON."""
     return _bound(value, "earliest, latest", {"earliest": EARLIEST, "latest": LATEST})
 
 
 def ending_offsets(value: str) -> Bound:
-    """Read the option: ``latest`` or JSON."""
+    """Parse the option: ``latest`` or JSON."""
     bound = _bound(value, "latest", {"latest": LATEST})
     if EARLIEST_OFFSET in bound.offset_by_key.values():
-        raise ValueError("latest or JSON offsets from 0, or -1 for latest (-2, earliest, would be no end)")
+        raise ValueError("latest or JSON offsets from 0, or -1 for latest (-2, earliest, is not an end)")
     return bound
 
 
 def exact_time(time_ms: int) -> Bound:
-    """Return the bound at a time: the first message at or after it."""
+    """Return the bound of a time: the first message at or after it."""
     return Bound(time_ms=time_ms)
 
 

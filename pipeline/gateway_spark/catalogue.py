@@ -1,4 +1,4 @@
-"""The jobs there are, without importing any: what a list shows must not need Spark."""
+"""The list of jobs. No job is imported, so that the list does not need Spark."""
 
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class JobEntry(NamedTuple):
-    """A job, its module and what it is good for."""
+    """A job, its module and a summary."""
 
     name: str
     module: str
@@ -22,7 +22,7 @@ class JobEntry(NamedTuple):
 
     @property
     def file(self) -> Path:
-        """The file that spark-submit takes."""
+        """The file for spark-submit."""
         return Path(__file__).parent / "jobs" / f"{self.module.rpartition('.')[2]}.py"
 
 
@@ -30,15 +30,15 @@ def _entry(name: str, summary: str) -> JobEntry:
     return JobEntry(name, f"gateway_spark.jobs.{name.replace('-', '_')}", summary)
 
 
-#: In the order of a list, which is also that of their use.
+#: In the order of the list, which is the usual order of use.
 ENTRIES: Final = (
-    _entry("rollup", "readings by device and window of time: count, least, greatest, mean, percentiles"),
-    _entry("replay", "publish stored messages once more, each once, with a note of where they come from"),
-    _entry("dead-letters", "where messages died and why, the ways they took, loops, samples"),
-    _entry("latency", "from publish to deliver to settle, by queue and protocol, from the trace"),
-    _entry("presence", "sessions of devices, and who fell silent for longer than is usual for it"),
-    _entry("compact", "merge the small files of an archive, drop torn ones and days that are over"),
-    _entry("anomaly", "readings that stand out from what is usual at that hour of the week"),
+    _entry("rollup", "readings by device and time window: count, minimum, maximum, mean, percentiles"),
+    _entry("replay", "publish stored messages again, exactly once, with a header that names their origin"),
+    _entry("dead-letters", "where and why messages were dead-lettered, their paths, loops, samples"),
+    _entry("latency", "times from publish to delivery to settlement, by queue and protocol, from the trace"),
+    _entry("presence", "sessions of devices, and devices that are silent for unusually long"),
+    _entry("compact", "merge the small files of an archive, delete torn files and expired days"),
+    _entry("anomaly", "readings that differ from the usual value at that hour of the week"),
 )
 
 BY_NAME: Final = {entry.name: entry for entry in ENTRIES}

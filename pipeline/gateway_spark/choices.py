@@ -1,4 +1,4 @@
-"""What an option may be: one reader for each kind of value, and one line that says what is allowed when it is not."""
+"""Parsers of option values, one for each kind. An invalid value's error lists the permitted ones."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from gateway_spark.errors import OptionError
 
 Reader: TypeAlias = Callable[[str], Any]
-"""Reads the text of an option; raises ``ValueError`` with what is allowed."""
+"""Parses the text of an option; raises ``ValueError`` with the permitted values."""
 
 _UNITS_S: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
@@ -17,28 +17,28 @@ _MASTER: Final = re.compile(r"local(-cluster)?(\[[^]]+])?|yarn|(spark|k8s)://\S+
 
 
 def text(value: str) -> str:
-    """Take anything but nothing."""
+    """Parse any non-empty text."""
     if not value:
         raise ValueError("a name that is not empty")
     return value
 
 
 def flag(value: str) -> bool:
-    """Read ``true`` or ``false``."""
+    """Parse ``true`` or ``false``."""
     if value.lower() not in ("true", "false"):
         raise ValueError("true or false")
     return value.lower() == "true"
 
 
 def count(value: str) -> int:
-    """Read a whole number above 0."""
+    """Parse a positive integer."""
     if not value.isascii() or not value.isdigit() or int(value) < 1:
         raise ValueError("a whole number from 1")
     return int(value)
 
 
 def duration_s(value: str) -> float:
-    """Read ``500ms``, ``30s``, ``15m``, ``2h`` or ``1d``; returns seconds."""
+    """Parse ``500ms``, ``30s``, ``15m``, ``2h`` or ``1d``; return seconds."""
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         raise ValueError("a number with ms, s, m, h or d, such as 15m")
@@ -46,9 +46,9 @@ def duration_s(value: str) -> float:
 
 
 def moment_ms(value: str) -> int:
-    """Read a time: milliseconds since the epoch, or ISO 8601, which is UTC unless it says otherwise.
+    """Parse a time: milliseconds since the epoch, or ISO 8601, in UTC by default.
 
-    Returns milliseconds; what is finer counts up to the next of them, so that a bound never takes in too much.
+    Return milliseconds, rounded up, so that a bound never includes too much.
     """
     if re.fullmatch(r"\d+", value):
         return int(value)
@@ -60,14 +60,14 @@ def moment_ms(value: str) -> int:
 
 
 def ceil_ms(moment: datetime) -> int:
-    """Return the first millisecond since the epoch that is not before a moment; one without a zone is UTC."""
+    """Return the first millisecond since the epoch that is not before a time; without a zone it is UTC."""
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
     return -(-micros // 1000)
 
 
 def names(value: str) -> tuple[str, ...]:
-    """Read names with commas between them, or a list in JSON where names have commas themselves."""
+    """Parse names separated by commas, or a JSON list for names that contain commas."""
     found = _json_names(value) if value.lstrip().startswith("[") else [name.strip() for name in value.split(",")]
     if not found or not all(found):
         raise ValueError("names with commas between them, or a list of names in JSON")
@@ -75,14 +75,14 @@ def names(value: str) -> tuple[str, ...]:
 
 
 def master(value: str) -> str:
-    """Take where Spark is to run. What is none, Spark would answer with the traceback of a Java program."""
+    """Parse Spark's master. For an invalid one, Spark would print the traceback of a Java program."""
     if _MASTER.fullmatch(value) is None:
         raise ValueError("local[N], spark://host:port, yarn or k8s://...")
     return value
 
 
 def pattern(value: str) -> str:
-    """Take a regular expression."""
+    """Parse a regular expression."""
     try:
         re.compile(value)
     except re.error as error:
@@ -91,7 +91,7 @@ def pattern(value: str) -> str:
 
 
 def one_of(*allowed: str) -> Reader:
-    """Take one of some words."""
+    """Return a parser of one of some words."""
 
     def read(value: str) -> str:
         if value not in allowed:
@@ -102,7 +102,7 @@ def one_of(*allowed: str) -> Reader:
 
 
 def read(option: str, value: str, reader: Reader) -> Any:
-    """Read an option. :raises OptionError: naming it, what is allowed and what was there."""
+    """Parse an option. :raises OptionError: with its name, the permitted values and the given one."""
     try:
         return reader(value)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""The conversation with the broker: requests on its management port, repeated until they are answered.
+"""The client of the broker's management port, with retries.
 
-Runs on the driver and on every executor, with nothing but the standard library. All requests may be repeated: reading
-changes nothing, staging the same part twice is staging it once, and the broker knows a batch that it has already.
+It runs on the driver and on every executor, with only the standard library. All requests are idempotent: reading
+changes nothing, staging a part twice is the same as once, and the broker detects a repeated batch.
 """
 
 import json
@@ -20,22 +20,22 @@ from gateway_spark.address import Address, TlsOptions
 from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
 from gateway_spark.options import QueueSelection
 
-#: Seconds for the broker to answer, or to send the next piece of an answer.
+#: Timeout for an answer, or for the next piece of one, in seconds.
 TIMEOUT_S: Final = 60.0
 
-#: Seconds for a connection, TLS included: who says nothing there speaks another protocol.
+#: Timeout for a connection including TLS, in seconds; a silent peer speaks another protocol.
 CONNECT_TIMEOUT_S: Final = 10.0
 
 #: Pauses between attempts, in seconds.
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 3.0
 
-Fields: TypeAlias = dict[str, Any]  # JSON: whatever the broker says
+Fields: TypeAlias = dict[str, Any]  # decoded JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One stream: its own name (a super stream's partition has one), its first offset, the next one, its size."""
+    """One stream: its name (each partition of a super stream has one), its first offset, its next offset, its size."""
 
     queue: str
     first: int
@@ -45,7 +45,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """An Arrow IPC stream with the messages from ``first`` up to ``next``, without gaps."""
+    """An Arrow IPC stream with the messages from ``first`` to before ``next``, without gaps."""
 
     first: int
     next: int
@@ -53,7 +53,7 @@ class Slice:
 
 
 class Client:
-    """One connection to the broker, made when it is needed and again when it breaks. Not for several threads."""
+    """One connection to the broker, opened on demand and reopened after an error. Not thread-safe."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Client:
         self._root = f"/api/pipeline/{quote(address.vhost, safe='')}"
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -78,9 +78,9 @@ class Client:
     # Reading
 
     def streams(self, selection: QueueSelection) -> dict[str, dict[str, Partition]]:
-        """Return the queues of a selection: queue to partition number to where that stream begins and ends.
+        """Return the queues of a selection: queue to partition number to the bounds of that stream.
 
-        :raises BrokerRefused: when one that is named is not there, or no stream.
+        :raises BrokerRefused: if a named queue does not exist or is not a stream.
         """
         query = {"names": json.dumps(selection.names)} if selection.pattern is None else {}
         found = {
@@ -93,39 +93,39 @@ class Client:
         return found if selection.pattern is None else _matching(selection.pattern, found)
 
     def offset_at(self, stream: str, time_ms: int) -> int:
-        """Return the offset of the first message at or after a time; the next one when there is none yet."""
+        """Return the offset of the first message at or after a time; if there is none yet, the next offset."""
         answer = self._json("GET", "/offset", {"queue": stream, "timestamp": str(time_ms)})
         return int(answer["offset"])
 
     def offset_after(self, stream: str, offset: int, size_bytes: int) -> int:
-        """Return the offset that lies about so many bytes behind another."""
+        """Return the offset that lies about this many bytes after another."""
         query = {"queue": stream, "offset": str(offset), "bytes": str(size_bytes)}
         return int(self._json("GET", "/offset", query)["offset"])
 
     def read(self, stream: str, begin: int, end: int) -> Slice:
-        """Read from ``begin`` on, up to ``end`` or as far as the broker likes; there may be more in front.
+        """Read from ``begin`` up to ``end``, or less if the broker limits the answer; earlier messages may precede.
 
-        :raises BrokerRefused: with status 410 and the field ``first`` when ``begin`` is gone.
+        :raises BrokerRefused: with status 410 and the field ``first`` if ``begin`` is truncated.
         """
         response, content = self._answer("GET", "/read", {"queue": stream, "from": str(begin), "to": str(end)})
         return Slice(int(response.headers["X-First-Offset"]), int(response.headers["X-Next-Offset"]), content)
 
     def report(self, consumer: str, progress: Fields) -> None:
-        """Tell how far a query is, for its lag to be seen in the broker."""
+        """Report a query's progress, so that the broker can show its lag."""
         self._json("PUT", f"/progress/{quote(consumer, safe='')}", {}, json.dumps(progress).encode())
 
     # Writing
 
     def stage(self, place: Mapping[str, str], rows: bytes) -> Fields:
-        """Hand rows to the broker, which keeps them unpublished until they are committed."""
+        """Send rows to the broker, which keeps them unpublished until they are committed."""
         return self._json("POST", "/stage", place, rows)
 
     def commit(self, batch: Fields) -> Fields:
-        """Publish what was staged of a batch, all of it at once. Returns what the broker did."""
+        """Publish the staged rows of a batch atomically. Return the broker's result."""
         return self._json("POST", "/commit", {}, json.dumps(batch).encode())
 
     def discard(self, batch: Fields) -> None:
-        """Let the broker forget what was staged of a batch."""
+        """Drop the staged rows of a batch."""
         self._json("POST", "/discard", {}, json.dumps(batch).encode())
 
     # Requests
@@ -137,7 +137,7 @@ class Client:
     def _answer(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None
     ) -> tuple[HTTPResponse, bytes]:
-        """Ask until there is an answer. :raises Unreachable: when there is none for as long as we may try."""
+        """Send a request until it is answered. :raises Unreachable: if there is no answer within the retry timeout."""
         target = self._root + path + ("?" + urlencode(query) if query else "")
         deadline, pause_s = self._clock() + self._address.retry_s, FIRST_PAUSE_S
         while True:
@@ -145,7 +145,7 @@ class Client:
                 response, content = self._ask(method, target, body)
                 if response.status != 503:
                     return response, self._accepted(response, content)
-                problem = f"it is not ready: {_reason(content)}"
+                problem = f"the broker is not ready: {_reason(content)}"
             except ssl.SSLCertVerificationError as error:
                 self.close()
                 raise Unreachable(f"the broker's certificate is not accepted: {error.verify_message}") from None
@@ -166,7 +166,7 @@ class Client:
         return response, response.read()
 
     def _accepted(self, response: HTTPResponse, content: bytes) -> bytes:
-        """Return the content of an answer that is none of a refusal."""
+        """Return the content of a successful answer."""
         if response.status < 300:
             return content
         reason = _reason(content)
@@ -183,7 +183,7 @@ class Client:
 
 
 def _matching(pattern: str, found: Mapping[str, dict[str, Partition]]) -> dict[str, dict[str, Partition]]:
-    """Return the queues whose whole name matches. A partition of one of them is not there a second time."""
+    """Return the queues whose whole name matches. A partition of a matching super stream is not listed twice."""
     matches = re.compile(pattern).fullmatch
     chosen = {queue: partitions for queue, partitions in found.items() if matches(queue)}
     inside = {each.queue for queue, partitions in chosen.items() for each in partitions.values() if each.queue != queue}
@@ -194,7 +194,7 @@ def _connected(address: Address) -> HTTPConnection:
     made = HTTPConnection if address.scheme == "http" else partial(HTTPSConnection, context=_tls_context(address.tls))
     connection = made(address.host, address.port, timeout=CONNECT_TIMEOUT_S)
     connection.connect()
-    connection.timeout = TIMEOUT_S  # for when it has to connect again by itself
+    connection.timeout = TIMEOUT_S  # used when the connection is reopened
     connection.sock.settimeout(TIMEOUT_S)
     return connection
 
@@ -219,4 +219,4 @@ def _fields(content: bytes) -> Fields:
 
 def _reason(content: bytes) -> str:
     fields = _fields(content)
-    return str(fields.get("reason") or fields.get("error") or "the broker does not say why")
+    return str(fields.get("reason") or fields.get("error") or "the broker gave no reason")

@@ -1,8 +1,8 @@
-"""Merging the files of one day of an archive, while it is read and written, and whatever moment the power fails.
+"""Crash-safe merging of the files of one day of an archive, while it is read and written.
 
-A merged file is made aside, in a directory that begins with an underscore, synced, and given its name; then one line of
-the manifest says that it counts and those it was made of do not; then they are deleted. Up to the line the old files
-count, from the line on the new one. What is left lying about by a crash counts for nobody and is dropped the next time.
+A merged file is written to a directory whose name begins with an underscore, synced, and renamed; then one line of
+the manifest adds it and replaces its sources; then the sources are deleted. Before that line readers use the
+sources, after it the merged file. Leftovers of a crash are never read, and the next run deletes them.
 """
 
 import fcntl
@@ -25,16 +25,16 @@ ASIDE: Final = "_compact"
 EXPIRED: Final = "_expired"
 LOCK: Final = "_compact.lock"
 
-#: Ends the names of files that were made by merging, so that one without a line is known for ours.
+#: Suffix of merged files, which identifies those without a line in the manifest.
 MERGED: Final = "-merged.parquet"
 
-#: The order of rows in a file: that of time, then that in which the broker took them.
+#: The order of rows in a file: by time, then in the order in which the broker received them.
 ORDER: Final = ("timestamp", "monotonic_ns", "queue", "partition", "offset")
 
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What became of a day: files that count now, how many were merged into how many, left-overs dropped."""
+    """The result of a day: files afterwards, number of files merged into how many, leftovers deleted."""
 
     files: int
     merged: int = 0
@@ -43,7 +43,7 @@ class Tidied:
 
     @classmethod
     def nothing(cls, files: int) -> "Tidied":
-        """Nothing had to be done."""
+        """Return the result of a day without work."""
         return cls(files)
 
 
@@ -57,7 +57,7 @@ class Tidying:
         self._grace_s = grace_s
 
     def tidy(self, directory: Path) -> Tidied:
-        """Merge what is small, drop what is left over."""
+        """Merge small files and delete leftovers."""
         dropped = self._drop(directory)
         if not (directory / MANIFEST).exists():
             write_manifest(directory, files_in(directory))
@@ -68,7 +68,7 @@ class Tidying:
         return Tidied(len(files_in(directory)), merged, made, dropped)
 
     def _groups(self, files: Iterable[ArchiveFile]) -> Iterator[list[ArchiveFile]]:
-        """Yield the files to merge: of one archive each, in their order, up to the target size; two at least."""
+        """Yield the groups of files to merge: from one archive each, in order, up to the target size; at least two."""
         small = (file for file in files if file.size_bytes < self._small)
         for _, of_one in groupby(sorted(small, key=_place), key=archive_of):
             group: list[ArchiveFile] = []
@@ -96,7 +96,9 @@ class Tidying:
         shutil.rmtree(aside)
 
     def _line(self, group: list[ArchiveFile], made: Path) -> Mapping[str, Any]:
-        """Return the line for a merged file. :raises PipelineError: when it has other rows than those it is made of."""
+        """Return the manifest line of a merged file. :raises PipelineError: if its row count differs from its
+        sources'.
+        """
         rows, expected = self._count([made]), self._count([file.path for file in group])
         if rows != expected:
             raise PipelineError(f"{made} has {rows} rows instead of {expected}; nothing was changed")
@@ -117,7 +119,7 @@ class Tidying:
         return self._spark.read.parquet(*map(str, paths)).count()
 
     def _drop(self, directory: Path) -> int:
-        """Drop what counts for nobody: replaced files, torn ones, and what a run that was killed left."""
+        """Delete files that are not read: replaced ones, torn ones, and leftovers of a crash."""
         replaced = {name for line in lines_of(directory) for name in line.get("replaces", ())}
         listed = {line["file"] for line in lines_of(directory)} - replaced
         dropped = 0
@@ -136,7 +138,7 @@ class Tidying:
 
 
 def expire(directory: Path) -> None:
-    """Drop a day: it vanishes at once for readers, then from the disk."""
+    """Delete a day: it disappears atomically for readers, then from the disk."""
     away = directory.with_name(f"{EXPIRED}-{directory.name}")
     directory.rename(away)
     sync(away.parent)
@@ -145,35 +147,35 @@ def expire(directory: Path) -> None:
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """Keep others from compacting the same archive; clear away days whose dropping was cut short.
+    """Lock the archive against other compactions; complete interrupted deletions of days.
 
-    :raises PipelineError: when somebody does already, or there is no archive.
+    :raises PipelineError: if another compaction runs, or the archive does not exist.
     """
     if not root.is_dir():
-        raise PipelineError(f"{root} is no archive: there is no such directory")
+        raise PipelineError(f"{root} is not an archive: the directory does not exist")
     with (root / LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PipelineError(f"{root} is being compacted by somebody else") from None
+            raise PipelineError(f"{root} is locked by another compaction") from None
         for left in root.glob(f"vhost=*/{EXPIRED}-*"):
             shutil.rmtree(left)
         yield
 
 
 def archive_of(file: ArchiveFile) -> tuple[str, ...]:
-    """Return what tells the archive of a file from others of its day: what the manifest says, or else its name."""
+    """Return the identity of a file's archive: from the manifest, otherwise from its name."""
     said = tuple(str(file.line[name]) for name in ("kind", "name") if name in file.line)
     return said or (stem_of(file),)
 
 
 def stem_of(file: ArchiveFile) -> str:
-    """Return the name of a file without its offsets: what all files of its archive begin with."""
+    """Return the name of a file without its offsets, the common prefix of its archive."""
     return _plain(file).rsplit("-", 2)[0]
 
 
 def ends_of(file: ArchiveFile) -> tuple[str, str]:
-    """Return the offsets in the name of a file: the first, and the next after the last."""
+    """Return the offsets in the name of a file: the first, and the one after the last."""
     words = _plain(file).rsplit("-", 2)
     return (words[1], words[2]) if len(words) == 3 else ("0", "0")
 

@@ -1,32 +1,32 @@
-"""What the source and the sink raise: one line that says whose fault it is and what would help."""
+"""The errors of the source and the sink: one line with the cause and the remedy."""
 
 
 class PipelineError(Exception):
-    """Anything that the package raises on purpose."""
+    """The base class of all errors that the package raises."""
 
 
 class OptionError(PipelineError):
-    """An option of the source or the sink is wrong, or missing."""
+    """An option of the source or the sink is invalid or missing."""
 
 
 class AccessError(PipelineError):
-    """The broker knows nobody of this name and password, or does not allow what was asked."""
+    """The broker refused the user's credentials or permissions."""
 
 
 class DataLoss(PipelineError):
-    """Messages that were to be read are gone: retention was faster, or the stream was deleted."""
+    """Messages to be read no longer exist: they expired, or the stream was deleted."""
 
 
 class StagedLost(PipelineError):
-    """What the tasks of a batch had handed to the broker is not there any more; the batch has to be written again."""
+    """Rows staged by the tasks of a batch no longer exist at the broker; the batch must be written again."""
 
 
 class Unreachable(PipelineError):
-    """The broker did not answer for as long as the option ``retryTimeout`` allows."""
+    """The broker did not answer within the option ``retryTimeout``."""
 
 
 class BrokerRefused(PipelineError):
-    """The broker understood and declined. ``status`` is that of HTTP, ``fields`` what came with it."""
+    """The broker refused a request. ``status`` is the HTTP status, ``fields`` the decoded answer."""
 
     def __init__(self, status: int, reason: str, fields: "dict[str, object] | None" = None) -> None:
         super().__init__(reason)

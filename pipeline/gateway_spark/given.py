@@ -1,4 +1,4 @@
-"""The options somebody gave, checked against those there are."""
+"""The options of a source or sink, checked against the known ones."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -7,12 +7,12 @@ from typing import Any, Final
 from gateway_spark.choices import Reader, read
 from gateway_spark.errors import OptionError
 
-#: What Spark itself puts among the options of a source or a sink.
+#: Options that Spark itself adds.
 _SPARKS_OWN: Final = frozenset({"path", "paths", "checkpointlocation", "queryname"})
 
 
 class Given:
-    """The options somebody gave, by name; names are found however they are spelled."""
+    """The given options by name; names are case-insensitive."""
 
     def __init__(self, options: Mapping[str, str], known: Mapping[str, Reader]) -> None:
         by_lower = {name.lower(): name for name in known}
@@ -29,25 +29,25 @@ class Given:
         return name in self._value_by_name
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of an option, as it was read."""
+        """Return the parsed value of an option."""
         return self._value_by_name.get(name, default)
 
     def only_one(self, *names: str) -> str | None:
-        """Return which of these options is given. :raises OptionError: when more than one is."""
+        """Return the one option that is given. :raises OptionError: if more than one is."""
         given = [name for name in names if name in self]
         if len(given) > 1:
             raise OptionError(f"give one of the options {listed(names)}, not {listed(given, 'and')}")
         return given[0] if given else None
 
     def refuse(self, names: tuple[str, ...], reason: str) -> None:
-        """Insist that none of these is given. :raises OptionError: naming the first that is."""
+        """Check that none of these options is given. :raises OptionError: with the first that is."""
         for name in names:
             if name in self:
                 raise OptionError(f"option '{name}' {reason}")
 
 
 def hint(spelled: str, by_lower: Mapping[str, str]) -> str:
-    """Return what somebody may have meant, else what there is."""
+    """Return the most similar name, or the list of all names."""
     near = get_close_matches(spelled.lower(), by_lower, n=1)
     if near:
         return f", did you mean '{by_lower[near[0]]}'?"
@@ -55,6 +55,6 @@ def hint(spelled: str, by_lower: Mapping[str, str]) -> str:
 
 
 def listed(names: "tuple[str, ...] | list[str]", word: str = "or") -> str:
-    """Return names in a sentence."""
+    """Return names as an enumeration."""
     quoted = [f"'{name}'" for name in names]
     return f" {word} ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))

@@ -1,8 +1,8 @@
-"""The manifest of an archive's directory: which Parquet files count, one line of JSON for each, in ``_manifest.jsonl``.
+"""The manifest of an archive's directory, ``_manifest.jsonl``: one line of JSON for each valid Parquet file.
 
-A file counts when a line names it, no line replaces it, and it is as large as the line says. So a file that is still
-being written, was torn by a crash or belongs to somebody else is not read; and files are merged by one line, which adds
-the new file and takes the old ones away at once. A line that is no JSON was torn and counts for nothing.
+A file is valid if a line lists it, no line replaces it, and its size is that of the line. So a file that is
+incomplete, was torn by a crash or has another origin is not read; and a single line merges files, because it adds
+the new file and removes the old ones atomically. A line that is not JSON was torn and is ignored.
 """
 
 import json
@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-#: Spark does not look at names that begin with an underscore.
+#: Spark ignores names that begin with an underscore.
 MANIFEST: Final = "_manifest.jsonl"
 
 PARQUET_MAGIC: Final = b"PAR1"
 
-#: The magic at both ends and the length of the footer: less is no Parquet file.
+#: The magic at both ends and the length of the footer: the smallest Parquet file.
 SMALLEST_PARQUET: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """One file that counts. Times are in milliseconds of the epoch; ``None`` is what nobody wrote down."""
+    """One valid file. Times are in milliseconds since the epoch; ``None`` means not recorded."""
 
     path: Path
     size_bytes: int
@@ -34,7 +34,7 @@ class ArchiveFile:
 
 
 def files_in(directory: Path) -> list[ArchiveFile]:
-    """Return the files of a directory that count, by name: without a manifest, all that are whole."""
+    """Return the valid files of a directory by name; without a manifest, all complete files."""
     if not (directory / MANIFEST).exists():
         return [
             ArchiveFile(path, path.stat().st_size) for path in sorted(directory.glob("*.parquet")) if is_whole(path)
@@ -47,7 +47,7 @@ def files_in(directory: Path) -> list[ArchiveFile]:
 
 
 def lines_of(directory: Path) -> list[dict[str, Any]]:
-    """Return the lines of a directory's manifest that say something."""
+    """Return the readable lines of a directory's manifest."""
     try:
         written = (directory / MANIFEST).read_bytes()
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def lines_of(directory: Path) -> list[dict[str, Any]]:
 
 
 def write_manifest(directory: Path, files: Iterable[ArchiveFile]) -> None:
-    """Write the manifest of a directory that has none: from now on only these files count."""
+    """Write the manifest of a directory that has none: from now on only these files are valid."""
     fresh = directory / f"{MANIFEST}.new"
     lines = ({"file": file.path.name, "bytes": file.size_bytes} for file in files)
     fresh.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
@@ -66,7 +66,7 @@ def write_manifest(directory: Path, files: Iterable[ArchiveFile]) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the disk take a file, or the names in a directory."""
+    """Sync a file or a directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -75,18 +75,18 @@ def sync(path: Path) -> None:
 
 
 def append(directory: Path, line: Mapping[str, Any]) -> None:
-    """Add a line for good: when this returns, it is on the disk."""
+    """Append a line durably."""
     with (directory / MANIFEST).open("ab+") as manifest:
         end = manifest.seek(0, os.SEEK_END)
         manifest.seek(max(end - 1, 0))
         torn = manifest.read(1) not in (b"", b"\n")
-        # One write: whoever else appends meanwhile comes before or after, never between.
+        # One write, so that concurrent appends do not interleave.
         os.write(manifest.fileno(), b"\n" * torn + json.dumps(line, ensure_ascii=False).encode() + b"\n")
         os.fsync(manifest.fileno())
 
 
 def is_whole(path: Path) -> bool:
-    """Tell whether a file has both ends of a Parquet file, and room for the footer that the end speaks of."""
+    """Return whether a file has both ends of a Parquet file, and room for the announced footer."""
     try:
         size = path.stat().st_size
         if size < SMALLEST_PARQUET:
@@ -101,7 +101,7 @@ def is_whole(path: Path) -> bool:
 
 
 def _counted(path: Path, line: Mapping[str, Any]) -> ArchiveFile | None:
-    """Return the file that a line names, if it is there as the line says."""
+    """Return the file of a line, if it exists with the recorded size."""
     size = line.get("bytes")
     if not is_whole(path) or size not in (None, path.stat().st_size):
         return None
@@ -114,6 +114,6 @@ def _parsed(written: bytes) -> Iterator[dict[str, Any]]:
             line = json.loads(text)
         except ValueError:
             continue
-        # A name with a way in it would lead out of the directory.
+        # A name with a path separator could refer to another directory.
         if isinstance(line, dict) and isinstance(line.get("file"), str) and Path(line["file"]).name == line["file"]:
             yield line

@@ -1,9 +1,9 @@
-"""How far a query has come: arithmetic on offsets, without a broker and without Spark.
+"""The progress of a query: arithmetic on offsets, without a broker and without Spark.
 
-An offset of Spark is JSON, ``{"orders": {"0": 500}}``: the next message of each partition. Where a partition appears
-for the first time, or begins anew, it is ``{"orders": {"0": {"from": 20, "next": 500}}}``: the beginning is in the
-checkpoint with the end, so a batch that is repeated reads the same messages whatever happened to the stream meanwhile.
-A query therefore begins at ``{}``.
+An offset of Spark is JSON, ``{"orders": {"0": 500}}``: the next message of each partition. When a partition appears
+for the first time or starts over, it is ``{"orders": {"0": {"from": 20, "next": 500}}}``: the checkpoint contains
+the start with the end, so a repeated batch reads the same messages, whatever happened to the stream meanwhile. A
+query therefore begins at ``{}``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,21 +14,21 @@ from gateway_spark.errors import OptionError
 
 
 class Key(NamedTuple):
-    """A partition of a queue; a plain stream has the one partition ``"0"``."""
+    """A partition of a queue; a plain stream has only the partition ``"0"``."""
 
     queue: str
     partition: str
 
 
 class PartitionOffset(NamedTuple):
-    """How far one partition is read: the next offset, and where reading began, ``None`` where the entry before says."""
+    """The position in one partition: the next offset, and the start, or ``None`` if the previous entry gives it."""
 
     next: int
     since: int | None = None
 
 
 class Range(NamedTuple):
-    """Offsets of one partition: ``begin`` and what follows, without ``end``."""
+    """Offsets of one partition from ``begin`` to before ``end``."""
 
     key: Key
     begin: int
@@ -36,16 +36,16 @@ class Range(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many messages it has."""
+        """The number of messages."""
         return self.end - self.begin
 
 
 Reached: TypeAlias = Mapping[Key, PartitionOffset]
-Json: TypeAlias = dict[str, Any]  # what json.loads made of an offset
+Json: TypeAlias = dict[str, Any]  # an offset decoded by json.loads
 
 
 def decode(offset: Json) -> dict[Key, PartitionOffset]:
-    """Read an offset of Spark. :raises OptionError: when it is none of ours."""
+    """Parse an offset of Spark. :raises OptionError: if it is not an offset of this source."""
     try:
         return {
             Key(queue, partition): _entry(value)
@@ -53,11 +53,11 @@ def decode(offset: Json) -> dict[Key, PartitionOffset]:
             for partition, value in partitions.items()
         }
     except (AttributeError, KeyError, TypeError):
-        raise OptionError(f"this is no offset of a gateway source: {offset!r}") from None
+        raise OptionError(f"this is not an offset of a gateway source: {offset!r}") from None
 
 
 def encode(reached: Reached) -> Json:
-    """Write an offset of Spark; always in the same order, since Spark compares the text."""
+    """Return an offset for Spark; always in the same order, because Spark compares the text."""
     offset: Json = {}
     for key in sorted(reached, key=_place):
         entry = reached[key]
@@ -67,12 +67,12 @@ def encode(reached: Reached) -> Json:
 
 
 def positions(offset: Json) -> dict[Key, int]:
-    """Return the next offset of each partition, as somebody who shows progress wants it."""
+    """Return the next offset of each partition, for progress displays."""
     return {key: entry.next for key, entry in decode(offset).items()}
 
 
 def ranges(start: Reached, end: Reached) -> list[Range]:
-    """Return what lies between two offsets. A partition without a beginning in ``end`` goes on where ``start`` was."""
+    """Return the ranges between two offsets. A partition without a start in ``end`` continues at ``start``."""
     found = []
     for key in sorted(end, key=_place):
         entry, before = end[key], start.get(key)
@@ -85,10 +85,10 @@ def ranges(start: Reached, end: Reached) -> list[Range]:
 
 
 def limited(waiting: Iterable[Range], most: int) -> list[Range]:
-    """Take ``most`` messages of what waits, from each partition its share; all of it when there is less.
+    """Take ``most`` of the waiting messages, a share from each partition; all of them if there are fewer.
 
-    No partition starves: each that waits gets at least one message, and where there are more partitions than messages
-    they take turns. Whose turn it is follows from the offsets alone.
+    No partition starves: each one gets at least one message; if there are more partitions than messages, they
+    alternate. The order follows from the offsets alone.
     """
     waiting = sorted(waiting, key=lambda each: _place(each.key))
     total = sum(each.size for each in waiting)
@@ -101,14 +101,16 @@ def limited(waiting: Iterable[Range], most: int) -> list[Range]:
 
 
 def _in_turns(waiting: list[Range], most: int) -> list[Range]:
-    """Take one message from each of ``most`` partitions, the next of them next time."""
+    """Take one message from each of ``most`` partitions; the following partitions are next."""
     first = sum(each.begin for each in waiting) % len(waiting)
     chosen = (waiting + waiting)[first : first + most]
     return [Range(each.key, each.begin, each.begin + 1) for each in chosen]
 
 
 def _shares(sizes: list[int], most: int) -> list[int]:
-    """Split ``most`` in proportion to ``sizes``, at least one each, never more than there is; the sum is ``most``."""
+    """Divide ``most`` in proportion to ``sizes``, at least one each, at most the available number; the sum is
+    ``most``.
+    """
     spare, total = most - len(sizes), sum(sizes) - len(sizes)
     shares = [1 + (size - 1) * spare // total for size in sizes]
     left = most - sum(shares)
@@ -120,7 +122,7 @@ def _shares(sizes: list[int], most: int) -> list[int]:
 
 
 def split(whole: Iterable[Range], *, least: int | None = None, most_rows: int | None = None) -> list[Range]:
-    """Cut ranges into tasks: ``least`` or more, if there are as many messages, each of ``most_rows`` at most."""
+    """Cut ranges into tasks: at least ``least``, if there are enough messages, of at most ``most_rows`` each."""
     whole = [each for each in whole if each.size > 0]
     total = sum(each.size for each in whole)
     pieces = []
@@ -146,5 +148,5 @@ def _offset(value: object) -> int:
 
 
 def _place(key: Key) -> tuple[str, int, str]:
-    """Order partitions by number."""
+    """Return the sort key of a partition: queue and number."""
     return key.queue, int(key.partition) if key.partition.isdigit() else 0, key.partition

@@ -1,4 +1,4 @@
-"""The options of the source and the sink: what they are called, what they may be, and what they are read into."""
+"""The options of the source and the sink: their names, their values, and the parsed results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "pushdown")
 
 @dataclass(frozen=True, slots=True)
 class QueueSelection:
-    """Which queues to read: names, or a pattern that their whole name has to match."""
+    """The queues to read: names, or a pattern for the whole name."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None
@@ -68,7 +68,9 @@ class QueueSelection:
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """How much one micro-batch reads; ``None`` for no limit. With less than ``min_rows`` it waits, but not for ever."""
+    """The limits of one micro-batch; ``None`` for no limit. With fewer than ``min_rows`` it waits, for a limited
+    time.
+    """
 
     max_rows: int | None = None
     max_bytes: int | None = None
@@ -78,7 +80,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Everything that a reader has to know."""
+    """The parsed options of a reader."""
 
     address: Address
     selection: QueueSelection
@@ -96,7 +98,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """Everything that a writer has to know. ``batch_id`` is of batch writes, which without it may repeat messages."""
+    """The parsed options of a writer. ``batch_id`` is for batch writes, which without it may repeat messages."""
 
     address: Address
     exchange: str | None = None
@@ -109,7 +111,7 @@ class SinkOptions:
 
 
 def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
-    """Read the options of a source. :raises OptionError: in one line, for the first that is wrong."""
+    """Parse the options of a source. :raises OptionError: in one line, for the first invalid one."""
     given = Given(options, SOURCE)
     if is_stream:
         given.refuse(_BATCH_ONLY, "is for batch reads: a streaming query has no end")
@@ -138,15 +140,15 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
 
 
 def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
-    """Read the options of a sink. :raises OptionError: in one line, for the first that is wrong."""
+    """Parse the options of a sink. :raises OptionError: in one line, for the first invalid one."""
     given = Given(options, SINK)
     if is_stream:
-        given.refuse(("batchId",), "is for batch writes: a streaming query counts its batches itself")
+        given.refuse(("batchId",), "is for batch writes: a streaming query numbers its batches itself")
     elif ("batchId" in given) != ("producerName" in given):
         raise OptionError("options 'batchId' and 'producerName' go together in a batch write")
     unroutable = given.get("unroutable", "fail")
     if (unroutable == "deadletter") != ("deadLetterExchange" in given):
-        raise OptionError("option 'deadLetterExchange' goes with 'unroutable' = deadletter, each with the other")
+        raise OptionError("options 'deadLetterExchange' and 'unroutable' = deadletter require each other")
     defaults = SinkOptions.__dataclass_fields__
     return SinkOptions(
         address=address_of(given),

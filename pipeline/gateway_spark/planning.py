@@ -1,4 +1,4 @@
-"""What the broker has, as the driver plans with it: the streams of a selection, and where a bound lies in each."""
+"""Planning by the driver: the streams of a selection, and the offsets of bounds."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
@@ -14,7 +14,7 @@ Streams: TypeAlias = Mapping[Key, Partition]
 
 
 def selected(client: Client, selection: QueueSelection) -> dict[Key, Partition]:
-    """Return the partitions of all queues that are to be read. :raises OptionError: when a named one is not there."""
+    """Return the partitions of all selected queues. :raises OptionError: if a named queue does not exist."""
     try:
         queues = client.streams(selection)
     except BrokerRefused as refusal:
@@ -29,7 +29,7 @@ def selected(client: Client, selection: QueueSelection) -> dict[Key, Partition]:
 
 
 def offset_of(bound: Bound, option: str, key: Key, partition: Partition, client: Client) -> int:
-    """Return where a bound lies in a partition. :raises OptionError: when it does not say, or lies behind the end."""
+    """Return the offset of a bound in a partition. :raises OptionError: if it is missing or beyond the end."""
     if bound.time_ms is not None:
         return client.offset_at(partition.queue, bound.time_ms)
     if bound.word:
@@ -43,14 +43,14 @@ def offset_of(bound: Bound, option: str, key: Key, partition: Partition, client:
 
 
 def require_selected(bound: Bound, option: str, streams: Streams) -> None:
-    """Insist that offsets are named of nothing else. :raises OptionError: when one is."""
+    """Check that all named offsets belong to selected partitions. :raises OptionError: if one does not."""
     for key in bound.offset_by_key:
         if key not in streams:
-            raise OptionError(f"option '{option}' names {place(key)}: it is not read")
+            raise OptionError(f"option '{option}' names {place(key)}, which is not selected")
 
 
 def still_there(wanted: Iterable[Range], streams: Streams, lost: Lost) -> list[Range]:
-    """Return what of some ranges can be read, after saying what is lost."""
+    """Return the readable parts of ranges, after reporting lost messages."""
     kept = []
     for each in wanted:
         partition, name = streams.get(each.key), place(each.key)
@@ -68,12 +68,12 @@ def still_there(wanted: Iterable[Range], streams: Streams, lost: Lost) -> list[R
 
 
 def place(key: Key) -> str:
-    """Return how messages name a partition."""
+    """Return the name of a partition for messages."""
     return f"queue '{key.queue}', partition {key.partition}"
 
 
 def tasks(wanted: Iterable[Range], streams: Streams, options: SourceOptions) -> list[Task]:
-    """Cut ranges into what one task each reads."""
+    """Cut ranges into tasks."""
     pieces = split(wanted, least=options.min_partitions, most_rows=options.max_rows_per_partition)
     return [
         Task(streams[each.key].queue, each.key.queue, int(each.key.partition), each.begin, each.end) for each in pieces

@@ -1,6 +1,6 @@
-"""What has to be installed before a job can run, and one line that says how to get what is missing.
+"""The prerequisites of jobs, and one line on how to install a missing one.
 
-``python -m gateway_spark.prerequisites`` says that line and fails, or says nothing.
+``python -m gateway_spark.prerequisites`` prints that line and fails, or prints nothing.
 """
 
 import os
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-#: What the extra brings, as it is imported.
+#: The packages of the extra, by import name.
 PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2")
 
 LEAST_JAVA: Final = 17
@@ -22,12 +22,12 @@ INSTALL_JAVA: Final = "apt-get install openjdk-17-jre-headless, or set JAVA_HOME
 
 
 def missing() -> str | None:
-    """Return what is missing, in one line, or ``None``."""
+    """Return the missing prerequisite in one line, or ``None``."""
     return missing_packages() or missing_java()
 
 
 def missing_packages() -> str | None:
-    """Return which packages are missing and how to get them, or ``None``."""
+    """Return the missing packages and how to install them, or ``None``."""
     absent = [name for name in PACKAGES if find_spec(name) is None]
     if absent:
         return f"the pipeline needs {', '.join(absent)}: {INSTALL_EXTRA}"
@@ -35,11 +35,11 @@ def missing_packages() -> str | None:
 
 
 def missing_java() -> str | None:
-    """Return what is wrong with the Java that Spark would take, or ``None``."""
+    """Return the problem with the Java that Spark would use, or ``None``."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if java is None:
-        where = f"JAVA_HOME, {home}, has none" if home else "there is none on the path"
+        where = f"JAVA_HOME, {home}, has none" if home else "java is not on the path"
         return f"Spark needs Java {LEAST_JAVA} or newer, and {where}: {INSTALL_JAVA}"
     version = _version(java)
     if version < LEAST_JAVA:
@@ -48,7 +48,7 @@ def missing_java() -> str | None:
 
 
 def _version(java: str) -> int:
-    """Return the major version of a Java, 0 when it does not say."""
+    """Return the major version of a Java, 0 if unknown."""
     told = subprocess.run([java, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     found = re.search(r'version "(\d+)', told.stderr)
     return int(found[1]) if found else 0

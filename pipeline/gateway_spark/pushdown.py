@@ -1,6 +1,6 @@
-"""What a filter of Spark says about offsets, times, queues and partitions, so that less is read.
+"""Narrowing of reads by Spark's filters on offsets, times, queues and partitions.
 
-Only the bounds of what is read become narrower; Spark applies every filter itself as well.
+Only the bounds of the read become narrower; Spark applies every filter itself as well.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -27,13 +27,13 @@ _FINEST: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Whole numbers from ``begin`` on and before ``end``; ``None`` for no bound."""
+    """Integers from ``begin`` to before ``end``; ``None`` for no bound."""
 
     begin: int | None = None
     end: int | None = None
 
     def within(self, other: "Interval") -> "Interval":
-        """Return what is in both."""
+        """Return the intersection."""
         begins = [each for each in (self.begin, other.begin) if each is not None]
         ends = [each for each in (self.end, other.end) if each is not None]
         return Interval(max(begins, default=None), min(ends, default=None))
@@ -41,19 +41,19 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What is worth reading at all: offsets, times in ms since the epoch, and the queues and partitions."""
+    """The narrowed read: offsets, times in ms since the epoch, queues and partitions."""
 
     offsets: Interval = Interval()
     times_ms: Interval = Interval()
     tests: tuple[Callable[[Key], bool], ...] = ()
 
     def allows(self, key: Key) -> bool:
-        """Whether a partition may hold anything that is asked for."""
+        """Return whether a partition may contain matching messages."""
         return all(test(key) for test in self.tests)
 
 
 def narrowed(filters: Iterable[Filter]) -> Narrowing:
-    """Return what the filters leave; those that say nothing of places and times leave everything."""
+    """Return the narrowing by the filters; other filters have no effect on it."""
     result = Narrowing()
     for each in filters:
         attribute = getattr(each, "attribute", ())
@@ -69,9 +69,9 @@ def narrowed(filters: Iterable[Filter]) -> Narrowing:
 
 
 def _interval(each: Filter, at: Callable[[Any], int], below: Callable[[Any], int]) -> Interval:
-    """Return the numbers that a comparison leaves.
+    """Return the numbers that satisfy a comparison.
 
-    ``at`` gives the first number that is not below a value, ``below`` the last that is not above it.
+    ``at`` returns the first number not below a value, ``below`` the last number not above it.
     """
     match each:
         case EqualTo(_, value):
@@ -90,7 +90,7 @@ def _interval(each: Filter, at: Callable[[Any], int], below: Callable[[Any], int
 
 
 def _after_ms(moment: datetime) -> int:
-    """Return the last millisecond since the epoch that is not after a moment."""
+    """Return the last millisecond since the epoch that is not after a time."""
     return ceil_ms(moment + _FINEST) - 1
 
 

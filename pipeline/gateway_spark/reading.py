@@ -1,4 +1,4 @@
-"""From a range of offsets to the Arrow batches that Spark is given: what a task on an executor does."""
+"""Reading of a range of offsets as Arrow batches, in a task on an executor."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from gateway_spark.errors import BrokerRefused, DataLoss, PipelineError
 
 Batch: TypeAlias = Any  # pyarrow has no types
 Lost: TypeAlias = Callable[[str], None]
-"""Told of messages that are gone, in a sentence; returns if reading shall go on without them."""
+"""Called with a sentence about lost messages; returns if reading continues without them."""
 
 GONE = 410
 NOT_FOUND = 404
@@ -23,7 +23,7 @@ NOT_FOUND = 404
 
 @dataclass
 class Task(InputPartition):
-    """What one task reads: messages of one stream, and what the rows say of where they come from."""
+    """The range of one task: messages of one stream, and the origin recorded in the rows."""
 
     stream: str
     queue: str
@@ -33,11 +33,11 @@ class Task(InputPartition):
 
 
 def loss_rule(fails: bool) -> Lost:
-    """Return what becomes of lost messages, as the option ``failOnDataLoss`` says."""
+    """Return the handler of lost messages for the option ``failOnDataLoss``."""
 
     def lost(what: str) -> None:
         if fails:
-            raise DataLoss(f"{what}; option 'failOnDataLoss' = false goes on without them")
+            raise DataLoss(f"{what}; option 'failOnDataLoss' = false continues without them")
         warnings.warn(f"gateway: {what}", stacklevel=2)
 
     return lost
@@ -46,7 +46,7 @@ def loss_rule(fails: bool) -> Lost:
 def batches(client: Client, task: Task, schema: StructType, lost: Lost) -> Iterator[Batch]:
     """Yield the messages of a task, in order and each once.
 
-    :raises DataLoss: when some are gone, and that is not to be overlooked.
+    :raises DataLoss: if some are lost and that is an error.
     """
     expected = to_arrow_schema(schema, timezone="UTC")
     offset = task.begin
@@ -64,7 +64,7 @@ def batches(client: Client, task: Task, schema: StructType, lost: Lost) -> Itera
 
 
 def _after_loss(task: Task, offset: int, refusal: BrokerRefused, lost: Lost) -> int:
-    """Return where to go on after the broker said that messages are gone."""
+    """Return the offset to continue at after the broker reported lost messages."""
     first = refusal.fields.get("first")
     if refusal.status == GONE and isinstance(first, int):
         lost(f"messages {offset} to {min(first, task.end) - 1} of stream '{task.stream}' are gone")
@@ -76,18 +76,18 @@ def _after_loss(task: Task, offset: int, refusal: BrokerRefused, lost: Lost) -> 
 
 
 def _decoded(found: Slice, expected: Any) -> Iterator[Batch]:
-    """Yield the batches of an answer, with the expected columns alone: others are not even decoded."""
+    """Yield the batches of an answer with only the expected columns: others are not even decoded."""
     there = pa.ipc.open_stream(found.content).schema
     missing = [name for name in expected.names if there.get_field_index(name) < 0]
     if missing:
-        raise PipelineError(f"the broker sends no column {', '.join(missing)}: it is of another version")
+        raise PipelineError(f"the broker sends no column {', '.join(missing)}: its version does not match")
     options = pa.ipc.IpcReadOptions(included_fields=[there.get_field_index(name) for name in expected.names])
     with pa.ipc.open_stream(found.content, options=options) as stream:
         yield from stream
 
 
 def _cut(whole: Iterator[Batch], skip: int, most: int) -> Iterator[Batch]:
-    """Leave out the first ``skip`` rows, and what comes after ``most`` more."""
+    """Skip the first ``skip`` rows, and return at most ``most``."""
     for batch in whole:
         if skip >= batch.num_rows:
             skip -= batch.num_rows
@@ -101,7 +101,7 @@ def _cut(whole: Iterator[Batch], skip: int, most: int) -> Iterator[Batch]:
 
 
 def _renamed(batch: Batch, task: Task) -> Batch:
-    """Say of the rows of a super stream's partition that they are the super stream's."""
+    """Name the super stream in the rows of one of its partitions."""
     if task.stream == task.queue and task.partition == 0:
         return batch
     for name, value, kind in (("queue", task.queue, pa.string()), ("partition", task.partition, pa.int32())):

@@ -1,8 +1,8 @@
-"""Rows as the broker takes them: columns checked once, each row a head in JSON and a body.
+"""Encoding of rows for the broker: columns are checked once, and each row is a JSON head and a body.
 
 A frame is two lengths of four bytes, big-endian, then the head, then the body. The head is an object with
-``exchange``, ``routing_key``, ``properties``, and ``headers`` or ``headers_json``; what is absent is as the batch says.
-A head of length 0 is that of the row before; in the first row of a part it is there.
+``exchange``, ``routing_key``, ``properties``, and ``headers`` or ``headers_json``; the batch gives the defaults. A
+head of length 0 repeats that of the previous row; the first row of a part has one.
 """
 
 import json
@@ -32,7 +32,7 @@ LENGTHS: Final = Struct(">II")
 _TEXT: Final = (StringType,)
 _NUMBER: Final = (ByteType, ShortType, IntegerType, LongType)
 
-#: Column to the property of AMQP that it becomes.
+#: Column to its AMQP property.
 PROPERTY_BY_COLUMN: Final[Mapping[str, str]] = {
     "content_type": "content_type",
     "content_encoding": "content_encoding",
@@ -48,7 +48,7 @@ PROPERTY_BY_COLUMN: Final[Mapping[str, str]] = {
     "app_id": "app_id",
 }
 
-#: What each column may be, and how that is called.
+#: The permitted types of each column, and their description.
 KINDS: Final[Mapping[str, tuple[tuple[type[DataType], ...], str]]] = {
     "body": ((BinaryType, StringType), "binary or string"),
     "exchange": (_TEXT, "string"),
@@ -64,11 +64,11 @@ KINDS: Final[Mapping[str, tuple[tuple[type[DataType], ...], str]]] = {
 
 
 def require_publishable(schema: StructType, options: SinkOptions) -> None:
-    """Insist that the columns make messages. :raises OptionError: naming the first that does not."""
+    """Check that the columns form messages. :raises OptionError: with the first invalid column."""
     for field in schema.fields:
         kinds, called = KINDS.get(field.name, ((), ""))
         if not kinds:
-            raise OptionError(f"column '{field.name}' is none of a message; the sink takes {', '.join(KINDS)}")
+            raise OptionError(f"column '{field.name}' is not a message column; the sink accepts {', '.join(KINDS)}")
         is_map = isinstance(field.dataType, MapType)
         if not isinstance(field.dataType, kinds) or (is_map and not _is_text_map(field.dataType)):
             raise OptionError(f"column '{field.name}' must be {called}, not {field.dataType.simpleString()}")
@@ -79,7 +79,7 @@ def require_publishable(schema: StructType, options: SinkOptions) -> None:
 
 
 def framed(batches: Iterable[Any], part_bytes: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the rows of Arrow batches in parts of about so many bytes, with the number of rows in each.
+    """Yield the rows of Arrow batches in parts of about this many bytes, with the number of rows in each.
 
     :raises PipelineError: for a row without a body, or with headers that are not JSON.
     """
@@ -104,7 +104,7 @@ def _rows(batch: Any) -> Iterator[tuple[bytes, bytes]]:
     constant = _head({}) if not names else b""
     for body, *values in zip(bodies, *columns.values(), strict=True):
         if body is None:
-            raise PipelineError("column 'body' is null in a row; a message has a body, if an empty one")
+            raise PipelineError("column 'body' is null in a row; a message has a body, which may be empty")
         head = constant or _head(dict(zip(names, values, strict=True)))
         yield head, body.encode() if isinstance(body, str) else body
 
@@ -129,7 +129,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _seconds(value: datetime) -> int:
-    """Return a time as AMQP has it; Arrow gives times with their zone."""
+    """Return a time for AMQP; Arrow returns times with their zone."""
     return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() // 1)
 
 

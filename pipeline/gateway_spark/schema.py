@@ -1,4 +1,4 @@
-"""The columns of messages and of trace events, the same from a stream and from the archive."""
+"""The columns of messages and of trace events, the same for streams and the archive."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ def _columns(**types: object) -> StructType:
     return StructType([StructField(name, kind) for name, kind in types.items()])  # type: ignore[arg-type]
 
 
-#: One round of dead-lettering, as the header ``x-death`` counts it.
+#: One ``x-death`` entry.
 DEATH_SCHEMA: Final = _columns(
     queue=TEXT, reason=TEXT, count=LongType(), time=TIME, exchange=TEXT, routing_keys=ArrayType(TEXT)
 )
@@ -58,8 +58,8 @@ MESSAGE_SCHEMA: Final = _columns(
     body=BinaryType(),
 )
 
-#: What became of messages, event by event. ``trace_id`` is the broker's number of a published message, ``null`` once it
-#: was paged out; ``position`` is that of its place in a queue, which lasts.
+#: Trace events of messages. ``trace_id`` is the broker's number of a published message, ``null`` once it was paged
+#: out; ``position`` is its permanent position in a queue.
 TRACE_SCHEMA: Final = _columns(
     vhost=TEXT,
     event=TEXT,

@@ -1,4 +1,4 @@
-"""The Spark session that the jobs run in: everything on the loopback when it is this machine's own, times in UTC."""
+"""The Spark session of jobs: a local one listens only on the loopback interface; times are in UTC."""
 
 import os
 import sys
@@ -12,23 +12,23 @@ from pyspark.sql import SparkSession
 
 DEFAULT_MASTER: Final = "local[2]"
 
-#: Spark's own default is 200 partitions after each shuffle, a task each: seconds of nothing for some thousand rows.
+#: Spark's default of 200 partitions after each shuffle, one task each, takes seconds even for some thousand rows.
 LOCAL_PARTITIONS: Final = 2
 
-#: What every session of ours has, wherever it runs.
+#: Settings of every session.
 COMMON: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # A task that runs twice would stage its rows twice, see the sink.
+    # A speculative task would stage its rows twice, see the sink.
     "spark.speculation": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Times in Parquet as everybody else reads them, not as Impala once did.
+    # Times in Parquet in the standard format, not in the old format of Impala.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A query may do this many batches between two looks at its progress.
+    # Most batches of a query between two reads of its progress.
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
 }
 
-#: What one has besides that lives on this machine alone: nothing listens where others could reach it.
+#: Settings of a local session: no port is reachable from outside.
 LOCAL: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": str(LOCAL_PARTITIONS),
     "spark.driver.host": "127.0.0.1",
@@ -40,10 +40,10 @@ LOCAL: Final[Mapping[str, str]] = {
 
 
 def session(application: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Start a session, or return the one that runs already, as in a notebook or under spark-submit.
+    """Start a session, or return the running one, as in a notebook or under spark-submit.
 
-    ``master`` of ``None`` leaves the choice to spark-submit, and is ``local[2]`` without it; ``settings`` win over
-    ours.
+    With ``master`` of ``None`` spark-submit chooses, and the default is ``local[2]``; ``settings`` override the
+    defaults.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     chosen = master or (None if submitted else DEFAULT_MASTER)
@@ -62,12 +62,12 @@ def session(application: str, master: str | None = None, settings: Mapping[str, 
 
 
 def _activate(session: SparkSession) -> None:
-    """Let this thread write by this session again.
+    """Make this session the active one of this thread again.
 
-    A streaming query that hands its batches to a function leaves the copy it works with behind as the active one, which
-    knows nothing of what is registered later: a write would not find ``format("gateway")``.
+    A streaming query that passes its batches to a function leaves its copy of the session active, which lacks later
+    registrations: a write would not find ``format("gateway")``.
     """
-    if (jvm := session._jvm) is not None:  # there is none behind Spark Connect
+    if (jvm := session._jvm) is not None:  # not available with Spark Connect
         SparkSession._get_j_spark_session_class(jvm).setActiveSession(session._jsparkSession)
 
 
@@ -78,11 +78,11 @@ def _with(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSe
 
 
 def _share_python() -> None:
-    """Have workers run the interpreter that runs us: another one would not find pyarrow."""
+    """Let workers run the current interpreter: another one may lack pyarrow."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _register_source(session: SparkSession) -> None:
-    """Register ``format("gateway")``; Spark finds it by itself only in what lies plainly on the path."""
+    """Register ``format("gateway")``, which Spark finds by itself only for packages directly on the path."""
     if find_spec("pyspark_gateway") is not None:
         session.dataSource.register(import_module("pyspark_gateway").DefaultSource)

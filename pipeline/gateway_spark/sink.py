@@ -1,10 +1,10 @@
-"""The sink: tasks hand rows to the broker, and the driver has all of them published at once, exactly once.
+"""The sink: tasks stage rows at the broker, and the driver publishes all of them atomically, exactly once.
 
-Staged rows are not published. What the driver commits are the attempts whose messages Spark gave it, so a task that
-failed, or ran twice, leaves nothing behind but rows that the broker forgets. The broker keeps (producer, query, batch)
-with the messages, and a batch that is written again after a crash is a duplicate.
+Staged rows are not published. The driver commits only the attempts whose messages Spark returned, so the rows of a
+failed or repeated task are dropped by the broker. The broker stores (producer, query, batch) with the messages, and
+a batch that is written again after a crash is a duplicate.
 
-Spark makes the object that writes and the one that commits anew in other processes: everything is in the messages.
+Spark creates the writing and the committing object in separate processes: all state is in the messages.
 """
 
 import warnings
@@ -29,13 +29,13 @@ from gateway_spark.rows import framed, require_publishable
 
 CONFLICT = 409
 
-#: The local properties in which Spark names the query and the batch to its tasks; not documented, there since 2.x.
+#: The local properties with the query and the batch in Spark's tasks; not documented, but present since 2.x.
 _QUERY = "sql.streaming.queryId"
 
 
 @dataclass
 class TaskCommit(WriterCommitMessage):
-    """What one attempt of a task handed over: the name it gave itself, how many parts and rows, for which query."""
+    """The rows staged by one attempt of a task: its name, the number of parts and rows, and the query."""
 
     attempt: str
     parts: int
@@ -44,7 +44,7 @@ class TaskCommit(WriterCommitMessage):
 
 
 def stage(options: SinkOptions, batches: Iterator[Any], query: str | None) -> TaskCommit:
-    """Hand the rows of a task to the broker."""
+    """Stage the rows of a task at the broker."""
     attempt, parts, rows = uuid4().hex, 0, 0
     with closing(Client(options.address)) as client:
         for part, count in framed(batches, options.part_bytes):
@@ -54,10 +54,10 @@ def stage(options: SinkOptions, batches: Iterator[Any], query: str | None) -> Ta
 
 
 def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None], identity: Fields) -> None:
-    """Have everything published that tasks staged.
+    """Publish all rows that tasks staged.
 
-    :raises StagedLost: when the broker has not got it any more, as after a restart.
-    :raises PipelineError: when some message reaches no queue and that is not allowed.
+    :raises StagedLost: if the broker no longer has them, as after a restart.
+    :raises PipelineError: if an unroutable message is not permitted.
     """
     staged = [each for each in messages if isinstance(each, TaskCommit) and each.parts]
     if not staged:
@@ -79,7 +79,7 @@ def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 
 def discard(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Let the broker forget what tasks staged; what is not named here it forgets in time."""
+    """Drop the rows that tasks staged; the broker drops others after a timeout."""
     attempts = [each.attempt for each in messages if isinstance(each, TaskCommit) and each.parts]
     if attempts:
         with closing(Client(options.address)) as client:
@@ -87,7 +87,7 @@ def discard(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 
 class TableWriter(DataSourceArrowWriter):
-    """Writes a table once: exactly once with ``producerName`` and ``batchId``, else at least once."""
+    """Writes a table once: exactly once with ``producerName`` and ``batchId``, otherwise at least once."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self._options = sink_options(options, is_stream=False)
@@ -95,11 +95,11 @@ class TableWriter(DataSourceArrowWriter):
         require_publishable(schema, self._options)
 
     def write(self, iterator: Iterator[Any]) -> TaskCommit:
-        """Hand over the rows of a task."""
+        """Stage the rows of a task."""
         return stage(self._options, iterator, None)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish everything."""
+        """Publish all rows."""
         batch_id = self._options.batch_id
         identity: Fields = {}
         if batch_id is not None:
@@ -120,18 +120,18 @@ class MicroBatchWriter(DataSourceStreamArrowWriter):
         require_publishable(schema, self._options)
 
     def write(self, iterator: Iterator[Any]) -> TaskCommit:
-        """Hand over the rows of a task."""
+        """Stage the rows of a task."""
         context = TaskContext.get()
         return stage(self._options, iterator, context.getLocalProperty(_QUERY) if context is not None else None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Publish a batch; one that the broker has already is left alone."""
+        """Publish a batch; a duplicate is ignored."""
         staged = [each for each in messages if isinstance(each, TaskCommit)]
         if not staged:
             return
         query = staged[0].query
         if query is None:
-            raise PipelineError("this version of Spark does not tell its tasks which query they belong to")
+            raise PipelineError("this version of Spark does not provide the query id to tasks")
         publish(self._options, messages, {"producer": self._options.producer, "query": query, "batch": batchId})
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -141,11 +141,11 @@ class MicroBatchWriter(DataSourceStreamArrowWriter):
 
 def _require_append(overwrite: bool) -> None:
     if overwrite:
-        raise OptionError("mode 'overwrite' is not possible: what is published stays; use append")
+        raise OptionError("mode 'overwrite' is not possible: published messages stay; use append")
 
 
 def _explained(refusal: BrokerRefused) -> PipelineError:
-    """Return what to tell of a commit that the broker declined."""
+    """Return the error of a refused commit."""
     if refusal.status == CONFLICT and refusal.fields.get("error") == "not_staged":
-        return StagedLost(f"{refusal}; start the query again, and the batch is written again")
+        return StagedLost(f"{refusal}; restart the query to write the batch again")
     return PipelineError(f"nothing of the batch was published: {refusal}")

@@ -1,7 +1,7 @@
-"""How far queries have come: what their checkpoints say, and what the broker holds beyond. Needs no Spark.
+"""The progress of queries from their checkpoints, and their lag at the broker. Needs no Spark.
 
-A checkpoint of Spark has ``metadata`` (the id of the query), ``offsets/N`` (what batch N was to read) and ``commits/N``
-(batch N is done). Batches are read in the order of their numbers; a file that Spark did not finish does not count.
+A checkpoint of Spark has ``metadata`` (the id of the query), ``offsets/N`` (the planned end of batch N) and
+``commits/N`` (batch N is complete). Batches are read in the order of their numbers; incomplete files are ignored.
 """
 
 import json
@@ -18,18 +18,18 @@ from gateway_spark.options import QueueSelection
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far one query is: its last batch that was planned and the last that is done, ``None`` before the first."""
+    """The progress of one query: its last planned and its last complete batch, ``None`` before the first."""
 
     query: str
     planned: int | None
     done: int | None
     position_by_key: Mapping[Key, int]
-    """The next offset to be read of each partition, behind the last batch that is done."""
+    """The next offset of each partition after the last complete batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """One partition in a status: ``lag`` messages are there to be read, ``None`` when the broker did not say."""
+    """One partition in a status: ``lag`` is the number of unread messages, ``None`` if unknown."""
 
     key: Key
     position: int
@@ -37,12 +37,12 @@ class PartitionLine:
 
     @property
     def lag(self) -> int | None:
-        """How many messages wait."""
+        """The number of unread messages."""
         return None if self.end is None else max(0, self.end - self.position)
 
 
 def query_id(checkpoint: Path) -> str | None:
-    """Return the id of the query whose checkpoint this is, or ``None`` when it is none, or not begun."""
+    """Return the id of the query of this checkpoint, or ``None`` if there is none."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError):
@@ -50,10 +50,10 @@ def query_id(checkpoint: Path) -> str | None:
 
 
 def reached(checkpoint: Path) -> Reached:
-    """Read a checkpoint. :raises OptionError: when the directory is none."""
+    """Read a checkpoint. :raises OptionError: if the directory is not one."""
     query = query_id(checkpoint)
     if query is None:
-        raise OptionError(f"{checkpoint} is no checkpoint of a streaming query")
+        raise OptionError(f"{checkpoint} is not a checkpoint of a streaming query")
     planned, done = _batches(checkpoint / "offsets"), _batches(checkpoint / "commits")
     finished = [batch for batch in done if batch in planned]
     position = _positions(checkpoint / "offsets" / str(finished[-1])) if finished else {}
@@ -61,13 +61,13 @@ def reached(checkpoint: Path) -> Reached:
 
 
 def lines(reached: Reached, client: Client | None) -> list[PartitionLine]:
-    """Return where each partition is, and with a client how far the broker's end is away."""
+    """Return the position of each partition, and with a client its lag."""
     ends = _ends(reached, client) if client is not None else {}
     return [PartitionLine(key, position, ends.get(key)) for key, position in sorted(reached.position_by_key.items())]
 
 
 def described(checkpoint: Path, client: Client | None) -> Iterator[str]:
-    """Yield the lines of a status for people. :raises OptionError: when there is no checkpoint there."""
+    """Yield the lines of a status for people. :raises OptionError: if the directory is not a checkpoint."""
     found = reached(checkpoint)
     yield f"{checkpoint}: query {found.query}, batch {_shown(found.done)} done, {_shown(found.planned)} planned"
     for line in lines(found, client):
@@ -92,7 +92,7 @@ def _batches(directory: Path) -> list[int]:
 
 
 def _positions(offsets: Path) -> dict[Key, int]:
-    """Read the file of a batch: a version, a line of Spark's own, then a line for each source; ours are objects."""
+    """Parse the file of a batch: a version, a line of Spark, then a JSON object for each gateway source."""
     found: dict[Key, int] = {}
     for line in offsets.read_text(encoding="utf-8").splitlines()[2:]:
         try:

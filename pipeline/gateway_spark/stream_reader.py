@@ -1,6 +1,6 @@
-"""The source as a stream: from one micro-batch to the next, no further than the limits allow.
+"""The source as a stream: micro-batches within the limits.
 
-Nothing that must survive is kept here: how far a query has come is in Spark's checkpoint alone.
+No state here must survive: the position of a query is only in Spark's checkpoint.
 """
 
 import time
@@ -30,10 +30,10 @@ from gateway_spark.reading import Batch, Task, batches, loss_rule
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver and reads them on executors, which have another copy of it each.
+    """Plans micro-batches on the driver and reads them on executors, each of which has a copy.
 
-    What it remembers may be forgotten: the end of what is there for a query that stops at it, since when it waits for
-    more messages, and what was told to the broker.
+    Its state may be lost: the target of a query that stops at the present end, the start of waiting for more
+    messages, and the last reported progress.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,11 +48,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Offsets
 
     def initialOffset(self) -> Json:  # noqa: N802 - Spark's name, as all below
-        """Return where a new query begins: where that is, its first batch writes down."""
+        """Return the start of a new query; its first batch records the actual offsets."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that the options name; Spark hands it back to ``latestOffset``."""
+        """Return the limit in the options; Spark passes it back to ``latestOffset``."""
         limits = self._options.limits
         if limits.max_rows is not None:
             return ReadMaxRows(limits.max_rows)
@@ -61,21 +61,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember the present end, to stop there."""
+        """Record the present end as the target."""
         with closing(Client(self._options.address)) as client:
             self._target = {key: each.next for key, each in selected(client, self._options.selection).items()}
 
     def reportLatestOffset(self) -> Json:  # noqa: N802
-        """Return the end of everything, which Spark shows beside how far the query is."""
+        """Return the end of all partitions, which Spark shows beside the position of the query."""
         with closing(Client(self._options.address)) as client:
             return encode(
                 {key: PartitionOffset(each.next) for key, each in selected(client, self._options.selection).items()}
             )
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
-        """Return where the next batch ends; ``start`` itself when there is nothing to read yet.
+        """Return the end of the next batch; ``start`` itself if there is nothing to read yet.
 
-        :raises DataLoss: when what was to be read next is gone, and that is not to be overlooked.
+        :raises DataLoss: if the next messages are lost and that is an error.
         """
         reached = decode(start)
         with closing(Client(self._options.address)) as client:
@@ -88,7 +88,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode(begun | {each.key: _moved(each, begun[each.key], reached.get(each.key)) for each in taken})
 
     def _begun(self, reached: Reached, streams: Streams, client: Client) -> dict[Key, PartitionOffset]:
-        """Return where to go on in each partition: where the query is, or anew where that is not there any more."""
+        """Return the offset to continue at in each partition: the query's, or a new start if that is lost."""
         if not reached:
             require_selected(self._options.start, "startingOffsets", streams)
         lost = loss_rule(self._options.fails_on_loss)
@@ -101,14 +101,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 lost(f"messages {entry.next} to {partition.first - 1} of {name} are gone")
                 begun[key] = PartitionOffset(partition.first, partition.first)
             elif entry.next > partition.next:
-                lost(f"{name} ends at {partition.next}, before {entry.next}: it is another one now")
+                lost(f"{name} ends at {partition.next}, before {entry.next}: it was recreated")
                 begun[key] = PartitionOffset(partition.first, partition.first)
         for key in streams.keys() - reached.keys():
             begun[key] = self._beginning(key, streams[key], client, is_new=bool(reached) or self._has_looked)
         return begun
 
     def _beginning(self, key: Key, partition: Partition, client: Client, *, is_new: bool) -> PartitionOffset:
-        """Return where a partition begins that was not read yet: one that came later, at its first message."""
+        """Return the start of a new partition; one that was added later starts at its first message."""
         bound = EARLIEST if is_new else self._options.start
         offset = offset_of(bound, "startingOffsets", key, partition, client)
         if offset < partition.first:
@@ -120,14 +120,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Limits
 
     def _waiting(self, begun: Mapping[Key, PartitionOffset], streams: Streams) -> list[Range]:
-        """Return what is there to be read, up to the target of a query that has one."""
+        """Return the unread messages, up to the target of the query, if it has one."""
         ends = {key: each.next for key, each in streams.items()}
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
         return [Range(key, begun[key].next, end) for key, end in ends.items() if begun[key].next < end]
 
     def _limits(self, limit: ReadLimit) -> ReadLimits:
-        """Return what holds for this batch: none of the options where Spark wants everything."""
+        """Return the limits of this batch: none of the options if Spark requests everything."""
         match limit:
             case ReadAllAvailable():
                 return ReadLimits()
@@ -147,7 +147,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return waiting
 
     def _waits_for_more(self, waiting: list[Range], limits: ReadLimits) -> bool:
-        """Whether too few messages wait, and not for too long; a query that is to end does not wait."""
+        """Return whether to wait for more messages, for a limited time; a query with a target does not wait."""
         if self._waits_since is None:
             self._waits_since = self._clock()
         is_enough = sum(each.size for each in waiting) >= (limits.min_rows or 0)
@@ -176,12 +176,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
 
     def commit(self, end: Json) -> None:
-        """Tell the broker how far the query is. Comes a batch late, and for the last one never: nothing hangs on it."""
+        """Report the position of the query to the broker. Called one batch late and never for the last;
+        informational only.
+        """
         with closing(Client(replace(self._options.address, retry_s=0))) as client:
             self._tell(decode(end), client)
 
     def _tell(self, reached: Reached, client: Client) -> None:
-        """Report progress, once for each offset; a query does not fail because nobody listens."""
+        """Report progress, once for each offset; errors do not fail the query."""
         told = {key: entry.next for key, entry in reached.items()}
         if not told or told == self._told:
             return
@@ -194,12 +196,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _moved(taken: Range, begun: PartitionOffset, before: PartitionOffset | None) -> PartitionOffset:
-    """Return the entry of a partition that is read on: with its beginning where the entry before does not tell it."""
+    """Return the entry of a partition that has advanced, with its start unless the previous entry has it."""
     return PartitionOffset(taken.end, None if begun == before else begun.since)
 
 
 def _limited_bytes(waiting: list[Range], streams: Streams, most: int, client: Client) -> list[Range]:
-    """Take about ``most`` bytes of what waits, from each partition its share, and at least one message of each."""
+    """Take about ``most`` bytes of the waiting messages, a share from each partition, at least one message each."""
     estimates = [_estimate(each, streams[each.key]) for each in waiting]
     taken = []
     for each, estimate in zip(waiting, estimates, strict=True):
@@ -210,5 +212,5 @@ def _limited_bytes(waiting: list[Range], streams: Streams, most: int, client: Cl
 
 
 def _estimate(waiting: Range, partition: Partition) -> int:
-    """Return about how many bytes wait."""
+    """Return the approximate number of waiting bytes."""
     return waiting.size * partition.size_bytes // max(1, partition.next - partition.first)

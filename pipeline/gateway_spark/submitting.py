@@ -1,4 +1,4 @@
-"""``submit``: hand the file of a job to spark-submit, for a cluster whose driver is not to be this process."""
+"""``submit``: run the file of a job with spark-submit, for a cluster with a separate driver."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway_spark.catalogue import JobEntry
 
-#: What the driver has to know before it starts, and the session can set no more.
+#: Settings of the driver that must be known before its start.
 EARLY: Final[Mapping[str, str]] = {"spark.sql.python.filterPushdown.enabled": "true", "spark.speculation": "false"}
 
 
@@ -35,7 +35,7 @@ def submit(entry: JobEntry, master: str, deploy_mode: str, conf: Sequence[str], 
 
 
 def spark_submit() -> Path:
-    """Return the program, of SPARK_HOME or of the installed package."""
+    """Return the program, from SPARK_HOME or the installed package."""
     home = os.environ.get("SPARK_HOME")
     if home:
         return Path(home) / "bin" / "spark-submit"

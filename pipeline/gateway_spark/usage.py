@@ -1,4 +1,4 @@
-"""A reader of command lines that ends as all of the gateway's do: one line, exit code 64."""
+"""A command-line parser whose errors have the gateway's form: one line, exit code 64."""
 
 from argparse import ArgumentParser
 from typing import Final, NoReturn
@@ -7,7 +7,7 @@ USAGE: Final = 64
 
 
 class UsageParser(ArgumentParser):
-    """Says what is wrong in one line; the long list of what would be right is behind ``--help``."""
+    """Prints the error in one line; ``--help`` lists the options."""
 
     def error(self, message: str) -> NoReturn:
         """End the process."""

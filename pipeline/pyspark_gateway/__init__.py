@@ -1,7 +1,7 @@
-"""Makes ``format("gateway")`` known: Spark looks into every package whose name begins with ``pyspark_``."""
+"""Makes ``format("gateway")`` available: Spark searches every package whose name begins with ``pyspark_``."""
 
 from gateway_spark.source import GatewaySource
 
 
 class DefaultSource(GatewaySource):
-    """The source and sink under the name that Spark looks for."""
+    """The source and sink under the name that Spark searches for."""

@@ -1,4 +1,4 @@
-"""Archives as the broker lays them out, written by pyarrow from rows built by hand."""
+"""Archives with the broker's layout, written by pyarrow from test rows."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,12 +25,12 @@ def write_file(
     vhost: str = "/",
     name: str = "readings",
     listed: bool = True,
-    told: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
     schema: StructType = MESSAGE_SCHEMA,
 ) -> Path:
-    """Write one file and its line of the manifest; the rows get offsets from ``first`` and a second each.
+    """Write one file and its manifest line; the rows get offsets from ``first`` on, one second apart.
 
-    ``told`` is what the line says besides.
+    ``extra`` contains further fields of the line.
     """
     filled = [_filled(first + number, vhost, row) for number, row in enumerate(rows)]
     day = filled[0]["timestamp"].date().isoformat()
@@ -40,7 +40,7 @@ def write_file(
     table = pyarrow.Table.from_pylist(filled, schema=to_arrow_schema(schema, timezone="UTC"))
     pyarrow.parquet.write_table(table, path, compression="zstd")
     if listed:
-        append(path.parent, {**_line(path, filled), **(told or {})})
+        append(path.parent, {**_line(path, filled), **(extra or {})})
     return path
 
 

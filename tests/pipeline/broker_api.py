@@ -1,4 +1,4 @@
-"""The management API of a running gateway, as tests of the pipeline use it."""
+"""The management API of a running gateway, for tests of the pipeline."""
 
 import json
 import time
@@ -15,13 +15,13 @@ TIMEOUT_S: Final = 30.0
 
 
 def url_of(gateway: Gateway) -> str:
-    """Return where the management port is."""
+    """Return the URL of the management port."""
     host, port = gateway.addresses["management"]
     return f"http://{host}:{port}"
 
 
 def call(gateway: Gateway, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    """Make a request; return what the answer holds."""
+    """Make a request; return the decoded answer."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{url_of(gateway)}/api/{path}", data, method=method)
     request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
@@ -32,7 +32,7 @@ def call(gateway: Gateway, method: str, path: str, body: dict[str, Any] | None =
 
 
 def wait_for_rows(table: Path, least: int) -> None:
-    """Wait until a table of the archive or the trace has so many rows in files that count."""
+    """Wait until a table of the archive or the trace has this many rows in listed files."""
     deadline = time.monotonic() + TIMEOUT_S
     while sum(file.rows or 0 for day in days(table) for file in files_in(day)) < least:
         assert time.monotonic() < deadline, f"{table} does not get {least} rows"

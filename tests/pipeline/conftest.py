@@ -15,12 +15,12 @@ from tests.pipeline.fake_broker import FakeBroker, fake_broker
 
 PIPELINE: Final = Path(__file__).parents[2] / "pipeline"
 
-#: The first job of a session compiles and starts workers: on a busy machine that alone is more than a minute.
+#: The first job of a session compiles code and starts workers, which takes more than a minute on a busy machine.
 TEST_TIMEOUT_S: Final = 300
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bound every test of this directory in time."""
+    """Set a timeout for every test of this directory."""
     for item in items:
         if item.path.parent.name == "pipeline" and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
@@ -28,9 +28,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session, on two threads of this machine. Its JVM and its workers are gone when the tests are."""
+    """The session, with two local threads. Its JVM and its workers end with the tests."""
     scratch = tmp_path_factory.mktemp("spark")
-    # The workers inherit the environment of the JVM, and their path has to hold the package too.
+    # The workers inherit the environment of the JVM, whose path must include the package.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PIPELINE), os.environ.get("PYTHONPATH"))))
     settings = {
         "spark.local.dir": str(scratch / "local"),
@@ -48,19 +48,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def running_fake() -> Iterator[FakeBroker]:
-    """A broker that only answers what sources and sinks ask; whoever changes it resets it."""
+    """A broker that only answers requests of sources and sinks; a test that changes it resets it."""
     with fake_broker() as broker:
         yield broker
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> str:
-    """A directory of the test's own for the checkpoint of a streaming query."""
+    """A directory for the checkpoint of a streaming query."""
     return str(tmp_path / "checkpoint")
 
 
 def process_groups_below(ancestor: int) -> set[int]:
-    """Return the process groups of a process's descendants that are not our own: the workers of Spark have theirs."""
+    """Return the process groups of a process's descendants, except our own: Spark's workers have separate ones."""
     parents = {pid: parent for pid, parent, _ in _processes()}
     groups = {pid: group for pid, _, group in _processes()}
 
@@ -73,7 +73,7 @@ def process_groups_below(ancestor: int) -> set[int]:
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Yield process, parent and process group of everything that runs."""
+    """Yield process, parent and process group of every process."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
             words = status.read_text().rpartition(")")[2].split()

@@ -1,6 +1,6 @@
-"""A broker that speaks the pipeline's protocol and nothing else: streams in memory, and faults on demand.
+"""A fake broker with only the pipeline's protocol: streams in memory, and faults on demand.
 
-For what no real broker does when it is asked to: hang up in the middle, say 503, answer with one message at a time.
+For faults that a real broker does not produce on demand: a broken connection, status 503, one message per answer.
 """
 
 import json
@@ -22,10 +22,10 @@ EPOCH_MS = 1_700_000_000_000
 
 
 class FakeBroker:
-    """Streams by name. Message n of a stream has body ``name:n`` and came n seconds after ``EPOCH_MS``.
+    """Streams by name. Message n of a stream has body ``name:n`` and a time n seconds after ``EPOCH_MS``.
 
-    ``partitions`` are queue -> number -> stream. ``faults`` are taken one by one, a fault for each request: a status to
-    answer with, or ``"hang up"``. ``rows_per_answer`` makes answers stop early, ``batch_rows`` starts them early.
+    ``partitions`` are queue -> number -> stream. ``faults`` are consumed one for each request: a status to answer
+    with, or ``"hang up"``. ``rows_per_answer`` ends answers early, ``batch_rows`` starts them early.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class FakeBroker:
         self.reset()
 
     def reset(self) -> None:
-        """Be as new: hold nothing, and answer as one should."""
+        """Remove all streams and faults."""
         self.bounds: dict[str, tuple[int, int]] = {}
         self.partitions: dict[str, dict[str, str]] = {}
         self.faults: deque[int | str] = deque()
@@ -46,17 +46,17 @@ class FakeBroker:
         self.batch_rows = 1
 
     def declare(self, queue: str, first: int, end: int) -> None:
-        """Make a stream, or move its bounds."""
+        """Create a stream, or change its bounds."""
         self.partitions[queue] = {"0": queue}
         self.bounds[queue] = (first, end)
 
     def declare_super(self, queue: str, *bounds: tuple[int, int]) -> None:
-        """Make a super stream with a partition for each pair of bounds."""
+        """Create a super stream with a partition for each pair of bounds."""
         self.partitions[queue] = {str(number): f"{queue}-{number}" for number in range(len(bounds))}
         self.bounds |= {f"{queue}-{number}": each for number, each in enumerate(bounds)}
 
     def options(self, **more: str) -> dict[str, str]:
-        """Return the options of a source or sink that comes here."""
+        """Return the options of a source or sink for this broker."""
         return {"url": f"http://127.0.0.1:{self.port}", "retryTimeout": "5s"} | more
 
     # Answers
@@ -113,7 +113,7 @@ def table(stream: str, begin: int, end: int) -> pa.Table:
 
 @contextmanager
 def fake_broker(tls: ssl.SSLContext | None = None) -> Iterator[FakeBroker]:
-    """Run one in a thread of its own."""
+    """Run one in its own thread."""
     broker = FakeBroker()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(broker))
     server.daemon_threads = True

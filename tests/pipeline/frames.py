@@ -1,4 +1,4 @@
-"""Small frames of messages and of trace events, built by hand."""
+"""Small data frames of messages and trace events for tests."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA
 
-#: When the first message of every test came: a Monday, at midnight.
+#: The time of the first message in every test: a Monday, at midnight.
 START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 USUAL: Final[Mapping[str, Any]] = {
@@ -27,20 +27,21 @@ USUAL: Final[Mapping[str, Any]] = {
 
 
 def after(**duration: float) -> datetime:
-    """Return the time so long after the start."""
+    """Return the time that much after the start."""
     return START + timedelta(**duration)
 
 
 def messages(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Return messages with the columns given, the next offset and a second later each, and usual values for the rest.
+    """Return messages with the given columns, consecutive offsets, one second apart, and defaults for other
+    columns.
 
-    A ``body`` that is not bytes is written as JSON.
+    A ``body`` that is not bytes is encoded as JSON.
     """
     return _frame(spark, MESSAGE_SCHEMA, [_message(number, row) for number, row in enumerate(rows)])
 
 
 def trace(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Return trace events, at ``ms`` milliseconds after the start each, with usual values for the rest."""
+    """Return trace events, ``ms`` milliseconds after the start each, with defaults for other columns."""
     return _frame(spark, TRACE_SCHEMA, [_event(row) for row in rows])
 
 

@@ -1,4 +1,4 @@
-"""A streaming query as a program of its own, for tests to kill: from a stream to Parquet files or to another queue.
+"""A streaming query as a separate program, for tests that kill it: from a stream to Parquet files or to a queue.
 
     python -m tests.pipeline.killed_job URL STREAM CHECKPOINT TARGET
 
@@ -9,7 +9,7 @@ import sys
 
 from gateway_spark.session import session
 
-#: Small, so that there are many batches to die in.
+#: Small, so that there are many batches during which it can be killed.
 ROWS_PER_BATCH = "500"
 
 

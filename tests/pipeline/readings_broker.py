@@ -1,4 +1,4 @@
-"""The broker of the fakes with bodies of one's own choice in its one stream, ``weather``."""
+"""A fake broker with given bodies in its one stream, ``weather``."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What was published at a broker of the fakes: staged rows of the batches that were committed, duplicates left out."""
+"""The messages published at a fake broker: staged rows of committed batches, without duplicates."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from tests.pipeline.fake_broker import FakeBroker
 
 
 def published(broker: FakeBroker) -> list[tuple[dict[str, Any], bytes]]:
-    """Return head and body of each message, in the order in which the broker would have published them."""
+    """Return head and body of each message, in the order of publishing."""
     batches = {
         (commit.get("producer"), commit.get("query"), commit.get("batch")): commit for commit in broker.commits[::-1]
     }

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on the loopback: one master and one worker, from the installed package."""
+"""A standalone Spark cluster on the loopback interface: one master and one worker, from the installed package."""
 
 import os
 import re
@@ -22,7 +22,7 @@ HOME: Final = Path(pyspark.__file__).parent
 
 @contextmanager
 def standalone(directory: Path) -> Iterator[str]:
-    """Run a cluster for as long as the block lasts; gives the URL of its master. Nothing of it is left afterwards."""
+    """Run a cluster within the block; yield the URL of its master. All its processes end with the block."""
     groups: list[int] = []
     try:
         log = _start(directory, groups, "master", f"{DEPLOY}.master.Master", "--port", "0")
@@ -37,7 +37,7 @@ def standalone(directory: Path) -> Iterator[str]:
 
 
 def _start(directory: Path, groups: list[int], name: str, *words: str) -> Path:
-    """Start a daemon of Spark in a process group of its own; returns its log."""
+    """Start a Spark daemon in its own process group; return its log."""
     main, *options = words
     here = ["--host", "127.0.0.1", "--webui-port", "0"]
     command = [str(HOME / "bin" / "spark-class"), main, *here, *options]
@@ -51,7 +51,7 @@ def _start(directory: Path, groups: list[int], name: str, *words: str) -> Path:
 
 
 def _wait_for(log: Path, pattern: str) -> str:
-    """Wait until a log says something; returns what is in the parentheses of the pattern."""
+    """Wait until a log matches a pattern; return the pattern's group."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while (found := re.search(pattern, log.read_text(errors="replace"))) is None:
         assert time.monotonic() < deadline, log.read_text(errors="replace")

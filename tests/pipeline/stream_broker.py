@@ -1,4 +1,4 @@
-"""A real gateway as a child process, with streams to read, for what the fake cannot show."""
+"""A real gateway as a child process, with streams to read, for behaviour that the fake does not have."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,37 +11,37 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.running import Gateway, gateway_in
 
-#: Small, so that tests see sealed segments as well as the one that is written.
+#: Small, so that tests read sealed segments as well as the active one.
 SEGMENT_SIZE: Final = "64KiB"
 
 
 class StreamBroker:
-    """What tests do with such a gateway: declare, publish, and tell Spark where it is."""
+    """Operations of tests on such a gateway: declare, publish, and return options for Spark."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
     def options(self, **more: str) -> dict[str, str]:
-        """Return the options of a source or sink that goes there."""
+        """Return the options of a source or sink for this gateway."""
         host, port = self.gateway.addresses["management"]
         return {"url": f"http://{host}:{port}", "retryTimeout": "30s"} | more
 
     @contextmanager
     def channel(self) -> Iterator[BlockingChannel]:
-        """Connect by AMQP."""
+        """Open an AMQP channel."""
         host, port = self.gateway.addresses["amqp"]
         connection = pika.BlockingConnection(pika.ConnectionParameters(host, port))
         yield connection.channel()
         connection.close()
 
     def declare_stream(self, name: str, **arguments: Any) -> None:
-        """Make a stream; ``_`` in the names of arguments is ``-``."""
+        """Declare a stream; ``_`` in the names of arguments becomes ``-``."""
         table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
         with self.channel() as channel:
             channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"} | table)
 
     def publish(self, queue: str, bodies: Iterable[bytes], *, at_once: int = 1000) -> None:
-        """Publish to a queue, so many messages at once; returns when all are safe."""
+        """Publish to a queue in batches; return when all messages are confirmed."""
         persistent = pika.BasicProperties(delivery_mode=2)
         left = iter(bodies)
         with self.channel() as channel:
@@ -54,6 +54,6 @@ class StreamBroker:
 
 @contextmanager
 def stream_broker(directory: Path, *settings: str) -> Iterator[StreamBroker]:
-    """Run one for as long as the block lasts."""
+    """Run one within the block."""
     with gateway_in(directory, f"streams.segment_size={SEGMENT_SIZE}", *settings) as gateway:
         yield StreamBroker(gateway)

@@ -1,4 +1,4 @@
-"""Anomalies in the real weather: one that is known, and spikes of our own making whose places we know."""
+"""Anomalies in real weather: one known, and artificial spikes at known positions."""
 
 import json
 import random
@@ -28,8 +28,8 @@ def frame_of(spark: SparkSession, readings: pandas.DataFrame, *columns: str) -> 
     return messages(spark, [{"body": json.dumps(row).encode()} for row in kept])
 
 
-def test_the_wind_of_a_thousand_miles_an_hour_is_farthest(spark: SparkSession) -> None:
-    """The file has a reading of 1,048 miles an hour, which nobody could have stood up in."""
+def test_a_wind_of_a_thousand_miles_an_hour_has_the_highest_score(spark: SparkSession) -> None:
+    """The file has a reading of 1,048 miles an hour, which is impossible."""
     readings = weather().dropna(subset="wind_speed").query("month == 2")
     found = scores(frame_of(spark, readings, "wind_speed"), "$.wind_speed", ["$.origin"], "$.time_hour")
     farthest = found.orderBy("score", ascending=False).limit(1)
@@ -38,7 +38,7 @@ def test_the_wind_of_a_thousand_miles_an_hour_is_farthest(spark: SparkSession) -
     assert score > 100
 
 
-def test_precision_and_recall_are_those_that_pandas_reckons(spark: SparkSession, spiked: pandas.DataFrame) -> None:
+def test_precision_and_recall_are_equal_to_those_of_pandas(spark: SparkSession, spiked: pandas.DataFrame) -> None:
     found = scores(frame_of(spark, spiked, "temp", "label"), "$.temp", ["$.origin"], "$.time_hour", label="$.label")
     ((hits, false, missed, precision, recall),) = values(
         quality(found), "true_positives", "false_positives", "false_negatives", "precision", "recall"

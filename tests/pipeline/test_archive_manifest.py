@@ -1,4 +1,4 @@
-"""Which files of an archive's directory count."""
+"""The valid files of an archive's directory, by its manifest."""
 
 import json
 from pathlib import Path
@@ -20,20 +20,20 @@ def names(directory: Path) -> list[str]:
     return [file.path.name for file in files_in(directory)]
 
 
-def test_without_a_manifest_all_whole_files_count(tmp_path: Path) -> None:
+def test_without_a_manifest_all_complete_files_are_valid(tmp_path: Path) -> None:
     for name, content in (("a.parquet", WHOLE), ("b.parquet", WHOLE[:-1]), ("c.parquet", b""), ("d.csv", WHOLE)):
         put(tmp_path, name, content, listed=False)
     assert names(tmp_path) == ["a.parquet"]
 
 
-def test_with_a_manifest_only_what_it_names_counts(tmp_path: Path) -> None:
+def test_with_a_manifest_only_listed_files_are_valid(tmp_path: Path) -> None:
     put(tmp_path, "b.parquet")
     put(tmp_path, "a.parquet", listed=False)
     put(tmp_path, "foreign.parquet", b"not ours", listed=False)
     assert names(tmp_path) == ["b.parquet"]
 
 
-def test_a_file_that_is_torn_or_of_another_size_or_gone_does_not_count(tmp_path: Path) -> None:
+def test_a_torn_resized_or_missing_file_is_not_valid(tmp_path: Path) -> None:
     for name in ("a.parquet", "b.parquet", "c.parquet", "d.parquet"):
         put(tmp_path, name)
     (tmp_path / "a.parquet").write_bytes(WHOLE[:-1])
@@ -51,7 +51,7 @@ def test_one_line_replaces_files_by_another(tmp_path: Path) -> None:
     assert names(tmp_path) == ["ab.parquet"]
 
 
-def test_of_two_lines_for_a_file_the_later_holds(tmp_path: Path) -> None:
+def test_the_later_of_two_lines_for_a_file_applies(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", WHOLE[:-1])
     assert names(tmp_path) == []
     put(tmp_path, "a.parquet")
@@ -60,7 +60,7 @@ def test_of_two_lines_for_a_file_the_later_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", ['{"file": "b.par', "\x00\x00", "[]", '{"other": 1}', '{"file": "../a.parquet"}', "7"])
-def test_a_line_that_says_nothing_is_passed_over(tmp_path: Path, torn: str) -> None:
+def test_an_invalid_line_is_skipped(tmp_path: Path, torn: str) -> None:
     put(tmp_path, "a.parquet")
     with (tmp_path / MANIFEST).open("a") as manifest:
         manifest.write(torn)
@@ -69,7 +69,7 @@ def test_a_line_that_says_nothing_is_passed_over(tmp_path: Path, torn: str) -> N
     assert json.loads((tmp_path / MANIFEST).read_text().splitlines()[-1])["file"] == "b.parquet"
 
 
-def test_however_the_manifest_is_cut_no_other_file_counts(tmp_path: Path) -> None:
+def test_a_manifest_truncated_anywhere_lists_no_other_file(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet")
     put(tmp_path, "b.parquet")
     written = (tmp_path / MANIFEST).read_bytes()

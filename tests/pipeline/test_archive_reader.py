@@ -19,48 +19,48 @@ from tests.pipeline.frames import START, after, values
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """Ten messages of one day, ten of the next, and ten in another virtual host, of another queue."""
+    """Ten messages of one day, ten of the next, and ten of another queue in another virtual host."""
     write_file(tmp_path, [{}] * 10)
     write_file(tmp_path, [{"timestamp": after(days=1, seconds=number)} for number in range(10)], first=10)
     write_file(tmp_path, [{"queue": "mail"}] * 10, vhost="a/b", first=20)
     return tmp_path
 
 
-def test_all_of_it_has_the_columns_of_messages(spark: SparkSession, archive: Path) -> None:
+def test_a_whole_archive_has_the_columns_of_messages(spark: SparkSession, archive: Path) -> None:
     frame = read_archive(spark, archive)
     assert frame.schema == MESSAGE_SCHEMA
     assert sorted(values(frame, "offset")) == [(number,) for number in range(30)]
 
 
-def test_one_virtual_host(spark: SparkSession, archive: Path) -> None:
+def test_the_archive_of_one_virtual_host(spark: SparkSession, archive: Path) -> None:
     assert set(values(read_archive(spark, archive, vhost="a/b"), "vhost", "queue")) == {("a/b", "mail")}
 
 
 @pytest.mark.parametrize(("queue", "count"), [("mail", 10), (["mail", "readings"], 30), ("absent", 0)])
-def test_some_queues(spark: SparkSession, archive: Path, queue: str | list[str], count: int) -> None:
+def test_the_archives_of_some_queues(spark: SparkSession, archive: Path, queue: str | list[str], count: int) -> None:
     assert read_archive(spark, archive, queue=queue).count() == count
 
 
-def test_an_exchanges_archive(spark: SparkSession, archive: Path) -> None:
+def test_the_archive_of_an_exchange(spark: SparkSession, archive: Path) -> None:
     write_file(archive, [{"queue": None, "exchange": "shop"}, {"queue": None}], first=40, name="exchange")
     assert values(read_archive(spark, archive, exchange="shop"), "offset") == [(40,)]
     assert values(read_archive(spark, archive, exchange=["shop", "amq.topic"]), "offset") == [(40,), (41,)]
     assert read_archive(spark, archive, queue="readings").count() == 20
 
 
-def test_an_exchanges_archive_has_what_came_by_it_over_bindings(spark: SparkSession, archive: Path) -> None:
-    """The file is that of one archive; its rows say where each was published."""
+def test_the_archive_of_an_exchange_includes_messages_over_bindings(spark: SparkSession, archive: Path) -> None:
+    """The file belongs to one archive; its rows name the exchange each message was published to."""
     rows = [{"queue": None, "exchange": "orders"}, {"queue": None, "exchange": "shop"}]
-    write_file(archive, rows, first=50, name="exchange-shop", told={"kind": "exchange", "name": "shop", "queue": None})
-    write_file(archive, [{}], first=60, name="queue-mail", told={"kind": "queue", "name": "mail", "queue": "mail"})
+    write_file(archive, rows, first=50, name="exchange-shop", extra={"kind": "exchange", "name": "shop", "queue": None})
+    write_file(archive, [{}], first=60, name="queue-mail", extra={"kind": "queue", "name": "mail", "queue": "mail"})
     assert sorted(values(read_archive(spark, archive, exchange="shop"), "offset")) == [(50,), (51,)]
     assert values(read_archive(spark, archive, exchange="orders"), "offset") == []
     both = read_archive(spark, archive, vhost="/", queue="mail", exchange="shop")
     assert sorted(values(both, "offset")) == [(50,), (51,), (60,)]
 
 
-def test_a_virtual_host_with_a_long_name(spark: SparkSession, tmp_path: Path) -> None:
-    """The broker cuts what would not fit into the name of a directory."""
+def test_the_archive_of_a_virtual_host_with_a_long_name(spark: SparkSession, tmp_path: Path) -> None:
+    """The broker cuts a name that does not fit into the name of a directory."""
     name = "x" * 150
     write_file(tmp_path, [{}], vhost=name)
     (tmp_path / f"vhost={quote(name)}").rename(tmp_path / f"vhost={cut(name)}")
@@ -79,7 +79,7 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("since", "until", "offsets"), BOUNDS)
-def test_since_is_included_and_until_is_not(
+def test_since_is_inclusive_and_until_exclusive(
     spark: SparkSession, archive: Path, since: datetime | None, until: datetime | None, offsets: list[int]
 ) -> None:
     frame = read_archive(spark, archive, vhost="/", since=since, until=until)
@@ -91,7 +91,7 @@ def test_files_of_other_virtual_hosts_and_days_are_not_opened(spark: SparkSessio
     assert [Path(name).parts[-3:-1] for name in frame.inputFiles()] == [("vhost=%252F", "date=2024-01-02")]
 
 
-def test_torn_and_foreign_files_are_passed_over(spark: SparkSession, archive: Path) -> None:
+def test_torn_and_unknown_files_are_skipped(spark: SparkSession, archive: Path) -> None:
     day = archive / "vhost=%2F" / f"date={START.date()}"
     whole = next(day.glob("*.parquet"))
     (day / "torn-0-1.parquet").write_bytes(whole.read_bytes()[:-9])
@@ -105,7 +105,7 @@ def test_torn_and_foreign_files_are_passed_over(spark: SparkSession, archive: Pa
     assert sorted(values(read_archive(spark, archive), "offset")) == [(number,) for number in range(30)]
 
 
-def test_a_listed_file_that_was_torn_later_is_passed_over(spark: SparkSession, archive: Path) -> None:
+def test_a_listed_file_that_was_torn_later_is_skipped(spark: SparkSession, archive: Path) -> None:
     whole = next((archive / "vhost=%2F" / f"date={START.date()}").glob("*.parquet"))
     whole.write_bytes(whole.read_bytes()[:-9])
     assert read_archive(spark, archive, vhost="/").count() == 10
@@ -117,17 +117,19 @@ def test_an_archive_without_files_is_empty(spark: SparkSession, tmp_path: Path) 
     assert frame.count() == 0
 
 
-def test_an_archive_that_is_not_there_is_none(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="absent: there is no such directory"):
+def test_a_missing_archive_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="absent: the directory does not exist"):
         read_archive(spark, tmp_path / "absent")
 
 
-def test_the_trace_is_laid_out_alike(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_trace_has_the_same_layout(spark: SparkSession, tmp_path: Path) -> None:
     write_file(tmp_path, [{"event": "publish", "trace_id": 1}], schema=TRACE_SCHEMA)
     assert values(read_trace(spark, tmp_path), "event", "trace_id", "vhost") == [("publish", 1, "/")]
 
 
-def test_the_trace_is_no_archive(spark: SparkSession, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_trace_is_not_accepted_as_an_archive(
+    spark: SparkSession, archive: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     trace = tmp_path_factory.mktemp("trace")
     write_file(trace, [{"event": "publish"}], schema=TRACE_SCHEMA)
     with pytest.raises(OptionError, match="is the trace, not the archive"):

@@ -1,4 +1,4 @@
-"""``compact`` and kill -9: whenever it comes, every message is in the archive once."""
+"""``compact`` killed with SIGKILL at any time leaves every message in the archive exactly once."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def merged_days(archive: Path) -> int:
 
 
 def kill_after(archive: Path, out: Path, count: int) -> None:
-    """Start the job, and kill all of it once so many days are merged: it is then at the next."""
+    """Start the job, and kill it during the day after this many merged days."""
     command = [sys.executable, "-m", "gateway_spark", "run", "compact", "--archive", str(archive), "--grace", "0s"]
     shelf = {"PYTHONPATH": str(Path(__file__).parents[2] / "pipeline")}
     with (out / "output.txt").open("wb") as output:
@@ -58,7 +58,7 @@ def kill_after(archive: Path, out: Path, count: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_every_message_is_there_once_whenever_the_job_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_message_is_present_once_whenever_the_job_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     archive, out = tmp_path / "archive", tmp_path / "out"
     out.mkdir()
     for day in range(DAYS):

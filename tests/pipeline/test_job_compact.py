@@ -1,4 +1,4 @@
-"""The job ``compact``: an archive has the same messages before, meanwhile and afterwards."""
+"""The job ``compact``: an archive has the same messages before, during and after it."""
 
 import fcntl
 import os
@@ -47,7 +47,7 @@ def compact(root: Path, *arguments: str) -> int:
     return main(JOB, ["--archive", str(root), "--out", str(root.parent / "out"), "--grace", "0s", *arguments])
 
 
-def test_small_files_become_one_for_each_archive(spark: SparkSession, archive: Path) -> None:
+def test_small_files_are_merged_to_one_for_each_archive(spark: SparkSession, archive: Path) -> None:
     before = content(spark, archive)
     assert compact(archive) == 0
     names = sorted(path.name for path in day_of(archive).glob("*.parquet"))
@@ -59,24 +59,24 @@ def test_small_files_become_one_for_each_archive(spark: SparkSession, archive: P
     assert "<svg" in (archive.parent / "out" / "report.html").read_text()
 
 
-def test_a_merged_file_is_in_the_order_of_time(spark: SparkSession, archive: Path) -> None:
+def test_a_merged_file_is_ordered_by_time(spark: SparkSession, archive: Path) -> None:
     compact(archive)
     path = next(day_of(archive).glob("readings*.parquet"))
     offsets = pyarrow.parquet.read_table(path).column("offset").to_pylist()
     assert offsets == list(range(50))
 
 
-def test_a_file_reaches_its_target_and_no_more(spark: SparkSession, archive: Path) -> None:
+def test_a_merged_file_reaches_the_target_size_and_no_more(spark: SparkSession, archive: Path) -> None:
     size = next(day_of(archive).glob("readings*.parquet")).stat().st_size
     tidied = Tidying(spark, MIB, int(2.5 * size), 0).tidy(day_of(archive))
     assert (tidied.merged, tidied.made) == (4 + 2, 2 + 1)
 
 
-def test_large_files_stay(spark: SparkSession, archive: Path) -> None:
+def test_large_files_are_not_changed(spark: SparkSession, archive: Path) -> None:
     assert Tidying(spark, 10, MIB, 0).tidy(day_of(archive)) == Tidied.nothing(8)
 
 
-def test_torn_and_left_over_files_are_dropped_and_foreign_ones_stay(spark: SparkSession, archive: Path) -> None:
+def test_torn_and_left_over_files_are_deleted_and_unknown_ones_kept(spark: SparkSession, archive: Path) -> None:
     day = day_of(archive)
     (day / "torn-0-1.parquet").write_bytes(b"PAR1 torn")
     (day / "orphan-0-1-merged.parquet").write_bytes(next(day.glob("mail*")).read_bytes())
@@ -100,7 +100,7 @@ def test_a_directory_without_a_manifest_gets_one(spark: SparkSession, archive: P
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing in the job may catch it."""
+    """Simulates the end of the process: nothing in the job may catch it."""
 
 
 STEPS: list[tuple[Any, str]] = [
@@ -115,7 +115,7 @@ STEPS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("owner", "step"), STEPS, ids=[step for _, step in STEPS])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_killed_at_any_step_the_messages_are_the_same(
+def test_a_job_killed_at_any_step_preserves_the_messages(
     spark: SparkSession, archive: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, when: str
 ) -> None:
     before = content(spark, archive)
@@ -137,25 +137,25 @@ def test_killed_at_any_step_the_messages_are_the_same(
     assert len(list(day_of(archive).glob("*.parquet"))) == 2
 
 
-def test_days_that_are_over_are_dropped(spark: SparkSession, archive: Path) -> None:
+def test_expired_days_are_deleted(spark: SparkSession, archive: Path) -> None:
     assert compact(archive, "--retain", "1d") == 0
     assert list((archive / "vhost=%2F").iterdir()) == []
 
 
-def test_a_drop_that_was_cut_short_is_finished(spark: SparkSession, archive: Path) -> None:
+def test_an_interrupted_deletion_is_completed(spark: SparkSession, archive: Path) -> None:
     day_of(archive).rename(day_of(archive).with_name("_expired-date=2024-01-01"))
     assert read_archive(spark, archive).count() == 10
     assert compact(archive) == 0
     assert [path.name for path in (archive / "vhost=%2F").iterdir()] == ["date=2024-01-02"]
 
 
-def test_two_at_once_is_refused(spark: SparkSession, archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_compaction_is_refused(spark: SparkSession, archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (archive / "_compact.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert compact(archive) == 1
-    assert "is being compacted by somebody else" in capsys.readouterr().err
+    assert "is locked by another compaction" in capsys.readouterr().err
 
 
-def test_where_no_archive_is_nothing_is_made(spark: SparkSession, tmp_path: Path) -> None:
+def test_nothing_is_created_without_an_archive(spark: SparkSession, tmp_path: Path) -> None:
     assert compact(tmp_path / "absent") == 1
     assert not (tmp_path / "absent").exists()

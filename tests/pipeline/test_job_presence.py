@@ -29,7 +29,7 @@ def seen(key: str, *minutes: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """Device a speaks every minute until the tenth, b until the fourth."""
+    """Device a sends every minute until the tenth, b until the fourth."""
     root = tmp_path / "archive"
     write_file(root, seen("a", *range(11)) + seen("b", *range(5)))
     return root
@@ -59,7 +59,7 @@ def test_tables_and_report(spark: SparkSession, broker: FakeBroker, archive: Pat
     assert "<svg" in (archive.parent / "out" / "report.html").read_text()
 
 
-def test_each_silence_is_told_once(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+def test_each_silence_causes_one_alert(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     presence(broker, archive, 10)
     assert alerted(broker) == [("b", "00:04")]
     presence(broker, archive, 12)
@@ -72,7 +72,7 @@ def test_each_silence_is_told_once(spark: SparkSession, broker: FakeBroker, arch
     assert [commit["query"] for commit in broker.commits] == ["batch 1", "batch 2", "batch 3"]
 
 
-def test_a_run_that_died_before_it_noted_its_alerts_is_finished(
+def test_a_run_that_died_before_it_recorded_its_alerts_is_completed(
     spark: SparkSession, broker: FakeBroker, archive: Path
 ) -> None:
     presence(broker, archive, 10)
@@ -82,7 +82,7 @@ def test_a_run_that_died_before_it_noted_its_alerts_is_finished(
     assert alerted(broker) == [("a", "00:10"), ("b", "00:04")]
 
 
-def test_alerts_that_were_being_written_down_are_written_again(
+def test_alerts_that_were_incompletely_stored_are_stored_again(
     spark: SparkSession, broker: FakeBroker, archive: Path
 ) -> None:
     presence(broker, archive, 10)
@@ -93,7 +93,9 @@ def test_alerts_that_were_being_written_down_are_written_again(
     assert alerted(broker) == [("a", "00:10"), ("b", "00:04")]
 
 
-def test_an_alert_says_who_since_when_and_for_how_long(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+def test_an_alert_has_the_device_and_the_start_and_length_of_its_silence(
+    spark: SparkSession, broker: FakeBroker, archive: Path
+) -> None:
     presence(broker, archive, 10, "--alert-routing-key", "silent", "--alert-name", "watch")
     ((head, body),) = published(broker)
     assert json.loads(body) == {
@@ -107,7 +109,7 @@ def test_an_alert_says_who_since_when_and_for_how_long(spark: SparkSession, brok
     assert (commit["exchange"], commit["routing_key"], commit["producer"]) == ("alerts", "silent", "watch")
 
 
-def test_without_an_exchange_nobody_is_told(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+def test_without_an_exchange_no_alert_is_published(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     out = str(archive.parent / "out")
     assert main(JOB, ["--archive", str(archive), "--out", out, "--as-of", after(minutes=30).isoformat()]) == 0
     assert broker.requests == []

@@ -44,7 +44,7 @@ def replay(broker: FakeBroker, archive: Path, *arguments: str) -> int:
     return main(JOB, ["--archive", str(archive), "--url", broker.options()["url"], *out, *arguments])
 
 
-def test_messages_are_published_in_order_with_what_they_had_and_their_place(
+def test_messages_are_published_in_order_with_their_headers_and_origin(
     spark: SparkSession, broker: FakeBroker, archive: Path
 ) -> None:
     assert replay(broker, archive, "--name", "again", "--batch-size", "10") == 0
@@ -58,12 +58,12 @@ def test_messages_are_published_in_order_with_what_they_had_and_their_place(
     assert {commit["producer"] for commit in broker.commits} == {"replay again"}
 
 
-def test_sql_selects_what_is_published(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+def test_an_sql_condition_selects_the_messages(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     assert replay(broker, archive, "--name", "odd", "--where", "routing_key = 'k.1'") == 0
     assert [body for _, body in published(broker)] == BODIES[1::2]
 
 
-def test_a_dry_run_publishes_nothing_and_says_what_it_would(
+def test_a_dry_run_publishes_nothing_and_shows_the_selection(
     spark: SparkSession, broker: FakeBroker, archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert replay(broker, archive, "--dry-run", "--where", "routing_key = 'k.1'") == 0
@@ -72,7 +72,7 @@ def test_a_dry_run_publishes_nothing_and_says_what_it_would(
     assert "k.1" in (archive.parent / "out" / "report.html").read_text()
 
 
-def test_the_same_name_publishes_nothing_twice(
+def test_a_repeated_replay_with_the_same_name_publishes_nothing_twice(
     spark: SparkSession, broker: FakeBroker, archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for told in ("published 25, published before 0", "published 0, published before 25"):
@@ -81,10 +81,10 @@ def test_the_same_name_publishes_nothing_twice(
     assert len(broker.commits) == 3
 
 
-def test_what_was_cut_short_is_finished_with_the_same_batches(
+def test_an_interrupted_replay_is_completed_with_the_same_batches(
     spark: SparkSession, broker: FakeBroker, archive: Path
 ) -> None:
-    """Even when the archive grew meanwhile, and the broker had taken a batch that the job did not hear of."""
+    """Even if the archive grew meanwhile, and the broker has a batch whose answer the job did not receive."""
     replay(broker, archive, "--name", "again", "--batch-size", "10")
     plan = archive.parent / "out" / "plan.json"
     plan.write_text(json.dumps(json.loads(plan.read_text()) | {"done": 1}))
@@ -99,10 +99,12 @@ def test_another_selection_needs_another_name(
 ) -> None:
     assert replay(broker, archive, "--name", "again") == 0
     assert replay(broker, archive, "--name", "again", "--where", "true") == 64
-    assert "give this one another --name and --out" in capsys.readouterr().err
+    assert "use another --name and --out" in capsys.readouterr().err
 
 
-def test_it_goes_where_it_is_told(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+def test_messages_are_published_to_the_given_destination(
+    spark: SparkSession, broker: FakeBroker, archive: Path
+) -> None:
     target = ["--to-exchange", "again", "--to-routing-key", "all", "--unroutable", "drop"]
     assert replay(broker, archive, "--name", "x", *target) == 0
     head, _ = published(broker)[0]
@@ -111,26 +113,26 @@ def test_it_goes_where_it_is_told(spark: SparkSession, broker: FakeBroker, archi
     assert (commit["exchange"], commit["routing_key"], commit["unroutable"]) == ("again", "all", "drop")
 
 
-def test_without_a_name_nothing_happens(
+def test_without_a_name_nothing_is_published(
     spark: SparkSession, broker: FakeBroker, archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert replay(broker, archive) == 64
-    assert "--name is missing" in capsys.readouterr().err
+    assert "--name is required" in capsys.readouterr().err
     assert broker.requests == []
 
 
-def test_a_batch_has_a_message_at_least(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_has_at_least_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(JOB, ["--archive", "a", "--name", "x", "--batch-size", "0"])
     assert ended.value.code == 64
     assert "it must be a whole number from 1, not '0'" in capsys.readouterr().err
 
 
-def test_it_is_done_once(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+def test_a_replay_runs_once(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     assert replay(broker, archive, "--name", "x", "--continuous") == 64
 
 
-def test_a_rate_holds_it_back() -> None:
+def test_a_rate_limits_publishing() -> None:
     clock = [100.0]
     pauses: list[float] = []
 
@@ -146,7 +148,7 @@ def test_a_rate_holds_it_back() -> None:
     assert pauses == [2.0, 2.0]
 
 
-def test_without_a_rate_nothing_waits() -> None:
+def test_without_a_rate_publishing_does_not_wait() -> None:
     pace = Pace(None, lambda: 0.0, lambda _: pytest.fail("it waited"))
     pace.wait(1_000_000)
     pace.wait(1_000_000)

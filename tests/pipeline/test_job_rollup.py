@@ -1,4 +1,4 @@
-"""The job ``rollup``, run as its command line runs it."""
+"""The job ``rollup``, run by its command line."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ FIELDS = ["--field", "$.temp", "--field", "$.wind_gust", "--by", "$.origin", "--
 
 @pytest.fixture(scope="module")
 def readings() -> pandas.DataFrame:
-    """The first weeks of the year; all of it is rolled up by the tests with a real broker."""
+    """The first weeks of the year; the tests with a real broker roll up all of it."""
     return weather().head(4000)
 
 
@@ -31,7 +31,7 @@ def run(out: Path, *arguments: str) -> int:
 
 
 def assert_equal_to_pandas(out: Path, readings: pandas.DataFrame) -> None:
-    """Compare with the same figures of pandas: counts exactly, means to 1e-9."""
+    """Compare with pandas: counts exactly, means to 1e-9."""
     windows = ResultTables(out)["windows"]
     found = windows[windows["count"] > 0].set_index(["origin", "window_start", "field"]).sort_index()
     expected = daily_figures(readings, ["temp", "wind_gust"])
@@ -50,7 +50,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory, readings: pandas.DataFrame
     return root
 
 
-def test_the_archived_weather_is_what_pandas_makes_of_it(
+def test_the_roll_up_of_the_archived_weather_is_equal_to_pandas(
     spark: SparkSession, archive: Path, readings: pandas.DataFrame, tmp_path: Path
 ) -> None:
     assert run(tmp_path, "--archive", str(archive), "--queue", QUEUE) == 0
@@ -63,10 +63,10 @@ def test_the_archived_weather_is_what_pandas_makes_of_it(
     assert "EWR" in report
 
 
-def test_a_quiet_archive_has_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_archive_without_readings_has_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "archive").mkdir()
     assert run(tmp_path, "--archive", str(tmp_path / "archive")) == 0
-    assert "No message had anything" in (tmp_path / "report.html").read_text()
+    assert "No message has any of the fields" in (tmp_path / "report.html").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +79,14 @@ def from_stream(broker: FakeBroker, *arguments: str) -> list[str]:
     return ["--queue", QUEUE, "--url", broker.options()["url"], "--option", "retryTimeout=5s", *arguments]
 
 
-def test_a_stream_read_at_once_is_what_pandas_makes_of_it(
+def test_the_roll_up_of_a_whole_stream_is_equal_to_pandas(
     spark: SparkSession, weather_broker: FakeBroker, readings: pandas.DataFrame, tmp_path: Path
 ) -> None:
     assert run(tmp_path, *from_stream(weather_broker)) == 0
     assert_equal_to_pandas(tmp_path, readings)
 
 
-def test_a_stream_followed_in_steps_is_what_pandas_makes_of_it(
+def test_the_roll_up_of_a_stream_in_steps_is_equal_to_pandas(
     spark: SparkSession,
     weather_broker: FakeBroker,
     readings: pandas.DataFrame,
@@ -117,7 +117,7 @@ def hourly(*hours: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("late", "code"), [("warn", 0), ("fail", 1)])
-def test_readings_that_come_too_late_are_told(
+def test_readings_later_than_the_watermark_are_reported(
     spark: SparkSession, tmp_path: Path, checkpoint: str, capsys: pytest.CaptureFixture[str], late: str, code: int
 ) -> None:
     with broker_with(hourly(0, 100, 101, 1, 2, 102)) as broker:
@@ -131,7 +131,7 @@ def test_readings_that_come_too_late_are_told(
         assert complaint in (tmp_path / "report.html").read_text()
 
 
-def test_a_longer_watermark_waits_for_them(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
+def test_a_longer_watermark_includes_later_readings(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
     with broker_with(hourly(0, 100, 101, 1, 2, 102)) as broker:
         steps = ["--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=2", "--watermark", "5d"]
         assert run(tmp_path, *from_stream(broker, *steps)) == 0
@@ -139,11 +139,11 @@ def test_a_longer_watermark_waits_for_them(spark: SparkSession, tmp_path: Path, 
     assert windows[windows["field"] == "temp"]["count"].sum() == 6
 
 
-def test_a_batch_that_is_written_again_counts_once(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
+def test_a_repeated_batch_is_counted_once(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
     with broker_with(hourly(*range(48))) as broker:
         followed = from_stream(broker, "--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=40")
         assert run(tmp_path, *followed) == 0
-        # As if the driver was killed after the batch was written and before Spark noted its end.
+        # As if the driver was killed after the batch was written and before Spark recorded its end.
         last = max((Path(checkpoint) / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
         last.unlink()
         (last.parent / f".{last.name}.crc").unlink()
@@ -159,15 +159,15 @@ def one_line(printed: Any) -> str:
 
 HERE = str(Path(__file__).parent)
 WRONG = [
-    ([], 64, "--queue NAME, --queue-pattern REGEX or --archive DIR is missing: what is to be read?"),
+    ([], 64, "--queue NAME, --queue-pattern REGEX or --archive DIR is required"),
     (["--queue", "q", "--exchange", "e"], 64, "--exchange is for --archive"),
     (["--archive", HERE, "--queue-pattern", "q.*"], 64, "--queue-pattern is for streams"),
     (["--archive", HERE, "--checkpoint", "c"], 64, "--checkpoint is for streams"),
-    (["--archive", "absent"], 64, "absent: there is no such directory"),
+    (["--archive", "absent"], 64, "absent: the directory does not exist"),
     (["--queue", "q", "--option", "maxOffsetsPerTrigger=5"], 64, "is for streaming queries"),
     (["--queue", "q", "--checkpoint", "c", "--until", "2024-01-01"], 64, "is for batch reads"),
     (["--queue", "q", "--archive", "a", "--source", "stream"], 64, "--archive is for --source archive"),
-    (["--source", "archive"], 64, "--archive DIR is missing"),
+    (["--source", "archive"], 64, "--archive DIR is required to read the archive"),
     (["--option", "queue"], 64, "--option needs NAME=VALUE"),
     (["--queue", "q", "--option", "startingOfsets=earliest"], 64, "did you mean 'startingOffsets'?"),
     (
@@ -181,7 +181,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), WRONG)
-def test_what_is_wrong_is_told_in_one_line(
+def test_an_error_is_printed_in_one_line(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
 ) -> None:
     assert run(tmp_path, *arguments) == code
@@ -197,7 +197,7 @@ NO_WORDS = [
 
 
 @pytest.mark.parametrize(("arguments", "text"), NO_WORDS)
-def test_what_spark_would_not_understand_is_told_before_it_starts(
+def test_values_that_spark_would_reject_are_refused_before_it_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -219,12 +219,12 @@ MASTERS = [
 
 
 @pytest.mark.parametrize("master", MASTERS)
-def test_whatever_spark_runs_on_is_a_master(master: str) -> None:
+def test_every_master_of_spark_is_accepted(master: str) -> None:
     assert parser_of(JOB).parse_args([*FIELDS, "--master", master]).master == master
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90m", "5400 seconds"), ("1 day", "1 day"), ("2 Hours 5 minutes", None)]
 )
-def test_an_interval_may_be_in_sparks_words(text: str, seconds: str | None) -> None:
+def test_an_interval_may_have_sparks_syntax(text: str, seconds: str | None) -> None:
     assert parser_of(JOB).parse_args([*FIELDS, "--window", text]).window == (seconds or text)

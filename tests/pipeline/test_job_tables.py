@@ -1,4 +1,4 @@
-"""The jobs that make tables and a report of what they read: dead-letters, latency, anomaly."""
+"""The jobs that only make tables and a report: dead-letters, latency, anomaly."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     assert list(tables["keys"]["deaths"]) == [12]
     assert len(tables["samples"]) == 2
     page = report(out)
-    assert "2 of 2 ways are loops" in page
+    assert "2 of 2 paths are loops" in page
     assert "&lt;script&gt;" in page
     assert "<script" not in page
     assert "<b>new" not in page
@@ -73,11 +73,11 @@ def test_anomaly(spark: SparkSession, tmp_path: Path) -> None:
     assert "Against the labels" in report(out)
 
 
-def test_nothing_to_show_is_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_input_has_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
     nothing = ["--archive", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main(dead_letters.JOB, nothing) == 0
-    assert "Nothing that was read ever died" in report(tmp_path / "out")
+    assert "No message was dead-lettered" in report(tmp_path / "out")
     assert main(latency.JOB, nothing) == 0
-    assert "The trace has no delivery" in report(tmp_path / "out")
+    assert "The trace contains no delivery" in report(tmp_path / "out")
     assert main(anomaly.JOB, [*nothing, "--field", "$.v"]) == 0
     assert "No reading is beyond" in report(tmp_path / "out")

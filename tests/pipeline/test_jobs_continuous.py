@@ -1,4 +1,4 @@
-"""Jobs that go on until they are interrupted."""
+"""Jobs that run until they are interrupted."""
 
 import json
 import os
@@ -22,7 +22,7 @@ TIMEOUT_S = 120.0
 
 
 def in_background(steps: Callable[[], None]) -> threading.Thread:
-    """Take some steps while a job runs, and interrupt it then, whatever came of them."""
+    """Run some steps during a job, and then interrupt it, even if a step failed."""
 
     def take() -> None:
         try:
@@ -49,7 +49,7 @@ def wait_for_windows(out: Path, count: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_roll_up_follows_its_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_continuous_roll_up_follows_its_stream(spark: SparkSession, tmp_path: Path) -> None:
     bodies = [json.dumps({"t": hour, "at": f"2024-01-01T{hour:02}:00:00Z"}).encode() for hour in range(6)]
     with broker_with(bodies) as broker:
         broker.declare(QUEUE, 0, 2)
@@ -92,7 +92,7 @@ def interrupt() -> None:
 
 
 def interrupted(times: int) -> list[int]:
-    """Interrupt a block so many times; return which interrupts it survived."""
+    """Interrupt a block this many times; return which interrupts it survived."""
     survived: list[int] = []
 
     def block() -> None:
@@ -106,17 +106,17 @@ def interrupted(times: int) -> list[int]:
     return survived
 
 
-def test_an_interrupt_is_heard_when_the_block_ends() -> None:
+def test_an_interrupt_is_raised_at_the_end_of_the_block() -> None:
     earlier = signal.getsignal(signal.SIGINT)
     assert interrupted(1) == [0]
     assert signal.getsignal(signal.SIGINT) == earlier
 
 
-def test_a_second_interrupt_is_heard_at_once() -> None:
+def test_a_second_interrupt_is_raised_immediately() -> None:
     assert interrupted(2) == [0]
 
 
-def test_without_an_interrupt_nothing_is_heard() -> None:
+def test_without_an_interrupt_nothing_is_raised() -> None:
     with noted_interrupts() as interruption:
         pass
     assert not interruption.is_asked

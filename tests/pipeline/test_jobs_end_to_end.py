@@ -1,4 +1,4 @@
-"""Jobs against a real broker: what they read came from it, what they publish goes back to it."""
+"""Jobs with a real broker: they read from it and publish to it."""
 
 import json
 import time
@@ -36,7 +36,7 @@ def channel(gateway: Gateway) -> Iterator[BlockingChannel]:
 
 
 def taken(channel: BlockingChannel, queue: str) -> list[tuple[Any, bytes]]:
-    """Take everything out of a queue."""
+    """Consume all messages of a queue."""
     found = []
     while True:
         method, properties, body = channel.basic_get(queue, auto_ack=True)
@@ -48,7 +48,7 @@ def taken(channel: BlockingChannel, queue: str) -> list[tuple[Any, bytes]]:
 BODIES = [bytes([number, 0xFF, 0]) for number in range(25)]
 
 
-def test_a_replay_publishes_each_message_once_however_often_it_runs(
+def test_a_repeated_replay_publishes_each_message_once(
     spark: SparkSession, gateway: Gateway, channel: BlockingChannel, tmp_path: Path
 ) -> None:
     channel.queue_declare("orders.log", durable=True, arguments=STREAM)
@@ -68,10 +68,10 @@ def test_a_replay_publishes_each_message_once_however_often_it_runs(
     assert (properties.content_type, properties.message_id, properties.priority) == ("x/y", "m3", 3)
 
 
-def test_dead_letters_are_counted_as_they_were_made(
+def test_dead_letters_are_counted_by_queue_and_reason(
     spark: SparkSession, gateway: Gateway, channel: BlockingChannel, tmp_path: Path
 ) -> None:
-    """Four expire, two are pushed out, three are rejected, two are delivered too often."""
+    """Four expire, two exceed the length limit, three are rejected, two exceed the delivery limit."""
     channel.exchange_declare("dead", "fanout", durable=True)
     channel.queue_declare("dead", durable=True, arguments=STREAM)
     channel.queue_bind("dead", "dead")
@@ -110,11 +110,11 @@ def _end_of(gateway: Gateway, stream: str) -> int:
     return end
 
 
-#: How long the consumer keeps what it was handed, in seconds.
+#: How long the consumer holds its deliveries, in seconds.
 KEPT_S = 0.25
 
 
-def test_latency_is_what_the_consumer_took(
+def test_the_latency_to_settlement_is_that_of_the_consumer(
     spark: SparkSession, gateway: Gateway, channel: BlockingChannel, tmp_path: Path
 ) -> None:
     call(gateway, "PUT", "vhosts/%2F", {"trace_table": True})
@@ -133,7 +133,7 @@ def test_latency_is_what_the_consumer_took(
     whole_ms = (time.monotonic() - begun) * 1000
     call(gateway, "PUT", "vhosts/%2F", {"trace_table": False})
     trace = gateway.data / "trace"
-    # Published, routed, enqueued and delivered ten times, and twelve times something became of it.
+    # Published, routed, enqueued and delivered ten times, with twelve other outcomes.
     wait_for_rows(trace, 10 * 4 + 12)
     assert main(latency.JOB, ["--archive", str(trace), "--queue", "slow", "--out", str(tmp_path)]) == 0
     (row,) = ResultTables(tmp_path)["latencies"].to_dict("records")

@@ -1,4 +1,4 @@
-"""``gateway pipeline``: a child that says in one line what it lacks, and a list that needs nothing."""
+"""``gateway pipeline``: a child process with one-line errors, and a list of jobs without prerequisites."""
 
 import ast
 import os
@@ -42,14 +42,14 @@ def test_the_list_names_all_jobs_and_needs_no_spark() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_each_job_is_what_the_list_says(entry: JobEntry) -> None:
+def test_each_listed_job_can_be_loaded(entry: JobEntry) -> None:
     job = entry.load()
     assert job.name == entry.name
     assert entry.file.is_file()
     assert 'if __name__ == "__main__":' in entry.file.read_text()
 
 
-def test_the_command_hands_on_arguments_and_exit_code() -> None:
+def test_the_command_passes_arguments_and_the_exit_code() -> None:
     listed = gateway("pipeline", "list")
     assert listed.returncode == 0
     assert listed.stdout.startswith("rollup ")
@@ -59,7 +59,7 @@ def test_the_command_hands_on_arguments_and_exit_code() -> None:
     assert gateway("pipeline").stdout == gateway("pipeline", "--help").stdout
 
 
-def test_without_java_one_line_says_how_to_get_it() -> None:
+def test_without_java_one_line_tells_how_to_install_it() -> None:
     ended = gateway("pipeline", "run", "compact", "--archive", "x", JAVA_HOME="/nonexistent")
     assert ended.returncode == 69
     (line,) = ended.stderr.splitlines()
@@ -68,7 +68,7 @@ def test_without_java_one_line_says_how_to_get_it() -> None:
     )
 
 
-def test_an_old_java_is_told_from_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     java = tmp_path / "bin" / "java"
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -79,7 +79,7 @@ def test_an_old_java_is_told_from_a_new_one(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("package", prerequisites.PACKAGES)
-def test_without_a_package_one_line_says_how_to_get_it(
+def test_without_a_package_one_line_tells_how_to_install_it(
     package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = prerequisites.find_spec
@@ -90,7 +90,7 @@ def test_without_a_package_one_line_says_how_to_get_it(
         assert capsys.readouterr().err.startswith(line)
 
 
-def test_submit_hands_spark_submit_the_file_and_its_options() -> None:
+def test_submit_passes_the_file_and_its_options_to_spark_submit() -> None:
     entry = ENTRIES[0]
     words = command(entry, "spark://host:7077", "client", ["spark.executor.cores=1"], ["--field", "$.t"])
     assert words[0].endswith("bin/spark-submit")
@@ -101,13 +101,13 @@ def test_submit_hands_spark_submit_the_file_and_its_options() -> None:
     assert "spark.sql.python.filterPushdown.enabled=true" in words
 
 
-def test_submit_refuses_what_is_no_master(capsys: pytest.CaptureFixture[str]) -> None:
+def test_submit_refuses_an_invalid_master(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["submit", "--master", "host:7077", "rollup", "--field", "$.t"]) == 64
     told = "option '--master' must be local[N], spark://host:port, yarn or k8s://..., not 'host:7077'"
     assert told in capsys.readouterr().err
 
 
-def test_plot_makes_the_report_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plot_writes_the_report_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = '{"job": "compact", "started": "2024-01-01T00:00:00", "finished": "2024-01-01T00:00:09",'
     (tmp_path / "run.json").write_text(
         run + ' "options": {"small": 32}, "figures": {"days": 0}, "warnings": ["<odd>"]}'
@@ -115,7 +115,7 @@ def test_plot_makes_the_report_again(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["plot", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"
     page = (tmp_path / "report.html").read_text()
-    assert "There is nothing in the archive" in page
+    assert "The archive is empty" in page
     assert "&lt;odd&gt;" in page
     assert main(["plot", str(tmp_path / "absent")]) == 64
 

@@ -1,4 +1,4 @@
-"""docs/pipeline.md: what it shows runs, and what there is stands in it."""
+"""docs/pipeline.md: its examples run, and it covers all commands and jobs."""
 
 import re
 import shlex
@@ -27,32 +27,34 @@ COMMANDS: Final = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_is_one_that_is_understood(command: str) -> None:
+def test_each_command_on_the_page_can_be_parsed(command: str) -> None:
     options = parser().parse_args(shlex.split(command)[2:])
     if options.verb in ("run", "submit"):
         parser_of(BY_NAME[options.job].load()).parse_args(options.arguments)
 
 
-def test_there_is_an_example_of_each_verb() -> None:
+def test_there_is_an_example_of_each_command() -> None:
     verbs = {command.split()[2] for command in COMMANDS}
     assert verbs == {"list", "run", "submit", "status", "plot"}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_each_job_stands_in_the_table(entry: JobEntry) -> None:
+def test_each_job_is_in_the_table(entry: JobEntry) -> None:
     assert f"| `{entry.name}` |" in PAGE
 
 
 @pytest.fixture
 def weather_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An archive of the first hundred readings of the year, where the examples look for it."""
+    """An archive of the first hundred readings of the year, at the path of the examples."""
     monkeypatch.chdir(tmp_path)
     rows = [{"queue": None, "body": body} for _, body in bodies(weather().head(100))]
     write_file(tmp_path / "data" / "archive", [{"timestamp": after(seconds=1), **row} for row in rows], name="exchange")
     return tmp_path
 
 
-def test_the_notebook(spark: SparkSession, weather_archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_notebook_example_runs(
+    spark: SparkSession, weather_archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(example, "docs/pipeline.md", "exec"), {})
     shown = capsys.readouterr().out
@@ -60,7 +62,7 @@ def test_the_notebook(spark: SparkSession, weather_archive: Path, capsys: pytest
     assert "|   EWR|      1|2013-01-01 06:00:00|" in shown
 
 
-def test_the_first_roll_up(spark: SparkSession, weather_archive: Path) -> None:
+def test_the_first_roll_up_example_runs(spark: SparkSession, weather_archive: Path) -> None:
     (command,) = [command for command in COMMANDS if command.startswith("gateway pipeline run rollup --archive")]
     assert main(JOB, shlex.split(command)[4:]) == 0
     assert (weather_archive / "pipeline" / "rollup" / "report.html").is_file()

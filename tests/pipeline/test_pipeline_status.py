@@ -13,7 +13,7 @@ from tests.pipeline.fake_broker import fake_broker
 
 
 def checkpoint_in(directory: Path, *offsets: object, commits: int) -> Path:
-    """Write a checkpoint as Spark does: a file for each batch, with a checksum beside it."""
+    """Write a checkpoint as Spark does: a file for each batch, with a checksum file."""
     checkpoint = directory / "checkpoint"
     for name in ("offsets", "commits"):
         (checkpoint / name).mkdir(parents=True)
@@ -30,13 +30,13 @@ def checkpoint_in(directory: Path, *offsets: object, commits: int) -> Path:
 OFFSETS = [{"orders": {"0": {"from": 0, "next": 10}}}, {"orders": {"0": 25, "1": {"from": 0, "next": 5}}}]
 
 
-def test_what_is_done_counts_and_not_what_is_planned(tmp_path: Path) -> None:
+def test_the_position_is_that_of_the_last_complete_batch(tmp_path: Path) -> None:
     found = reached(checkpoint_in(tmp_path, *OFFSETS, commits=1))
     assert (found.query, found.planned, found.done) == ("1234", 1, 0)
     assert found.position_by_key == {Key("orders", "0"): 10}
 
 
-def test_lag_is_what_the_broker_holds_beyond(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lag_is_the_number_of_unread_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = checkpoint_in(tmp_path, *OFFSETS, commits=2)
     with fake_broker() as broker:
         broker.declare_super("orders", (0, 100), (0, 5))
@@ -55,7 +55,7 @@ def test_the_password_may_be_in_the_environment(tmp_path: Path, capsys: pytest.C
     assert "the environment of the driver's workers has no NOT_THERE" in capsys.readouterr().err
 
 
-def test_without_a_broker_it_says_where_the_query_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_broker_only_the_position_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = checkpoint_in(tmp_path, *OFFSETS, commits=2)
     assert main(["status", str(checkpoint)]) == 0
     assert "  orders/0: at 25\n" in capsys.readouterr().out
@@ -66,12 +66,12 @@ def test_before_the_first_batch(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "batch none done, none planned" in capsys.readouterr().out
 
 
-def test_offsets_of_other_sources_are_passed_over(tmp_path: Path) -> None:
+def test_offsets_of_other_sources_are_skipped(tmp_path: Path) -> None:
     assert reached(checkpoint_in(tmp_path, 7, "x", OFFSETS[0], commits=3)).position_by_key == {Key("orders", "0"): 10}
 
 
-def test_what_is_no_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_is_not_a_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(OptionError):
         reached(tmp_path)
     assert main(["status", str(tmp_path)]) == 64
-    assert "is no checkpoint of a streaming query" in capsys.readouterr().err
+    assert "is not a checkpoint of a streaming query" in capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""What a roll-up writes batch by batch: it stays bounded, and says the same whenever the driver is killed."""
+"""The parts a roll-up writes batch by batch: they stay bounded, and their result is correct whenever the driver is
+killed.
+"""
 
 import json
 import shutil
@@ -26,7 +28,7 @@ def often() -> Iterator[None]:
 
 
 def checkpoint_of(directory: Path, query: str, *commits: int) -> Path:
-    """Write as much of a checkpoint as is looked at."""
+    """Write the parts of a checkpoint that are read."""
     for name in ("offsets", "commits"):
         (directory / name).mkdir(parents=True, exist_ok=True)
         for batch in commits:
@@ -45,7 +47,7 @@ def updates_in(out: Path, checkpoint: Path | None) -> Updates:
 
 
 def changed(spark: SparkSession, batch: int) -> DataFrame:
-    """Return what a batch changes: the window of one device, which then has the number of the batch."""
+    """Return the change of a batch: the window of one device, whose count is the number of the batch."""
     schema = "device string, window_start long, window_end long, field string, count long"
     return spark.createDataFrame([(DEVICES[batch % 3], 0, 1, "t", batch)], schema)
 
@@ -63,7 +65,7 @@ def parts(out: Path) -> list[int]:
     return sorted(int(path.name.partition("=")[2]) for path in (out / "updates").glob("batch=*"))
 
 
-def test_there_are_never_many_parts_and_each_window_is_as_it_was_written_last(
+def test_the_number_of_parts_is_bounded_and_the_latest_windows_are_read(
     spark: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     updates = updates_in(tmp_path, checkpoint)
@@ -76,9 +78,7 @@ def test_there_are_never_many_parts_and_each_window_is_as_it_was_written_last(
     assert found == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [2, 3, 4], [2, 3, 4, 5], [4, 5, 6]]
 
 
-def test_who_reads_while_all_is_written_again_has_time_to_end(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path
-) -> None:
+def test_a_reader_during_a_fold_can_finish(spark: SparkSession, tmp_path: Path, checkpoint: Path) -> None:
     updates = updates_in(tmp_path, checkpoint)
     for batch in range(FOLD):
         updates.write(changed(spark, batch), batch)
@@ -100,7 +100,7 @@ def followed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 class Killed(Exception):
-    """The driver died here."""
+    """Simulates the death of the driver."""
 
 
 def before_the_part(real: Callable[..., None], outputs: Outputs, *part: Any) -> None:
@@ -119,7 +119,7 @@ def behind_the_part(real: Callable[..., None], outputs: Outputs, *part: Any) -> 
 
 
 def amid_an_old_part(real: Callable[..., None], path: Path, **options: Any) -> None:
-    if options:  # it is not this one that drops what is old
+    if options:  # this part is not one that deletes old parts
         real(path, **options)
         return
     (path / SPARKS_END).unlink()
@@ -143,7 +143,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize(("name", "real", "death"), DEATHS, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_driver_killed_at_a_fold_leaves_what_counts(
+def test_a_driver_killed_at_a_fold_leaves_correct_results(
     spark: SparkSession,
     followed: Path,
     tmp_path: Path,
@@ -160,14 +160,14 @@ def test_a_driver_killed_at_a_fold_leaves_what_counts(
             updates_in(out, out / "checkpoint").write(changed(spark, batch), batch)
     after = updates_in(out, out / "checkpoint")
     after.begin()
-    after.write(changed(spark, batch), batch)  # Spark gives out again what it knows no end of
+    after.write(changed(spark, batch), batch)  # Spark repeats batches without a recorded end
     for later in range(batch + 1, batch + FOLD + 1):
         after.write(changed(spark, later), later)
     assert counts(spark, after) == expected(batch + FOLD)
     assert parts(out) == [batch, batch + 1, batch + 2]
 
 
-def test_a_batch_that_comes_again_is_not_written_again(spark: SparkSession, tmp_path: Path, checkpoint: Path) -> None:
+def test_a_repeated_batch_is_not_written_again(spark: SparkSession, tmp_path: Path, checkpoint: Path) -> None:
     updates = updates_in(tmp_path, checkpoint)
     updates.write(changed(spark, 0), 0)
     written = sorted((tmp_path / "updates" / "batch=0").iterdir())
@@ -175,7 +175,7 @@ def test_a_batch_that_comes_again_is_not_written_again(spark: SparkSession, tmp_
     assert sorted((tmp_path / "updates" / "batch=0").iterdir()) == written
 
 
-def test_a_query_without_a_checkpoint_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_without_a_checkpoint_starts_from_the_beginning(spark: SparkSession, tmp_path: Path) -> None:
     first, second = updates_in(tmp_path, None), updates_in(tmp_path, None)
     first.begin()
     for batch in range(2):
@@ -186,24 +186,24 @@ def test_a_query_without_a_checkpoint_begins_anew(spark: SparkSession, tmp_path:
     assert counts(spark, second) == {"a": 0}
 
 
-def test_the_updates_of_another_query_are_left_alone(spark: SparkSession, tmp_path: Path, checkpoint: Path) -> None:
+def test_the_updates_of_another_query_are_not_changed(spark: SparkSession, tmp_path: Path, checkpoint: Path) -> None:
     first = updates_in(tmp_path, checkpoint)
     first.begin()
     first.write(changed(spark, 0), 0)
     for other in (checkpoint_of(tmp_path / "other", "two", 0), tmp_path / "fresh"):
-        with pytest.raises(OptionError, match="is of another query than"):
+        with pytest.raises(OptionError, match="belongs to another query than"):
             updates_in(tmp_path, other).begin()
     updates_in(tmp_path, checkpoint).begin()
     assert counts(spark, first) == {"a": 0}
 
 
-def test_a_query_that_goes_on_wants_what_it_wrote(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_continued_query_requires_its_earlier_updates(spark: SparkSession, tmp_path: Path) -> None:
     checkpoint = checkpoint_of(tmp_path / "checkpoint", "one", 0, 1)
-    with pytest.raises(OptionError, match="what it wrote so far is not in"):
+    with pytest.raises(OptionError, match="its earlier results are not in"):
         updates_in(tmp_path, checkpoint).begin()
 
 
-def test_what_nobody_claims_gives_way_to_a_new_query(spark: SparkSession, tmp_path: Path) -> None:
+def test_updates_without_an_owner_are_replaced_by_a_new_query(spark: SparkSession, tmp_path: Path) -> None:
     unclaimed = updates_in(tmp_path, None)
     unclaimed.write(changed(spark, 1), 1)
     fresh = updates_in(tmp_path, tmp_path / "fresh")

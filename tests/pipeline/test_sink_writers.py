@@ -1,4 +1,4 @@
-"""The writers: rows become frames, attempts are named, and one commit says which of them count."""
+"""The sink's writers: rows are framed, attempts are named, and one commit lists the valid attempts."""
 
 import json
 import pickle
@@ -44,12 +44,12 @@ def unframed(part: bytes) -> list[tuple[dict[str, Any], bytes]]:
 # ---- Rows -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_with_a_body_alone_says_nothing_else() -> None:
+def test_a_row_with_only_a_body_has_an_empty_head() -> None:
     ((part, count),) = framed([table(body=[b"one", b"two"])], 1000)
     assert (unframed(part), count) == ([({}, b"one"), ({}, b"two")], 2)
 
 
-def test_everything_a_row_may_say() -> None:
+def test_a_row_with_all_columns_has_all_fields() -> None:
     columns = {
         "body": ["text"],
         "exchange": ["x"],
@@ -65,7 +65,7 @@ def test_everything_a_row_may_say() -> None:
     assert unframed(part) == [(head, b"text")]
 
 
-def test_what_is_null_is_not_said() -> None:
+def test_null_columns_are_omitted() -> None:
     ((part, _),) = framed([table(body=[b""], routing_key=[None], priority=pa.array([None], pa.int32()))], 1000)
     assert unframed(part) == [({}, b"")]
 
@@ -80,7 +80,9 @@ def test_a_row_without_a_body_is_refused() -> None:
     cuts=st.integers(1, 10),
     part_bytes=st.integers(1, 300),
 )
-def test_rows_come_back_however_they_are_cut(rows: list[tuple[bytes, str | None]], cuts: int, part_bytes: int) -> None:
+def test_rows_are_decoded_for_any_size_of_parts(
+    rows: list[tuple[bytes, str | None]], cuts: int, part_bytes: int
+) -> None:
     kinds = pa.schema([("body", pa.binary()), ("routing_key", pa.string())])
     whole = pa.Table.from_pylist([{"body": body, "routing_key": key} for body, key in rows], schema=kinds)
     parts = list(framed(whole.to_batches(max_chunksize=cuts), part_bytes))
@@ -98,18 +100,18 @@ WRONG_COLUMNS = [
     ("body binary, priority string", "column 'priority' must be int, not string"),
     ("body binary, headers map<string,int>", "column 'headers' must be map<string,string>, not map<string,int>"),
     ("body binary, message_timestamp string", "column 'message_timestamp' must be timestamp, not string"),
-    ("body binary, offset long", f"column 'offset' is none of a message; the sink takes {TAKEN}"),
+    ("body binary, offset long", f"column 'offset' is not a message column; the sink accepts {TAKEN}"),
 ]
 
 
 @pytest.mark.parametrize(("ddl", "line"), WRONG_COLUMNS)
-def test_columns_that_make_no_message(ddl: str, line: str) -> None:
+def test_columns_that_do_not_form_a_message_are_refused(ddl: str, line: str) -> None:
     with pytest.raises(OptionError) as refusal:
         require_publishable(parsed(ddl), sink_options({"exchange": "x"}, is_stream=True))
     assert str(refusal.value).startswith(line)
 
 
-def test_somebody_has_to_name_the_exchange() -> None:
+def test_an_exchange_is_required() -> None:
     with pytest.raises(OptionError, match="column 'exchange' or option 'exchange' is required"):
         require_publishable(parsed("body binary"), sink_options({}, is_stream=True))
     require_publishable(parsed("body binary, exchange string"), sink_options({}, is_stream=True))
@@ -117,7 +119,7 @@ def test_somebody_has_to_name_the_exchange() -> None:
 
 
 def parsed(ddl: str) -> StructType:
-    """Read the little of DDL that is used here; Spark's own parser needs a session."""
+    """Parse the subset of DDL used here; Spark's own parser needs a session."""
     schema = StructType()
     for column in ddl.split(", "):
         name, kind = column.split(" ")
@@ -131,12 +133,12 @@ BODY = StructType().add("body", "binary")
 
 
 def writers(broker: FakeBroker, **options: str) -> tuple[MicroBatchWriter, MicroBatchWriter]:
-    """Return the writer that runs in tasks and the one that commits: Spark makes two."""
+    """Return the writer that runs in tasks and the one that commits: Spark creates two."""
     source = GatewaySource(broker.options(exchange="x", **options))
     return source.streamWriter(BODY, False), source.streamWriter(BODY, False)
 
 
-def test_what_tasks_staged_is_committed_by_another_object(broker: FakeBroker) -> None:
+def test_rows_staged_by_tasks_are_committed_by_another_object(broker: FakeBroker) -> None:
     tasks, driver = writers(broker, producerName="job", routingKey="k")
     messages = [passed_on(tasks.write(iter([table(body=[b"%d" % n])]))) for n in range(2)]
     for message in messages:
@@ -164,7 +166,7 @@ def passed_on(message: Any) -> TaskCommit:
 
 
 def test_two_runs_of_a_task_are_two_attempts(broker: FakeBroker) -> None:
-    """As when Spark speculates: of the two only one's message is committed."""
+    """As with speculative execution: only one of the two messages is committed."""
     tasks, driver = writers(broker)
     first, second = (tasks.write(iter([table(body=[b"x"])])) for _ in range(2))
     assert first.attempt != second.attempt
@@ -173,7 +175,7 @@ def test_two_runs_of_a_task_are_two_attempts(broker: FakeBroker) -> None:
     assert [name for name, _, _ in broker.commits[0]["attempts"]] == [second.attempt]
 
 
-def test_a_large_task_is_handed_over_in_parts(broker: FakeBroker) -> None:
+def test_a_large_task_is_staged_in_parts(broker: FakeBroker) -> None:
     tasks, _ = writers(broker, maxInFlight="100")
     staged = tasks.write(iter([table(body=[b"x" * 40] * 10)]))
     assert (staged.parts, staged.rows) == (4, 10)
@@ -188,16 +190,16 @@ def test_a_task_without_rows_stages_nothing(broker: FakeBroker) -> None:
     assert (broker.parts, broker.commits) == ({}, [])
 
 
-def test_handing_over_is_tried_again(broker: FakeBroker) -> None:
+def test_staging_is_retried(broker: FakeBroker) -> None:
     tasks, _ = writers(broker)
     broker.faults.extend(["hang up", 503])
     staged = tasks.write(iter([table(body=[b"x"])]))
     assert list(broker.parts) == [(staged.attempt, "0")]
 
 
-def test_without_a_query_a_stream_is_not_exactly_once(broker: FakeBroker) -> None:
+def test_a_stream_without_a_query_id_is_refused(broker: FakeBroker) -> None:
     tasks, driver = writers(broker)
-    with pytest.raises(PipelineError, match="does not tell its tasks which query"):
+    with pytest.raises(PipelineError, match="does not provide the query id to tasks"):
         driver.commit([tasks.write(iter([table(body=[b"x"])]))], 0)
 
 
@@ -213,14 +215,14 @@ def batch_writer(broker: FakeBroker, **options: str) -> TableWriter:
     return GatewaySource(broker.options(exchange="x", **options)).writer(BODY, False)
 
 
-def test_a_batch_write_with_a_name_is_known_again(broker: FakeBroker) -> None:
+def test_a_repeated_batch_write_with_a_name_is_a_duplicate(broker: FakeBroker) -> None:
     writer = batch_writer(broker, producerName="job", batchId="2026-01-31")
     writer.commit([writer.write(iter([table(body=[b"x"])]))])
     (commit,) = broker.commits
     assert (commit["producer"], commit["query"], commit["batch"]) == ("job", "batch 2026-01-31", 0)
 
 
-def test_a_batch_write_without_one_is_not(broker: FakeBroker) -> None:
+def test_a_repeated_batch_write_without_a_name_is_not_a_duplicate(broker: FakeBroker) -> None:
     writer = batch_writer(broker)
     writer.commit([writer.write(iter([table(body=[b"x"])]))])
     assert not broker.commits[0].keys() & {"producer", "query", "batch"}
@@ -234,21 +236,21 @@ def test_overwriting_is_refused(broker: FakeBroker) -> None:
 
 
 REFUSALS = [
-    (409, {"error": "not_staged", "reason": "it is not here"}, StagedLost, "it is not here; start the query again"),
+    (409, {"error": "not_staged", "reason": "it is not here"}, StagedLost, "it is not here; restart the query"),
     (409, {"error": "unroutable", "reason": "no queue"}, PipelineError, "nothing of the batch was published: no queue"),
     (413, {"error": "too_large", "reason": "too much"}, PipelineError, "nothing of the batch was published: too much"),
 ]
 
 
 @pytest.mark.parametrize(("status", "answer", "kind", "line"), REFUSALS)
-def test_what_the_broker_declines(broker: FakeBroker, status: int, answer: Any, kind: type, line: str) -> None:
+def test_refused_commits_are_explained(broker: FakeBroker, status: int, answer: Any, kind: type, line: str) -> None:
     writer = batch_writer(broker)
     broker.commit_answer = status, answer
     with pytest.raises(kind, match=line):
         writer.commit([writer.write(iter([table(body=[b"x"])]))])
 
 
-def test_full_queues_are_mentioned(broker: FakeBroker) -> None:
+def test_refusals_by_full_queues_are_reported(broker: FakeBroker) -> None:
     writer = batch_writer(broker)
     broker.commit_answer = 200, {"published": 3, "refused": 2}
     with pytest.warns(UserWarning, match="2 messages were refused by full queues"):

@@ -1,4 +1,4 @@
-"""The client asks until it is answered, says who refused what, and knows the broker by its certificate."""
+"""The client retries until it is answered, reports refusals, and verifies the broker's certificate."""
 
 import socket
 import ssl
@@ -18,7 +18,7 @@ ORDERS = QueueSelection(("orders",))
 
 
 class Pauses:
-    """Time that passes only while somebody pauses."""
+    """Time that passes only during pauses."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -68,7 +68,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("pattern", "partitions"), PATTERNS)
-def test_a_pattern_has_to_match_the_whole_name_and_finds_a_partition_once(
+def test_a_pattern_matches_whole_names_and_lists_a_partition_once(
     broker: FakeBroker, client: Client, pattern: str, partitions: dict[str, int]
 ) -> None:
     broker.declare_super("sales", (0, 3), (0, 4))
@@ -77,13 +77,13 @@ def test_a_pattern_has_to_match_the_whole_name_and_finds_a_partition_once(
 
 
 @pytest.mark.parametrize("fault", ["hang up", 503])
-def test_it_asks_again_after(broker: FakeBroker, client: Client, pauses: Pauses, fault: str | int) -> None:
+def test_a_failed_request_is_retried(broker: FakeBroker, client: Client, pauses: Pauses, fault: str | int) -> None:
     broker.faults.extend([fault] * 4)
     assert client.offset_at("orders", 0) == 5
     assert pauses.pauses == [0.1, 0.2, 0.4, 0.8]
 
 
-def test_pauses_do_not_grow_for_ever(broker: FakeBroker, client: Client, pauses: Pauses) -> None:
+def test_the_pauses_between_retries_are_bounded(broker: FakeBroker, client: Client, pauses: Pauses) -> None:
     broker.faults.extend([503] * 100)
     with pytest.raises(Unreachable):
         client.offset_at("orders", 0)
@@ -91,7 +91,7 @@ def test_pauses_do_not_grow_for_ever(broker: FakeBroker, client: Client, pauses:
     assert pauses.now_s <= 5.0
 
 
-def test_where_nobody_listens(pauses: Pauses) -> None:
+def test_a_port_without_a_listener_is_reported(pauses: Pauses) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     options = {"url": f"http://127.0.0.1:{port}", "retryTimeout": "5s", "queue": "orders"}
@@ -100,14 +100,14 @@ def test_where_nobody_listens(pauses: Pauses) -> None:
         client.streams(ORDERS)
 
 
-def test_the_reason_is_in_the_error(broker: FakeBroker, client: Client) -> None:
+def test_the_reason_of_a_failure_is_in_the_error(broker: FakeBroker, client: Client) -> None:
     broker.faults.extend([503] * 100)
-    with pytest.raises(Unreachable, match=r"\(option 'retryTimeout'\): it is not ready: on demand"):
+    with pytest.raises(Unreachable, match=r"\(option 'retryTimeout'\): the broker is not ready: on demand"):
         client.streams(ORDERS)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_access_that_is_refused_is_named(broker: FakeBroker, client: Client, status: int) -> None:
+def test_a_refused_login_names_the_user_and_the_virtual_host(broker: FakeBroker, client: Client, status: int) -> None:
     broker.faults.append(status)
     with pytest.raises(AccessError) as refusal:
         client.streams(ORDERS)
@@ -146,7 +146,7 @@ def tls_server(authority: Authority, *, asks_for_certificate: bool = False) -> s
 
 
 def asked_over_tls(broker: FakeBroker, retry_s: str = "200ms", **tls: str) -> int:
-    """Ask the broker for an offset, and return it."""
+    """Request an offset from the broker, and return it."""
     broker.declare("orders", 5, 50)
     options = {f"tls.{name}": value for name, value in tls.items()}
     given = {"url": f"https://127.0.0.1:{broker.port}", "retryTimeout": retry_s, "queue": "orders"} | options
@@ -157,23 +157,23 @@ def asked_over_tls(broker: FakeBroker, retry_s: str = "200ms", **tls: str) -> in
         client.close()
 
 
-def test_a_broker_with_a_certificate_of_our_authority_is_known(authority: Authority) -> None:
+def test_a_certificate_of_the_trusted_authority_is_accepted(authority: Authority) -> None:
     with fake_broker(tls_server(authority)) as broker:
         assert asked_over_tls(broker, ca=str(authority.certificate)) == 5
 
 
-def test_a_broker_with_another_certificate_is_not(authority: Authority) -> None:
+def test_a_certificate_of_another_authority_is_refused(authority: Authority) -> None:
     with fake_broker(tls_server(authority)) as broker, pytest.raises(Unreachable, match="certificate is not accepted"):
         asked_over_tls(broker)
 
 
-def test_whose_certificate_it_is_may_be_overlooked(authority: Authority) -> None:
+def test_the_check_of_the_host_name_can_be_disabled(authority: Authority) -> None:
     with fake_broker(tls_server(authority)) as broker:
         assert asked_over_tls(broker, verify="false") == 5
 
 
-def test_who_does_not_answer_to_tls_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch, pauses: Pauses) -> None:
-    """As the broker's own port does not, when nothing that speaks TLS is before it."""
+def test_a_peer_that_does_not_answer_to_tls_times_out(monkeypatch: pytest.MonkeyPatch, pauses: Pauses) -> None:
+    """The broker's own port does not, without a TLS proxy in front."""
     monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         options = {"url": f"https://127.0.0.1:{silent.getsockname()[1]}", "retryTimeout": "1s", "queue": "orders"}
@@ -182,7 +182,7 @@ def test_who_does_not_answer_to_tls_is_not_waited_for_long(monkeypatch: pytest.M
             client.streams(ORDERS)
 
 
-def test_we_show_a_certificate_of_our_own(authority: Authority) -> None:
+def test_a_client_certificate_is_presented(authority: Authority) -> None:
     certificate, key = authority.sign("client")
     with fake_broker(tls_server(authority, asks_for_certificate=True)) as broker:
         shown = {"certificate": str(certificate), "key": str(key)}

@@ -1,4 +1,4 @@
-"""Filters of Spark narrow what is read, never too far: what they let through is read."""
+"""Spark's filters narrow the read, but never exclude matching messages."""
 
 import operator
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def offsets(broker: FakeBroker, filters: list[Filter], queue: str = "orders") ->
     source = GatewaySource(broker.options(queues=queue, pushdown="true"))
     reader = source.reader(source.schema())
     assert isinstance(reader, FilteringReader)
-    assert list(reader.pushFilters(filters)) == filters, "Spark is to apply all of them too"
+    assert list(reader.pushFilters(filters)) == filters, "Spark must apply all of them too"
     return [
         offset for task in reader.partitions() for rows in reader.read(task) for offset in rows["offset"].to_pylist()
     ]
@@ -71,13 +71,13 @@ def test_offsets_are_narrowed_exactly(broker: FakeBroker, kind: Any, bound: int)
     micros=st.sampled_from([-1001, -1000, -999, -1, 0, 1, 999, 1000, 1001]),
 )
 def test_times_are_narrowed_exactly(broker: FakeBroker, kind: Any, second: int, micros: int) -> None:
-    """Message n came n seconds after the epoch of the fake; bounds are as fine as Spark's times."""
+    """Message n has a time n seconds after the epoch of the fake; bounds have the resolution of Spark's times."""
     bound = EPOCH + timedelta(seconds=second, microseconds=micros)
     expected = [n for n in range(MESSAGES) if COMPARISONS[kind](EPOCH + timedelta(seconds=n), bound)]
     assert offsets(broker, [kind(("timestamp",), bound)]) == expected
 
 
-def test_filters_are_all_of_them(broker: FakeBroker) -> None:
+def test_all_filters_apply(broker: FakeBroker) -> None:
     filters = [
         GreaterThanOrEqual(("offset",), 5),
         LessThan(("timestamp",), EPOCH + timedelta(seconds=9)),
@@ -87,7 +87,7 @@ def test_filters_are_all_of_them(broker: FakeBroker) -> None:
     assert offsets(broker, filters) == [5, 6, 7, 8]
 
 
-def test_of_a_set_the_span_is_read(broker: FakeBroker) -> None:
+def test_a_set_is_narrowed_to_its_range(broker: FakeBroker) -> None:
     assert offsets(broker, [In(("offset",), (9, 7, 12))]) == [7, 8, 9, 10, 11, 12]
 
 
@@ -101,7 +101,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("filter", "count"), PLACES, ids=str)
-def test_queues_and_partitions_that_are_not_wanted_are_not_read(broker: FakeBroker, filter: Filter, count: int) -> None:
+def test_queues_and_partitions_excluded_by_filters_are_not_read(broker: FakeBroker, filter: Filter, count: int) -> None:
     assert len(offsets(broker, [filter], "orders,sales")) == count
 
 
@@ -117,7 +117,7 @@ NOTHING_SAID = [
 
 
 @pytest.mark.parametrize("filter", NOTHING_SAID, ids=str)
-def test_what_says_nothing_of_places_narrows_nothing(filter: Filter) -> None:
+def test_other_filters_narrow_nothing(filter: Filter) -> None:
     narrowing = narrowed([filter])
     assert (narrowing.offsets.begin, narrowing.offsets.end) == (None, None)
     assert narrowing.allows(Key("orders", "0"))

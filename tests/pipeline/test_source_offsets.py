@@ -1,4 +1,4 @@
-"""Offsets are written and read alike, limits are kept and starve nobody, and tasks cover what they were cut from."""
+"""Offsets round-trip, limits hold without starvation, and tasks cover their ranges."""
 
 import itertools
 import json
@@ -27,7 +27,7 @@ def waiting(draw: st.DrawFn) -> list[Range]:
 
 
 @given(reached=REACHED)
-def test_what_is_written_is_read_back(reached: dict[Key, PartitionOffset]) -> None:
+def test_an_encoded_offset_is_decoded(reached: dict[Key, PartitionOffset]) -> None:
     assert decode(json.loads(json.dumps(encode(reached)))) == reached
 
 
@@ -51,26 +51,26 @@ NO_OFFSETS = [[], {"q": 1}, {"q": {"0": "1"}}, {"q": {"0": True}}, {"q": {"0": {
 
 
 @pytest.mark.parametrize("offset", NO_OFFSETS, ids=str)
-def test_what_is_no_offset_is_refused(offset: object) -> None:
-    with pytest.raises(OptionError, match="no offset of a gateway source"):
+def test_an_invalid_offset_is_refused(offset: object) -> None:
+    with pytest.raises(OptionError, match="not an offset of a gateway source"):
         decode(offset)  # type: ignore[arg-type]  # that is the point
 
 
 # ---- From one offset to the next ------------------------------------------------------------------------------------
 
 BETWEEN = [
-    pytest.param({}, {"q": {"0": {"from": 3, "next": 8}}}, [(3, 8)], id="first: as it says itself"),
+    pytest.param({}, {"q": {"0": {"from": 3, "next": 8}}}, [(3, 8)], id="first: its own start"),
     pytest.param({}, {"q": {"0": {"from": 3, "next": 3}}}, [], id="first: nothing yet"),
-    pytest.param({"q": {"0": 8}}, {"q": {"0": 12}}, [(8, 12)], id="then: from where it was"),
-    pytest.param({"q": {"0": {"from": 3, "next": 8}}}, {"q": {"0": 12}}, [(8, 12)], id="second: behind the first"),
+    pytest.param({"q": {"0": 8}}, {"q": {"0": 12}}, [(8, 12)], id="then: from the previous offset"),
+    pytest.param({"q": {"0": {"from": 3, "next": 8}}}, {"q": {"0": 12}}, [(8, 12)], id="second: after the first"),
     pytest.param({"q": {"0": {"from": 3, "next": 8}}}, {"q": {"0": {"from": 3, "next": 8}}}, [], id="no progress"),
-    pytest.param({"q": {"0": 8}}, {"q": {"0": {"from": 20, "next": 25}}}, [(20, 25)], id="anew after a loss"),
+    pytest.param({"q": {"0": 8}}, {"q": {"0": {"from": 20, "next": 25}}}, [(20, 25)], id="restart after a loss"),
     pytest.param({"q": {"0": 8}}, {"q": {"0": 8}, "r": {"0": {"from": 0, "next": 2}}}, [(0, 2)], id="a new queue"),
 ]
 
 
 @pytest.mark.parametrize(("start", "end", "expected"), BETWEEN)
-def test_what_lies_between_two_offsets(start: dict, end: dict, expected: list[tuple[int, int]]) -> None:
+def test_the_ranges_between_two_offsets(start: dict, end: dict, expected: list[tuple[int, int]]) -> None:
     assert [(each.begin, each.end) for each in ranges(decode(start), decode(end))] == expected
 
 
@@ -78,7 +78,7 @@ def test_what_lies_between_two_offsets(start: dict, end: dict, expected: list[tu
 
 
 @given(waiting=waiting(), most=st.integers(1, 20_000))
-def test_a_limit_is_used_up_and_not_exceeded(waiting: list[Range], most: int) -> None:
+def test_a_limit_is_used_completely_and_not_exceeded(waiting: list[Range], most: int) -> None:
     taken = limited(waiting, most)
     assert sum(each.size for each in taken) == min(most, sum(each.size for each in waiting))
     whole = {each.key: each for each in waiting}
@@ -86,13 +86,13 @@ def test_a_limit_is_used_up_and_not_exceeded(waiting: list[Range], most: int) ->
 
 
 @given(waiting=waiting(), most=st.integers(1, 20_000))
-def test_everybody_gets_something_if_there_is_enough(waiting: list[Range], most: int) -> None:
+def test_each_partition_gets_a_share_if_the_limit_allows(waiting: list[Range], most: int) -> None:
     if most >= len(waiting):
         assert len(limited(waiting, most)) == len(waiting)
 
 
 @given(waiting=waiting(), most=st.integers(1, 50))
-def test_nobody_starves(waiting: list[Range], most: int) -> None:
+def test_no_partition_starves(waiting: list[Range], most: int) -> None:
     seen = set()
     left = {each.key: each for each in waiting}
     for _ in range(len(waiting)):
@@ -106,7 +106,7 @@ def test_nobody_starves(waiting: list[Range], most: int) -> None:
     assert seen == {each.key for each in waiting}
 
 
-def test_shares_follow_what_waits() -> None:
+def test_shares_are_proportional_to_the_waiting_messages() -> None:
     one, two = Range(Key("a", "0"), 0, 9000), Range(Key("b", "0"), 0, 1000)
     assert [each.size for each in limited([one, two], 1000)] == pytest.approx([900, 100], abs=2)
 
@@ -115,7 +115,7 @@ def test_shares_follow_what_waits() -> None:
 
 
 @given(waiting=waiting(), least=st.none() | st.integers(1, 40), most=st.none() | st.integers(1, 3000))
-def test_tasks_cover_everything_once(waiting: list[Range], least: int | None, most: int | None) -> None:
+def test_tasks_cover_every_message_once(waiting: list[Range], least: int | None, most: int | None) -> None:
     pieces = split(waiting, least=least, most_rows=most)
     for whole in waiting:
         cuts = [(each.begin, each.end) for each in pieces if each.key == whole.key]
@@ -129,6 +129,6 @@ def test_tasks_cover_everything_once(waiting: list[Range], least: int | None, mo
         assert len(pieces) >= min(least, sum(each.size for each in waiting))
 
 
-def test_without_wishes_there_is_a_task_for_each_partition() -> None:
+def test_by_default_there_is_one_task_for_each_partition() -> None:
     whole = [Range(Key("q", str(number)), 0, 10) for number in range(3)]
     assert split(whole) == whole

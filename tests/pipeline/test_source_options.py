@@ -1,4 +1,4 @@
-"""Options: every wrong one is refused in one line that names it and what is allowed."""
+"""Every invalid option is refused in one line with its name and the permitted values."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,10 +17,10 @@ QUEUE = {"queue": "orders"}
 
 TIME = "milliseconds since 1970, or ISO 8601 such as 2026-01-31T12:00:00Z"
 OFFSETS = 'earliest, latest or JSON such as {"orders": {"0": 23}} (-2 for earliest, -1 for latest)'
-ENDS = "latest or JSON offsets from 0, or -1 for latest (-2, earliest, would be no end)"
+ENDS = "latest or JSON offsets from 0, or -1 for latest (-2, earliest, is not an end)"
 DURATION = "a number with ms, s, m, h or d, such as 15m"
 
-#: Option of a batch read, a value, and what is allowed instead.
+#: Option of a batch read, an invalid value, and the permitted ones.
 MUST_BE = [
     ("queue", "", "a name that is not empty"),
     ("queues", "a,,b", "names with commas between them, or a list of names in JSON"),
@@ -42,7 +42,7 @@ MUST_BE = [
 ONE_PASSWORD = "give one of the options 'password', 'passwordFile' or 'passwordEnv', not 'password' and 'passwordEnv'"
 NO_URL = "option 'url' must be http://host:port or https://host:port, the broker's management port"
 
-#: Options of a batch read and the line that refuses them.
+#: Options of a batch read and the error.
 WRONG_SOURCE = [
     ({}, "one of the options 'queue', 'queues' or 'queuePattern' is required"),
     (
@@ -72,16 +72,16 @@ WRONG_SOURCE = [
 
 NO_END = "is for batch reads: a streaming query has no end"
 
-#: The same of a streaming query.
+#: The same for a streaming query.
 WRONG_STREAM = [
     (QUEUE | {"endingOffsets": "latest"}, f"option 'endingOffsets' {NO_END}"),
     (QUEUE | {"pushdown": "true"}, f"option 'pushdown' {NO_END}"),
     (QUEUE | {"maxTriggerDelay": "x"}, f"option 'maxTriggerDelay' must be {DURATION}, not 'x'"),
 ]
 
-BOTH = "option 'deadLetterExchange' goes with 'unroutable' = deadletter, each with the other"
+BOTH = "options 'deadLetterExchange' and 'unroutable' = deadletter require each other"
 
-#: The same of a batch write.
+#: The same for a batch write.
 WRONG_SINK = [
     ({"unroutable": "ignore"}, "option 'unroutable' must be fail, drop or deadletter, not 'ignore'"),
     ({"unroutable": "deadletter"}, BOTH),
@@ -97,7 +97,7 @@ def ids(value: object) -> str:
 
 
 @pytest.mark.parametrize(("option", "value", "allowed"), MUST_BE, ids=ids)
-def test_an_option_says_what_it_must_be(option: str, value: str, allowed: str) -> None:
+def test_an_invalid_value_is_refused_with_the_permitted_ones(option: str, value: str, allowed: str) -> None:
     others = {} if option.startswith("queue") else QUEUE
     with pytest.raises(OptionError) as refusal:
         source_options(others | {option: value}, is_stream=False)
@@ -105,44 +105,44 @@ def test_an_option_says_what_it_must_be(option: str, value: str, allowed: str) -
 
 
 @pytest.mark.parametrize(("options", "line"), WRONG_SOURCE, ids=ids)
-def test_a_batch_read_refuses(options: dict[str, str], line: str) -> None:
+def test_a_batch_read_refuses_invalid_options(options: dict[str, str], line: str) -> None:
     with pytest.raises(OptionError) as refusal:
         source_options(options, is_stream=False)
     assert str(refusal.value) == line
 
 
 @pytest.mark.parametrize(("options", "line"), WRONG_STREAM, ids=ids)
-def test_a_streaming_query_refuses(options: dict[str, str], line: str) -> None:
+def test_a_streaming_query_refuses_invalid_options(options: dict[str, str], line: str) -> None:
     with pytest.raises(OptionError) as refusal:
         source_options(options, is_stream=True)
     assert str(refusal.value) == line
 
 
 @pytest.mark.parametrize(("options", "line"), WRONG_SINK, ids=ids)
-def test_a_sink_refuses(options: dict[str, str], line: str) -> None:
+def test_a_sink_refuses_invalid_options(options: dict[str, str], line: str) -> None:
     with pytest.raises(OptionError) as refusal:
         sink_options(options, is_stream=False)
     assert str(refusal.value) == line
 
 
-def test_a_streaming_sink_counts_batches_itself() -> None:
+def test_a_streaming_sink_refuses_a_batch_id() -> None:
     with pytest.raises(OptionError, match="'batchId' is for batch writes"):
         sink_options({"batchId": "1"}, is_stream=True)
 
 
-def test_an_option_like_none_there_is_gets_the_whole_list() -> None:
+def test_an_unknown_option_without_a_similar_one_lists_all() -> None:
     with pytest.raises(OptionError) as refusal:
         source_options(QUEUE | {"zzz": "1"}, is_stream=False)
     assert all(f"'{name}'" in str(refusal.value) for name in SOURCE)
 
 
-def test_names_are_found_however_they_are_spelled() -> None:
-    """Spark gives them in lower case."""
+def test_option_names_are_case_insensitive() -> None:
+    """Spark passes them in lower case."""
     options = source_options({"QUEUE": "q", "minpartitions": "3"}, is_stream=False)
     assert (options.selection, options.min_partitions) == (QueueSelection(("q",)), 3)
 
 
-def test_what_spark_adds_itself_is_none_of_ours() -> None:
+def test_options_added_by_spark_are_ignored() -> None:
     sink_options({"checkpointLocation": "/x", "queryName": "q", "path": "p"}, is_stream=True)
 
 
@@ -157,7 +157,7 @@ def test_the_defaults() -> None:
 
 
 @pytest.mark.parametrize("value", ["a,b", " a , b ", '["a", "b"]', "a,b,a"])
-def test_several_queues(value: str) -> None:
+def test_several_queues_are_parsed(value: str) -> None:
     assert source_options({"queues": value}, is_stream=True).selection == QueueSelection(("a", "b"))
 
 
@@ -165,12 +165,12 @@ def test_a_name_with_a_comma_is_written_in_json() -> None:
     assert source_options({"queues": '["a,b"]'}, is_stream=True).selection == QueueSelection(("a,b",))
 
 
-def test_offsets_in_json() -> None:
+def test_offsets_are_parsed_from_json() -> None:
     start = source_options(QUEUE | {"startingOffsets": '{"orders":{"0":23,"1":-2}}'}, is_stream=True).start
     assert start.offset_by_key == {Key("orders", "0"): 23, Key("orders", "1"): -2}
 
 
-def test_an_offset_out_of_a_checkpoint_is_taken_as_it_is() -> None:
+def test_an_offset_from_a_checkpoint_is_accepted() -> None:
     start = source_options(QUEUE | {"startingOffsets": '{"orders":{"0":{"from":2,"next":9}}}'}, is_stream=True).start
     assert start.offset_by_key == {Key("orders", "0"): 9}
 
@@ -178,13 +178,13 @@ def test_an_offset_out_of_a_checkpoint_is_taken_as_it_is() -> None:
 # ---- Passwords ------------------------------------------------------------------------------------------------------
 
 
-def test_a_password_out_of_a_file(tmp_path: Path) -> None:
+def test_a_password_is_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret \n")
     options = source_options(QUEUE | {"passwordFile": str(tmp_path / "secret")}, is_stream=True)
     assert options.address.password == "s3cret "
 
 
-def test_a_password_out_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKER_PASSWORD", "s3cret")
     assert source_options(QUEUE | {"passwordEnv": "BROKER_PASSWORD"}, is_stream=True).address.password == "s3cret"
 
@@ -208,14 +208,14 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("written", "expected"), MOMENTS)
-def test_times(written: str, expected: int) -> None:
+def test_times_are_parsed(written: str, expected: int) -> None:
     assert moment_ms(written) == expected
     options = source_options(QUEUE | {"startingTimestamp": written, "endingTimestamp": written}, is_stream=False)
     assert options.start == options.end == exact_time(expected)
 
 
 @given(moment=st.datetimes(timezones=st.timezones()))
-def test_a_time_counts_up_to_the_next_millisecond(moment: datetime) -> None:
+def test_a_time_is_rounded_up_to_milliseconds(moment: datetime) -> None:
     behind = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ceil_ms(moment)) - moment
     assert timedelta(0) <= behind < timedelta(milliseconds=1)
 

@@ -1,4 +1,4 @@
-"""A task reads its messages in order and each once, however the broker cuts its answers, and says what is lost."""
+"""A task reads its messages in order and each once, however the broker splits its answers, and reports losses."""
 
 import json
 import warnings
@@ -23,7 +23,7 @@ from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker
 
 @pytest.fixture
 def broker(running_fake: FakeBroker) -> FakeBroker:
-    """A broker with ``orders``, messages 5 to 104, and nothing wrong with it."""
+    """A broker with ``orders``, messages 5 to 104, without faults."""
     running_fake.reset()
     running_fake.declare("orders", 5, 105)
     return running_fake
@@ -37,7 +37,7 @@ def reader(broker: FakeBroker, **options: str) -> BatchReader:
 
 
 def rows(made: BatchReader) -> list[tuple[str, int, int]]:
-    """Read all tasks; return queue, partition and offset of each row, after looking at its body."""
+    """Read all tasks; check the body of each row and return its queue, partition and offset."""
     found = []
     for task in made.partitions():
         for batch in made.read(task):
@@ -63,7 +63,7 @@ def offsets(made: BatchReader) -> list[int]:
     batch=st.integers(1, 40),
     faults=st.lists(st.sampled_from(["hang up", 503]), max_size=2),
 )
-def test_however_answers_are_cut(
+def test_messages_are_the_same_for_any_split_of_answers(
     broker: FakeBroker, begin: int, size: int, answer: int, batch: int, faults: list[str | int]
 ) -> None:
     broker.rows_per_answer, broker.batch_rows = answer + batch, batch
@@ -82,17 +82,17 @@ def test_a_table_has_every_message_once(broker: FakeBroker, wish: dict[str, str]
     assert offsets(reader(broker, **wish)) == list(range(5, 105))
 
 
-def test_tasks_are_as_many_as_wished(broker: FakeBroker) -> None:
+def test_the_number_of_tasks_can_be_chosen(broker: FakeBroker) -> None:
     assert len(reader(broker).partitions()) == 1
     assert len(reader(broker, minPartitions="7").partitions()) == 7
     assert len(reader(broker, maxOffsetsPerPartition="9").partitions()) == 12
 
 
-def test_where_there_is_nothing_there_is_no_task(broker: FakeBroker) -> None:
+def test_an_empty_stream_has_no_task(broker: FakeBroker) -> None:
     broker.declare("empty", 0, 0)
     made = reader(broker, queue="empty")
     assert made.partitions() == []
-    assert list(made.read(InputPartition(None))) == []  # what Spark makes of no task
+    assert list(made.read(InputPartition(None))) == []  # Spark's replacement for no task
 
 
 def test_a_super_stream_is_one_queue(broker: FakeBroker) -> None:
@@ -103,7 +103,7 @@ def test_a_super_stream_is_one_queue(broker: FakeBroker) -> None:
     ]
 
 
-def test_several_queues_and_a_pattern(broker: FakeBroker) -> None:
+def test_several_queues_and_a_pattern_can_be_read(broker: FakeBroker) -> None:
     broker.declare("returns", 0, 2)
     for chosen in ({"queuePattern": "orders|ret.*"}, {"queues": "returns,orders"}):
         source = GatewaySource(broker.options(**chosen))
@@ -123,7 +123,7 @@ LEFT_OUT = [
 
 
 @pytest.mark.parametrize(("options", "missing"), LEFT_OUT, ids=str)
-def test_columns_that_an_option_leaves_out(broker: FakeBroker, options: dict[str, str], missing: set[str]) -> None:
+def test_an_option_omits_columns(broker: FakeBroker, options: dict[str, str], missing: set[str]) -> None:
     source = GatewaySource(broker.options(queue="orders", **options))
     schema = source.schema()
     made = source.reader(schema)
@@ -132,11 +132,11 @@ def test_columns_that_an_option_leaves_out(broker: FakeBroker, options: dict[str
     assert set(MESSAGE_SCHEMA.names) - set(schema.names) == missing
 
 
-def test_a_broker_of_another_version_is_told_apart(broker: FakeBroker) -> None:
+def test_a_broker_of_another_version_is_detected(broker: FakeBroker) -> None:
     source = GatewaySource(broker.options(queue="orders"))
     schema = StructType([*MESSAGE_SCHEMA.fields]).add("mood", "string")
     made = source.reader(schema)
-    with pytest.raises(PipelineError, match="no column mood: it is of another version"):
+    with pytest.raises(PipelineError, match="no column mood: its version does not match"):
         list(made.read(made.partitions()[0]))
 
 
@@ -163,7 +163,7 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("options", "expected"), BOUNDS, ids=str)
-def test_bounds(broker: FakeBroker, options: dict[str, str], expected: range) -> None:
+def test_the_bounds_of_a_read_apply(broker: FakeBroker, options: dict[str, str], expected: range) -> None:
     assert offsets(reader(broker, **options)) == list(expected)
 
 
@@ -178,14 +178,14 @@ WRONG_BOUNDS = [
     ({"startingOffsets": "{}"}, "option 'startingOffsets' names no offset of queue 'orders', partition 0"),
     (
         {"startingOffsets": '{"orders":{"0":7},"other":{"0":1}}'},
-        "option 'startingOffsets' names queue 'other', partition 0: it is not read",
+        "option 'startingOffsets' names queue 'other', partition 0, which is not selected",
     ),
     ({"queue": "none"}, "queues 'none' cannot be read: no stream 'none' in vhost '/'"),
 ]
 
 
 @pytest.mark.parametrize(("options", "line"), WRONG_BOUNDS, ids=str)
-def test_bounds_that_make_no_sense(broker: FakeBroker, options: dict[str, str], line: str) -> None:
+def test_invalid_bounds_are_refused(broker: FakeBroker, options: dict[str, str], line: str) -> None:
     with pytest.raises(OptionError) as refusal:
         reader(broker, **options).partitions()
     assert str(refusal.value) == line
@@ -199,12 +199,12 @@ def test_an_offset_before_the_first_is_lost(broker: FakeBroker) -> None:
         reader(broker, startingOffsets=json_of(2)).partitions()
 
 
-def test_what_is_lost_may_be_overlooked(broker: FakeBroker) -> None:
+def test_losses_can_be_ignored(broker: FakeBroker) -> None:
     with pytest.warns(UserWarning, match="messages 2 to 4 of queue 'orders', partition 0 are gone"):
         assert offsets(reader(broker, startingOffsets=json_of(2), failOnDataLoss="false")) == list(range(5, 105))
 
 
-def test_retention_while_a_task_waits_is_noticed(broker: FakeBroker) -> None:
+def test_truncation_before_a_task_starts_is_detected(broker: FakeBroker) -> None:
     made = reader(broker)
     (task,) = made.partitions()
     broker.declare("orders", 60, 105)
@@ -212,7 +212,7 @@ def test_retention_while_a_task_waits_is_noticed(broker: FakeBroker) -> None:
         list(made.read(task))
 
 
-def test_retention_in_the_middle_of_a_task_may_be_overlooked(broker: FakeBroker) -> None:
+def test_truncation_during_a_task_can_be_ignored(broker: FakeBroker) -> None:
     broker.rows_per_answer = 10
     made = reader(broker, failOnDataLoss="false")
     (task,) = made.partitions()
@@ -227,7 +227,7 @@ def test_retention_in_the_middle_of_a_task_may_be_overlooked(broker: FakeBroker)
     assert [str(each.message) for each in said] == ["gateway: messages 25 to 59 of stream 'orders' are gone"]
 
 
-def test_retention_beyond_a_task_leaves_it_empty(broker: FakeBroker) -> None:
+def test_truncation_beyond_a_task_leaves_it_empty(broker: FakeBroker) -> None:
     made = reader(broker, failOnDataLoss="false", endingOffsets=json_of(50))
     (task,) = made.partitions()
     broker.declare("orders", 80, 105)
@@ -248,7 +248,7 @@ def test_a_stream_that_was_deleted_is_lost(broker: FakeBroker, fails: str) -> No
             assert list(made.read(task)) == []
 
 
-def test_a_task_fails_when_the_broker_stays_away(broker: FakeBroker) -> None:
+def test_a_task_fails_if_the_broker_does_not_return(broker: FakeBroker) -> None:
     made = reader(broker, retryTimeout="100ms")
     (task,) = made.partitions()
     broker.faults.extend(["hang up"] * 50)
@@ -259,7 +259,7 @@ def test_a_task_fails_when_the_broker_stays_away(broker: FakeBroker) -> None:
 # ---- Filters --------------------------------------------------------------------------------------------------------
 
 
-def test_only_with_pushdown_the_reader_takes_filters(broker: FakeBroker) -> None:
+def test_the_reader_accepts_filters_only_with_pushdown(broker: FakeBroker) -> None:
     """Spark refuses to read with a class that has the method, unless its setting allows filters to be pushed."""
     assert "pushFilters" not in vars(BatchReader)
     assert isinstance(reader(broker, pushdown="true"), FilteringReader)

@@ -1,4 +1,4 @@
-"""From micro-batch to micro-batch: every message is in one batch, whatever the stream, the limits and crashes do."""
+"""Every message is in exactly one micro-batch, whatever happens to the stream, the limits and the driver."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ Offset = dict[str, Any]
 
 @pytest.fixture
 def broker(running_fake: FakeBroker) -> FakeBroker:
-    """A broker with ``orders``, messages 5 to 104, and nothing wrong with it."""
+    """A broker with ``orders``, messages 5 to 104, without faults."""
     running_fake.reset()
     running_fake.declare("orders", 5, 105)
     return running_fake
@@ -60,7 +60,7 @@ def offsets(rows: list[tuple[str, int]]) -> list[int]:
 # ---- Where it begins ------------------------------------------------------------------------------------------------
 
 
-def test_a_query_begins_at_nothing(broker: FakeBroker) -> None:
+def test_a_query_starts_with_an_empty_offset(broker: FakeBroker) -> None:
     assert reader(broker).initialOffset() == {}
     assert broker.requests == []
 
@@ -75,35 +75,36 @@ BEGINNINGS = [
 
 
 @pytest.mark.parametrize(("options", "first"), BEGINNINGS, ids=str)
-def test_the_first_batch_writes_down_where_it_begins(broker: FakeBroker, options: dict[str, str], first: int) -> None:
+def test_the_first_batch_records_its_start(broker: FakeBroker, options: dict[str, str], first: int) -> None:
     end, rows = batch(reader(broker, **options), {})
     assert end == {"orders": {"0": {"from": first, "next": 105}}}
     assert offsets(rows) == list(range(first, 105))
 
 
-def test_the_first_batch_again_is_the_same_batch(broker: FakeBroker) -> None:
-    """The driver died before the batch was done. More came meanwhile, and some went."""
+def test_a_repeated_first_batch_is_the_same_batch(broker: FakeBroker) -> None:
+    """The driver died before the end of the batch. Meanwhile messages were added and truncated."""
     end, rows = batch(reader(broker, startingOffsets='{"orders":{"0":42}}'), {})
     broker.declare("orders", 30, 500)
     assert read(reader(broker, startingOffsets="latest"), {}, end) == rows
 
 
-def test_the_options_hold_for_a_new_query_only(broker: FakeBroker) -> None:
+def test_starting_options_apply_only_to_a_new_query(broker: FakeBroker) -> None:
     broker.declare("orders", 5, 120)
     end, rows = batch(reader(broker, startingOffsets="latest"), {"orders": {"0": 105}})
     assert (end, offsets(rows)) == ({"orders": {"0": 120}}, list(range(105, 120)))
 
 
-def test_where_nothing_new_is_the_offset_stays_word_for_word(broker: FakeBroker) -> None:
+def test_without_new_messages_the_offset_is_identical(broker: FakeBroker) -> None:
     made = reader(broker, startingOffsets="earliest")
     end, _ = batch(made, {})
     assert json.dumps(made.latestOffset(end, ReadAllAvailable())) == json.dumps(end)
 
 
-# ---- Queues that come and go ----------------------------------------------------------------------------------------
+# ---- Queues that are added and deleted
+# ------------------------------------------------------------------------------
 
 
-def test_a_queue_that_comes_later_is_read_from_its_first_message(broker: FakeBroker) -> None:
+def test_a_queue_added_later_is_read_from_its_first_message(broker: FakeBroker) -> None:
     made = reader(broker, queuePattern=".*", startingOffsets="latest")
     end, rows = batch(made, {})
     assert rows == []
@@ -113,7 +114,7 @@ def test_a_queue_that_comes_later_is_read_from_its_first_message(broker: FakeBro
     assert rows == [("late", offset) for offset in range(3, 9)]
 
 
-def test_so_it_is_when_at_first_there_was_none_at_all(broker: FakeBroker) -> None:
+def test_the_first_queue_added_later_is_read_from_its_first_message(broker: FakeBroker) -> None:
     made = reader(broker, queuePattern="late.*", startingOffsets="latest")
     end, _ = batch(made, {})
     assert end == {}
@@ -143,8 +144,8 @@ def made_anew(broker: FakeBroker) -> None:
 
 
 LOSSES = [
-    pytest.param(truncated, f"messages 105 to 149 of {PLACE} are gone", (150, 200), id="retention overtook it"),
-    pytest.param(made_anew, f"{PLACE} ends at 30, before 105: it is another one now", (0, 30), id="made anew"),
+    pytest.param(truncated, f"messages 105 to 149 of {PLACE} are gone", (150, 200), id="truncated by retention"),
+    pytest.param(made_anew, f"{PLACE} ends at 30, before 105: it was recreated", (0, 30), id="made anew"),
 ]
 
 
@@ -156,7 +157,7 @@ def test_a_loss_stops_the_query(broker: FakeBroker, happens: Any, line: str, res
 
 
 @pytest.mark.parametrize(("happens", "line", "rest"), LOSSES)
-def test_a_loss_may_be_overlooked(broker: FakeBroker, happens: Any, line: str, rest: tuple[int, int]) -> None:
+def test_losses_can_be_ignored(broker: FakeBroker, happens: Any, line: str, rest: tuple[int, int]) -> None:
     happens(broker)
     first, last = rest
     made = reader(broker, failOnDataLoss="false")
@@ -167,13 +168,13 @@ def test_a_loss_may_be_overlooked(broker: FakeBroker, happens: Any, line: str, r
     assert offsets(read(made, {"orders": {"0": 105}}, end)) == offsets(rows), "and the batch can be repeated"
 
 
-def test_a_queue_that_is_gone_stops_the_query(broker: FakeBroker) -> None:
+def test_a_deleted_queue_stops_the_query(broker: FakeBroker) -> None:
     broker.partitions.clear()
     with pytest.raises(DataLoss, match=f"{PLACE} is gone"):
         batch(reader(broker, queuePattern=".*"), {"orders": {"0": 105}})
 
 
-def test_without_it_the_others_go_on(broker: FakeBroker) -> None:
+def test_other_queues_are_read_when_losses_are_ignored(broker: FakeBroker) -> None:
     broker.partitions.clear()
     broker.declare("returns", 0, 5)
     made = reader(broker, queuePattern=".*", failOnDataLoss="false")
@@ -183,14 +184,14 @@ def test_without_it_the_others_go_on(broker: FakeBroker) -> None:
     assert end == {"orders": {"0": 105}, "returns": {"0": 5}}
 
 
-def test_a_named_queue_that_is_gone_is_an_error_of_the_options(broker: FakeBroker) -> None:
+def test_a_missing_named_queue_is_an_option_error(broker: FakeBroker) -> None:
     broker.partitions.clear()
     with pytest.raises(OptionError, match="queues 'orders' cannot be read: no stream 'orders'"):
         batch(reader(broker, failOnDataLoss="false"), {"orders": {"0": 105}})
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_retention_may_overtake_a_batch_that_is_repeated(broker: FakeBroker, fails: str) -> None:
+def test_truncation_of_a_repeated_batch_is_detected(broker: FakeBroker, fails: str) -> None:
     start, end = {"orders": {"0": 10}}, {"orders": {"0": 100}}
     broker.declare("orders", 60, 105)
     made = reader(broker, failOnDataLoss=fails)
@@ -214,7 +215,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("options", "limit"), LIMITS, ids=str)
-def test_the_limit_that_spark_is_told(broker: FakeBroker, options: dict[str, str], limit: ReadLimit) -> None:
+def test_spark_gets_the_limit_of_the_options(broker: FakeBroker, options: dict[str, str], limit: ReadLimit) -> None:
     assert reader(broker, **options).getDefaultReadLimit() == limit
 
 
@@ -226,18 +227,18 @@ def sizes(made: StreamReader, start: Offset, batches: int, limit: ReadLimit | No
     return found
 
 
-def test_no_batch_has_more_rows(broker: FakeBroker) -> None:
+def test_no_batch_exceeds_the_row_limit(broker: FakeBroker) -> None:
     made = reader(broker, startingOffsets="earliest", maxOffsetsPerTrigger="30")
     assert sizes(made, {}, 5) == [30, 30, 30, 10, 0]
 
 
-def test_no_batch_has_many_more_bytes(broker: FakeBroker) -> None:
-    """A message of the fake has a hundred."""
+def test_batches_hardly_exceed_the_byte_limit(broker: FakeBroker) -> None:
+    """A message of the fake has a hundred bytes."""
     made = reader(broker, startingOffsets="earliest", maxBytesPerTrigger="4000")
     assert sizes(made, {}, 4) == [40, 40, 20, 0]
 
 
-def test_of_two_limits_the_lower_holds(broker: FakeBroker) -> None:
+def test_the_lower_of_two_limits_applies(broker: FakeBroker) -> None:
     made = reader(broker, startingOffsets="earliest", maxBytesPerTrigger="4000", maxOffsetsPerTrigger="60")
     assert sizes(made, {}, 3) == [40, 40, 20]
     made = reader(broker, startingOffsets="earliest", maxBytesPerTrigger="4000", maxOffsetsPerTrigger="30")
@@ -249,7 +250,7 @@ def test_a_message_larger_than_the_limit_is_read_alone(broker: FakeBroker) -> No
     assert sizes(made, {}, 3) == [1, 1, 1]
 
 
-def test_when_spark_wants_everything_limits_do_not_hold(broker: FakeBroker) -> None:
+def test_limits_are_ignored_if_spark_requests_everything(broker: FakeBroker) -> None:
     made = reader(broker, startingOffsets="earliest", maxOffsetsPerTrigger="3", minOffsetsPerTrigger="1000")
     assert sizes(made, {}, 1, ReadAllAvailable()) == [100]
 
@@ -261,7 +262,7 @@ class Hours:
         return self.now_s
 
 
-def test_too_few_messages_wait_for_more_but_not_for_ever(broker: FakeBroker) -> None:
+def test_too_few_messages_wait_for_more_for_a_limited_time(broker: FakeBroker) -> None:
     clock = Hours()
     options = broker.options(queue="orders", minOffsetsPerTrigger="50", maxTriggerDelay="10m")
     made = StreamReader(source_options(options, is_stream=True), MESSAGE_SCHEMA, clock)
@@ -271,10 +272,10 @@ def test_too_few_messages_wait_for_more_but_not_for_ever(broker: FakeBroker) -> 
     assert batch(made, start)[1] == []
     clock.now_s += 1
     assert offsets(batch(made, start)[1]) == list(range(100, 105))
-    assert batch(made, {"orders": {"0": 105}})[1] == [], "and the delay begins anew"
+    assert batch(made, {"orders": {"0": 105}})[1] == [], "and the delay starts again"
 
 
-def test_enough_messages_wait_for_nothing(broker: FakeBroker) -> None:
+def test_enough_messages_do_not_wait(broker: FakeBroker) -> None:
     made = reader(broker, minOffsetsPerTrigger="5")
     assert len(batch(made, {"orders": {"0": 100}})[1]) == 5
     assert len(batch(made, {"orders": {"0": 101}})[1]) == 0
@@ -283,7 +284,7 @@ def test_enough_messages_wait_for_nothing(broker: FakeBroker) -> None:
 # ---- Available now --------------------------------------------------------------------------------------------------
 
 
-def test_available_now_stops_at_what_was_there(broker: FakeBroker) -> None:
+def test_available_now_stops_at_the_present_end(broker: FakeBroker) -> None:
     made = reader(broker, queuePattern=".*", startingOffsets="earliest", maxOffsetsPerTrigger="60")
     made.prepareForTriggerAvailableNow()
     broker.declare("orders", 5, 300)
@@ -295,7 +296,7 @@ def test_available_now_stops_at_what_was_there(broker: FakeBroker) -> None:
     assert found == [("orders", offset) for offset in range(5, 105)]
 
 
-def test_available_now_waits_for_nothing(broker: FakeBroker) -> None:
+def test_available_now_does_not_wait(broker: FakeBroker) -> None:
     made = reader(broker, startingOffsets="earliest", minOffsetsPerTrigger="1000")
     made.prepareForTriggerAvailableNow()
     assert len(batch(made, {})[1]) == 100
@@ -312,7 +313,7 @@ def test_available_now_ends_even_if_the_query_is_ahead(broker: FakeBroker) -> No
 # ---- Progress -------------------------------------------------------------------------------------------------------
 
 
-def test_progress_is_what_the_query_is_done_with(broker: FakeBroker) -> None:
+def test_the_reported_progress_is_that_of_complete_batches(broker: FakeBroker) -> None:
     made = reader(broker, consumerName="job", startingOffsets="earliest", maxOffsetsPerTrigger="10")
     end, _ = batch(made, {})
     assert broker.progress == {}
@@ -320,7 +321,7 @@ def test_progress_is_what_the_query_is_done_with(broker: FakeBroker) -> None:
     assert broker.progress == {"job": {"offsets": {"orders": {"0": 15}}}}
 
 
-def test_the_same_progress_is_told_once(broker: FakeBroker) -> None:
+def test_the_same_progress_is_reported_once(broker: FakeBroker) -> None:
     made = reader(broker, consumerName="job")
     for _ in range(3):
         made.latestOffset({"orders": {"0": 105}}, ReadAllAvailable())
@@ -328,19 +329,20 @@ def test_the_same_progress_is_told_once(broker: FakeBroker) -> None:
     assert broker.requests.count("PUT progress/job") == 1
 
 
-def test_a_query_goes_on_when_nobody_hears_of_its_progress(broker: FakeBroker) -> None:
+def test_a_query_continues_if_progress_cannot_be_reported(broker: FakeBroker) -> None:
     made = reader(broker)
     broker.faults.append(404)
     with pytest.warns(UserWarning, match="progress is not shown"):
         made.commit({"orders": {"0": 50}})
 
 
-def test_the_end_is_shown_beside_it(broker: FakeBroker) -> None:
+def test_the_end_is_reported_with_the_position(broker: FakeBroker) -> None:
     broker.declare_super("sales", (0, 3), (7, 9))
     assert reader(broker, queue="sales").reportLatestOffset() == {"sales": {"0": 3, "1": 9}}
 
 
-# ---- Whatever happens -----------------------------------------------------------------------------------------------
+# ---- Random sequences
+# -----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -351,7 +353,9 @@ def test_the_end_is_shown_beside_it(broker: FakeBroker) -> None:
     most=st.integers(1, 50),
 )
 def test_every_message_is_in_one_batch(broker: FakeBroker, steps: list[tuple[str, int]], most: int) -> None:
-    """The stream grows, batches are planned, read, and repeated after crashes; in the end all is read, and once."""
+    """The stream grows; batches are planned, read, and repeated after crashes; in the end every message is read
+    once.
+    """
     ends = {"0": 5}
     broker.declare_super("sales", (0, 5))
     options = {"queue": "sales", "startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most)}

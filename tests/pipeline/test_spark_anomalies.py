@@ -1,4 +1,4 @@
-"""Readings that stand out."""
+"""Scores and quality of anomalies."""
 
 import math
 from typing import Any
@@ -22,21 +22,21 @@ def test_the_score_is_the_distance_from_the_median_in_scaled_mads(spark: SparkSe
     assert values(found(frame), "value") == [(100.0,)]
 
 
-def test_where_most_readings_are_equal_the_mean_distance_takes_over(spark: SparkSession) -> None:
+def test_with_mostly_equal_readings_the_mean_deviation_is_used(spark: SparkSession) -> None:
     frame = scores(messages(spark, readings(5, 5, 5, 9)), "$.v")
     assert sorted(set(values(frame, "value", "score"))) == [(5.0, 0.0), (9.0, pytest.approx(0.7979 * 4 / 1.0))]
 
 
-def test_one_reading_alone_is_usual(spark: SparkSession) -> None:
+def test_a_single_reading_is_usual(spark: SparkSession) -> None:
     assert values(scores(messages(spark, readings(7)), "$.v"), "score") == [(0.0,)]
 
 
-def test_no_score_is_no_number(spark: SparkSession) -> None:
+def test_every_score_is_a_number(spark: SparkSession) -> None:
     frame = scores(messages(spark, readings(1, 1, 1, 1, 2, 3)), "$.v")
     assert not any(math.isnan(score) for (score,) in values(frame, "score"))
 
 
-def test_what_is_usual_depends_on_the_hour_of_the_week(spark: SparkSession) -> None:
+def test_the_usual_value_depends_on_the_hour_of_the_week(spark: SparkSession) -> None:
     weeks = [(week, hour) for week in range(5) for hour in (0, 12)]
     rows = [row for week, hour in weeks for row in readings(hour + week, timestamp=after(weeks=week, hours=hour))]
     by_week = scores(messages(spark, rows), "$.v")
@@ -59,10 +59,10 @@ def labelled(spark: SparkSession) -> DataFrame:
     return scores(messages(spark, rows), "$.v", label="$.bad")
 
 
-def test_labels_say_how_good_the_scores_are(labelled: DataFrame) -> None:
+def test_labels_measure_the_quality_of_the_scores(labelled: DataFrame) -> None:
     columns = ("true_positives", "false_positives", "false_negatives", "true_negatives", "precision", "recall")
     assert values(quality(labelled), *columns) == [(1, 1, 1, 19, 0.5, 0.5)]
 
 
-def test_where_nothing_was_found_precision_is_null(labelled: DataFrame) -> None:
+def test_precision_is_null_without_anomalies(labelled: DataFrame) -> None:
     assert values(quality(labelled, threshold=1e9), "true_positives", "precision", "recall") == [(0, None, 0.0)]

@@ -1,4 +1,4 @@
-"""What users name in words, as columns of messages."""
+"""Columns of messages by a user's name for them."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("name", "text"), TEXTS)
-def test_a_name_stands_for_text(spark: SparkSession, name: str, text: str | None) -> None:
+def test_a_name_is_resolved_to_text(spark: SparkSession, name: str, text: str | None) -> None:
     frame = messages(spark, [{"body": BODY, "headers": {"site": "north"}, "mqtt": ("sensors/a", 1, False)}])
     assert values(frame, text_of(name)) == [(text,)]
 
@@ -34,11 +34,11 @@ NUMBERS = [("$.temp", 21.5), ("$.at.x", 1.0), ("$.word", None), ("$.flag", None)
 
 
 @pytest.mark.parametrize(("name", "number"), NUMBERS)
-def test_a_name_stands_for_a_number_or_for_none(spark: SparkSession, name: str, number: float | None) -> None:
+def test_a_name_is_resolved_to_a_number_or_null(spark: SparkSession, name: str, number: float | None) -> None:
     assert values(messages(spark, [{"body": BODY}]), number_of(name)) == [(number,)]
 
 
-def test_a_body_that_is_no_json_has_nothing(spark: SparkSession) -> None:
+def test_a_body_that_is_not_json_is_null(spark: SparkSession) -> None:
     frame = messages(spark, [{"body": b"\xff\xfe"}, {"body": b"{"}, {"body": b""}, {"body": None}])
     assert values(frame, text_of("$.temp"), number_of("$.temp")) == [(None, None)] * 4
 
@@ -57,7 +57,7 @@ TIMES: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("written", "time"), TIMES)
-def test_a_name_stands_for_a_time(spark: SparkSession, written: Any, time: Any) -> None:
+def test_a_name_is_resolved_to_a_time(spark: SparkSession, written: Any, time: Any) -> None:
     frame = messages(spark, [{"body": {"time": written}}])
     seconds = None if time is None else time.timestamp()
     assert values(frame, time_of("$.time").cast("double")) == [(seconds,)]

@@ -1,4 +1,4 @@
-"""Dead letters: what died where and why, by construction."""
+"""Tables of dead letters with known causes."""
 
 from typing import Any, Final
 
@@ -14,14 +14,14 @@ FULL: Final = ("mail", "maxlen", 1, after(minutes=3), "shop", ["mail.new"])
 
 
 def round_of(count: int, minute: int) -> list[tuple[Any, ...]]:
-    """A message that was rejected, waited in the queue for retries, and so on; the latest death comes first."""
+    """A message that was rejected, expired in the retry queue, and so on; the latest death comes first."""
     retried = ("retry", "expired", count, after(minutes=minute), "", ["orders"])
     return [retried, ("orders", "rejected", count, after(minutes=minute - 1), "shop", ["order.old"])]
 
 
 @pytest.fixture(scope="module")
 def letters(spark: SparkSession) -> DataFrame:
-    """Five expired, three rejected, one dropped, two that go round for the fourth time, and one that never died."""
+    """Five expired, three rejected, one dropped, two in their fourth loop, and one that never died."""
     chains: list[list[tuple[Any, ...]] | None] = [[EXPIRED]] * 5 + [[REJECTED]] * 3 + [[FULL]] + [round_of(4, 9)] * 2
     rows = [{"queue": "dead", "x_death": chain, "body": b"%d" % number} for number, chain in enumerate(chains)]
     return messages(spark, [*rows, {"queue": "dead"}, {"queue": "dead", "x_death": []}]).cache()
@@ -53,12 +53,12 @@ def test_a_chain_reads_from_the_first_death_to_the_last(letters: DataFrame) -> N
     ]
 
 
-def test_the_keys_that_died_most_come_first(letters: DataFrame) -> None:
+def test_the_keys_with_most_deaths_come_first(letters: DataFrame) -> None:
     found = values(top_keys(deaths(letters), most=2), "routing_key", "deaths")
     assert found == [("order.new", 8), ("order.old", 8)]
 
 
-def test_samples_are_the_latest_few_of_each_queue_and_reason(letters: DataFrame) -> None:
+def test_samples_are_the_latest_messages_of_each_queue_and_reason(letters: DataFrame) -> None:
     found = values(samples(deaths(letters), each=2), "died_in", "reason", "body")
     assert sorted(found) == [
         ("mail", "maxlen", "8"),

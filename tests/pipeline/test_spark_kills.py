@@ -1,4 +1,4 @@
-"""SIGKILL for the driver with all its processes and for the broker, while messages flow: each arrives once."""
+"""Each message arrives once although the driver and the broker are killed with SIGKILL."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from tests.pipeline.conftest import PIPELINE, process_groups_below
 from tests.pipeline.killed_job import ROWS_PER_BATCH
 from tests.pipeline.stream_broker import StreamBroker, stream_broker
 
-#: Messages at the beginning, and those that come between the kills. More than is read before the last kill.
+#: Messages at the start, and those published between the kills: more than are read before the last kill.
 FIRST, MORE = 6_000, 6_000
 
 PATIENCE_S = 120.0
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[StreamBroker]:
-    """A gateway that listens where it did when it is started again, with the stream ``numbers``."""
+    """A gateway with fixed ports across restarts, with the stream ``numbers``."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with stream_broker(tmp_path / "gateway", f"management.port={port}") as broker:
@@ -42,7 +42,7 @@ def bodies(begin: int, end: int) -> Iterator[bytes]:
 
 
 class Job:
-    """The query as a process group of its own, with Spark's JVM and workers, started as often as need be."""
+    """The query as a process group with Spark's JVM and workers, restarted as often as needed."""
 
     def __init__(self, broker: StreamBroker, directory: Path, target: str) -> None:
         self.checkpoint = directory / "checkpoint"
@@ -51,7 +51,7 @@ class Job:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the query; it goes on where the checkpoint says."""
+        """Start the query; it continues at its checkpoint."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(PIPELINE), str(PROJECT)))}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -60,7 +60,7 @@ class Job:
             )  # fmt: skip
 
     def kill(self) -> None:
-        """Kill all of it at once: the driver, its JVM, the workers."""
+        """Kill the whole group: the driver, its JVM, the workers."""
         assert self._process is not None
         for group in {self._process.pid, *process_groups_below(self._process.pid)}:
             with suppress(ProcessLookupError):
@@ -69,11 +69,11 @@ class Job:
 
     @property
     def batches(self) -> int:
-        """How many batches are committed."""
+        """Return the number of committed batches."""
         return sum(name.name.isdigit() for name in self.checkpoint.glob("commits/*"))
 
     def run_for(self, more: int) -> None:
-        """Wait until so many more batches are committed; a query that failed meanwhile is started again."""
+        """Wait until this many more batches are committed; a query that fails meanwhile is restarted."""
         assert self._process is not None
         wanted, deadline = self.batches + more, time.monotonic() + PATIENCE_S
         while self.batches < wanted:
@@ -84,7 +84,7 @@ class Job:
 
 
 def endure(broker: StreamBroker, job: Job) -> None:
-    """Kill the broker, then the driver, each while batches are under way and more messages come."""
+    """Kill the broker, then the driver, each during batches and while more messages arrive."""
     try:
         job.start()
         job.run_for(3)
@@ -93,7 +93,7 @@ def endure(broker: StreamBroker, job: Job) -> None:
         job.run_for(3)
     finally:
         job.kill()
-    assert job.batches * int(ROWS_PER_BATCH) < FIRST + MORE, "it died in the middle"
+    assert job.batches * int(ROWS_PER_BATCH) < FIRST + MORE, "it died during a batch"
 
 
 def finish(
@@ -105,7 +105,7 @@ def finish(
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def test_from_a_stream_to_files(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
+def test_a_stream_is_written_to_files_exactly_once(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     job = Job(broker, tmp_path, out)
     endure(broker, job)
@@ -114,7 +114,7 @@ def test_from_a_stream_to_files(spark: SparkSession, broker: StreamBroker, tmp_p
     assert sorted((row.offset, bytes(row.body)) for row in rows) == list(enumerate(bodies(0, FIRST + MORE)))
 
 
-def test_from_a_stream_to_a_queue(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
+def test_a_stream_is_written_to_a_queue_exactly_once(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
     broker.declare_stream("copied")
     job = Job(broker, tmp_path, "queue:copied")
     endure(broker, job)

@@ -1,4 +1,4 @@
-"""How long messages took, from trace events a known time apart."""
+"""Latencies from trace events with known times."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.pipeline.frames import trace, values
 
 
 def life(number: int, begin: float, to_deliver: float, to_settle: float, **columns: Any) -> list[dict[str, Any]]:
-    """One message from publish to settle."""
+    """Return the events of one message from publish to settlement."""
     delivered = begin + to_deliver
     return [
         {"event": "publish", "ms": begin, "trace_id": number, **columns, "queue": None},
@@ -20,16 +20,16 @@ def life(number: int, begin: float, to_deliver: float, to_settle: float, **colum
 
 
 def published(**columns: Any) -> list[dict[str, Any]]:
-    """A message that was published and enqueued at the start."""
+    """Return a message that was published and enqueued at the start."""
     return [{"event": event, "ms": 0, "trace_id": 1, **columns} for event in ("publish", "enqueue")]
 
 
-def test_a_delivery_has_its_three_spans(spark: SparkSession) -> None:
+def test_a_delivery_has_three_durations(spark: SparkSession) -> None:
     found = deliveries(trace(spark, life(1, 0, 5, 20)))
     assert values(found, "queue", "to_deliver", "to_settle", "in_all") == [("orders", 5.0, 20.0, 25.0)]
 
 
-def test_percentiles_are_those_of_each_queue_and_protocol(spark: SparkSession) -> None:
+def test_percentiles_are_grouped_by_queue_and_protocol(spark: SparkSession) -> None:
     slow = [event for number in range(1, 101) for event in life(number, number * 7, number, 2 * number)]
     fast = life(200, 0, 1, 1, queue="mail", protocol="mqtt")
     found = latencies(deliveries(trace(spark, slow + fast)))
@@ -48,7 +48,7 @@ def test_a_requeued_message_has_two_deliveries(spark: SparkSession) -> None:
     assert values(latencies(found), "deliveries", "redelivered") == [(2, 0.5)]
 
 
-def test_each_queue_of_a_fanout_is_measured_for_itself(spark: SparkSession) -> None:
+def test_each_queue_of_a_fanout_is_measured_separately(spark: SparkSession) -> None:
     rows = [*published(queue="a"), *published(queue="b")]
     rows += [{"event": "deliver", "ms": ms, "queue": queue} for queue, ms in (("a", 2), ("b", 4))]
     rows += [{"event": "settle", "ms": ms, "queue": queue} for queue, ms in (("a", 12), ("b", 7))]
@@ -56,7 +56,7 @@ def test_each_queue_of_a_fanout_is_measured_for_itself(spark: SparkSession) -> N
     assert sorted(values(found, "queue", "to_deliver", "to_settle")) == [("a", 2.0, 10.0), ("b", 4.0, 3.0)]
 
 
-def test_what_the_trace_does_not_hold_is_null(spark: SparkSession) -> None:
+def test_times_outside_the_trace_are_null(spark: SparkSession) -> None:
     found = deliveries(trace(spark, [{"event": "deliver", "ms": 1}]))
     assert values(found, "to_deliver", "to_settle", "in_all") == [(None, None, None)]
 
@@ -66,13 +66,13 @@ def test_another_virtual_host_may_use_the_same_numbers(spark: SparkSession) -> N
     assert sorted(values(found, "vhost", "to_deliver")) == [("/", 5.0), ("other", 7.0)]
 
 
-def test_a_number_that_comes_again_after_a_restart_is_another_message(spark: SparkSession) -> None:
+def test_a_number_reused_after_a_restart_is_another_message(spark: SparkSession) -> None:
     again = [event | {"position": 9} for event in life(1, 1000, 2, 5)]
     found = deliveries(trace(spark, life(1, 0, 5, 5) + again))
     assert sorted(values(found, "position", "to_deliver")) == [(1, 5.0), (9, 2.0)]
 
 
-def test_throughput_is_counted_by_windows(spark: SparkSession) -> None:
+def test_throughput_is_counted_by_window(spark: SparkSession) -> None:
     events = [event for number in range(3) for event in life(number, number * 40_000, 1, 1)]
     found = throughput(trace(spark, events)).selectExpr(
         "unix_timestamp(window_start) % 3600 as at", "event", "messages"
@@ -81,7 +81,7 @@ def test_throughput_is_counted_by_windows(spark: SparkSession) -> None:
     assert values(found.where("event = 'settle'"), "at", "messages") == [(0, 2), (60, 1)]
 
 
-def test_what_else_became_of_messages_is_counted(spark: SparkSession) -> None:
+def test_other_outcomes_are_counted(spark: SparkSession) -> None:
     rows = [{"event": "expire", "ms": 1}, {"event": "expire", "ms": 2}, {"event": "drop", "reason": "maxlen", "ms": 3}]
     found = endings(trace(spark, rows + life(9, 0, 1, 1)))
     assert values(found, "event", "reason", "messages") == [("expire", None, 2), ("drop", "maxlen", 1)]

@@ -1,4 +1,4 @@
-"""Who was there and who fell silent."""
+"""Sessions and silences of devices."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def seen_at(*minutes: float, key: str = "sensors.a") -> list[dict[str, Any]]:
     return [{"timestamp": after(minutes=minute), "routing_key": key} for minute in minutes]
 
 
-def test_gaps_are_those_of_each_device(spark: SparkSession) -> None:
+def test_gaps_are_computed_for_each_device(spark: SparkSession) -> None:
     seen = appearances(messages(spark, seen_at(0, 1, 5) + seen_at(2, 3, key="sensors.b")))
     assert sorted(values(seen, "routing_key", "gap_s"), key=str) == [
         ("sensors.a", 240.0),
@@ -24,27 +24,27 @@ def test_gaps_are_those_of_each_device(spark: SparkSession) -> None:
     ]
 
 
-def test_the_order_in_which_messages_came_does_not_matter(spark: SparkSession) -> None:
+def test_the_order_of_messages_does_not_matter(spark: SparkSession) -> None:
     seen = appearances(messages(spark, seen_at(5, 0, 1)))
     assert sorted(values(seen.where("gap_s is not null"), "gap_s")) == [(60.0,), (240.0,)]
 
 
-def test_another_session_begins_after_a_longer_gap(spark: SparkSession) -> None:
+def test_a_longer_gap_begins_another_session(spark: SparkSession) -> None:
     found = sessions(appearances(messages(spark, seen_at(0, 1, 3, 10, 11))), gap_s=120)
     assert sorted(values(found, "session", "messages", "duration_s")) == [(1, 3, 180.0), (2, 2, 60.0)]
 
 
-def test_a_device_is_summed_up(spark: SparkSession) -> None:
+def test_a_device_is_summarised(spark: SparkSession) -> None:
     found = devices(appearances(messages(spark, seen_at(0, 1, 2, 10))))
     assert values(found, "messages", "median_interval_s", "longest_gap_s") == [(4, 60.0, 480.0)]
 
 
-def test_silences_are_measured_by_the_devices_own_median(spark: SparkSession) -> None:
+def test_silences_are_relative_to_the_median_of_the_device(spark: SparkSession) -> None:
     often, seldom = seen_at(0, 1, 2, 3, 9), seen_at(0, 60, 120, key="sensors.b")
     found = silences(appearances(messages(spark, often + seldom)), as_of=after(minutes=121), factor=3)
     silent = values(found.withColumn("lasts", F.isnull("until")), "routing_key", "silence_s", "lasts")
     assert sorted(silent) == [("sensors.a", 360.0, False), ("sensors.a", 6720.0, True)]
 
 
-def test_who_spoke_once_is_never_silent(spark: SparkSession) -> None:
+def test_a_device_with_one_message_is_never_silent(spark: SparkSession) -> None:
     assert values(silences(appearances(messages(spark, seen_at(0))), after(days=9)), "silence_s") == []

@@ -1,4 +1,4 @@
-"""Messages chosen to be published once more."""
+"""Messages selected for a replay."""
 
 import json
 
@@ -9,7 +9,7 @@ from gateway_spark.transforms.replays import annotated, numbered, selected
 from tests.pipeline.frames import after, messages, values
 
 
-def test_sql_selects(spark: SparkSession) -> None:
+def test_an_sql_condition_selects_messages(spark: SparkSession) -> None:
     frame = messages(spark, [{"body": {"t": number}, "routing_key": f"k.{number}"} for number in range(4)])
     where = "routing_key like 'k.%' and get_json_object(cast(body as string), '$.t') >= 2"
     assert values(selected(frame, where), "offset") == [(2,), (3,)]
@@ -26,7 +26,7 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("headers", "headers_json", "own"), HEADERS)
-def test_a_replayed_message_has_its_headers_and_its_place(
+def test_a_replayed_message_has_its_headers_and_its_origin(
     spark: SparkSession, headers: dict[str, str] | None, headers_json: str | None, own: dict[str, object]
 ) -> None:
     frame = messages(spark, [{"queue": 'q"1', "headers": headers, "headers_json": headers_json}])
@@ -35,7 +35,7 @@ def test_a_replayed_message_has_its_headers_and_its_place(
     assert json.loads(as_json) == own | {"x-replayed-from": 'q"1/0/0'}
 
 
-def test_messages_are_replayed_in_the_order_in_which_they_came(spark: SparkSession) -> None:
+def test_messages_are_replayed_in_the_order_of_arrival(spark: SparkSession) -> None:
     rows = [{"timestamp": after(seconds=-number // 2), "queue": f"q{number % 2}"} for number in range(5)]
     found = numbered(messages(spark, rows), batch_size=2)
     placed = values(found.orderBy("number"), "number", "batch", "queue", "offset")

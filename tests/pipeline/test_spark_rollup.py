@@ -9,7 +9,9 @@ from tests.pipeline.frames import after, messages, values
 
 @pytest.fixture(scope="module")
 def readings(spark: SparkSession) -> DataFrame:
-    """Of device a five in its first hour, one of them without a temperature, and one in the next; of device b one."""
+    """Device a has five readings in its first hour, one of them without a temperature, and one in the next; device
+    b one.
+    """
     temperatures = [10.0, 20.0, 30.0, 40.0, None]
     rows = [
         {"timestamp": after(minutes=number), "body": {"temp": t, "hum": 5}} for number, t in enumerate(temperatures)
@@ -19,7 +21,7 @@ def readings(spark: SparkSession) -> DataFrame:
     return messages(spark, rows).cache()
 
 
-def test_a_window_has_counts_least_greatest_mean_and_percentiles(readings: DataFrame) -> None:
+def test_a_window_has_count_minimum_maximum_mean_and_percentiles(readings: DataFrame) -> None:
     windows = rollup(readings, {"temp": "$.temp"})
     figures = values(windows, "routing_key", "messages", "count", "min", "max", "avg", "p50", "p95")
     assert sorted(figures) == [
@@ -29,7 +31,7 @@ def test_a_window_has_counts_least_greatest_mean_and_percentiles(readings: DataF
     ]
 
 
-def test_each_field_has_rows_of_its_own(readings: DataFrame) -> None:
+def test_each_field_has_its_own_rows(readings: DataFrame) -> None:
     windows = rollup(readings, {"t": "$.temp", "h": "$.hum"})
     assert sorted(values(windows, "routing_key", "field", "count")) == [
         ("sensors.a", "h", 1),
@@ -41,7 +43,7 @@ def test_each_field_has_rows_of_its_own(readings: DataFrame) -> None:
     ]
 
 
-def test_a_window_begins_with_its_first_moment_and_ends_before_its_last(readings: DataFrame) -> None:
+def test_a_window_includes_its_start_and_excludes_its_end(readings: DataFrame) -> None:
     windows = rollup(readings, {"t": "$.temp"}).where("routing_key = 'sensors.a'")
     bounds = windows.selectExpr("double(window_start) as start", "double(window_end) as end", "messages")
     first, second = after().timestamp(), after(hours=1).timestamp()
@@ -53,7 +55,7 @@ def test_windows_may_slide(readings: DataFrame) -> None:
     assert values(windows, "messages") == [(1,), (1,)]
 
 
-def test_devices_are_told_apart_by_what_is_asked_for(readings: DataFrame) -> None:
+def test_devices_are_identified_by_the_given_columns(readings: DataFrame) -> None:
     windows = rollup(readings, {"t": "$.temp"}, by=["vhost", "$.hum"], window="1 day")
     assert sorted(values(windows, "vhost", "hum", "messages"), key=str) == [("/", "5", 6), ("/", None, 1)]
 
@@ -69,7 +71,7 @@ def test_percentiles_have_names(share: float, label: str) -> None:
     assert label_of_percentile(share) == label
 
 
-def test_what_a_stream_wrote_last_of_a_window_holds(spark: SparkSession, readings: DataFrame) -> None:
+def test_the_latest_version_of_a_window_is_returned(spark: SparkSession, readings: DataFrame) -> None:
     windows = rollup(readings, {"t": "$.temp"})
     early = rollup(readings.where("offset < 2"), {"t": "$.temp"})
     updates = early.selectExpr("*", "0 as batch").union(windows.selectExpr("*", "1 as batch"))

@@ -1,4 +1,4 @@
-"""The session that the jobs run in."""
+"""The Spark session of the jobs."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,14 +15,14 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("name", "value"), SETTINGS)
-def test_it_has_our_settings(spark: SparkSession, name: str, value: str) -> None:
+def test_a_session_has_the_settings_of_the_pipeline(spark: SparkSession, name: str, value: str) -> None:
     assert spark.conf.get(name) == value
 
 
-def test_a_session_that_runs_is_used(spark: SparkSession) -> None:
+def test_a_running_session_is_used(spark: SparkSession) -> None:
     assert session("another").sparkContext is spark.sparkContext
 
 
-def test_the_workers_run_our_python(spark: SparkSession) -> None:
+def test_the_workers_run_the_current_interpreter(spark: SparkSession) -> None:
     frame = spark.range(4).mapInArrow(lambda batches: batches, "id long")
     assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""Spark reads streams of a real gateway: every column, bounds in time, queries that go on, and what is refused."""
+"""Spark reads streams of a real gateway: all columns, bounds in time, continued queries, and errors."""
 
 import json
 from base64 import b64encode
@@ -50,7 +50,7 @@ def offsets(frame: DataFrame) -> list[int]:
 
 @pytest.fixture(scope="module")
 def talk(broker: StreamBroker) -> StreamBroker:
-    """The gateway after all protocols published to the stream ``talk``."""
+    """The gateway after clients of all protocols published to the stream ``talk``."""
     broker.declare_stream("talk")
     with broker.channel() as channel:
         _publish_by_amqp(channel)
@@ -116,7 +116,7 @@ def _publish_by_stomp(gateway: Gateway) -> None:
     client.disconnect()
 
 
-#: What a message says that says nothing.
+#: The columns of a message without properties.
 NAMES = (
     "user_id", "client_id", "message_id", "correlation_id", "reply_to", "content_type", "content_encoding", "type",
     "app_id", "priority", "delivery_mode", "expiration", "sent_ms", "deaths", "mqtt",
@@ -124,7 +124,7 @@ NAMES = (
 SILENT: dict[str, Any] = dict.fromkeys(NAMES)
 SILENT |= {"vhost": "/", "queue": "talk", "partition": 0, "redelivered": False, "exchange": "", "headers": {}}
 
-#: What each message says, in order; of the dead letter's headers only the publisher's.
+#: The columns of each message, in order; of the dead letter's headers only the publisher's.
 TALK: list[dict[str, Any]] = [
     {
         "protocol": "amqp-0-9-1",
@@ -174,7 +174,7 @@ TALK: list[dict[str, Any]] = [
     },
 ]
 
-#: Headers as people and SQL read them.
+#: Headers as text for people and SQL.
 AS_TEXT = {
     "text": "grüße",
     "raw": "ff00",
@@ -199,7 +199,7 @@ def test_every_column_of_every_protocol(spark: SparkSession, talk: StreamBroker)
 
 
 def _said(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what a row says, without its place and times, and with its headers as they were published."""
+    """Return the columns of a row without position and times, and with its headers as they were published."""
     headers = loads(row["headers_json"].encode())
     assert row["headers"].keys() == headers.keys()
     deaths = row["x_death"] and [
@@ -216,19 +216,19 @@ def _said(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_headers_as_text(spark: SparkSession, talk: StreamBroker) -> None:
+def test_headers_are_readable_as_text(spark: SparkSession, talk: StreamBroker) -> None:
     (row,) = table(spark, talk, "talk", endingOffsets='{"talk":{"0":1}}').select("headers").collect()
     assert row.headers == AS_TEXT
 
 
-def test_columns_may_be_left_out(spark: SparkSession, talk: StreamBroker) -> None:
+def test_columns_can_be_omitted(spark: SparkSession, talk: StreamBroker) -> None:
     frame = table(spark, talk, "talk", includeBody="false", includeHeaders="false")
     assert not {"body", "headers", "headers_json", "x_death"} & set(frame.columns)
     assert frame.count() == 5
 
 
-def test_what_is_read_can_be_published_again(spark: SparkSession, talk: StreamBroker) -> None:
-    """Through the sink, and with all types of headers."""
+def test_a_read_message_can_be_published_again(spark: SparkSession, talk: StreamBroker) -> None:
+    """With the sink, and with all types of headers."""
     talk.declare_stream("echo")
     columns = ["body", "headers_json", "message_id", "priority", "message_timestamp", "delivery_mode"]
     frame = table(spark, talk, "talk").select(*columns, lit("echo").alias("routing_key"))
@@ -236,7 +236,7 @@ def test_what_is_read_can_be_published_again(spark: SparkSession, talk: StreamBr
     said = [_comparable(row, columns) for row in table(spark, talk, "talk").select(columns).collect()]
     echoed = [_comparable(row, columns) for row in table(spark, talk, "echo").select(columns).collect()]
     for each in said:
-        each["delivery_mode"] = each["delivery_mode"] or 2  # unless it says otherwise
+        each["delivery_mode"] = each["delivery_mode"] or 2  # by default
     assert echoed == said
 
 
@@ -244,11 +244,12 @@ def _comparable(row: Any, columns: list[str]) -> dict[str, Any]:
     return {name: row[name] for name in columns} | {"headers_json": loads(row["headers_json"].encode())}
 
 
-# ---- Places and times -----------------------------------------------------------------------------------------------
+# ---- Positions and times
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [{}, {"minPartitions": "7"}], ids=str)
-def test_every_message_once(spark: SparkSession, broker: StreamBroker, options: dict[str, str]) -> None:
+def test_every_message_is_read_once(spark: SparkSession, broker: StreamBroker, options: dict[str, str]) -> None:
     rows = table(spark, broker, **options).select("offset", "body").collect()
     assert sorted((row.offset, bytes(row.body)) for row in rows) == [(n, b"%0100d" % n) for n in range(COUNT)]
 
@@ -262,7 +263,7 @@ def test_bounds_in_time_are_exact(spark: SparkSession, broker: StreamBroker) -> 
     assert 0 < len(found) < COUNT
 
 
-def test_filters_that_are_pushed_change_nothing(spark: SparkSession, broker: StreamBroker) -> None:
+def test_pushed_filters_do_not_change_the_result(spark: SparkSession, broker: StreamBroker) -> None:
     (row,) = table(spark, broker).where("offset = 1200").selectExpr("timestamp").collect()
     moment = row.timestamp.isoformat()
     conditions = [
@@ -295,7 +296,7 @@ def test_a_super_stream_is_one_queue_of_several_partitions(spark: SparkSession, 
 
 
 class Query:
-    """A query from a stream to Parquet, started anew each time, that ends when it has read what is there."""
+    """A query from a stream to Parquet, restarted for each run, which ends when it has read all existing messages."""
 
     def __init__(self, spark: SparkSession, broker: StreamBroker, directory: Path, **options: str) -> None:
         self._spark = spark
@@ -305,7 +306,7 @@ class Query:
         self.out = directory / "out"
 
     def run(self, **options: str) -> list[dict[str, Any]]:
-        """Read what is there; return Spark's account of each batch."""
+        """Read the existing messages; return Spark's progress of each batch."""
         given = self._broker.options(**(self._options | options))
         query = (
             self._spark.readStream.format("gateway")
@@ -321,11 +322,13 @@ class Query:
         return [json.loads(progress.json) for progress in query.recentProgress]
 
     def offsets(self) -> list[int]:
-        """Return what was written by all runs."""
+        """Return the offsets written by all runs."""
         return offsets(self._spark.read.parquet(str(self.out)))
 
 
-def test_a_query_goes_on_where_it_was(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
+def test_a_restarted_query_continues_at_its_checkpoint(
+    spark: SparkSession, broker: StreamBroker, tmp_path: Path
+) -> None:
     broker.declare_stream("growing")
     broker.publish("growing", [b"x"] * 250)
     query = Query(spark, broker, tmp_path, queue="growing", startingOffsets="earliest", consumerName="test")
@@ -337,7 +340,7 @@ def test_a_query_goes_on_where_it_was(spark: SparkSession, broker: StreamBroker,
     assert query.offsets() == list(range(320))
 
 
-def test_how_far_a_query_is_shows_in_the_broker(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
+def test_the_broker_shows_the_progress_of_a_query(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
     query = Query(spark, broker, tmp_path, queue="numbers", startingOffsets="earliest", consumerName="shown")
     query.run()
     request = Request(f"{broker.options()['url']}/api/pipeline/%2F/progress")
@@ -348,7 +351,7 @@ def test_how_far_a_query_is_shows_in_the_broker(spark: SparkSession, broker: Str
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_retention_overtakes_a_checkpoint(
+def test_truncation_beyond_a_checkpoint_is_an_error(
     spark: SparkSession, broker: StreamBroker, tmp_path: Path, fails: str
 ) -> None:
     name = f"kept-shortly-{fails}"
@@ -369,15 +372,16 @@ def test_retention_overtakes_a_checkpoint(
         assert found == [*range(500), *range(gap, 5500)]
 
 
-# ---- What is refused ------------------------------------------------------------------------------------------------
+# ---- Errors
+# ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_refused_is_said_in_one_line(spark: SparkSession, broker: StreamBroker) -> None:
+def test_an_error_is_reported_in_one_line(spark: SparkSession, broker: StreamBroker) -> None:
     line = "option 'minPartitions' must be a whole number from 1, not 'x'"
     with pytest.raises(PySparkException, match=line):
         table(spark, broker, minPartitions="x").count()
 
 
-def test_a_wrong_password_is_named(spark: SparkSession, broker: StreamBroker) -> None:
+def test_a_wrong_password_is_reported(spark: SparkSession, broker: StreamBroker) -> None:
     with pytest.raises(PySparkException, match=r"refuses user 'guest' in virtual host '/' \(401\): Login failed"):
         table(spark, broker, password="wrong").count()

@@ -1,4 +1,4 @@
-"""A year of weather by MQTT through a real broker: from its stream and from its archive, equal to pandas."""
+"""A year of weather by MQTT through a real broker; roll-ups of its stream and of its archive are equal to pandas."""
 
 import importlib.util
 import json
@@ -28,7 +28,7 @@ FIELDS: Final = ["temp", "wind_speed", "pressure"]
 
 
 class Published(NamedTuple):
-    """Where the weather is after it was published."""
+    """The stream and the archive after publishing."""
 
     url: str
     archive: Path
@@ -37,7 +37,7 @@ class Published(NamedTuple):
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    """The program behind ``make pipeline``."""
+    """The program of ``make pipeline``."""
     spec = importlib.util.spec_from_file_location("weather_example", EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
@@ -64,7 +64,7 @@ def readings() -> pandas.DataFrame:
 
 
 def assert_equal_to_pandas(out: Path, readings: pandas.DataFrame) -> None:
-    """Compare with the same figures of pandas: counts exactly, means to 1e-9."""
+    """Compare with pandas: counts exactly, means to 1e-9."""
     windows = ResultTables(out)["windows"]
     found = windows[windows["count"] > 0].set_index(["origin", "window_start", "field"]).sort_index()
     expected = daily_figures(readings, FIELDS)
@@ -74,7 +74,7 @@ def assert_equal_to_pandas(out: Path, readings: pandas.DataFrame) -> None:
     assert (found["avg"] - expected["mean"]).abs().max() < 1e-9
 
 
-def test_from_the_stream(
+def test_the_roll_up_of_the_stream_is_equal_to_pandas(
     spark: SparkSession, example: ModuleType, published: Published, readings: pandas.DataFrame, tmp_path: Path
 ) -> None:
     source = ["--queue", "weather", "--url", published.url, "--checkpoint", str(tmp_path / "checkpoint")]
@@ -83,7 +83,7 @@ def test_from_the_stream(
     assert json.loads((tmp_path / "run.json").read_text())["warnings"] == []
 
 
-def test_from_the_archive(
+def test_the_roll_up_of_the_archive_is_equal_to_pandas(
     spark: SparkSession, example: ModuleType, published: Published, readings: pandas.DataFrame, tmp_path: Path
 ) -> None:
     source = ["--archive", str(published.archive), "--exchange", "amq.topic"]
@@ -91,7 +91,7 @@ def test_from_the_archive(
     assert_equal_to_pandas(tmp_path, readings)
 
 
-def test_the_archive_has_every_message_once_as_mqtt_sent_it(spark: SparkSession, published: Published) -> None:
+def test_the_archive_has_every_mqtt_message_once(spark: SparkSession, published: Published) -> None:
     archived = read_archive(spark, published.archive, exchange="amq.topic")
     assert archived.select("offset").distinct().count() == archived.count() == published.count
     told = values(archived.select("protocol", "client_id", "mqtt.qos", "mqtt.topic").distinct(), "qos", "topic")
@@ -109,7 +109,7 @@ def test_presence_finds_the_gaps_of_the_stations(spark: SparkSession, published:
 
 
 @pytest.mark.timeout(600)
-def test_on_a_standalone_cluster(
+def test_a_job_runs_on_a_standalone_cluster(
     example: ModuleType, published: Published, readings: pandas.DataFrame, tmp_path: Path
 ) -> None:
     """The driver is a child of spark-submit, the tasks run in an executor of the worker."""

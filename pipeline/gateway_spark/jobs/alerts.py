@@ -1,7 +1,7 @@
-"""Alerts: a message for each silence, published once however often and however badly the job runs.
+"""Alerts: a message for each silence, published exactly once despite crashes of the job.
 
-What is to be said is written down under a number before it is published, and the number is that of the batch at the
-broker. A run that was killed in between is finished by the next one: the broker knows whether it has that batch.
+Alerts are stored under a number before they are published, and the number is that of the batch at the broker. The
+next run completes an interrupted one: the broker detects a batch that it has already.
 """
 
 from pathlib import Path
@@ -15,12 +15,12 @@ from gateway_spark.jobs.job import JobRun
 
 ALERTS: Final = "alerts"
 
-#: Holds the number of the last run whose alerts were published.
+#: The number of the last run whose alerts were published.
 PUBLISHED: Final = "alerts.published"
 
 
 def publish_alerts(run: JobRun, lasting: DataFrame) -> int:
-    """Publish the silences that nobody was told of yet; return how many."""
+    """Publish alerts for new silences; return their number."""
     done = _published(run)
     if run.outputs.has_part(ALERTS, "run", done + 1):
         _publish(run, done + 1)
@@ -34,14 +34,14 @@ def publish_alerts(run: JobRun, lasting: DataFrame) -> int:
 
 
 def _fresh(run: JobRun, lasting: DataFrame) -> DataFrame:
-    """Return the silences without an alert; a silence is known by its device and when it began."""
+    """Return the silences without an alert; a silence is identified by its device and start."""
     told = run.outputs.read(run.spark, ALERTS)
     keys = [name for name in lasting.columns if name not in ("silence_s", "median_interval_s")]
     return lasting if told is None else lasting.join(told, keys, "left_anti")
 
 
 def _publish(run: JobRun, number: int) -> None:
-    """Publish what is written down under a number, and note that this was done."""
+    """Publish the alerts stored under a number, and record that."""
     options = run.options
     alerts = run.spark.read.parquet(str(_part(run, number)))
     body = F.to_json(F.struct(*alerts.columns)).alias("body")

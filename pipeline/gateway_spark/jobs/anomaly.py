@@ -1,9 +1,9 @@
-"""``anomaly``: readings that stand out from what is usual for the device at that hour of the week.
+"""``anomaly``: readings that differ from the usual value of the device at that hour of the week.
 
     gateway pipeline run anomaly --queue weather --field '$.temp' --by '$.origin' --time '$.time_hour'
 
-Tables: ``anomalies``, the readings beyond the threshold, and with ``--label``, for data where it is known what is one,
-``quality``. See `gateway_spark.transforms.anomalies`. It finds what is rare, and says nothing about what is wrong.
+Tables: ``anomalies``, the readings beyond the threshold, and with ``--label``, for labelled data, ``quality``. See
+`gateway_spark.transforms.anomalies`. The job finds rare readings, which are not necessarily wrong.
 """
 
 import sys
@@ -22,20 +22,20 @@ from gateway_spark.transforms.columns import label_of
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what is usual and what is not."""
+    """Add the options of the score."""
     parser.add_argument("--field", required=True, metavar="PATH", help="the reading: a JSON path into the body")
-    by_help = "what tells devices apart: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
+    by_help = "what identifies a device: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
     parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
-    parser.add_argument("--time", default="timestamp", metavar="NAME", help="when it was measured (default: timestamp)")
-    season_help = "compare with readings of the same (default: hour-of-week)"
+    parser.add_argument("--time", default="timestamp", metavar="NAME", help="time of measurement (default: timestamp)")
+    season_help = "compare with readings of the same season (default: hour-of-week)"
     parser.add_argument("--season", choices=list(SEASONS), default="hour-of-week", help=season_help)
-    threshold_help = f"scores beyond are anomalies (default: {THRESHOLD})"
+    threshold_help = f"scores beyond this are anomalies (default: {THRESHOLD})"
     parser.add_argument("--threshold", type=number(), default=THRESHOLD, metavar="Z", help=threshold_help)
-    parser.add_argument("--label", metavar="PATH", help="where it is known: not 0 for an anomaly")
+    parser.add_argument("--label", metavar="PATH", help="a label of the data: not 0 for an anomaly")
 
 
 def perform(run: JobRun) -> JobOutcome:
-    """Score all readings; keep those that stand out."""
+    """Score all readings; write those beyond the threshold."""
     options = run.options
     by = options.by or ["routing_key"]
     scored = scores(messages(run), options.field, by, options.time, options.season, options.label).persist()
@@ -50,7 +50,7 @@ def perform(run: JobRun) -> JobOutcome:
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
-    """Show when what stood out, the farthest first."""
+    """Show the anomalies over time, the farthest first."""
     anomalies = tables["anomalies"]
     if anomalies.empty:
         return [PageSection("Anomalies", f"No reading is beyond a score of {options['threshold']}.")]
@@ -60,7 +60,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     groups = {str(name): (own["time"], own["value"]) for name, own in named.groupby("device") if name in most.index}
     farthest = anomalies.reindex(anomalies["score"].abs().sort_values(ascending=False, kind="stable").index)
     sections = [
-        PageSection("When", "", [plots.points(f"{options['field']} of the readings that stand out", groups)]),
+        PageSection("When", "", [plots.points(f"{options['field']} of the anomalies", groups)]),
         PageSection("By device", "", [plots.bars("Anomalies", most.to_dict())]),
         PageSection("The farthest", "", (), farthest),
     ]
@@ -69,7 +69,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     return sections
 
 
-JOB: Final = Job("anomaly", "Readings that stand out from what is usual", add_options, perform, page)
+JOB: Final = Job("anomaly", "Readings that differ from the usual value", add_options, perform, page)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

@@ -1,8 +1,9 @@
-"""``compact``: merge the small files of an archive, day by day, drop torn ones, and days that are kept no longer.
+"""``compact``: merge the small files of an archive, day by day, and delete torn files and expired days.
 
     gateway pipeline run compact --archive data/archive --retain 90d
 
-The archive may be read and written meanwhile, and the job killed at any moment: see `gateway_spark.compaction`.
+The archive may be read and written meanwhile, and the job may be killed at any moment: see
+`gateway_spark.compaction`.
 """
 
 import sys
@@ -24,20 +25,20 @@ MIB: Final = 1024 * 1024
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what is small, and what is old."""
+    """Add the options of sizes and retention."""
     small_help = "merge files smaller than this (default: 32)"
     parser.add_argument("--small", type=number(), default=32.0, metavar="MIB", help=small_help)
-    target_help = "into files of about this (default: 256)"
+    target_help = "target size of merged files (default: 256)"
     parser.add_argument("--target", type=number(), default=256.0, metavar="MIB", help=target_help)
     parser.add_argument(
-        "--retain", type=duration_s, metavar="TIME", help="drop days that ended before (90d; default: none)"
+        "--retain", type=duration_s, metavar="TIME", help="delete days older than this (such as 90d; default: none)"
     )
-    grace_help = "drop torn and left-over files that nobody touched for this long (default: 1h)"
+    grace_help = "delete torn and left-over files not modified for this long (default: 1h)"
     parser.add_argument("--grace", type=duration_s, default=3600.0, metavar="TIME", help=grace_help)
 
 
 def perform(run: JobRun) -> JobOutcome:
-    """Tidy each day of the archive, the earliest first."""
+    """Compact each day of the archive, the earliest first."""
     options = run.options
     tidying = Tidying(run.spark, int(options.small * MIB), int(options.target * MIB), options.grace)
     results, expired = [], 0
@@ -47,7 +48,7 @@ def perform(run: JobRun) -> JobOutcome:
             if _is_over(date_of(directory), options.retain):
                 expire(directory)
                 expired += 1
-                run.progress.say(f"{directory}: dropped, it is over")
+                run.progress.say(f"{directory}: deleted, it has expired")
                 continue
             result = tidying.tidy(directory)
             results.append({"vhost": directory.parent.name, "date": directory.name, **asdict(result)})
@@ -75,10 +76,10 @@ def _is_over(day: datetime | None, retain_s: float | None) -> bool:
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
-    """Show what each day has and what was done."""
+    """Show the files of each day and what was done."""
     found = tables["days"]
     if found.empty:
-        return [PageSection("Days", "There is nothing in the archive.")]
+        return [PageSection("Days", "The archive is empty.")]
     by_day = found.groupby("date")["files"].sum()
     series = {"files": (list(by_day.index), list(by_day))}
     return [PageSection("Days", "", [plots.lines("Files by day, afterwards", series)], found)]

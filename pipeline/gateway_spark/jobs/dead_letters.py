@@ -1,10 +1,10 @@
-"""``dead-letters``: where messages died and why, the ways they took, and the ones that go round in circles.
+"""``dead-letters``: where and why messages were dead-lettered, their paths, and loops.
 
     gateway pipeline run dead-letters --queue dead
     gateway pipeline run dead-letters --archive data/archive --queue dead
 
-Reads whatever holds dead letters: a stream or an archived queue that a dead-letter exchange leads to. Tables:
-``causes``, ``chains``, ``keys``, ``samples``, see `gateway_spark.transforms.deaths`.
+Reads any stream or archived queue that a dead-letter exchange routes to. Tables: ``causes``, ``chains``, ``keys``,
+``samples``, see `gateway_spark.transforms.deaths`.
 """
 
 import sys
@@ -29,14 +29,14 @@ PLOTTED: Final = 15
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what the dead can be asked."""
-    parser.add_argument("--as-of", type=moment, metavar="TIME", help="reckon ages until then (default: now)")
-    parser.add_argument("--top", type=count, default=20, metavar="N", help="so many routing keys (default: 20)")
+    """Add the options of the tables."""
+    parser.add_argument("--as-of", type=moment, metavar="TIME", help="compute ages at this time (default: now)")
+    parser.add_argument("--top", type=count, default=20, metavar="N", help="number of routing keys (default: 20)")
     parser.add_argument("--samples", type=count, default=3, metavar="N", help="bodies for each cause (default: 3)")
 
 
 def tables_of(messages: DataFrame, options: Namespace) -> dict[str, DataFrame]:
-    """Return the tables that the options ask for."""
+    """Return the tables that the options select."""
     dead = deaths(messages.where(F.size("x_death") > 0))
     return {
         "causes": causes(dead, options.as_of or datetime.now(UTC)),
@@ -47,17 +47,15 @@ def tables_of(messages: DataFrame, options: Namespace) -> dict[str, DataFrame]:
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
-    """Show causes and ways, most deaths first."""
+    """Show causes and paths, most deaths first."""
     found = tables["causes"]
     if found.empty:
-        return [PageSection("Causes", "Nothing that was read ever died.")]
+        return [PageSection("Causes", "No message was dead-lettered.")]
     names = found["died_in"] + " (" + found["reason"] + ")"
     most = found.assign(name=names).groupby("name")["deaths"].sum().nlargest(PLOTTED)
     ways = tables["chains"]
     loops = ways[ways["is_loop"]]
-    text = (
-        f"{len(loops)} of {len(ways)} ways are loops: messages died in one queue for the same reason again and again."
-    )
+    text = f"{len(loops)} of {len(ways)} paths are loops: messages died in one queue for the same reason repeatedly."
     return [
         PageSection("Causes", "", [plots.bars("Deaths by queue and reason", most.to_dict())], found),
         PageSection("Ways", text, (), ways),
@@ -66,7 +64,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     ]
 
 
-JOB: Final = Job("dead-letters", "Where messages died and why", add_options, performing(tables_of, messages), page)
+JOB: Final = Job("dead-letters", "Dead letters by queue and reason", add_options, performing(tables_of, messages), page)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

@@ -1,4 +1,4 @@
-"""What jobs read: the options that say where it is, and the frame or stream they stand for."""
+"""The inputs of jobs: their options, and the data frames and streams."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -18,37 +18,37 @@ from gateway_spark.options import sink_options, source_options
 
 
 def add_input_options(parser: ArgumentParser, reads: Reads) -> None:
-    """Add what every job takes that reads messages or the trace."""
-    group = parser.add_argument_group("what to read")
+    """Add the options of every job that reads messages or the trace."""
+    group = parser.add_argument_group("the kind of input")
     if reads is Reads.MESSAGES:
         group.add_argument("--source", choices=("stream", "archive"), help="default: archive if --archive is given")
-        group.add_argument("--exchange", action="append", metavar="NAME", help="of archives: this exchange's (repeat)")
-        group.add_argument("--queue-pattern", metavar="REGEX", help="of streams: all whose whole name matches")
+        group.add_argument("--exchange", action="append", metavar="NAME", help="for archives: this exchange's (repeat)")
+        group.add_argument("--queue-pattern", metavar="REGEX", help="for streams: all whose whole name matches")
     group.add_argument("--queue", action="append", metavar="NAME", help="this queue (repeat)")
     group.add_argument("--archive", type=Path, metavar="DIR", help="the directory of the archive, or of the trace")
-    since_help = "only what came then or later: ISO 8601, or ms since 1970"
+    since_help = "only messages from this time on: ISO 8601, or ms since 1970"
     group.add_argument("--since", type=moment_text, metavar="TIME", help=since_help)
-    group.add_argument("--until", type=moment_text, metavar="TIME", help="only what came before")
+    group.add_argument("--until", type=moment_text, metavar="TIME", help="only messages before this time")
     add_connection_options(parser)
 
 
 def add_connection_options(parser: ArgumentParser) -> None:
-    """Add where the broker is and who asks."""
+    """Add the options of the broker's address and the user."""
     group = parser.add_argument_group("the broker")
-    group.add_argument("--url", help="its management port (default: http://127.0.0.1:15672)")
+    group.add_argument("--url", help="the broker's management port (default: http://127.0.0.1:15672)")
     group.add_argument("--vhost", help="the virtual host (default: / for a broker, all for an archive)")
-    group.add_argument("--username", help="who asks (default: guest)")
-    group.add_argument("--password-file", metavar="FILE", help="the file that the password is in")
-    group.add_argument("--password-env", metavar="NAME", help="the environment variable that it is in")
+    group.add_argument("--username", help="the user (default: guest)")
+    group.add_argument("--password-file", metavar="FILE", help="the file with the password")
+    group.add_argument("--password-env", metavar="NAME", help="the environment variable with the password")
     group.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="another option of the source (repeat)"
     )
 
 
 def check(options: Namespace, reads: Reads) -> None:
-    """Look at what a job is told to read, before Spark is started for it.
+    """Check a job's input options before Spark is started.
 
-    :raises OptionError: when something is wrong, is missing, or does not fit the rest.
+    :raises OptionError: if an option is invalid, missing, or inconsistent with the others.
     """
     if reads is not Reads.MESSAGES or not reads_stream(options):
         _check_files(options, reads)
@@ -59,33 +59,33 @@ def check(options: Namespace, reads: Reads) -> None:
         raise OptionError("--exchange is for --archive: a stream is a queue")
     given = stream_options(options, is_stream=follows(options))
     if not {"queue", "queues", "queuepattern"} & {name.lower() for name in given}:
-        raise OptionError("--queue NAME, --queue-pattern REGEX or --archive DIR is missing: what is to be read?")
+        raise OptionError("--queue NAME, --queue-pattern REGEX or --archive DIR is required")
     source_options(given, is_stream=follows(options))
 
 
 def _check_files(options: Namespace, reads: Reads) -> None:
     if options.archive is None:
-        raise OptionError(f"--archive DIR is missing: where is the {'trace' if reads is Reads.TRACE else 'archive'}?")
+        raise OptionError(f"--archive DIR is required to read the {'trace' if reads is Reads.TRACE else 'archive'}")
     if getattr(options, "queue_pattern", None) is not None:
-        raise OptionError("--queue-pattern is for streams; of an archive name each --queue")
+        raise OptionError("--queue-pattern is for streams; for an archive give each --queue")
     if getattr(options, "checkpoint", None) is not None:
         raise OptionError("--checkpoint is for streams: an archive is read as a whole")
 
 
 def reads_stream(options: Namespace) -> bool:
-    """Tell whether a job for messages reads them from the broker."""
+    """Return whether a job for messages reads them from the broker."""
     return bool((options.source or ("archive" if options.archive else "stream")) == "stream")
 
 
 def follows(options: Namespace) -> bool:
-    """Tell whether a job reads on in a stream from where it was, rather than all there is."""
+    """Return whether a job continues a stream from a checkpoint, rather than reading everything."""
     if getattr(options, "checkpoint", None) is not None:
         return True
     return "checkpoint" in options and options.continuous and reads_stream(options)
 
 
 def messages(run: JobRun) -> DataFrame:
-    """Return the messages that the options name, as they are now."""
+    """Return the selected messages as they are now."""
     options = run.options
     if not reads_stream(options):
         chosen = (options.vhost, options.queue, options.exchange)
@@ -94,16 +94,16 @@ def messages(run: JobRun) -> DataFrame:
 
 
 def message_stream(run: JobRun) -> DataFrame:
-    """Return the messages that the options name as a stream, from the earliest on unless options say otherwise."""
+    """Return the selected messages as a stream, from the earliest by default."""
     return run.spark.readStream.format("gateway").options(**stream_options(run.options, is_stream=True)).load()
 
 
 def trace(run: JobRun) -> DataFrame:
-    """Return the trace events that the options name."""
+    """Return the selected trace events."""
     options = run.options
     frame = read_trace(run.spark, options.archive, options.vhost, *bounds(options))
     if options.queue:
-        # An event before routing is of no queue, and of all.
+        # An event before routing belongs to no queue, so it matches all.
         frame = frame.where(F.col("queue").isNull() | F.col("queue").isin(options.queue))
     return frame
 
@@ -114,7 +114,7 @@ def bounds(options: Namespace) -> tuple[datetime | None, datetime | None]:
 
 
 def stream_options(options: Namespace, *, is_stream: bool) -> dict[str, str]:
-    """Return the options of ``format("gateway")`` that the command line stands for."""
+    """Return the options of ``format("gateway")`` for the command line."""
     given = connection_options(options)
     if options.queue:
         given["queues"] = json.dumps(options.queue)
@@ -131,7 +131,7 @@ def stream_options(options: Namespace, *, is_stream: bool) -> dict[str, str]:
 
 
 def connection_options(options: Namespace) -> dict[str, str]:
-    """Return the options that say where the broker is, and any other that was given by ``--option``."""
+    """Return the options of the connection, and those given by ``--option``."""
     named: Mapping[str, str | None] = {
         "url": options.url,
         "vhost": options.vhost,
@@ -149,7 +149,7 @@ def connection_options(options: Namespace) -> dict[str, str]:
 
 
 def checked_sink(given: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the options of a sink. :raises OptionError: when one is wrong, in the line of the driver."""
+    """Return the options of a sink. :raises OptionError: if one is invalid, for the driver's error line."""
     sink_options(given, is_stream=False)
     return given
 

@@ -1,6 +1,6 @@
-"""An interrupt from the keyboard while a query runs: the driver ends its question to Spark before it hears of it.
+"""Handling of Ctrl-C during a query: the driver's current call to Spark is completed first.
 
-PySpark's own handler asks the JVM something in the middle of another question, and what comes of that is tracebacks.
+PySpark's own handler calls the JVM in the middle of another call, which causes tracebacks.
 """
 
 import signal
@@ -11,7 +11,7 @@ from types import FrameType
 
 
 class Interruption:
-    """Notes the first interrupt. The second one, of somebody who will not wait, is a ``KeyboardInterrupt`` at once."""
+    """Records the first interrupt. The second one raises ``KeyboardInterrupt`` immediately."""
 
     def __init__(self) -> None:
         self.is_asked = False
@@ -25,9 +25,9 @@ class Interruption:
 
 @contextmanager
 def noted_interrupts() -> Iterator[Interruption]:
-    """Note an interrupt while the block lasts. :raises KeyboardInterrupt: at its end, if there was one."""
+    """Record an interrupt within the block. :raises KeyboardInterrupt: at its end, if there was one."""
     interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():  # only the main one hears of signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield interruption
         return
     earlier = signal.signal(signal.SIGINT, interruption.note)

@@ -1,4 +1,4 @@
-"""What a job is: a name, options of its own, what it does and how its results are shown."""
+"""The definition of a job: its name, options, work and report."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from gateway_spark.reports.page import PageSection, ResultTables
 
 
 class Reads(Enum):
-    """What a job takes in."""
+    """The input of a job."""
 
     MESSAGES = "messages"
     TRACE = "trace"
@@ -23,19 +23,19 @@ class Reads(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run of a job: the session it has, what was asked for, and where results and words go."""
+    """One run of a job: its session, options, outputs and progress printer."""
 
     spark: SparkSession
     options: Namespace
     outputs: Outputs
     progress: ProgressPrinter
     conclude: "Callable[[JobOutcome], None]"
-    """Writes the report and the summary; who performs for ever calls it now and then."""
+    """Writes the report and the summary; a continuous job calls it regularly."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """How a run ended: figures for the summary, by name, and what its user should know."""
+    """The result of a run: figures for the summary, by name, and warnings for the user."""
 
     figures: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job, as its module offers it under the name ``JOB``."""
+    """A job, which its module exports as ``JOB``."""
 
     name: str
     summary: str
@@ -52,13 +52,13 @@ class Job:
     page: Callable[[ResultTables, Mapping[str, Any]], list[PageSection]]
     reads: Reads = Reads.MESSAGES
     is_repeatable: bool = True
-    """Whether ``--continuous`` means anything."""
+    """Whether the job supports ``--continuous``."""
 
 
 def performing(
     build: Callable[[DataFrame, Namespace], Mapping[str, DataFrame]], source: Callable[[JobRun], DataFrame]
 ) -> Callable[[JobRun], JobOutcome]:
-    """Return what performs a job that makes tables of what it reads, and no more."""
+    """Return the function of a job that only builds tables from its input."""
 
     def perform(run: JobRun) -> JobOutcome:
         messages = source(run)

@@ -1,9 +1,9 @@
-"""``latency``: how long messages took from publish to deliver to settle, by virtual host, protocol and queue.
+"""``latency``: times of messages from publish to delivery to settlement, by virtual host, protocol and queue.
 
     gateway pipeline run latency --archive data/trace
 
-Reads the trace, which a virtual host writes when it is told to. Tables: ``latencies`` (in milliseconds),
-``throughput``, ``endings``, see `gateway_spark.transforms.latencies`.
+Reads the trace of virtual hosts with tracing to a table. Tables: ``latencies`` (in milliseconds), ``throughput``,
+``endings``, see `gateway_spark.transforms.latencies`.
 """
 
 import sys
@@ -27,14 +27,14 @@ PLOTTED: Final = 15
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add how the figures are told apart."""
+    """Add the options of grouping."""
     by_help = "vhost, protocol, queue (repeat; default: all three)"
     parser.add_argument("--by", action="append", choices=BY, help=by_help)
     parser.add_argument("--window", type=interval, default="1 minute", help="count throughput by this (default: 1m)")
 
 
 def tables_of(trace: DataFrame, options: Namespace) -> dict[str, DataFrame]:
-    """Return the tables that the options ask for."""
+    """Return the tables that the options select."""
     return {
         "latencies": latencies(deliveries(trace), options.by or BY),
         "throughput": throughput(trace, options.window),
@@ -43,10 +43,10 @@ def tables_of(trace: DataFrame, options: Namespace) -> dict[str, DataFrame]:
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
-    """Show the slowest first, and what went through over time."""
+    """Show the slowest first, and the throughput over time."""
     found = tables["latencies"]
     if found.empty:
-        return [PageSection("Latencies", "The trace has no delivery.")]
+        return [PageSection("Latencies", "The trace contains no delivery.")]
     by = options.get("by") or list(BY)
     named = found.assign(name=found[by].astype(str).agg(" ".join, axis=1)).set_index("name")
     pictures = [
@@ -59,7 +59,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     return [
         PageSection("Latencies", "In milliseconds; redelivered is a share of the deliveries.", pictures, found),
         PageSection("Throughput", "", [_rates(tables["throughput"])]),
-        PageSection("What else became of messages", "", (), tables["endings"]),
+        PageSection("Other outcomes of messages", "", (), tables["endings"]),
     ]
 
 

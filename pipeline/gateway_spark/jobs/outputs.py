@@ -1,7 +1,6 @@
-"""Where a run leaves its results: Parquet tables, ``run.json`` and ``report.html`` in one directory.
+"""The results of a run: Parquet tables, ``run.json`` and ``report.html`` in one directory.
 
-A table is written beside the old one and takes its place when it is whole, so a run that is killed leaves the results
-of the one before.
+A table is written beside the old one and replaces it when complete, so a killed run leaves the earlier results.
 """
 
 import json
@@ -16,18 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 RUN_FILE: Final = "run.json"
 REPORT_FILE: Final = "report.html"
 
-#: The file with which Spark ends what it wrote.
+#: The file that Spark writes last.
 SPARKS_END: Final = "_SUCCESS"
 
 
 class Outputs:
-    """The directory of one job's results. It has to be where the driver and the executors both see it."""
+    """The directory of one job's results, which the driver and the executors must both be able to access."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
 
     def write(self, name: str, table: DataFrame) -> int:
-        """Put a table in place of the one of this name; return how many rows it has."""
+        """Replace the table of this name; return its row count."""
         path, fresh, old = (self.directory / f"{name}{suffix}" for suffix in ("", ".new", ".old"))
         table.write.mode("overwrite").parquet(str(fresh))
         shutil.rmtree(old, ignore_errors=True)
@@ -38,16 +37,16 @@ class Outputs:
         return table.sparkSession.read.parquet(str(path)).count()
 
     def write_part(self, name: str, part: str, number: int, table: DataFrame) -> None:
-        """Put the part ``<part>=<number>`` of a table in place of the one that is there, if it is there."""
+        """Replace or add the part ``<part>=<number>`` of a table."""
         table.write.mode("overwrite").parquet(str(self.directory / name / f"{part}={number}"))
 
     def read(self, spark: SparkSession, name: str) -> DataFrame | None:
-        """Return a table that was written, with its parts told apart by a column, or ``None``."""
+        """Return a table, with a column for the number of its parts, or ``None``."""
         path = self.directory / name
         return spark.read.parquet(str(path)) if any(path.rglob("*.parquet")) else None
 
     def has_part(self, name: str, part: str, number: int) -> bool:
-        """Tell whether a part was written to its end; one that was begun only is removed."""
+        """Return whether a part is complete; an incomplete one is removed."""
         path = self.directory / name / f"{part}={number}"
         if (path / SPARKS_END).exists():
             return True
@@ -55,16 +54,16 @@ class Outputs:
         return False
 
     def note(self, run: Mapping[str, Any]) -> None:
-        """Write ``run.json``: what ran, how it was asked for and what came of it."""
+        """Write ``run.json``: the job, its options and its result."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.put(RUN_FILE, json.dumps(run, indent=2, default=str, ensure_ascii=False) + "\n")
 
     def report(self, page: str) -> Path:
-        """Write the page; return where it is."""
+        """Write the page; return its path."""
         return self.put(REPORT_FILE, page)
 
     def put(self, name: str, text: str) -> Path:
-        """Put a file in place of the one of this name, whole; return where it is."""
+        """Replace the file of this name atomically; return its path."""
         path = self.directory / name
         fresh = path.with_name(f"{name}.new")
         fresh.write_text(text, encoding="utf-8")

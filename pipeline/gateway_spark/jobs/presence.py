@@ -1,10 +1,10 @@
-"""``presence``: sessions of devices, when each was seen last, and who fell silent for longer than is usual for it.
+"""``presence``: sessions of devices, their last messages, and devices that are silent for unusually long.
 
     gateway pipeline run presence --queue weather --by '$.origin' --time '$.time_hour' --session-gap 2h
     gateway pipeline run presence --queue readings --alert-exchange alerts --continuous --every 5m
 
-Tables: ``devices``, ``sessions``, ``silences``, see `gateway_spark.transforms.presence`. With ``--alert-exchange`` a
-message is published for each device that is silent now, once for each of its silences.
+Tables: ``devices``, ``sessions``, ``silences``, see `gateway_spark.transforms.presence`. With ``--alert-exchange``
+a message is published for each device that is silent now, once for each silence.
 """
 
 import sys
@@ -27,30 +27,30 @@ from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.columns import label_of
 from gateway_spark.transforms.presence import BY, FACTOR, appearances, devices, sessions, silences
 
-#: Devices that get a line in the plot of sessions.
+#: Devices with a line in the plot of sessions.
 PLOTTED: Final = 40
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add who is a device and what is silence."""
-    by_help = "what tells devices apart: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
+    """Add the options of devices and silences."""
+    by_help = "what identifies a device: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
     parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
-    parser.add_argument("--time", default="timestamp", metavar="NAME", help="when it spoke (default: timestamp)")
-    gap_help = "another session begins after more than this (default: 30m)"
+    parser.add_argument("--time", default="timestamp", metavar="NAME", help="time of a message (default: timestamp)")
+    gap_help = "a gap longer than this begins a new session (default: 30m)"
     parser.add_argument("--session-gap", type=duration_s, default=1800.0, metavar="TIME", help=gap_help)
-    factor_help = f"silent: for more than so many times its own median interval (default: {FACTOR:g})"
+    factor_help = f"silent after this many times its own median interval (default: {FACTOR:g})"
     parser.add_argument("--factor", type=number(), default=FACTOR, metavar="N", help=factor_help)
-    parser.add_argument("--as-of", type=moment, metavar="TIME", help="who is silent then (default: now)")
+    parser.add_argument("--as-of", type=moment, metavar="TIME", help="the time of the check (default: now)")
     alerts = parser.add_argument_group("alerts")
-    alerts.add_argument("--alert-exchange", metavar="NAME", help="publish a message for each silent device there")
+    alerts.add_argument("--alert-exchange", metavar="NAME", help="publish alerts about silent devices to it")
     alerts.add_argument(
         "--alert-routing-key", default="presence.silent", metavar="KEY", help="(default: presence.silent)"
     )
-    alerts.add_argument("--alert-name", default="presence", metavar="NAME", help="who says so (default: presence)")
+    alerts.add_argument("--alert-name", default="presence", metavar="NAME", help="producer name (default: presence)")
 
 
 def perform(run: JobRun) -> JobOutcome:
-    """Write the tables, and publish alerts where they are asked for."""
+    """Write the tables, and publish alerts if requested."""
     options = run.options
     seen = appearances(inputs.messages(run), options.by or BY, options.time).persist()
     silent = silences(seen, options.as_of or datetime.now(UTC), options.factor)
@@ -65,22 +65,22 @@ def perform(run: JobRun) -> JobOutcome:
 
 
 def _lasting(run: JobRun) -> DataFrame:
-    """Return the silences that last, as they were written: computed once more they might be others."""
+    """Return the current silences as they were written: computed again they might differ."""
     written = run.outputs.read(run.spark, "silences")
     assert written is not None
     return written.where(F.col("until").isNull()).drop("until")
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
-    """Show who is silent, and when who was there."""
+    """Show the silent devices and the sessions."""
     found = tables["devices"]
     if found.empty:
-        return [PageSection("Devices", "No message tells of a device.")]
+        return [PageSection("Devices", "No message has a device.")]
     by = [label_of(name) for name in options.get("by", BY)]
     silent, met = tables["silences"], tables["sessions"]
     lasting = silent[silent["until"].isna()].drop(columns="until").sort_values("silence_s", ascending=False)
     ended = silent[silent["until"].notna()].sort_values("silence_s", ascending=False)
-    text = f"Silent is who says nothing for more than {options['factor']:g} times the median of its own intervals."
+    text = f"A device is silent after more than {options['factor']:g} times the median of its own intervals."
     return [
         PageSection("Silent now", text, (), lasting),
         PageSection("Sessions", "", [_sessions(met, by)]),
@@ -95,10 +95,10 @@ def _sessions(met: pandas.DataFrame, by: list[str]) -> str:
         str(device): list(zip(own["first_seen"], own["last_seen"], strict=True))
         for device, own in list(named.groupby("device"))[:PLOTTED]
     }
-    return plots.spans("When who was there", periods)
+    return plots.spans("Sessions over time", periods)
 
 
-JOB: Final = Job("presence", "Sessions of devices, and who fell silent", add_options, perform, page)
+JOB: Final = Job("presence", "Sessions of devices, and silent devices", add_options, perform, page)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

@@ -1,4 +1,4 @@
-"""What a job says while it runs: one line for each thing that was done, with the seconds since it began."""
+"""The progress output of a job: one line for each step, with the seconds since the start."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from typing import TextIO
 
 
 class ProgressPrinter:
-    """Writes lines, each at once: whoever reads a pipe sees them as they come."""
+    """Writes lines, each flushed immediately for readers of a pipe."""
 
     def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = out if out is not None else sys.stdout
@@ -16,7 +16,7 @@ class ProgressPrinter:
 
     @property
     def seconds(self) -> float:
-        """The time since the job began."""
+        """The seconds since the job began."""
         return self._clock() - self._begun
 
     def say(self, line: str) -> None:
@@ -24,5 +24,5 @@ class ProgressPrinter:
         print(f"{self.seconds:7.1f} s  {line}", file=self._out, flush=True)
 
     def warn(self, line: str) -> None:
-        """Write a line that asks for attention."""
+        """Write a warning."""
         self.say(f"WARNING: {line}")

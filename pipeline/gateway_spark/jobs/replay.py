@@ -1,13 +1,13 @@
-"""``replay``: publish stored messages once more, with the headers they had and ``x-replayed-from``.
+"""``replay``: publish stored messages again, with their headers and ``x-replayed-from``.
 
     gateway pipeline run replay --archive data/archive --queue orders --where "routing_key like 'eu.%'" --dry-run
     gateway pipeline run replay --archive data/archive --queue orders --where "routing_key like 'eu.%'" --name eu-again
 
-A name stands for one selection. The first run writes it down, cut into numbered batches, in the table ``selection``;
-running it again, after a crash or by mistake, publishes what is missing and nothing twice, for the broker knows which
-batches it has. For what came later, or for the same once more, take another name.
+A name identifies one selection. The first run stores it, cut into numbered batches, in the table ``selection``;
+running it again, after a crash or by mistake, publishes only missing batches, because the broker detects those it
+has. For newer messages, or to repeat a replay, use another name.
 
-A ``user_id`` is left out: it has to be that of who publishes.
+The property ``user_id`` is omitted, because it must be the publishing user.
 """
 
 import json
@@ -34,42 +34,42 @@ from gateway_spark.transforms.replays import annotated, numbered, selected
 SELECTION: Final = "selection"
 PREVIEW: Final = "preview"
 
-#: Says what the selection was made by, and how many of its batches are published.
+#: The query that made the selection, and the number of batches published.
 PLAN_FILE: Final = "plan.json"
 
 BATCH_SIZE: Final = 1000
 
-#: The columns of messages that are published again; the others say where a message was and what happened to it there.
+#: The columns that are published again; the others describe where a message was stored.
 PUBLISHED: Final = tuple(name for name in MESSAGE_SCHEMA.names if name in KINDS and name != "user_id")
 
-#: What has to be the same when a name is used again.
+#: Options that must not change when a name is used again.
 QUESTION: Final = ("name", "where", "archive", "queue", "queue_pattern", "exchange", "since", "until", "vhost")
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what is replayed and whereto."""
-    parser.add_argument("--where", metavar="SQL", help="only messages that this holds for")
-    parser.add_argument("--name", help="of this replay: nothing is published twice under one name")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be published, and publish nothing")
-    parser.add_argument("--rate", type=number(), metavar="N", help="messages a second at most (default: no limit)")
+    """Add the options of the selection and its destination."""
+    parser.add_argument("--where", metavar="SQL", help="only messages that meet this SQL condition")
+    parser.add_argument("--name", help="name of this replay: nothing is published twice under one name")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be published, and publish nothing")
+    parser.add_argument("--rate", type=number(), metavar="N", help="most messages per second (default: no limit)")
     parser.add_argument(
-        "--batch-size", type=count, default=BATCH_SIZE, metavar="N", help="published at once (default: 1000)"
+        "--batch-size", type=count, default=BATCH_SIZE, metavar="N", help="messages published at once (default: 1000)"
     )
-    target = parser.add_argument_group("where messages go")
-    target.add_argument("--to-exchange", metavar="NAME", help="(default: the one each message went to)")
-    target.add_argument("--to-routing-key", metavar="KEY", help="(default: the one each message had)")
+    target = parser.add_argument_group("destination of the messages")
+    target.add_argument("--to-exchange", metavar="NAME", help="(default: that of each message)")
+    target.add_argument("--to-routing-key", metavar="KEY", help="(default: that of each message)")
     target.add_argument("--to-vhost", metavar="NAME", help="(default: that of --vhost, or /)")
     target.add_argument(
-        "--unroutable", choices=("fail", "drop", "deadletter"), help="what no queue wants (default: fail)"
+        "--unroutable", choices=("fail", "drop", "deadletter"), help="handling of unroutable messages (default: fail)"
     )
 
 
 def perform(run: JobRun) -> JobOutcome:
-    """Publish what is selected, batch by batch, or with ``--dry-run`` only say what that is."""
+    """Publish the selected messages batch by batch, or with ``--dry-run`` only show them."""
     if run.options.dry_run:
         return _preview(run)
     if run.options.name is None:
-        raise OptionError("--name is missing: it is what nothing is published twice under (or --dry-run)")
+        raise OptionError("--name is required to publish nothing twice (or use --dry-run)")
     plan = _plan(run)
     chosen = run.outputs.read(run.spark, SELECTION)
     assert chosen is not None
@@ -88,7 +88,7 @@ def perform(run: JobRun) -> JobOutcome:
 
 
 class Pace:
-    """Holds publishing back to so many messages a second, from the first on; ``None`` does not."""
+    """Limits publishing to this many messages per second; ``None`` means no limit."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Pace:
         self._count = 0
 
     def wait(self, count: int) -> None:
-        """Wait until ``count`` messages more may be published."""
+        """Wait until ``count`` more messages may be published."""
         if self._rate is None:
             return
         now = self._clock()
@@ -115,13 +115,13 @@ class Pace:
 
 
 def _plan(run: JobRun) -> dict[str, Any]:
-    """Return the plan: that of an earlier run, or one made now. :raises OptionError: if that run asked otherwise."""
+    """Return the plan of an earlier run, or a new one. :raises OptionError: if the earlier run had other options."""
     asked = {name: _plain(getattr(run.options, name)) for name in QUESTION}
     path = run.outputs.directory / PLAN_FILE
     if path.exists():
         plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if plan["asked"] != asked:
-            raise OptionError(f"{path} is of another selection: give this one another --name and --out")
+            raise OptionError(f"{path} belongs to another selection: use another --name and --out")
         return plan
     chosen = numbered(selected(inputs.messages(run), run.options.where), run.options.batch_size)
     count = run.outputs.write(SELECTION, chosen)
@@ -138,9 +138,9 @@ def _preview(run: JobRun) -> JobOutcome:
 
 
 def _publish(run: JobRun, messages: DataFrame, batch: int) -> None:
-    """Publish one batch in one step, in order: in one task therefore."""
+    """Publish one batch in one step, in order, and therefore in one task."""
     given = sink_of(run, batch)
-    # A column goes before the option of that name, so that a replay elsewhere does without the column.
+    # A column overrides the option of that name, so a replay to another destination omits the column.
     elsewhere = {"exchange"} & given.keys() | ({"routing_key"} if "routingKey" in given else set())
     columns = [name for name in PUBLISHED if name not in elsewhere]
     in_order = annotated(messages).coalesce(1).sortWithinPartitions("number").select(*columns)
@@ -148,7 +148,7 @@ def _publish(run: JobRun, messages: DataFrame, batch: int) -> None:
 
 
 def sink_of(run: JobRun, batch: int) -> Mapping[str, str]:
-    """Return the options of the sink for a batch. :raises OptionError: when one is wrong."""
+    """Return the options of the sink for a batch. :raises OptionError: if one is invalid."""
     options = run.options
     named = {
         "vhost": options.to_vhost,
@@ -172,12 +172,12 @@ def _summed_up(chosen: DataFrame) -> DataFrame:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON will give it back."""
+    """Return a value as JSON will restore it."""
     return value if value is None or isinstance(value, str | list) else str(value)
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
-    """Show what was published, or would be, by routing key."""
+    """Show the published or selected messages by routing key."""
     found = tables[PREVIEW]
     if found.empty:
         return [PageSection("Messages", "No message was selected.")]
@@ -185,7 +185,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     return [PageSection("Messages by routing key", "", [plots.bars("Messages", most.to_dict())], found)]
 
 
-JOB: Final = Job("replay", "Publish stored messages once more", add_options, perform, page, is_repeatable=False)
+JOB: Final = Job("replay", "Publish stored messages again", add_options, perform, page, is_repeatable=False)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

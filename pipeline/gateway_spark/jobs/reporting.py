@@ -1,4 +1,4 @@
-"""The report of a run, made of what the run left in its directory: ``gateway pipeline plot`` makes it again."""
+"""The report of a run, from the files in its directory; ``gateway pipeline plot`` writes it again."""
 
 import json
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from gateway_spark.reports.page import ResultTables, page
 
 
 def noted(directory: Path) -> Mapping[str, Any]:
-    """Return what ``run.json`` says. :raises OptionError: when the directory has none."""
+    """Return the content of ``run.json``. :raises OptionError: if the directory has none."""
     try:
         run: Mapping[str, Any] = json.loads((directory / RUN_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise OptionError(f"{directory} has no {RUN_FILE}: it is not where a job left its results") from None
+        raise OptionError(f"{directory} has no {RUN_FILE}: it is not a directory of a job's results") from None
     return run
 
 
 def write_report(job: Job, outputs: Outputs) -> Path:
-    """Write the report of the run whose results are there; return where it is."""
+    """Write the report of the run in this directory; return its path."""
     run = noted(outputs.directory)
     sections = job.page(ResultTables(outputs.directory), run["options"])
     facts = {"run": _period(run), **run["figures"], "tables": str(outputs.directory)}

@@ -1,4 +1,4 @@
-"""``rollup``: readings by device and window of time, from a stream as it grows, or from all that is stored.
+"""``rollup``: readings by device and time window, from a growing stream or from all stored messages.
 
     gateway pipeline run rollup --queue weather --field '$.temp' --by '$.origin' --time '$.time_hour' --window 1d
 
@@ -28,29 +28,29 @@ from gateway_spark.transforms.rollup import PERCENTILES, rollup
 
 WINDOWS: Final = "windows"
 
-#: Fields that get a plot.
+#: Fields with a plot.
 PLOTTED: Final = 8
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what a roll-up can be asked for."""
-    field_help = "what to sum up: a JSON path into the body, NAME=PATH to call it otherwise (repeat)"
+    """Add the options of a roll-up."""
+    field_help = "a field: a JSON path into the body, or NAME=PATH (repeat)"
     parser.add_argument("--field", action="append", required=True, metavar="PATH", help=field_help)
-    by_help = "what tells devices apart: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
+    by_help = "what identifies a device: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
     parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
     parser.add_argument("--window", type=interval, default="1 hour", help="the length of a window (default: 1h)")
-    parser.add_argument("--slide", type=interval, help="a window begins this often (default: one after the other)")
-    parser.add_argument("--time", default="timestamp", metavar="NAME", help="when it was measured (default: timestamp)")
-    late_help = "of a stream: how late readings may be, in the time that they carry (default: 10m)"
+    parser.add_argument("--slide", type=interval, help="interval between windows (default: the window's length)")
+    parser.add_argument("--time", default="timestamp", metavar="NAME", help="time of measurement (default: timestamp)")
+    late_help = "for a stream: the longest delay of readings, by their own time (default: 10m)"
     parser.add_argument("--watermark", type=interval, default="10 minutes", help=late_help)
-    parser.add_argument("--late", choices=("warn", "fail"), default="warn", help="when some were later (default: warn)")
+    parser.add_argument("--late", choices=("warn", "fail"), default="warn", help="if any are later (default: warn)")
     parser.add_argument("--percentile", type=share, action="append", help="in percent (repeat; default: 50 and 95)")
-    checkpoint_help = "remember here how far a stream was read, and go on from there the next time"
+    checkpoint_help = "directory of the position in a stream, where the next run continues"
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help=checkpoint_help)
 
 
 def perform(run: JobRun) -> JobOutcome:
-    """Roll up a stream as far as it is, remembering that, or everything there is at once."""
+    """Roll up the new messages of a stream since its checkpoint, or everything at once."""
     if inputs.follows(run.options):
         return _follow(run)
     rows = run.outputs.write(WINDOWS, windows_of(inputs.messages(run), run.options))
@@ -58,7 +58,7 @@ def perform(run: JobRun) -> JobOutcome:
 
 
 def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = None) -> DataFrame:
-    """Return the roll-up that the options ask for."""
+    """Return the roll-up that the options select."""
     return rollup(
         messages,
         fields(options.field),
@@ -72,7 +72,7 @@ def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = 
 
 
 def _follow(run: JobRun) -> JobOutcome:
-    """Roll up what came since the checkpoint; with ``--continuous`` conclude after each batch."""
+    """Roll up messages since the checkpoint; with ``--continuous`` update the results after each batch."""
     updates = Updates(run.outputs, _by(run.options), run.options.checkpoint)
     updates.begin()
 
@@ -93,24 +93,22 @@ def _follow(run: JobRun) -> JobOutcome:
 
 
 def _merged(run: JobRun, updates: Updates) -> JobOutcome:
-    """Bring the windows up to date with all updates."""
+    """Merge all updates into the windows."""
     windows = updates.latest(run.spark)
     return JobOutcome({"windows": 0 if windows is None else run.outputs.write(WINDOWS, windows)})
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
-    """Show for each field the means of the devices that say most, with the range between least and greatest."""
+    """Show for each field the means of the devices with most messages, with the range from minimum to maximum."""
     windows = tables[WINDOWS]
     if windows.empty:
-        return [PageSection("Windows", "No message had anything of what was asked for.")]
+        return [PageSection("Windows", "No message has any of the fields.")]
     by = [label_of(name) for name in options.get("by", ["routing_key"])]
     windows = windows.assign(device=windows[by].astype(str).agg(" ".join, axis=1)).sort_values("window_start")
     busiest = list(windows.groupby("device")["messages"].sum().nlargest(plots.MOST_SERIES).index)
     shown = windows[windows["device"].isin(busiest)]
     pictures = [_plot(name, shown[shown["field"] == name]) for name in sorted(set(shown["field"]))[:PLOTTED]]
-    text = (
-        f"{windows['device'].nunique()} devices; shown are those with most messages, means within least and greatest."
-    )
+    text = f"{windows['device'].nunique()} devices; the plots show those with most messages: mean, minimum and maximum."
     return [
         PageSection("Means over time", text, pictures),
         PageSection("Devices", table=_devices(windows)),
@@ -136,7 +134,7 @@ def _by(options: Namespace) -> list[str]:
     return options.by or ["routing_key"]
 
 
-JOB: Final = Job("rollup", "Readings by device and window of time", add_options, perform, page)
+JOB: Final = Job("rollup", "Readings by device and time window", add_options, perform, page)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

@@ -1,4 +1,4 @@
-"""A run of a job from its command line to its report: the same from the CLI, from spark-submit and from a test."""
+"""The run of a job from its command line to its report, for the CLI, spark-submit and tests."""
 
 import logging
 import sys
@@ -28,14 +28,14 @@ SPARKS_LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 INTERRUPTED: Final = 130
 
-#: What ends up in ``run.json`` of the options; where a password is, is nobody's business.
+#: Options that are not written to ``run.json``; the location of a password is private.
 _SECRET: Final = frozenset({"password_file", "password_env", "option", "conf"})
 
 
 def main(job: Job, arguments: Sequence[str] | None = None, pause: Callable[[float], None] = time.sleep) -> int:
-    """Run a job by its command line, that of the process if none is given; return the exit code."""
+    """Run a job by a command line, by default that of the process; return the exit code."""
     options = parser_of(job).parse_args(arguments)
-    for name in SPARKS_LOGGERS:  # what they log is told in one line below
+    for name in SPARKS_LOGGERS:  # their errors are printed below in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         run_job(job, options, pause)
@@ -49,7 +49,7 @@ def main(job: Job, arguments: Sequence[str] | None = None, pause: Callable[[floa
 
 
 def parser_of(job: Job) -> ArgumentParser:
-    """Return what reads the command line of a job."""
+    """Return the parser of a job's command line."""
     parser = UsageParser(prog=f"gateway pipeline run {job.name}", description=f"{job.name}: {job.summary}.")
     job.add_options(parser)
     if job.reads is Reads.FILES:
@@ -58,21 +58,21 @@ def parser_of(job: Job) -> ArgumentParser:
     else:
         add_input_options(parser, job.reads)
     group = parser.add_argument_group("the run")
-    group.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: pipeline/JOB)")
+    group.add_argument("--out", type=Path, metavar="DIR", help="directory of the results (default: pipeline/JOB)")
     group.add_argument(
         "--master", type=master, metavar="URL", help="local[N], spark://host:port ... (default: local[2])"
     )
     group.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark (repeat)")
     when = group.add_mutually_exclusive_group()
-    when.add_argument("--once", action="store_true", help="take what there is and end (default)")
-    when.add_argument("--continuous", action="store_true", help="go on until interrupted")
-    every_help = "of --continuous: the time from batch to batch (default: 30s)"
+    when.add_argument("--once", action="store_true", help="process the existing messages and end (default)")
+    when.add_argument("--continuous", action="store_true", help="continue until interrupted")
+    every_help = "with --continuous: the interval between batches (default: 30s)"
     group.add_argument("--every", type=duration_s, default=30.0, metavar="TIME", help=every_help)
     return parser
 
 
 def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.sleep) -> JobOutcome:
-    """Run a job, once or until it is interrupted. :raises OptionError: when options do not fit together."""
+    """Run a job, once or until it is interrupted. :raises OptionError: if options are inconsistent."""
     _check(job, options)
     settings = _settings(options.conf)
     outputs = Outputs(options.out or default_directory(job.name, options))
@@ -93,14 +93,14 @@ def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.
 
 
 def default_directory(job: str, options: Namespace) -> Path:
-    """Return where results go unless ``--out`` says: what has a name of its own gets a directory of its own."""
+    """Return the default of ``--out``: a named replay gets its own directory."""
     return Path("pipeline", job, getattr(options, "name", None) or "")
 
 
 def _conclude(
     job: Job, options: Namespace, outputs: Outputs, progress: ProgressPrinter, outcome: JobOutcome, started: datetime
 ) -> None:
-    """Write what a run came to: ``run.json``, the report, the summary."""
+    """Write the results of a run: ``run.json``, the report, the summary."""
     for warning in outcome.warnings:
         progress.warn(warning)
     outputs.note(_noted(job, options, outcome, started))
@@ -124,7 +124,7 @@ def _noted(job: Job, options: Namespace, outcome: JobOutcome, started: datetime)
 
 def _check(job: Job, options: Namespace) -> None:
     if options.continuous and not job.is_repeatable:
-        raise OptionError(f"{job.name} is done once; it has no --continuous")
+        raise OptionError(f"{job.name} runs once; it does not support --continuous")
     if job.reads is not Reads.FILES:
         check(options, job.reads)
 
@@ -145,7 +145,7 @@ def _failed(error: Exception, code: int) -> int:
 
 
 def reason_of(error: Exception) -> str:
-    """Return in one line what went wrong: of a failure in a worker what our code there said, not Spark's traceback."""
+    """Return the cause of an error in one line: the worker's own exception, without Spark's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line.partition(": ")[2] for line in lines if line.startswith("gateway_spark.errors.")]
     causes = [line.partition(": ")[2] for line in lines if line.startswith("Caused by: ")][-1:]

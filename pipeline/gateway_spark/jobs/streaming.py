@@ -1,4 +1,4 @@
-"""A streaming query that hands each micro-batch to a function, says how far it is, and counts what came too late."""
+"""A streaming query that passes each micro-batch to a function, reports its progress, and counts late rows."""
 
 import time
 from argparse import Namespace
@@ -11,26 +11,26 @@ from pyspark.sql.streaming.query import StreamingQuery
 from gateway_spark.jobs.interruption import noted_interrupts
 from gateway_spark.jobs.progress import ProgressPrinter
 
-#: How long the driver waits before it looks at the query again, in seconds.
+#: Interval between two checks of the query, in seconds.
 LOOK_S: Final = 1
 
-#: How long it waits for the end of a batch at a time, in seconds.
+#: Longest single wait for the end of a batch, in seconds.
 BRIEFLY_S: Final = 0.05
 
 
 class Lateness:
-    """How many rows a query dropped because they were later than the watermark; each batch is counted once."""
+    """The number of rows dropped because they were later than the watermark; each batch is counted once."""
 
     def __init__(self) -> None:
         self._dropped_by_batch: dict[int, int] = {}
 
     @property
     def dropped(self) -> int:
-        """All of them so far."""
+        """The total so far."""
         return sum(self._dropped_by_batch.values())
 
     def see(self, progress: dict[str, Any]) -> bool:
-        """Take in the progress of a batch; tell whether it is a new one."""
+        """Process the progress of a batch; return whether the batch is new."""
         batch, operators = progress["batchId"], progress.get("stateOperators", ())
         is_new = batch not in self._dropped_by_batch
         self._dropped_by_batch[batch] = sum(each.get("numRowsDroppedByWatermark", 0) for each in operators)
@@ -43,9 +43,9 @@ def run_query(
     options: Namespace,
     progress: ProgressPrinter,
 ) -> Lateness:
-    """Run a query in update mode: to the end of what there is, or with ``--continuous`` until it is interrupted.
+    """Run a query in update mode: to the present end, or with ``--continuous`` until it is interrupted.
 
-    ``write`` gets a batch again, with the same number, when the driver was killed before Spark wrote down its end.
+    If the driver was killed before Spark recorded the end of a batch, ``write`` gets it again with the same number.
     """
     writer = results.writeStream.outputMode("update").foreachBatch(write)
     if options.checkpoint is not None:
@@ -65,7 +65,7 @@ def run_query(
 
 
 def _end_batch(query: StreamingQuery) -> None:
-    """Let the batch end that is under way: of one that is broken off Spark writes a traceback."""
+    """Let the current batch end: Spark logs a traceback for an aborted one."""
     done = _last_batch(query)
     while query.status["isTriggerActive"] and _last_batch(query) == done:
         time.sleep(BRIEFLY_S)
@@ -77,7 +77,7 @@ def _last_batch(query: StreamingQuery) -> int | None:
 
 
 def _look(query: StreamingQuery, lateness: Lateness, progress: ProgressPrinter) -> None:
-    """Say what the query did since the last look."""
+    """Report the progress of the query since the last check."""
     for batch in query.recentProgress:
         if lateness.see(batch) and batch["numInputRows"]:
             rate = batch.get("processedRowsPerSecond") or 0.0

@@ -1,12 +1,11 @@
-"""What a roll-up wrote as it followed its stream: the table ``updates``, a part for each batch, kept from growing.
+"""The output of a roll-up that follows a stream: the table ``updates``, one part for each batch, of bounded size.
 
-A batch writes the windows it changed, as they are now. Each ``FOLD``-th writes all windows instead, and from then on
-nothing that is older counts. That is deleted one fold later, so that who was reading then can end: there are never more
-parts than twice ``FOLD`` and one, and whichever of them somebody sees, the last that wrote all is among them. A driver
-that is killed anywhere leaves a part that was begun, which is removed, or parts that should be gone, which the next
-fold deletes.
+A batch writes the current values of the windows it changed. Each ``FOLD``-th batch writes all windows instead and
+supersedes all older parts. These are deleted one fold later, so that current readers can finish: there are at most
+twice ``FOLD`` plus one parts, and any set of parts that a reader sees contains the last fold. A killed driver
+leaves an incomplete part, which is removed, or obsolete parts, which the next fold deletes.
 
-The numbers are those of one query, told by its checkpoint: the parts of another would be taken for later, or earlier.
+The numbers belong to one query, identified by its checkpoint: parts of another query would be ordered wrongly.
 """
 
 import shutil
@@ -26,15 +25,15 @@ UPDATES: Final = "updates"
 
 PART: Final = "batch"
 
-#: Says whose the parts are. Spark takes nothing for data whose name begins like this.
+#: The owner of the parts. Spark ignores files whose name begins like this.
 QUERY_FILE: Final = "_query"
 
-#: After so many batches all windows are written again.
+#: Number of batches after which all windows are written again.
 FOLD: Final = 16
 
 
 class Updates:
-    """The updates in one directory of results. ``by`` tells devices apart; ``checkpoint`` tells queries apart."""
+    """The updates in one directory of results. ``by`` identifies devices; ``checkpoint`` identifies the query."""
 
     def __init__(self, outputs: Outputs, by: Sequence[str], checkpoint: Path | None) -> None:
         self._outputs = outputs
@@ -43,30 +42,30 @@ class Updates:
         self._directory = outputs.directory / UPDATES
 
     def begin(self) -> None:
-        """Make sure that what is there is what the query that is about to start wrote so far.
+        """Check that the existing parts are those that the query about to start has written.
 
-        Without a checkpoint it begins anew, and so do the updates. :raises OptionError: when they are of another query,
-        or not here.
+        Without a checkpoint the query starts from the beginning, and the updates are removed. :raises OptionError:
+        if the parts belong to another query, or are missing.
         """
         query = None if self._checkpoint is None else query_id(self._checkpoint)
         if self._checkpoint is None or (query is None and self._owner is None):
             shutil.rmtree(self._directory, ignore_errors=True)
         elif self._owner not in (None, query):
             raise OptionError(
-                f"{self._directory} is of another query than {self._checkpoint}: "
-                "give this one another --out, or remove that directory to begin anew"
+                f"{self._directory} belongs to another query than {self._checkpoint}: "
+                "use another --out, or remove that directory to start from the beginning"
             )
         elif not self._numbers() and reached(self._checkpoint).done is not None:
             raise OptionError(
-                f"{self._checkpoint} goes on, but what it wrote so far is not in {self._directory}: "
-                "give the --out of before, or another --checkpoint to begin anew"
+                f"{self._checkpoint} continues, but its earlier results are not in {self._directory}: "
+                "use the earlier --out, or another --checkpoint to start from the beginning"
             )
 
     def write(self, changed: DataFrame, batch: int) -> None:
-        """Write what a batch changed. It may come again, with the same number, until Spark has written down its end."""
+        """Write the changes of a batch. It may be repeated with the same number until Spark has recorded its end."""
         self._claim()
         if self._outputs.has_part(UPDATES, PART, batch):
-            changed.write.format("noop").mode("overwrite").save()  # Spark insists that its state is worked out again
+            changed.write.format("noop").mode("overwrite").save()  # Spark requires that its state is computed
             return
         is_fold = batch % FOLD == 0
         self._outputs.write_part(UPDATES, PART, batch, self._folded(changed, batch) if is_fold else changed)
@@ -74,25 +73,25 @@ class Updates:
             self._forget(batch - FOLD)
 
     def latest(self, spark: SparkSession) -> DataFrame | None:
-        """Return all windows, each as it was written last, or ``None`` when there is none."""
+        """Return all windows with their latest values, or ``None`` if there are none."""
         written = self._outputs.read(spark, UPDATES)
         return None if written is None else latest(written, self._by)
 
     def _folded(self, changed: DataFrame, batch: int) -> DataFrame:
-        """Return all windows as they are with this batch."""
+        """Return all windows including this batch."""
         written = self._outputs.read(changed.sparkSession, UPDATES)
         if written is None:
             return changed
         return latest(written.unionByName(changed.withColumn(PART, F.lit(batch))), self._by)
 
     def _forget(self, end: int) -> None:
-        """Delete what was written before the last fold but one."""
+        """Delete parts older than the last fold but one."""
         for number in self._numbers():
             if number < end:
                 shutil.rmtree(self._part(number))
 
     def _claim(self) -> None:
-        """Write down whose the updates are, before the first of them."""
+        """Record the owner of the updates, before the first part."""
         if self._checkpoint is None or self._owner is not None:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -100,7 +99,7 @@ class Updates:
 
     @property
     def _owner(self) -> str | None:
-        """Whose the updates are; ``None`` when nobody claimed them."""
+        """Return the owner of the updates; ``None`` if not recorded."""
         try:
             return (self._directory / QUERY_FILE).read_text(encoding="utf-8").strip()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Words of a command line: durations, names of fields, times, masters."""
+"""Parsers of command-line words: durations, names of fields, times, masters."""
 
 import re
 from argparse import ArgumentTypeError
@@ -11,42 +11,42 @@ from gateway_spark.transforms.columns import label_of
 
 T = TypeVar("T")
 
-#: An interval in Spark's words.
+#: An interval in Spark's syntax.
 _INTERVAL: Final = re.compile(
     r"(interval\s+)?(\d+\s+(microsecond|millisecond|second|minute|hour|day|week)s?(\s+|$))+", re.IGNORECASE
 )
 
 
 def duration_s(text: str) -> float:
-    """Read ``30s``, ``15m``, ``2h`` or ``1d``; returns seconds."""
+    """Parse ``30s``, ``15m``, ``2h`` or ``1d``; return seconds."""
     return _read(choices.duration_s, text)
 
 
 def interval(text: str) -> str:
-    """Read a duration, or an interval in Spark's own words such as ``1 hour``; returns Spark's words."""
+    """Parse a duration, or an interval in Spark's syntax such as ``1 hour``; return Spark's syntax."""
     if _INTERVAL.fullmatch(text.strip()):
         return text
     return f"{_read(choices.duration_s, text):g} seconds"
 
 
 def master(text: str) -> str:
-    """Take where Spark is to run."""
+    """Parse Spark's master."""
     return _read(choices.master, text)
 
 
 def moment_text(text: str) -> str:
-    """Take a time as it is written, once it is known to be one."""
+    """Check a time and return it as written."""
     _read(choices.moment_ms, text)
     return text
 
 
 def moment(text: str) -> datetime:
-    """Read a time: ISO 8601, which is UTC unless it says otherwise, or milliseconds since 1970."""
+    """Parse a time: ISO 8601, in UTC by default, or milliseconds since 1970."""
     return datetime.fromtimestamp(_read(choices.moment_ms, text) / 1000, UTC)
 
 
 def number(least: float = 0.0) -> Callable[[str], float]:
-    """Return what reads a number above ``least``."""
+    """Return a parser of numbers above ``least``."""
 
     def read(text: str) -> float:
         try:
@@ -61,12 +61,12 @@ def number(least: float = 0.0) -> Callable[[str], float]:
 
 
 def count(text: str) -> int:
-    """Read a whole number above 0."""
+    """Parse a positive integer."""
     return _read(choices.count, text)
 
 
 def share(text: str) -> float:
-    """Read a percentile such as ``95``; returns ``0.95``."""
+    """Parse a percentile such as ``95``; return ``0.95``."""
     value = number()(text) / 100
     if value > 1:
         raise ArgumentTypeError(f"a percentile is 100 at most, not '{text}'")
@@ -74,7 +74,7 @@ def share(text: str) -> float:
 
 
 def fields(words: Sequence[str]) -> dict[str, str]:
-    """Read ``temp=$.t`` or ``$.temp``, which is called ``temp`` then; returns name to path."""
+    """Parse ``temp=$.t`` or ``$.temp``, which is then named ``temp``; return name to path."""
     found = {}
     for word in words:
         name, equals, path = word.partition("=")

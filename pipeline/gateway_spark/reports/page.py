@@ -1,4 +1,4 @@
-"""A report: one HTML page that needs nothing beside it, from tables of results and plots of them."""
+"""A report: one self-contained HTML page with tables and plots of results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ import jinja2
 import pandas
 import pyarrow.parquet
 
-#: Rows that a page shows of a table.
+#: Rows shown of a table.
 SHOWN: Final = 50
 
-#: Rows that are read of a table for its plots.
+#: Rows read of a table for its plots.
 MOST_ROWS: Final = 500_000
 
 
 class ResultTables:
-    """The tables of a directory of results, as pandas has them."""
+    """The tables of a results directory as pandas frames."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -28,7 +28,7 @@ class ResultTables:
         return any((self._directory / name).glob("*.parquet"))
 
     def __getitem__(self, name: str) -> pandas.DataFrame:
-        """Return a table, the beginning of it if it is very long."""
+        """Return a table, or the beginning of a very long one."""
         found = sorted((self._directory / name).glob("*.parquet"))
         if not found:
             return pandas.DataFrame()
@@ -42,7 +42,7 @@ class ResultTables:
 
 
 class Cell(NamedTuple):
-    """One value as a page shows it."""
+    """One formatted value of a page."""
 
     text: str
     is_number: bool
@@ -50,7 +50,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of a page: words, plots in SVG, and a table of which the first rows are shown."""
+    """A section of a page: text, plots in SVG, and the first rows of a table."""
 
     title: str
     text: str = ""
@@ -65,7 +65,7 @@ class PageSection:
 
     @property
     def left_out(self) -> int:
-        """How many rows are not shown."""
+        """The number of rows that are not shown."""
         return 0 if self.table is None else max(0, len(self.table) - SHOWN)
 
 
@@ -77,7 +77,7 @@ def page(
     sections: Sequence[PageSection],
     footer: str,
 ) -> str:
-    """Return a page. All words are escaped, whatever messages had in them; plots are ours."""
+    """Return a page. All text is escaped, because it may come from messages; plots are trusted."""
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )

@@ -1,4 +1,4 @@
-"""Plots in SVG, to stand inside a page."""
+"""Plots in SVG, for embedding in a page."""
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 WIDTH: Final = 9.6
 HEIGHT: Final = 3.2
 
-#: Lines of more than this many devices are no picture.
+#: Most devices in a plot with lines.
 MOST_SERIES: Final = 6
 
 COLOURS: Final = ("#2f6fb4", "#d9822b", "#3d9a6a", "#b4435c", "#7c5cbf", "#5a6b7b")
 
-#: Text stays text, and the look is plain.
+#: Keep text as text, with a plain style.
 STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "font.size": 9,
@@ -36,7 +36,7 @@ def lines(
     bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     unit: str = "",
 ) -> str:
-    """Plot a line for each name, over time or numbers; a band of a name lies behind its line."""
+    """Plot a line for each name, over time or numbers; a band of the same name lies behind it."""
     with _plot(title) as (axes, svg):
         for colour, (name, (x, y)) in zip(COLOURS, series.items(), strict=False):
             axes.plot(x, y, color=colour, linewidth=1.1, label=name)
@@ -58,7 +58,7 @@ def bars(title: str, values: Mapping[str, float], unit: str = "") -> str:
 
 
 def spans(title: str, spans: Mapping[str, Sequence[tuple[Any, Any]]]) -> str:
-    """Plot for each name when it was there: bars from begin to end along a line of its own."""
+    """Plot the periods of each name: bars from start to end on a separate line."""
     with _plot(title, max(1.2, 0.5 + 0.26 * len(spans))) as (axes, svg):
         for place, periods in enumerate(spans.values()):
             axes.hlines([place] * len(periods), *_ends(periods), color=COLOURS[0], linewidth=7)
@@ -79,7 +79,7 @@ def points(title: str, groups: Mapping[str, tuple[Sequence[Any], Sequence[float]
 
 @contextmanager
 def _plot(title: str, height: float = HEIGHT) -> Iterator[tuple[Axes, list[str]]]:
-    """Give axes to draw on; when the block ends, the list has the picture."""
+    """Yield axes to draw on; at the end of the block, the list contains the picture."""
     svg: list[str] = []
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -88,7 +88,7 @@ def _plot(title: str, height: float = HEIGHT) -> Iterator[tuple[Axes, list[str]]
         yield axes, svg
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    # What comes before the element is for files.
+    # The XML header before the element is for files.
     svg.append(text.getvalue()[text.getvalue().index("<svg") :])
 
 

@@ -1,8 +1,7 @@
-"""Readings that stand out: a robust z-score against what is usual for the device at that hour of the week.
+"""Anomalies by a robust z-score against the usual value of the device at that hour of the week.
 
-The score is the distance from the median in units of the median distance (MAD), scaled so that it compares with
-standard deviations. Where more than half of the readings are equal, the mean distance takes the place of the median
-one.
+The score is the distance from the median in units of the median absolute deviation (MAD), scaled to standard
+deviations. If more than half of the readings are equal, the mean absolute deviation is used instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,9 +36,8 @@ def scores(
     """Return the readings with their scores: the device's columns, ``time``, ``season``, ``value``, ``median``,
     ``score``.
 
-    ``score`` is signed, 0 for a reading that equals the median, and infinite for one that differs where all others
-    agree. ``label`` names what is known to be true of a reading, and becomes the column ``is_anomaly`` (anything but 0
-    is one).
+    ``score`` is signed, 0 for a reading equal to the median, and infinite for a different one if all others are
+    equal. ``label`` names the known truth about a reading, and becomes the column ``is_anomaly`` (any value but 0).
     """
     devices = [label_of(name) for name in by]
     known = [] if label is None else [(number_of(label) != 0).alias("is_anomaly")]
@@ -51,7 +49,7 @@ def scores(
     ).where(F.col("value").isNotNull())
     seasoned = readings.withColumn("season", SEASONS[season](F.col("time")))
     keys = [*devices, "season"]
-    # Groups by join, not by window: a window would hold all readings of a device in the memory of one task.
+    # Group by join, not by window: a window would keep all readings of a device in the memory of one task.
     centred = seasoned.join(seasoned.groupBy(*keys).agg(F.median("value").alias("median")), keys)
     distance = F.abs(F.col("value") - F.col("median"))
     spreads = centred.groupBy(*keys).agg(F.median(distance).alias("mad"), F.avg(distance).alias("mean_distance"))
@@ -66,7 +64,7 @@ def found(scores: DataFrame, threshold: float = THRESHOLD) -> DataFrame:
 
 def quality(scores: DataFrame, threshold: float = THRESHOLD) -> DataFrame:
     """Return one row for labelled readings: ``true_positives``, ``false_positives``, ``false_negatives``,
-    ``true_negatives``, ``precision`` and ``recall``, which are ``null`` where there is nothing to divide by.
+    ``true_negatives``, ``precision`` and ``recall``, the last two ``null`` for a zero denominator.
     """
     is_found, is_one = F.abs("score") > threshold, F.coalesce("is_anomaly", F.lit(False))
     counted = scores.agg(

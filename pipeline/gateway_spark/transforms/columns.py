@@ -1,6 +1,6 @@
-"""What a user names in words, as a column of messages: ``routing_key``, ``mqtt.topic``, ``headers.site``, ``$.temp``.
+"""Columns of messages by a user's name for them: ``routing_key``, ``mqtt.topic``, ``headers.site``, ``$.temp``.
 
-A name that begins with ``$`` is a JSON path into the body, any other a column, or a part of one after a dot.
+A name that begins with ``$`` is a JSON path into the body; any other is a column, or a part of one after a dot.
 """
 
 from typing import Final
@@ -8,12 +8,12 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-#: Numbers above are milliseconds of the epoch, below seconds: 10**11 seconds are the year 5138.
+#: Larger numbers are milliseconds since the epoch, smaller ones seconds: 10**11 seconds are the year 5138.
 MILLISECONDS_FROM: Final = 1e11
 
 
 def text_of(name: str) -> Column:
-    """Return what a name stands for as text; ``null`` where a message has nothing there or its body is no JSON."""
+    """Return the value of a name as text; ``null`` if a message has none or its body is not JSON."""
     if name.startswith("$"):
         return F.get_json_object(F.col("body").cast("string"), name)
     column, _, key = name.partition(".")
@@ -23,12 +23,12 @@ def text_of(name: str) -> Column:
 
 
 def number_of(name: str) -> Column:
-    """Return what a name stands for as a number; ``null`` where it is none."""
+    """Return the value of a name as a number; ``null`` if it is not one."""
     return text_of(name).try_cast("double")
 
 
 def time_of(name: str) -> Column:
-    """Return what a name stands for as a time: that of a column, ISO 8601, or seconds or milliseconds of the epoch."""
+    """Return the value of a name as a time: a time column, ISO 8601, or seconds or milliseconds since the epoch."""
     if name in ("timestamp", "message_timestamp"):
         return F.col(name)
     text = text_of(name)
@@ -38,5 +38,5 @@ def time_of(name: str) -> Column:
 
 
 def label_of(name: str) -> str:
-    """Return the name for a column of results: the last word of a path."""
+    """Return the name of a result column: the last word of a path."""
     return name.removeprefix("$").replace("[", ".").replace("]", "").replace("'", "").strip(".").rpartition(".")[2]

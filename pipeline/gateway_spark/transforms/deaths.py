@@ -1,4 +1,4 @@
-"""Dead letters: where messages died and why, the ways they took, and the ones that go round in circles."""
+"""Dead letters: where and why messages died, their paths, and loops."""
 
 from datetime import datetime
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-#: How much is shown of a body: characters of a text, bytes of anything else.
+#: The length of a sample body: characters of text, bytes of anything else.
 SAMPLED: Final = 200
 
 _PLACE: Final = ("vhost", "queue", "partition", "offset")
@@ -15,8 +15,8 @@ _PLACE: Final = ("vhost", "queue", "partition", "offset")
 def deaths(messages: DataFrame) -> DataFrame:
     """Return a row for each entry of each message's ``x-death``.
 
-    Columns: ``died_in``, ``reason``, ``exchange``, ``count``, ``died_at``, ``routing_key`` (the one it had then), and
-    ``vhost``, ``queue``, ``partition``, ``offset``, ``timestamp`` and ``body`` of the message as it lies now.
+    Columns: ``died_in``, ``reason``, ``exchange``, ``count``, ``died_at``, ``routing_key`` (at that time), and the
+    current ``vhost``, ``queue``, ``partition``, ``offset``, ``timestamp`` and ``body`` of the message.
     """
     death = F.col("death")
     return messages.select(*_PLACE, "timestamp", "body", F.explode("x_death").alias("death")).select(
@@ -33,10 +33,10 @@ def deaths(messages: DataFrame) -> DataFrame:
 
 
 def causes(deaths: DataFrame, as_of: datetime) -> DataFrame:
-    """Return how many died of what: by ``died_in``, ``reason`` and ``exchange``.
+    """Return the number of deaths by ``died_in``, ``reason`` and ``exchange``.
 
-    ``messages`` died there once at least, ``deaths`` times in all; ``first`` and ``last`` are times, and ``oldest_s``
-    is the age at ``as_of`` of the death that is longest ago.
+    ``messages`` died there at least once, ``deaths`` times in total; ``first`` and ``last`` are times, and
+    ``oldest_s`` is the age of the earliest death at ``as_of``.
     """
     return (
         deaths.groupBy("died_in", "reason", "exchange")
@@ -52,10 +52,10 @@ def causes(deaths: DataFrame, as_of: datetime) -> DataFrame:
 
 
 def chains(messages: DataFrame) -> DataFrame:
-    """Return the ways messages took, the most travelled first: ``chain``, ``messages``, ``is_loop``, ``most_rounds``.
+    """Return the paths of messages, the most frequent first: ``chain``, ``messages``, ``is_loop``, ``most_rounds``.
 
-    A chain reads from the first death to the last: ``orders (rejected) > retry (expired)``. It is a loop when a message
-    died in one queue for the same reason more than once.
+    A chain goes from the first death to the last: ``orders (rejected) > retry (expired)``. It is a loop if a
+    message died in one queue for the same reason more than once.
     """
     # x-death has the latest death first.
     steps = F.transform(F.reverse("x_death"), _step)
@@ -71,13 +71,13 @@ def chains(messages: DataFrame) -> DataFrame:
 
 
 def top_keys(deaths: DataFrame, most: int = 20) -> DataFrame:
-    """Return the routing keys under which most messages died: ``routing_key``, ``deaths``."""
+    """Return the routing keys with most deaths: ``routing_key``, ``deaths``."""
     counted = deaths.groupBy("routing_key").agg(F.sum("count").alias("deaths"))
     return counted.orderBy(F.desc("deaths"), "routing_key").limit(most)
 
 
 def samples(deaths: DataFrame, each: int = 3) -> DataFrame:
-    """Return the latest few messages of each queue and reason, with the beginning of the body: text, or else in hex."""
+    """Return the latest messages of each queue and reason, with the beginning of the body: text, otherwise in hex."""
     latest = Window.partitionBy("died_in", "reason").orderBy(F.desc("died_at"), F.desc("offset"))
     return (
         deaths.withColumn("rank", F.row_number().over(latest))

@@ -1,4 +1,4 @@
-"""How long messages took from publish to deliver to settle, from the trace: percentiles, throughput, redeliveries."""
+"""Times of messages from publish to delivery to settlement, from the trace: percentiles, throughput, redeliveries."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,15 +8,15 @@ from pyspark.sql import functions as F
 
 PERCENTILES: Final = (0.5, 0.95, 0.99)
 
-#: By what the figures are told apart unless asked otherwise.
+#: The default grouping.
 BY: Final = ("vhost", "protocol", "queue")
 
-#: What ends a delivery.
+#: The events that end a delivery.
 ENDS: Final = ("settle", "requeue")
 
 SPANS: Final = ("to_deliver", "to_settle", "in_all")
 
-#: Nanoseconds of a millisecond.
+#: Nanoseconds per millisecond.
 MS: Final = 1e6
 
 
@@ -27,8 +27,8 @@ def deliveries(trace: DataFrame) -> DataFrame:
     the milliseconds ``to_deliver`` (since the publish), ``to_settle`` (since the delivery), ``in_all`` (from publish to
     settle).
 
-    What the trace does not hold, a publish before it began, a settlement still to come, is ``null``. Times are taken
-    from the broker's monotonic clock, so a wall clock that was set back meanwhile does no harm.
+    Times of events outside the trace are ``null``: a publish before its start, or a settlement after its end. Times
+    are from the broker's monotonic clock, so changes of the wall clock have no effect.
     """
     stay = Window.partitionBy("vhost", "queue", "position").orderBy("monotonic_ns")
     published = F.first("published", ignorenulls=True).over(stay)
@@ -53,10 +53,9 @@ def deliveries(trace: DataFrame) -> DataFrame:
 
 
 def latencies(deliveries: DataFrame, by: Sequence[str] = BY) -> DataFrame:
-    """Return for each queue and protocol the ``deliveries``, the share ``redelivered`` and the percentiles of each
-    span.
+    """Return for each group the ``deliveries``, the share ``redelivered`` and the percentiles of each duration.
 
-    Columns of the spans are ``to_deliver_p50`` and so on, in milliseconds. They are exact.
+    The columns of durations are ``to_deliver_p50`` and so on, in milliseconds. They are exact.
     """
     return (
         deliveries.groupBy(*by)
@@ -70,7 +69,7 @@ def latencies(deliveries: DataFrame, by: Sequence[str] = BY) -> DataFrame:
 
 
 def throughput(trace: DataFrame, window: str = "1 minute") -> DataFrame:
-    """Return how many messages were published, delivered and settled: a row for each window and event."""
+    """Return the number of messages published, delivered and settled: a row for each window and event."""
     return (
         trace.where(F.col("event").isin("publish", "deliver", "settle"))
         .groupBy(F.window("timestamp", window), "vhost", "event")
@@ -81,7 +80,7 @@ def throughput(trace: DataFrame, window: str = "1 minute") -> DataFrame:
 
 
 def endings(trace: DataFrame) -> DataFrame:
-    """Return what else became of messages: ``vhost``, ``queue``, ``event`` (expire ...), ``reason``, ``messages``."""
+    """Return the other outcomes of messages: ``vhost``, ``queue``, ``event`` (expire ...), ``reason``, ``messages``."""
     others = trace.where(~F.col("event").isin("publish", "route", "enqueue", "deliver", "settle"))
     return (
         others.groupBy("vhost", "queue", "event", "reason")
@@ -91,7 +90,7 @@ def endings(trace: DataFrame) -> DataFrame:
 
 
 def _with_publishing(trace: DataFrame) -> DataFrame:
-    """Add to events of messages when they were published; a number may come again after a restart of the broker."""
+    """Add the publish times to events of messages; a number may be reused after a restart of the broker."""
     so_far = Window.partitionBy("vhost", "trace_id").orderBy("monotonic_ns")
     moment = F.when(F.col("event") == "publish", F.col("monotonic_ns"))
     published = F.when(F.col("trace_id").isNotNull(), F.last(moment, ignorenulls=True).over(so_far))

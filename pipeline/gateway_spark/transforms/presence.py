@@ -1,4 +1,4 @@
-"""Who was there and who fell silent: sessions of devices, and gaps that are long for the device itself."""
+"""Presence of devices: sessions, and gaps that are unusually long for the device."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,16 +9,16 @@ from pyspark.sql import functions as F
 
 from gateway_spark.transforms.columns import label_of, text_of, time_of
 
-#: A device is silent when it says nothing for this many times the median of its own intervals.
+#: A device is silent after this many times the median of its own intervals.
 FACTOR: Final = 3.0
 
 BY: Final = ("routing_key",)
 
 
 def appearances(messages: DataFrame, by: Sequence[str] = BY, time: str = "timestamp") -> DataFrame:
-    """Return when devices spoke, and how long they had not: columns of the device, ``seen``, ``previous``, ``gap_s``.
+    """Return the messages' times and gaps: columns of the device, ``seen``, ``previous``, ``gap_s``.
 
-    ``gap_s`` of a device's first message is ``null``. Messages without a time are left out.
+    ``gap_s`` of a device's first message is ``null``. Messages without a time are omitted.
     """
     devices = [label_of(name) for name in by]
     named = [text_of(name).alias(label) for name, label in zip(by, devices, strict=True)]
@@ -28,7 +28,7 @@ def appearances(messages: DataFrame, by: Sequence[str] = BY, time: str = "timest
 
 
 def sessions(appearances: DataFrame, gap_s: float) -> DataFrame:
-    """Return the sessions of each device: it is another one after a silence of more than ``gap_s`` seconds.
+    """Return the sessions of each device; a gap of more than ``gap_s`` seconds begins a new one.
 
     Columns: the device's, ``session`` (from 1), ``first_seen``, ``last_seen``, ``messages``, ``duration_s``.
     """
@@ -54,10 +54,10 @@ def devices(appearances: DataFrame) -> DataFrame:
 
 
 def silences(appearances: DataFrame, as_of: datetime, factor: float = FACTOR) -> DataFrame:
-    """Return the gaps longer than ``factor`` times the device's median, with those that last at ``as_of``.
+    """Return the gaps longer than ``factor`` times the device's median, including those that last at ``as_of``.
 
-    Columns: the device's, ``since``, ``until`` (``null`` while it lasts), ``silence_s``, ``median_interval_s``.
-    A device that spoke once only has no median, so nobody can tell whether it is silent.
+    Columns: the device's, ``since``, ``until`` (``null`` while it lasts), ``silence_s``, ``median_interval_s``. A
+    device with a single message has no median, so it is never silent.
     """
     keys = devices_of(appearances)
     known = devices(appearances).where(F.col("median_interval_s") > 0)
@@ -78,7 +78,7 @@ def silences(appearances: DataFrame, as_of: datetime, factor: float = FACTOR) ->
 
 
 def devices_of(appearances: DataFrame) -> list[str]:
-    """Return the columns that tell devices apart."""
+    """Return the columns that identify devices."""
     return [name for name in appearances.columns if name not in ("seen", "previous", "gap_s")]
 
 

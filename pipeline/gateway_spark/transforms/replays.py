@@ -1,4 +1,4 @@
-"""Messages chosen to be published once more, with a note of where they were replayed from."""
+"""Messages selected for a replay, with a header that names their origin."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,20 +6,20 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-#: The header that says where a message was replayed from: queue, partition and offset.
+#: The header with the origin of a replayed message: queue, partition and offset.
 REPLAYED_FROM: Final = "x-replayed-from"
 
-#: The order of a replay: that in which the broker took the messages, and of one queue always its own.
+#: The order of a replay: the order of arrival at the broker, which preserves the order within a queue.
 ORDER: Final = ("timestamp", "vhost", "queue", "partition", "offset")
 
 
 def selected(messages: DataFrame, where: str | None = None) -> DataFrame:
-    """Return the messages that a condition of SQL holds for; a body is binary, its text ``cast(body as string)``."""
+    """Return the messages that meet an SQL condition; a body is binary, its text is ``cast(body as string)``."""
     return messages if where is None else messages.where(where)
 
 
 def annotated(messages: DataFrame) -> DataFrame:
-    """Return the messages as they are to be published: with the header ``x-replayed-from`` beside their own."""
+    """Return the messages to publish, with the header ``x-replayed-from`` beside their own."""
     place = F.concat_ws("/", "queue", F.col("partition").cast("string"), F.col("offset").cast("string"))
     return messages.withColumn("headers", _with_header(F.col("headers"), place)).withColumn(
         "headers_json", _with_member(F.col("headers_json"), place)
@@ -27,7 +27,7 @@ def annotated(messages: DataFrame) -> DataFrame:
 
 
 def numbered(messages: DataFrame, batch_size: int, order: Sequence[str] = ORDER) -> DataFrame:
-    """Return the messages with their ``number`` in the order of the replay, from 0, and the ``batch`` they are in."""
+    """Return the messages with their ``number`` in the replay, from 0, and their ``batch``."""
     number = (F.row_number().over(Window.orderBy(*order)) - 1).alias("number")
     return messages.select("*", number).withColumn("batch", F.floor(F.col("number") / batch_size).cast("int"))
 
@@ -40,7 +40,7 @@ def _with_header(headers: Column, value: Column) -> Column:
 
 
 def _with_member(headers_json: Column, value: Column) -> Column:
-    """Put one more member at the end of a JSON object; of two with one name, readers take the later."""
+    """Append a member to a JSON object; of two members with the same name, readers take the later."""
     member = F.substring(F.to_json(F.create_map(F.lit(REPLAYED_FROM), value)), 2, 1 << 30)
     own = F.rtrim(F.coalesce(headers_json, F.lit("{}")))
     is_empty = F.regexp_like(own, F.lit(r"^\{\s*\}$"))

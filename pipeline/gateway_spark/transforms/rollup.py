@@ -1,4 +1,4 @@
-"""Readings by device and window of time: how many, the least, the greatest, their mean and percentiles."""
+"""Readings by device and time window: count, minimum, maximum, mean and percentiles."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from gateway_spark.transforms.columns import label_of, number_of, text_of, time_
 
 PERCENTILES: Final = (0.5, 0.95)
 
-#: Ranks are right to one in this number; where a window has fewer readings, percentiles are exact.
+#: Relative accuracy of ranks, one in this number; with fewer readings in a window, percentiles are exact.
 ACCURACY: Final = 10_000
 
 
@@ -26,10 +26,10 @@ def rollup(
 ) -> DataFrame:
     """Return a row for each device, window and field.
 
-    ``fields`` maps the name that a field gets to where it is (`gateway_spark.transforms.columns`), ``by`` says what
-    tells devices apart, ``time`` when a reading was taken. Columns: the devices', ``window_start``, ``window_end``,
-    ``field``, ``messages`` (all that came), ``count`` (those that held the field), ``min``, ``max``, ``avg``, ``p50``
-    and so on. With a ``watermark``, which a stream needs, readings later than that are dropped, and Spark counts them.
+    ``fields`` maps the name of a field to its location (`gateway_spark.transforms.columns`), ``by`` identifies
+    devices, ``time`` is the time of a reading. Columns: the devices', ``window_start``, ``window_end``, ``field``,
+    ``messages`` (all), ``count`` (those with the field), ``min``, ``max``, ``avg``, ``p50`` and so on. With a
+    ``watermark``, which a stream needs, later readings are dropped, and Spark counts them.
     """
     devices = [label_of(name) for name in by]
     readings = messages.select(
@@ -55,12 +55,12 @@ def rollup(
 
 
 def label_of_percentile(share: float) -> str:
-    """Return the column of a percentile: 0.5 is ``p50``, 0.999 ``p99.9``, whose dot becomes an underscore."""
+    """Return the column of a percentile: 0.5 is ``p50``, 0.999 is ``p99.9``, whose dot becomes an underscore."""
     return f"p{share * 100:g}".replace(".", "_")
 
 
 def latest(updates: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Return of windows that a stream wrote again and again, told apart by ``batch``, each as it was written last."""
+    """Return the latest version of windows that a stream wrote repeatedly, distinguished by ``batch``."""
     keys = [*(label_of(name) for name in by), "window_start", "window_end", "field"]
     others = [name for name in updates.columns if name not in keys]
     newest = F.max_by(F.struct(*others), F.col("batch")).alias("newest")
