@@ -127,7 +127,7 @@ def test_the_trace_has_the_same_layout(spark: SparkSession, tmp_path: Path) -> N
     assert values(read_trace(spark, tmp_path), "event", "trace_id", "vhost") == [("publish", 1, "/")]
 
 
-def test_the_trace_is_not_accepted_as_an_archive(
+def test_the_trace_is_not_an_archive(
     spark: SparkSession, archive: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = tmp_path_factory.mktemp("trace")

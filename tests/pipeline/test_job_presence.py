@@ -93,9 +93,7 @@ def test_alerts_that_were_incompletely_stored_are_stored_again(
     assert alerted(broker) == [("a", "00:10"), ("b", "00:04")]
 
 
-def test_an_alert_has_the_device_and_the_start_and_length_of_its_silence(
-    spark: SparkSession, broker: FakeBroker, archive: Path
-) -> None:
+def test_an_alert_has_the_device_and_its_silence(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     presence(broker, archive, 10, "--alert-routing-key", "silent", "--alert-name", "watch")
     ((head, body),) = published(broker)
     assert json.loads(body) == {

@@ -102,9 +102,7 @@ def test_another_selection_needs_another_name(
     assert "use another --name and --out" in capsys.readouterr().err
 
 
-def test_messages_are_published_to_the_given_destination(
-    spark: SparkSession, broker: FakeBroker, archive: Path
-) -> None:
+def test_messages_are_published_to_another_destination(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     target = ["--to-exchange", "again", "--to-routing-key", "all", "--unroutable", "drop"]
     assert replay(broker, archive, "--name", "x", *target) == 0
     head, _ = published(broker)[0]
