@@ -12,7 +12,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import REPLY_TO
 from gateway.kernel.queueing.ack_timeout import AckTimeout
-from gateway.kernel.queueing.channel_counters import Tallies
+from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Subscriber
 from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
@@ -54,7 +54,7 @@ class Consuming(Subscriber):
         self._consumer_by_tag: dict[str, Consumer] = {}
         self._ledger = Ledger()
         self._ack_timeout = AckTimeout()
-        self.channel_counters = Tallies()
+        self.channel_counters = ChannelCounters()
         self._prefetch = 0
         self._shared_credit: Credit | None = None
         self._resumption = Resumption()

@@ -9,7 +9,7 @@ from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.channel_counters import Publishes
+from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.queueing.ledger import MOST_AT_ONCE, Delivery, settle_all
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Exchange, Route
@@ -32,7 +32,7 @@ class Target:
     __slots__ = ("exchange", "exchange_name", "is_mandatory", "routing_key", "tally", "version")
 
     def __init__(
-        self, exchange: Exchange, routing_key: str, is_mandatory: bool, version: int, tally: Publishes
+        self, exchange: Exchange, routing_key: str, is_mandatory: bool, version: int, tally: PublishCounters
     ) -> None:
         self.exchange = exchange
         self.exchange_name = exchange.name

@@ -7,7 +7,7 @@ from gateway.access import Operation
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.channel_counters import Publishes
+from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
@@ -28,7 +28,7 @@ class Target:
 
     __slots__ = ("exchange", "exchange_name", "routing_key", "tally", "version")
 
-    def __init__(self, exchange: Exchange, routing_key: str, version: int, tally: Publishes) -> None:
+    def __init__(self, exchange: Exchange, routing_key: str, version: int, tally: PublishCounters) -> None:
         self.exchange = exchange
         self.exchange_name = exchange.name
         self.routing_key = routing_key

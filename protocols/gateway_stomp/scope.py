@@ -5,7 +5,7 @@ from typing import Protocol
 from gateway.access import Operation, Permissions, Principal
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.channel_counters import Tallies
+from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
@@ -80,7 +80,7 @@ class Scope:
         self.version = version
         self.session = session
         self.client_id = client_id
-        self.channel_counters = Tallies()
+        self.channel_counters = ChannelCounters()
 
     def destination(self, written: str) -> Destination:
         """Parse a destination. :raises StompError: when it is invalid."""

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import plain_header
-from gateway.kernel.queueing.channel_counters import Tallies
+from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.routing import exchange as exchange_module
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
@@ -89,7 +89,7 @@ def test_the_cache_of_routes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_removed_counters_stay_in_the_totals_of_a_channel() -> None:
-    vhost, channel_counters = vhost_with_a_fanout(), Tallies()
+    vhost, channel_counters = vhost_with_a_fanout(), ChannelCounters()
     queue = vhost.queue("a")
     channel_counters.at(queue).deliver += 2
     channel_counters.to("fan").publish += 3

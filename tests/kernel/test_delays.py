@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.kernel.backlog.delay_index import BATCH, PAUSE_MS, RESIDENT_DELAYED, Delays
+from gateway.kernel.backlog.delay_index import BATCH, PAUSE_MS, RESIDENT_DELAYED, DelayIndex
 from gateway.kernel.errors import CommandInvalid, PreconditionFailed
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
@@ -67,7 +67,7 @@ def test_after_a_refusal_batches_restart_with_one_message_and_double(broker: Mem
         return clock_call_later(delay_s, call)
 
     clock_call_later, broker.clock.call_later = broker.clock.call_later, call_later  # type: ignore[method-assign]
-    delays = Delays(broker.kernel.journal, release)
+    delays = DelayIndex(broker.kernel.journal, release)
     for position in range(1, 1201):
         delays.hold(QueuedMessage(Message("", "q", header_of(), b"m"), position, 0, False), 1)
     broker.clock.advance(0)

@@ -14,16 +14,18 @@ from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 
-#: Messages of a segment, since so many stay in memory; and queues, with a segment of each more than a turn moves.
+#: The messages of a segment (set by the resident messages), and the queues: a segment of each exceeds a turn's limit.
 SEGMENT = 64
 QUEUES = 4 * MOVED_IN_A_TURN // SEGMENT
 
-#: What one message to all queues may move.
+#: The number of messages that one message to all queues may move.
 MOST = MOVED_IN_A_TURN + MOVED_FOR_EACH * QUEUES + SEGMENT
 
 
-def fanned_out(reserve: int = 0, arguments: Arguments | None = None, *, is_durable: bool = False) -> MemoryBroker:
-    """Return a broker with queues that all get what is published to the exchange ``x``."""
+def broker_with_fanout(
+    reserve: int = 0, arguments: Arguments | None = None, *, is_durable: bool = False
+) -> MemoryBroker:
+    """Return a broker with queues that are all bound to the fanout exchange ``x``."""
     broker = MemoryBroker(resident_messages=SEGMENT, reserve=reserve)
     exchange = broker.vhost.declare_exchange("x", "fanout", is_durable=is_durable)
     for number in range(QUEUES):
@@ -51,7 +53,7 @@ def reads(broker: MemoryBroker) -> int:
 def growth(
     broker: MemoryBroker, count: int, measure: Callable[[MemoryBroker], int], body: bytes = b""
 ) -> Iterator[int]:
-    """Publish so many messages to all queues; yield by how much each of them changed a measure."""
+    """Publish ``count`` messages to all queues; yield the change of the measure after each."""
     before = measure(broker)
     for _ in range(count):
         broker.publish("", body, exchange="x")
@@ -61,42 +63,42 @@ def growth(
 
 
 @pytest.mark.parametrize("is_quorum", [False, True], ids=["classic", "quorum"])
-def test_tails_that_are_full_together_are_paged_out_by_and_by(is_quorum: bool) -> None:
-    broker = fanned_out(arguments={"x-queue-type": "quorum"} if is_quorum else None, is_durable=is_quorum)
+def test_full_tails_of_many_queues_are_paged_out_gradually(is_quorum: bool) -> None:
+    broker = broker_with_fanout(arguments={"x-queue-type": "quorum"} if is_quorum else None, is_durable=is_quorum)
     paged_out = list(growth(broker, 6 * SEGMENT, paged))
-    assert sum(paged_out) > 3 * SEGMENT * QUEUES, "most of it was paged out"
+    assert sum(paged_out) > 3 * SEGMENT * QUEUES, "most messages were paged out"
     assert max(paged_out) <= MOST
 
 
-def test_large_bodies_are_paged_out_by_and_by() -> None:
-    broker = fanned_out()
+def test_large_bodies_are_paged_out_gradually() -> None:
+    broker = broker_with_fanout()
     body = bytes(SEGMENT_BYTES // 8)
     paged_out = list(growth(broker, 2 * SEGMENT, paged, body))
     assert sum(paged_out) > SEGMENT // 2 * QUEUES
     assert max(paged_out) <= MOST
 
 
-def test_what_is_kept_is_put_away_by_and_by_too() -> None:
+def test_messages_within_the_memory_budget_are_moved_gradually() -> None:
     room = room_of(QueuedMessage(Message("x", "", header_of(), b""), 1, 0, False))
-    broker = fanned_out(reserve=20 * SEGMENT * QUEUES * room)
+    broker = broker_with_fanout(reserve=20 * SEGMENT * QUEUES * room)
     assert max(growth(broker, 6 * SEGMENT, kept)) <= MOST
 
 
-def test_what_a_limit_drops_from_all_of_them_comes_back_by_and_by() -> None:
-    broker = fanned_out(arguments={"x-max-length": 4 * SEGMENT})
-    came_back = list(growth(broker, 10 * SEGMENT, reads))
-    assert sum(came_back) > 3 * SEGMENT * QUEUES
-    assert max(came_back) <= MOST + FEW * QUEUES
+def test_messages_dropped_by_a_length_limit_are_paged_in_gradually() -> None:
+    broker = broker_with_fanout(arguments={"x-max-length": 4 * SEGMENT})
+    paged_in = list(growth(broker, 10 * SEGMENT, reads))
+    assert sum(paged_in) > 3 * SEGMENT * QUEUES
+    assert max(paged_in) <= MOST + FEW * QUEUES
 
 
-def test_what_a_restart_finds_comes_back_by_and_by_too() -> None:
-    broker = fanned_out(arguments={"x-max-length": 4 * SEGMENT}, is_durable=True)
+def test_recovered_messages_are_paged_in_gradually() -> None:
+    broker = broker_with_fanout(arguments={"x-max-length": 4 * SEGMENT}, is_durable=True)
     for _ in range(4 * SEGMENT):
         broker.publish("", b"", exchange="x", is_persistent=True)
     broker.commit()
-    came_back = list(growth(broker.crashed(), 2 * SEGMENT, reads))
-    assert sum(came_back) > SEGMENT * QUEUES
-    assert max(came_back) <= MOST + FEW * QUEUES
+    paged_in = list(growth(broker.crashed(), 2 * SEGMENT, reads))
+    assert sum(paged_in) > SEGMENT * QUEUES
+    assert max(paged_in) <= MOST + FEW * QUEUES
 
 
 def test_paging_uses_up_the_budget_of_the_turn() -> None:

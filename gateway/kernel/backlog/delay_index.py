@@ -43,7 +43,7 @@ _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Delayed:
+class DelayedMessage:
     """One delayed message, for listings. ``position`` identifies it; ``due_at_ms`` is wall time."""
 
     position: int
@@ -51,7 +51,7 @@ class Delayed:
     message: Message
 
 
-class Delays:
+class DelayIndex:
     """Owns the delayed messages of one queue, and releases each once, in the order of due times.
 
     ``release`` takes a message that is due, or returns why there is no room for it; messages of the same due time are
@@ -192,12 +192,12 @@ class Delays:
 
     # For operators
 
-    def listing(self, first: int = 0, count: int = 100) -> list[Delayed]:
+    def listing(self, first: int = 0, count: int = 100) -> list[DelayedMessage]:
         """Return some of the messages, those due soonest first."""
         keys = nsmallest(first + count, (key for key in self._due if not self._is_cancelled(key)))[first:]
         listed = ((key >> (_POSITION_BITS + _ROW_BITS), key & _ROW_MASK) for key in keys)
         return [
-            Delayed(self._rows.positions[row], due_at_ms, message)
+            DelayedMessage(self._rows.positions[row], due_at_ms, message)
             for due_at_ms, row in listed
             if (message := self._message(row)) is not None
         ]

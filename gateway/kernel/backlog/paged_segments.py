@@ -7,7 +7,7 @@ from itertools import accumulate
 from gateway.kernel.messages.paged_segment import PagedSegment
 
 
-class Segments(deque[PagedSegment]):
+class PagedSegments(deque[PagedSegment]):
     """Segments in the order of their positions, none of them empty."""
 
     @property
@@ -26,7 +26,7 @@ class Segments(deque[PagedSegment]):
         return segment.part(first, first + max(1, sum(size <= most_bytes for size in sizes)))
 
     def pop_first(self, most: int) -> PagedSegment:
-        """Remove and return the oldest messages of the first segment, no more than that many; there has to be one."""
+        """Remove and return at most ``most`` messages of the first segment; there must be one."""
         segment = self[0]
         if len(segment) <= most:
             return self.popleft()

@@ -11,8 +11,8 @@ from gateway.kernel.messages.stored_message import StoredMessage
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
 
-#: How many messages a turn may page out or in, and how many more for each message enqueued in that turn. With less than
-#: one for each, a flood would fill the memory.
+#: The number of messages that a turn may page out or in, and the further number for each message enqueued in that turn.
+#: With less than one for each, a flood of messages would fill the memory.
 MOVED_IN_A_TURN: Final = 4096
 MOVED_FOR_EACH: Final = 2
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.buffered_runs import BufferedRuns
-from gateway.kernel.backlog.paged_segments import Segments
+from gateway.kernel.backlog.paged_segments import PagedSegments
 from gateway.kernel.backlog.requeued import Requeued
 from gateway.kernel.backlog.waiting import Waiting
 from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
@@ -32,11 +32,11 @@ SEGMENT_LENGTH: Final = 512
 RESIDENT_BYTES: Final = 32 * 2**20
 SEGMENT_BYTES: Final = 8 * 2**20
 
-#: How many messages are paged in at a time once the turn has moved its share. One message to a fanout exchange makes
-#: all of its queues drop a message if they have a limit of length, and each drop may need the next one from the store.
+#: The number of messages paged in at a time once the turn has reached its limit. One message to a fanout exchange makes
+#: all queues with a length limit drop a message, and each drop may need the next message from the store.
 FEW: Final = 8
 
-#: How many times longer and larger than a segment a tail may become while it waits to be put away.
+#: The length and size of a tail, in segments, at which it is put away even if the turn has reached its limit.
 _MOST_OVERDUE: Final = 2
 
 #: The number of messages that ``after`` returns at a time, and the bytes of bodies if they are paged.
@@ -76,7 +76,7 @@ class Ready(Waiting):
         self._returned: Requeued | None = None
         self._head: deque[QueuedMessage] = deque()
         self._kept: BufferedRuns | None = None
-        self._paged: Segments | None = None
+        self._paged: PagedSegments | None = None
         self._tail: list[QueuedMessage] = []
         self._gathered = 0
 
@@ -89,7 +89,7 @@ class Ready(Waiting):
         if self._paged is None:
             self._head.append(entry)
             if len(self._head) >= self._resident or self.bytes >= RESIDENT_BYTES:
-                self._paged = Segments()
+                self._paged = PagedSegments()
         else:
             self._tail.append(entry)
             self._gathered += len(entry.message.body)
@@ -133,7 +133,7 @@ class Ready(Waiting):
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Add the newest message, found in the store by recovery."""
         if self._paged is None:
-            self._paged = Segments()
+            self._paged = PagedSegments()
         is_full = len(self._paged[-1]) >= self._segment_length if self._paged else True
         if is_full or self._gathered >= SEGMENT_BYTES:
             self._paged.append(PagedSegment())
@@ -308,11 +308,11 @@ class Ready(Waiting):
         yield from self.kept()
         yield from self._tail
 
-    def _put_away_tail(self, paged: Segments) -> None:
+    def _put_away_tail(self, paged: PagedSegments) -> None:
         """Keep the tail in memory if the budget has room and no message before it is paged; else page it out.
 
-        The tail waits for a later turn if this one has moved its share: one message fills the tails of all queues of a
-        fanout exchange.
+        The tail waits for a later turn if this one has reached its limit of moved messages: one message fills the tails
+        of all queues of a fanout exchange.
         """
         if not self._paging.may_move and not self._is_overdue:
             return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.counters import Counters
 from gateway.kernel.messages.message import Arguments
-from gateway.kernel.queueing.channel_counters import Publishes
+from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.settings.limits import ConnectionLimits
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ChannelInfo:
     confirmed: int = 0
     returned: int = 0
     unroutable: int = 0
-    publishes: Mapping[str, Publishes] = field(default_factory=dict)
+    publishes: Mapping[str, PublishCounters] = field(default_factory=dict)
     deliveries: "Mapping[Queue, Counters]" = field(default_factory=dict)
 
 

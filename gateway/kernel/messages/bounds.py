@@ -84,7 +84,7 @@ def require_sender_keys(keys: Sequence[str]) -> None:
     if len(keys) > MOST_SENDER_KEYS:
         raise PreconditionFailed(f"invalid message: {len(keys)} keys in CC and BCC are more than {MOST_SENDER_KEYS}")
     for key in keys:
-        if fault := fault_of_said_key(key):
+        if fault := fault_of_key(key):
             raise PreconditionFailed(f"invalid message: a key in CC or BCC is too long: {fault}")
 
 
@@ -98,7 +98,7 @@ def require_arguments(entity: str, arguments: Arguments) -> None:
     total = count = 0
     for name, value in arguments.items():
         size, values, fault = _weighed(value, MOST_VALUES)
-        if fault or (fault := _fault_of_key(name)):
+        if fault or (fault := _fault_of_name(name)):
             raise PreconditionFailed(f"invalid arg '{_shown(name)}' for {entity}: {fault}")
         total, count = total + size + len(name), count + values
         if count > MOST_VALUES:
@@ -121,12 +121,12 @@ def require_headers(headers: Arguments) -> None:
         raise PreconditionFailed(f"invalid message: {values} values in its headers are more than {MOST_VALUES}")
 
 
-def is_said_key(value: Value) -> bool:
+def is_valid_key(value: Value) -> bool:
     """Return whether a value is a routing key or name that every protocol can transmit."""
-    return isinstance(value, str) and fault_of_said_key(value) is None
+    return isinstance(value, str) and fault_of_key(value) is None
 
 
-def fault_of_said_key(text: str) -> str | None:
+def fault_of_key(text: str) -> str | None:
     """Return why a text is no routing key or name that every protocol can transmit; ``None`` if it is one."""
     try:
         size = len(text.encode())
@@ -142,7 +142,7 @@ def _size(what: str, text: str) -> int:
         raise PreconditionFailed(f"{what} {ascii(text)[:80]} is not valid: {_NOT_UNICODE}") from None
 
 
-def _fault_of_key(name: str) -> str | None:
+def _fault_of_name(name: str) -> str | None:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -177,7 +177,7 @@ def _weighed(value: Value, most_values: int) -> tuple[int, int, str | None]:
                 return size, known, None
             if isinstance(each, dict):
                 for name in each:
-                    if fault := _fault_of_key(name):
+                    if fault := _fault_of_name(name):
                         return size, count, f"in '{_shown(name)}': {fault}"
                     size += len(name.encode())
                 waiting.extend((item, level + 1) for item in each.values())

@@ -89,7 +89,7 @@ class PagedSegment:
             del column[row]
 
     def remove_first(self, count: int) -> None:
-        """Take the oldest messages out, so many of them."""
+        """Remove the ``count`` oldest messages."""
         for column in self.columns:
             del column[:count]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
 
 
-class Publishes:
+class PublishCounters:
     """The messages that one channel published to one exchange, and those of them that reached no queue."""
 
     __slots__ = ("drop_unroutable", "publish", "return_unroutable")
@@ -21,14 +21,14 @@ class Publishes:
         self.return_unroutable = 0
         self.drop_unroutable = 0
 
-    def add(self, other: "Publishes") -> None:
+    def add(self, other: "PublishCounters") -> None:
         """Add the counts of another."""
         self.publish += other.publish
         self.return_unroutable += other.return_unroutable
         self.drop_unroutable += other.drop_unroutable
 
 
-class Tallies:
+class ChannelCounters:
     """The counters of one channel. ``by_exchange`` goes by name; the exchange may have been deleted.
 
     Callers keep the object that ``to`` or ``at`` returned and count in it.
@@ -37,16 +37,16 @@ class Tallies:
     __slots__ = ("_departed", "_forgotten", "by_exchange", "by_queue")
 
     def __init__(self) -> None:
-        self.by_exchange: dict[str, Publishes] = {}
+        self.by_exchange: dict[str, PublishCounters] = {}
         self.by_queue: dict[Queue, Counters] = {}
-        self._forgotten = Publishes()
+        self._forgotten = PublishCounters()
         self._departed = Counters()
 
-    def to(self, exchange_name: str) -> Publishes:
+    def to(self, exchange_name: str) -> PublishCounters:
         """Return the counters for messages published to an exchange."""
         tally = self.by_exchange.get(exchange_name)
         if tally is None:
-            tally = self.by_exchange[exchange_name] = Publishes()
+            tally = self.by_exchange[exchange_name] = PublishCounters()
         return tally
 
     def at(self, queue: "Queue") -> Counters:
@@ -56,9 +56,9 @@ class Tallies:
             tally = self.by_queue[queue] = Counters()
         return tally
 
-    def published(self) -> Publishes:
+    def published(self) -> PublishCounters:
         """Return the totals of what was published."""
-        total = Publishes()
+        total = PublishCounters()
         for tally in (self._forgotten, *self.by_exchange.values()):
             total.add(tally)
         return total

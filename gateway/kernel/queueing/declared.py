@@ -4,7 +4,7 @@ from gateway.kernel.errors import ResourceLocked
 from gateway.kernel.messages.message import Arguments
 
 
-class Declared:
+class QueueIdentity:
     """A queue's identity, which does not change while it exists.
 
     ``id`` is the queue's number in the store, 0 for a transient queue. ``owner`` is the connection of an exclusive

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.backlog.delay_index import Delays
+from gateway.kernel.backlog.delay_index import DelayIndex
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.pending_dead_letters import HELD, HeldLetters
+from gateway.kernel.queueing.pending_dead_letters import HELD, PendingDeadLetters
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
@@ -32,8 +32,8 @@ class DelayedMessages:
     ) -> None:
         self._queue = queue
         self._journal = journal
-        self.delays = Delays(journal, release or self.release)
-        self.letters = HeldLetters(queue, journal)
+        self.delays = DelayIndex(journal, release or self.release)
+        self.letters = PendingDeadLetters(queue, journal)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Take in a delayed message found by recovery."""

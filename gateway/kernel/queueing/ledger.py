@@ -124,13 +124,13 @@ class Ledger:
 def settle_all(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> None:
     """Settle deliveries with one outcome, oldest first, and dispatch requeued messages; many go in slices."""
     if len(deliveries) > MOST_AT_ONCE:
-        deliveries[0].queue.clock.background.add(settling(deliveries, outcome))
+        deliveries[0].queue.clock.background.add(settlement_steps(deliveries, outcome))
     else:
-        for _ in settling(deliveries, outcome):
+        for _ in settlement_steps(deliveries, outcome):
             pass
 
 
-def settling(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> "Iterator[None]":
+def settlement_steps(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> "Iterator[None]":
     """Return the steps that settle deliveries with one outcome, oldest first.
 
     A queue dispatches nothing until all its messages are requeued; otherwise their order would be lost.

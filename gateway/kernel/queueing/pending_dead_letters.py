@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.backlog.delay_index import Delays
+from gateway.kernel.backlog.delay_index import DelayIndex
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
@@ -24,7 +24,7 @@ Send = Callable[[Message, "Collection[Queue]", "Callable[[Collection[Queue]], No
 """Sends a letter to all its queues except those given; if some refuse it, calls back with all that have it."""
 
 
-class HeldLetters:
+class PendingDeadLetters:
     """The pending dead letters of one queue. ``send`` is set while the queue has a dead-letter exchange.
 
     ``is_hopeless`` returns whether no letter can be sent now, so that not all of them have to be tried.
@@ -36,7 +36,7 @@ class HeldLetters:
         self._queue = queue
         self._journal = journal
         self._takers: dict[int, Collection[Queue]] = {}
-        self._delays = Delays(journal, self._release)
+        self._delays = DelayIndex(journal, self._release)
         self.send: Send | None = None
         self.is_hopeless: Callable[[], bool] = lambda: False
 

@@ -19,7 +19,7 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.declared import Declared
+from gateway.kernel.queueing.declared import QueueIdentity
 from gateway.kernel.queueing.delayed_messages import DelayedMessages
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, FeatureDispatch
@@ -29,7 +29,7 @@ from gateway.kernel.queueing.single_active import consumers_for
 from gateway.kernel.settings.effective_settings import effective
 
 if TYPE_CHECKING:
-    from gateway.kernel.backlog.delay_index import Delays
+    from gateway.kernel.backlog.delay_index import DelayIndex
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.paged_segment import PagedSegment
@@ -53,7 +53,7 @@ class DeliveryOutcome(Enum):
     REJECTED = auto()
 
 
-class Queue(Declared):
+class Queue(QueueIdentity):
     """One queue of one virtual host. Owns its waiting messages and its consumers.
 
     ``settings`` combines its arguments and policies. ``delayed`` is set once messages were delayed, ``selecting`` while
@@ -241,7 +241,7 @@ class Queue(Declared):
     # Delayed messages
 
     @property
-    def delays(self) -> "Delays | None":
+    def delays(self) -> "DelayIndex | None":
         """The delayed messages, ``None`` if there never were any."""
         return None if self.delayed is None else self.delayed.delays
 

@@ -9,7 +9,7 @@ def consumers_for(arguments: Arguments) -> ConsumerScheduler:
     """Return an empty scheduler for the queue's arguments."""
     if arguments.get("x-single-active-consumer") is not True:
         return Consumers()
-    return SuccessiveActive() if arguments.get("x-queue-type") == "quorum" else SingleActive()
+    return QuorumSingleActive() if arguments.get("x-queue-type") == "quorum" else SingleActive()
 
 
 class SingleActive(ConsumerSet):
@@ -67,7 +67,7 @@ class SingleActive(ConsumerSet):
         """Do nothing: the active consumer is always next."""
 
 
-class SuccessiveActive(SingleActive):
+class QuorumSingleActive(SingleActive):
     """Single active consumer of a quorum queue, where one of higher priority replaces the active one, as in RabbitMQ 4.
 
     Once a better consumer is added, the active one gets no more messages; when it has settled all it holds, the better

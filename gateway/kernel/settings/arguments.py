@@ -57,7 +57,7 @@ _DEFAULTS: Final[Arguments] = {"x-queue-type": "classic"}
 def require_equal(entity: str, property: str, received: object, current: object) -> None:
     """Check a fixed property of a redeclaration (R10). ``entity`` is for example ``queue 'q' in vhost '/'``."""
     if received != current:
-        difference = f"received '{spelled(received)}' but current is '{spelled(current)}'"
+        difference = f"received '{formatted(received)}' but current is '{formatted(current)}'"
         raise PreconditionFailed(f"inequivalent arg '{property}' for {entity}: {difference}")
 
 
@@ -69,7 +69,7 @@ def require_equivalent(entity: str, names: Iterable[str], received: Arguments, c
         if _same(new, old):
             continue
         if name in received and name in current:
-            difference = f"received '{spelled(new)}' but current is '{spelled(old)}'"
+            difference = f"received '{formatted(new)}' but current is '{formatted(old)}'"
         else:
             difference = f"received {_described(name, received)} but current is {_described(name, current)}"
         raise PreconditionFailed(f"inequivalent arg '{name}' for {entity}: {difference}")
@@ -93,7 +93,7 @@ def type_name(value: Value) -> str:
     return next((name for kind, name in names.items() if isinstance(value, kind)), "void")
 
 
-def spelled(value: object) -> str:
+def formatted(value: object) -> str:
     """Return a value as RabbitMQ formats it in its replies."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -111,4 +111,4 @@ def _class_of(value: object) -> type:
 def _described(name: str, arguments: Arguments) -> str:
     if name not in arguments:
         return "none"
-    return f"the value '{spelled(arguments[name])}' of type '{type_name(arguments[name])}'"
+    return f"the value '{formatted(arguments[name])}' of type '{type_name(arguments[name])}'"

@@ -8,7 +8,7 @@ from gateway.kernel.messages.message import Arguments
 MANY_PRIORITIES = 10
 
 
-def advice_on(arguments: Arguments) -> Iterator[tuple[str, str]]:
+def warnings_on(arguments: Arguments) -> Iterator[tuple[str, str]]:
     """Yield each such argument with an explanation."""
     if "x-queue-mode" in arguments:
         yield "x-queue-mode", "deprecated and ignored: every queue keeps the contents of most messages on disk"

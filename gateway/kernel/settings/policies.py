@@ -8,7 +8,7 @@ from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.patterns import EVERYTHING, Compile, NeverMatching, Pattern
 from gateway.kernel.settings.effective_settings import EffectiveSettings, effective
-from gateway.kernel.settings.policy_checks import idle_keys_of, require_valid_policy
+from gateway.kernel.settings.policy_checks import ineffective_keys, require_valid_policy
 
 EXCHANGE: Final = "exchanges"
 """The kind of every exchange."""
@@ -90,7 +90,7 @@ class Policies:
         """Compile a policy. One stored by an earlier version may be invalid in this one."""
         try:
             require_valid_policy(record, self._compile_pattern)
-            return CompiledPolicy(record, self._compile_pattern(record.pattern or EVERYTHING), idle_keys_of(record))
+            return CompiledPolicy(record, self._compile_pattern(record.pattern or EVERYTHING), ineffective_keys(record))
         except PreconditionFailed as refusal:
             return CompiledPolicy(record, NeverMatching(), str(refusal))
 

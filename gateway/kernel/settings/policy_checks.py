@@ -9,7 +9,7 @@ from gateway.kernel.messages.bounds import (
     LARGEST_COUNT,
     LEAST_INTEGER,
     LONGEST_MS,
-    is_said_key,
+    is_valid_key,
     require_arguments,
     require_name,
 )
@@ -52,10 +52,10 @@ def _are_delays(value: Value) -> bool:
 
 #: Policy key to the check of its value, and the error text.
 KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
-    "alternate-exchange": (is_said_key, "is not a valid alternate exchange name"),
+    "alternate-exchange": (is_valid_key, "is not a valid alternate exchange name"),
     "consumer-timeout": (_integer(0, LONGEST_MS), "is not a valid consumer timeout"),
-    "dead-letter-exchange": (is_said_key, "is not a valid dead letter exchange name"),
-    "dead-letter-routing-key": (is_said_key, "is not a valid dead letter routing key"),
+    "dead-letter-exchange": (is_valid_key, "is not a valid dead letter exchange name"),
+    "dead-letter-routing-key": (is_valid_key, "is not a valid dead letter routing key"),
     "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "is not a valid dead letter strategy"),
     "delivery-limit": (_integer(-1), "is not a valid delivery limit"),
     "expires": (_integer(1, LONGEST_MS), "is not a valid queue expiry"),
@@ -140,7 +140,7 @@ def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None
         _refuse(f"[{terms}] are not recognised policy settings")
 
 
-def idle_keys_of(record: PolicyRecord) -> str:
+def ineffective_keys(record: PolicyRecord) -> str:
     """Return a sentence with the keys of a policy that have no effect; empty if all have."""
     idle = sorted(IDLE.intersection(record.definition))
     return f"no effect: {', '.join(idle)}" if idle else ""

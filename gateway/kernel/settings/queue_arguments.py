@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.messages.bounds import LONGEST_MS, fault_of_said_key, require_arguments
+from gateway.kernel.messages.bounds import LONGEST_MS, fault_of_key, require_arguments
 from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.settings.arguments import type_name
 from gateway.kernel.settings.max_age import age_ms
-from gateway.kernel.settings.unsupported_arguments import require_own
+from gateway.kernel.settings.unsupported_arguments import require_supported
 
 MOST_PRIORITIES: Final = 255
 
@@ -74,7 +74,7 @@ def _boolean(value: Value) -> str | None:
 
 
 def _key(value: Value) -> str | None:
-    return fault_of_said_key(value) if isinstance(value, str) else _unacceptable(value)
+    return fault_of_key(value) if isinstance(value, str) else _unacceptable(value)
 
 
 def _age(value: Value) -> str | None:
@@ -147,11 +147,11 @@ def require_valid(entity: str, arguments: Arguments) -> None:
     exchange = arguments.get("x-dead-letter-exchange", "")
     if not isinstance(exchange, str):
         raise PreconditionFailed(f"invalid type '{type_name(exchange)}' for arg 'x-dead-letter-exchange' in {entity}")
-    if fault := fault_of_said_key(exchange):
+    if fault := fault_of_key(exchange):
         raise PreconditionFailed(f"invalid arg 'x-dead-letter-exchange' for {entity}: {fault}")
     queue_type = arguments.get("x-queue-type", "classic")
     for name, value in arguments.items():
-        require_own(entity, queue_type, name)
+        require_supported(entity, queue_type, name)
         check = _CHECKS.get(name)
         wrong = check(value) if check is not None else None
         if wrong is None and name == "x-dead-letter-routing-key" and "x-dead-letter-exchange" not in arguments:

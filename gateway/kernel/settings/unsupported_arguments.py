@@ -60,7 +60,7 @@ _FOREIGN: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def require_own(entity: str, queue_type: Value, argument: str) -> None:
+def require_supported(entity: str, queue_type: Value, argument: str) -> None:
     """Check that an argument is supported by the queue type; an invalid type is refused elsewhere.
 
     :raises PreconditionFailed: with the argument and the type.

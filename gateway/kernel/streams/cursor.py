@@ -23,7 +23,7 @@ READ_SIZE: Final = 256 * 1024
 _BYTES_PER_COST: Final = 1024
 
 
-class Followed(QueuedMessage):
+class TrackedMessage(QueuedMessage):
     """An unsettled message of a consumer with offset tracking."""
 
     __slots__ = ("progress",)
@@ -110,7 +110,7 @@ class Cursor:
         cost += len(run)
         self.next_offset = run[-1].position + 1 if len(run) == most else self._end
         if self.progress is not None:
-            run = [Followed(entry, self.progress) for entry in run]
+            run = [TrackedMessage(entry, self.progress) for entry in run]
             for entry in run:
                 self.progress.handed_out(entry.position)
         return run, cost

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Value
-from gateway.kernel.settings.arguments import spelled, type_name
+from gateway.kernel.settings.arguments import formatted, type_name
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.streams.filters import Filter
 
@@ -29,7 +29,7 @@ class ReadRequest:
     name: str | None
 
 
-def request_of(entity: str, arguments: Arguments) -> ReadRequest:
+def parse_request(entity: str, arguments: Arguments) -> ReadRequest:
     """Parse the arguments of a consumer. ``entity`` is for example ``queue 'q' in vhost '/'``.
 
     :raises PreconditionFailed: with the invalid argument and its fault.
@@ -97,4 +97,4 @@ def _as_erlang(value: Value) -> str:
         return f'<<"{value.decode("utf-8", "backslashreplace")}">>'
     if isinstance(value, Mapping | list):
         return "..."
-    return spelled(value)
+    return formatted(value)

@@ -17,12 +17,12 @@ from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.queueing.scheduler import ConsumerSet
 from gateway.kernel.settings.max_age import age_ms
-from gateway.kernel.streams.cursor import Cursor, Followed
+from gateway.kernel.streams.cursor import Cursor, TrackedMessage
 from gateway.kernel.streams.filters import DEFAULT_BLOOM_SIZE
 from gateway.kernel.streams.read_scheduler import ReadScheduler
-from gateway.kernel.streams.requests import ReadRequest, request_of
+from gateway.kernel.streams.requests import ReadRequest, parse_request
 from gateway.kernel.streams.stream_log import SEGMENT_SIZE, StreamLog
-from gateway.kernel.streams.tracking import OffsetTracker, Tracking
+from gateway.kernel.streams.tracking import OffsetTracker, StoredOffsets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ class Stream(Queue):
         self.log = StreamLog(id, journal, segment_size, bloom_size)
         self._round = reading_round or ReadScheduler(journal.clock)
         self._cursor_by_consumer: dict[Consumer, Cursor] = {}
-        self.tracking = Tracking(vhost_name, name, journal)
+        self.tracking = StoredOffsets(vhost_name, name, journal)
         super().__init__(vhost_name, name, journal, id=id, is_durable=True, arguments=asked, reapply=reapply)
         self.consumers = StreamConsumers()
         self.log.on_durable.append(self.dispatch)
@@ -198,7 +198,7 @@ class Stream(Queue):
             raise NotImplementedHere(f"{self.entity} does not support global qos")
         if consumer.selection is not None:
             raise NotImplementedHere(f"selectors are not supported by stream queues, x-stream-filter is: {self.entity}")
-        request = request_of(self.entity, consumer.arguments)
+        request = parse_request(self.entity, consumer.arguments)
         self.consumers.add(consumer)
         self._cursor_by_consumer[consumer] = self._cursor(consumer, request)
         self.log.tail.keep(True)
@@ -268,7 +268,7 @@ class Stream(Queue):
     def _conclude(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
         if self._feature_dispatch.settling:
             self._feature_dispatch.settled(self, entry, outcome)
-        if type(entry) is Followed:
+        if type(entry) is TrackedMessage:
             if outcome is DeliveryOutcome.REQUEUED:
                 entry.progress.put_back(entry.position)
             else:

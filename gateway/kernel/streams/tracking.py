@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PUT_INTERVAL_S: Final = 1.0
 
 
-class Tracking:
+class StoredOffsets:
     """Owns the stored offsets of one stream: consumer name to the last message that it processed.
 
     Offsets moved by acknowledgements are stored at most once a second; explicit ones are stored at once. After the
@@ -90,7 +90,7 @@ class OffsetTracker:
 
     __slots__ = ("_dealt_with", "_end", "_handed_out", "_name", "_tracking")
 
-    def __init__(self, tracking: Tracking, name: str) -> None:
+    def __init__(self, tracking: StoredOffsets, name: str) -> None:
         self._tracking = tracking
         self._name = name
         self._handed_out: deque[int] = deque()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from gateway.kernel.errors import PreconditionFailed, ResourceLocked
 from gateway.kernel.features.interceptors import require_valid_interceptor
-from gateway.kernel.messages.bounds import fault_of_said_key, require_arguments, require_name
+from gateway.kernel.messages.bounds import fault_of_key, require_arguments, require_name
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.names import require_free
 from gateway.kernel.settings.arguments import (
@@ -55,7 +55,7 @@ class ExchangeDeclaration:
         if not isinstance(alternate, str):
             wrong = f"invalid type '{type_name(alternate)}' for arg 'alternate-exchange'"
             raise PreconditionFailed(f"{wrong} in {self.entity}")
-        if fault := fault_of_said_key(alternate):
+        if fault := fault_of_key(alternate):
             raise PreconditionFailed(f"invalid arg 'alternate-exchange' for {self.entity}: {fault}")
         require_valid_interceptor(self.type, self.arguments)
 

@@ -12,7 +12,7 @@ from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.records import QueueRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.bindings import MOST_AT_ONCE
-from gateway.kernel.settings.ineffective_arguments import advice_on
+from gateway.kernel.settings.ineffective_arguments import warnings_on
 from gateway.kernel.settings.limits import (
     require_room_for_binding,
     require_room_for_consumer,
@@ -243,7 +243,7 @@ class Queues:
             self._context.journal.record(put)
         emit = self._context.events.emit
         emit(Event("queue.created", record.vhost, record.name))
-        for argument, advice in advice_on(record.arguments):
+        for argument, advice in warnings_on(record.arguments):
             emit(Event("queue.advice", record.vhost, record.name, {"argument": argument, "advice": advice}))
         return queue
 

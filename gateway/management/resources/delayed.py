@@ -1,7 +1,7 @@
 """/queues/.../delayed and /exchanges/.../delayed: what is held back until its time. RabbitMQ has nothing like it."""
 
 from gateway.access import Operation
-from gateway.kernel.backlog.delay_index import Delayed, Delays
+from gateway.kernel.backlog.delay_index import DelayedMessage, DelayIndex
 from gateway.management.http.bodies import digits, integer
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
@@ -58,12 +58,12 @@ def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None
     _cancel(_delays_of_exchange(call, vhost, name), position)
 
 
-def _delays_of_queue(call: Call, vhost: str, name: str) -> Delays | None:
+def _delays_of_queue(call: Call, vhost: str, name: str) -> DelayIndex | None:
     """Return what a queue holds back; who may look at it or forget it may read the queue, as for a purge."""
     return permitted_queue(call, call.vhost(vhost), name, Operation.READ).delays
 
 
-def _delays_of_exchange(call: Call, vhost: str, name: str) -> Delays | None:
+def _delays_of_exchange(call: Call, vhost: str, name: str) -> DelayIndex | None:
     """Return what an exchange holds back; who may look at it or forget it may read from the exchange."""
     virtual_host = call.vhost(vhost)
     exchange = existing_exchange(virtual_host, name)
@@ -72,7 +72,7 @@ def _delays_of_exchange(call: Call, vhost: str, name: str) -> Delays | None:
     return waiting.delays if waiting is not None else None
 
 
-def _page(call: Call, delays: Delays | None) -> Fields:
+def _page(call: Call, delays: DelayIndex | None) -> Fields:
     """Return a page, the first one unless the query asks for another: there may be a million messages."""
     page = Page.of({"page": "1", **call.query})
     assert page is not None
@@ -83,18 +83,18 @@ def _page(call: Call, delays: Delays | None) -> Fields:
     return page.envelope([_view(each, truncate) for each in found], total, total)
 
 
-def _view(delayed: Delayed, truncate: int) -> Fields:
+def _view(delayed: DelayedMessage, truncate: int) -> Fields:
     """Return a message and its time; ``position`` is what cancels it."""
     times = {"position": delayed.position, "due_at": timestamp(delayed.due_at_ms), "due_at_ms": delayed.due_at_ms}
     return times | content_view(delayed.message, "auto", delayed.message.body[:truncate])
 
 
-def _clear(delays: Delays | None) -> None:
+def _clear(delays: DelayIndex | None) -> None:
     if delays is not None:
         delays.clear()
 
 
-def _cancel(delays: Delays | None, position: str) -> None:
+def _cancel(delays: DelayIndex | None, position: str) -> None:
     number = digits(position)
     if delays is None or number is None or not delays.cancel([number]):
         raise missing()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gateway.kernel.broker.connections import ChannelInfo, Peer
 from gateway.kernel.counters import COUNTED, Counters, Traffic
-from gateway.kernel.queueing.channel_counters import Publishes
+from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -57,7 +57,7 @@ def channel_counts(channel: ChannelInfo) -> Counts:
     }
 
 
-def publish_counts(channel: ChannelInfo, tally: Publishes) -> Counts:
+def publish_counts(channel: ChannelInfo, tally: PublishCounters) -> Counts:
     """Return what a channel published to one of its exchanges.
 
     Confirms are not told apart by exchange, so they are there only where the channel knows but one.
