@@ -50,7 +50,7 @@ class MessageFetch:
         while count < self._count and size < MAX_BYTES and not queue.is_deleted:
             entry = queue.get()
             if entry is None and len(queue):  # many that expired stand before it
-                for _ in queue.dropping_due():
+                for _ in queue.drop_expired_steps():
                     yield b""
                 entry = queue.take()
             if entry is None:

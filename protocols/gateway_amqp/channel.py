@@ -217,7 +217,7 @@ class Channel:
         if len(self._targets) >= _TARGETS_KEPT:
             self._targets.clear()
             self.consuming.channel_counters.forget_exchanges()
-        tally = self.consuming.channel_counters.to(exchange_name)
+        tally = self.consuming.channel_counters.for_exchange(exchange_name)
         target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version, tally)
         return target
 

@@ -87,7 +87,7 @@ class Consuming(Subscriber):
             arguments=table_of(method.arguments),
         )
         queue.consume(consumer)
-        consumer.counters = self.channel_counters.at(queue)
+        consumer.counters = self.channel_counters.for_queue(queue)
         self._consumer_by_tag[tag] = consumer
         self._ack_timeout.watch(queue)
         if not method.nowait:
@@ -197,20 +197,20 @@ class Consuming(Subscriber):
         entry = queue.get()
         if entry is None and len(queue):  # many expired messages precede the first live one
             no_ack = method.no_ack
-            self._scope.host.work_through(queue.dropping_due(), lambda: self._got(queue, queue.take(), no_ack))
+            self._scope.host.work_through(queue.drop_expired_steps(), lambda: self._got(queue, queue.take(), no_ack))
         else:
             self._got(queue, entry, method.no_ack)
 
     def _got(self, queue: Queue, entry: "QueuedMessage | None", no_ack: bool) -> None:
         if entry is None:
             queue.counters.get_empty += 1
-            self.channel_counters.at(queue).get_empty += 1
+            self.channel_counters.for_queue(queue).get_empty += 1
             self._scope.reply(commands.Basic.GetEmpty())
             return
         self._count_get(queue, no_ack, entry.is_redelivered)
         if no_ack:
             queue.consumed(entry)
-            tag = self._ledger.pass_by()
+            tag = self._ledger.skip_tag()
         else:
             tag = self._ledger.add(queue, entry, None)
             self._ack_timeout.watch(queue)
@@ -220,7 +220,7 @@ class Consuming(Subscriber):
             tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry.position)
 
     def _count_get(self, queue: Queue, no_ack: bool, is_redelivered: bool) -> None:
-        for counters in (queue.counters, self.channel_counters.at(queue)):
+        for counters in (queue.counters, self.channel_counters.for_queue(queue)):
             counters.get_no_ack += no_ack
             counters.get += not no_ack
             counters.redeliver += is_redelivered
@@ -239,7 +239,7 @@ class Consuming(Subscriber):
             consumer.counters.ack += 1
             consumer.settled()
         else:
-            self.channel_counters.at(delivery.queue).ack += 1
+            self.channel_counters.for_queue(delivery.queue).ack += 1
 
     def settle(self, tag: int, is_multiple: bool, outcome: DeliveryOutcome) -> None:
         """Handle an ack, nack or reject. :raises PreconditionFailed: for an unknown tag."""
@@ -259,7 +259,7 @@ class Consuming(Subscriber):
                 tally.ack += len(deliveries)
         else:
             for delivery in deliveries:
-                self.channel_counters.at(delivery.queue).ack += 1
+                self.channel_counters.for_queue(delivery.queue).ack += 1
 
     def settle_through(self, transaction: "Transactional") -> None:
         """Pass settlements to a transaction from now on."""

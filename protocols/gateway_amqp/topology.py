@@ -137,7 +137,7 @@ class Topology:
             if not method.nowait:
                 self._answer(commands.Queue.PurgeOk(count), queue.is_durable)
 
-        self._scope.host.work_through(queue.emptying(), answer)
+        self._scope.host.work_through(queue.purge_steps(), answer)
 
     def bind_queue(self, method: commands.Queue.Bind) -> None:
         """Bind a queue to an exchange (50, 20)."""
@@ -182,7 +182,7 @@ class Topology:
     def _passive(self, name: str) -> Queue:
         queue = self._scope.vhost.queue(name)
         queue.require_owner(self._scope.host)
-        queue.declared_again()
+        queue.redeclared()
         return queue
 
     def _declare(self, name: str, method: commands.Queue.Declare) -> Queue:

@@ -170,7 +170,7 @@ class Publishing:
         scope.host.publishing()
         if len(self._targets) >= _TARGETS_KEPT:
             self._targets.clear()
-        tally = scope.channel_counters.to(exchange.name)
+        tally = scope.channel_counters.for_exchange(exchange.name)
         target = self._targets[destination.written] = Target(exchange, destination.name, version, tally)
         return target
 

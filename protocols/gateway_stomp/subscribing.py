@@ -167,7 +167,7 @@ class Subscribing:
         )
         self._scope.vhost.queues.require_room_for_consumer(len(self._subscription_by_tag), self._scope.origin.user)
         queue.consume(consumer)
-        consumer.counters = self._scope.channel_counters.at(queue)
+        consumer.counters = self._scope.channel_counters.for_queue(queue)
         subscription.queue = queue
         subscription.counters = consumer.counters
         subscription.is_of_stream = isinstance(queue, Stream)

@@ -24,7 +24,7 @@ def at_least_once(scenario: Scenario) -> Scenario:
 
 
 def pending(scenario: Scenario) -> int:
-    return scenario.vhost.queue("q").letters_held
+    return scenario.vhost.queue("q").pending_dead_letter_count
 
 
 def reject_a_message(scenario: Scenario) -> None:
@@ -171,10 +171,10 @@ def test_the_interval_between_attempts_grows(at_least_once: Scenario) -> None:
 def test_a_dead_letter_is_not_kept_if_its_queue_is_deleted_while_it_is_sent() -> None:
     broker = MemoryBroker()
     queue = broker.vhost.declare_queue("q", is_durable=True, arguments=AT_LEAST_ONCE)
-    letters = queue.holding_back().letters
+    dead_letters = queue.ensure_delayed().dead_letters
     broker.vhost.delete_queue(queue)
-    letters.hold(Message("dlx", "q", header_of(is_persistent=True), b"m"), ())
+    dead_letters.hold(Message("dlx", "q", header_of(is_persistent=True), b"m"), ())
     broker.advance(LONGEST_RETRY_MS / 1000)
     broker.commit()
-    assert len(letters) == 0
+    assert len(dead_letters) == 0
     assert not broker.store.held_ids

@@ -56,7 +56,7 @@ def test_r38_declaring_a_quorum_queue_again_does_not_renew_its_lease(scenario: S
     scenario.queue("q", {**LEASE, "x-queue-type": "quorum"})
     scenario.advance(900)
     if is_passive:
-        scenario.vhost.queue("q").declared_again()
+        scenario.vhost.queue("q").redeclared()
     else:
         scenario.queue("q", {**LEASE, "x-queue-type": "quorum"})
     scenario.advance(99)

@@ -91,14 +91,14 @@ def test_the_cache_of_routes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 def test_removed_counters_stay_in_the_totals_of_a_channel() -> None:
     vhost, channel_counters = vhost_with_a_fanout(), ChannelCounters()
     queue = vhost.queue("a")
-    channel_counters.at(queue).deliver += 2
-    channel_counters.to("fan").publish += 3
-    channel_counters.to("fan").return_unroutable += 1
+    channel_counters.for_queue(queue).deliver += 2
+    channel_counters.for_exchange("fan").publish += 3
+    channel_counters.for_exchange("fan").return_unroutable += 1
     vhost.delete_queue(queue)
     channel_counters.forget_deleted()
     channel_counters.forget_exchanges()
-    channel_counters.to("fan").publish += 1
-    channel_counters.at(vhost.queue("b")).deliver += 1
+    channel_counters.for_exchange("fan").publish += 1
+    channel_counters.for_queue(vhost.queue("b")).deliver += 1
     totals = channel_counters.totals()
     assert (list(channel_counters.by_queue), channel_counters.by_exchange["fan"].publish) == ([vhost.queue("b")], 1)
     assert (totals.deliver, totals.publish, channel_counters.published().return_unroutable) == (3, 4, 1)

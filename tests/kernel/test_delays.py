@@ -147,7 +147,7 @@ def test_delayed_messages_and_their_due_times_survive_a_restart(broker: MemoryBr
     restarted = broker.crashed()
     queue = restarted.vhost.queue("q")
     assert ready(queue) == []
-    assert [held.message.body for held in queue.holding_back().delays.listing()] == [b"persistent"]
+    assert [held.message.body for held in queue.ensure_delayed().delays.listing()] == [b"persistent"]
     restarted.clock.advance(0.5)
     assert ready(queue) == [b"persistent"]
 
@@ -182,7 +182,7 @@ def test_delayed_messages_are_listed_by_due_time_and_can_be_cancelled(broker: Me
     queue = delayed_queue(broker)
     for delay in (300, 100, 200, 400):
         send(broker, b"%d" % delay, delay, is_persistent=delay % 200 == 0)
-    delays = queue.holding_back().delays
+    delays = queue.ensure_delayed().delays
     beginning_ms = broker.clock.wall_ms()
     listed = delays.listing()
     assert [held.message.body for held in listed] == [b"100", b"200", b"300", b"400"]
@@ -203,7 +203,7 @@ def test_rows_of_cancelled_messages_are_reused(broker: MemoryBroker) -> None:
     for cycle in range(5):
         send(broker, b"a%d" % cycle, 100)
         send(broker, b"b%d" % cycle, 100)
-        queue.holding_back().delays.cancel([queue.holding_back().delays.listing()[0].position])
+        queue.ensure_delayed().delays.cancel([queue.ensure_delayed().delays.listing()[0].position])
         broker.clock.advance(0.1)
     assert ready(queue) == [b"b%d" % cycle for cycle in range(5)]
 
@@ -261,7 +261,7 @@ def test_a_delayed_exchange_and_its_messages_survive_a_restart(broker: MemoryBro
     interceptor = restarted.vhost.exchange("later").interceptor
     assert interceptor is not None
     assert interceptor.waiting is not None
-    assert [held.message.body for held in interceptor.waiting.holding_back().delays.listing()] == [b"persistent"]
+    assert [held.message.body for held in interceptor.waiting.ensure_delayed().delays.listing()] == [b"persistent"]
     assert ready(restarted.vhost.queue("q")) == []
     restarted.clock.advance(1)
     assert ready(restarted.vhost.queue("q")) == [b"persistent"]

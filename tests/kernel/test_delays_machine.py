@@ -97,16 +97,16 @@ class DelaysMachine(RuleBasedStateMachine):
             message.tries += 1
             self.waiting[entry.message.body] = message
 
-    @precondition(lambda self: len(self.queue.holding_back().delays) > 0)
+    @precondition(lambda self: len(self.queue.ensure_delayed().delays) > 0)
     @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 4))
     def cancel(self, choice: Random, count: int) -> None:
-        listed = self.queue.holding_back().delays.listing(0, 1000)
+        listed = self.queue.ensure_delayed().delays.listing(0, 1000)
         chosen = choice.sample(listed, min(count, len(listed)))
-        assert self.queue.holding_back().delays.cancel([held.position for held in chosen]) == len(chosen)
+        assert self.queue.ensure_delayed().delays.cancel([held.position for held in chosen]) == len(chosen)
         for held in chosen:
             del self.waiting[held.message.body]
 
-    @precondition(lambda self: len(self.queue.holding_back().delays) > 2)
+    @precondition(lambda self: len(self.queue.ensure_delayed().delays) > 2)
     @rule()
     def kill(self) -> None:
         """Kill the broker: persistent messages wait again, unsettled ones are requeued."""
@@ -122,9 +122,9 @@ class DelaysMachine(RuleBasedStateMachine):
     @invariant()
     def delayed_messages_are_listed_by_due_time(self) -> None:
         if hasattr(self, "queue"):
-            listed = self.queue.holding_back().delays.listing(0, 1000)
+            listed = self.queue.ensure_delayed().delays.listing(0, 1000)
             assert {held.message.body for held in listed} == self.held
-            assert len(listed) == len(self.queue.holding_back().delays)
+            assert len(listed) == len(self.queue.ensure_delayed().delays)
             times = [held.due_at_ms for held in listed]
             assert times == sorted(times)
             assert times == [self.waiting[held.message.body].due_ms for held in listed]
@@ -141,7 +141,7 @@ class DelaysMachine(RuleBasedStateMachine):
         for entry, _ in self.out:
             self.queue.accept(entry)
         self.queue.purge()
-        self.queue.holding_back().delays.clear()
+        self.queue.ensure_delayed().delays.clear()
         self.broker.commit()
         self.patch.stop()
         assert self.broker.store.held_ids == frozenset()

@@ -15,7 +15,7 @@ def ledger(broker: MemoryBroker, vhost: VirtualHost) -> Ledger:
     ledger = Ledger()
     for number in range(1, 6):
         if number == 3:
-            assert ledger.pass_by() == 3
+            assert ledger.skip_tag() == 3
         else:
             assert enter(ledger, broker, queue) == number
     return ledger

@@ -146,19 +146,19 @@ def test_the_last_use_of_a_queue_is_recorded(broker: MemoryBroker) -> None:
 def test_a_queue_is_held_up_while_no_consumer_has_capacity(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     broker.publish("q", b"1")
-    assert not queue.is_held_up, "there is no consumer"
+    assert not queue.lacks_capacity, "there is no consumer"
     recipient = Recipient()
     recipient.consume(queue, prefetch=1)
-    assert not queue.is_held_up, "no message is ready"
+    assert not queue.lacks_capacity, "no message is ready"
     broker.publish("q", b"2")
-    assert queue.is_held_up
+    assert queue.lacks_capacity
     other = Recipient()
     other.consume(queue)
     broker.publish("q", b"3")
-    assert not queue.is_held_up
+    assert not queue.lacks_capacity
     other.is_open = False
     broker.publish("q", b"4")
-    assert queue.is_held_up
+    assert queue.lacks_capacity
 
 
 def test_standby_consumers_do_not_count_as_capacity(broker: MemoryBroker) -> None:
@@ -168,4 +168,4 @@ def test_standby_consumers_do_not_count_as_capacity(broker: MemoryBroker) -> Non
     standby.consume(queue)
     broker.publish("q", b"1")
     broker.publish("q", b"2")
-    assert queue.is_held_up
+    assert queue.lacks_capacity

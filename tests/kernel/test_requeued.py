@@ -69,7 +69,7 @@ def test_a_paged_message_in_the_middle_can_be_removed() -> None:
     recipient.leave()
     broker.commit()
     position = sorted(queue.ready.positions())[COUNT // 2]
-    entry = queue.ready.came_back(position)
+    entry = queue.ready.requeued_at(position)
     assert entry is not None
     assert entry.message.body == b"%0*d" % (SIZE, COUNT // 2)
     assert queue.ready.take_out(entry) is entry

@@ -197,7 +197,7 @@ def test_a_reader_with_a_full_output_buffer_is_skipped(broker: MemoryBroker) -> 
     slow.is_open = False
     publish(broker, 1, 2)
     assert (numbers_received(slow), numbers_received(quick)) == ([0], [0, 1, 2])
-    assert not stream.is_held_up
+    assert not stream.lacks_capacity
     slow.is_open = True
     slow.resume()
     broker.advance(0)

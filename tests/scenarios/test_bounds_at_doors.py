@@ -6,13 +6,13 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.messages.bounds import LONGEST_SAID_KEY
+from gateway.kernel.messages.bounds import LONGEST_AMQP_KEY
 from gateway.kernel.messages.message import Value
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker, all_of, published, queue
 
 KEY = "k" * 60_000
 ARGUMENTS = {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": KEY}
-REFUSAL = f"60000 bytes are more than {LONGEST_SAID_KEY}"
+REFUSAL = f"60000 bytes are more than {LONGEST_AMQP_KEY}"
 
 
 def over_amqp(house: AllProtocolsBroker) -> str:

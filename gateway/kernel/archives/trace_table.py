@@ -40,7 +40,7 @@ class TracedMessage(Message):
         super().__init__(exchange, routing_key, header, body)
         self.trace_id = trace_id
 
-    def restated(self, exchange: str, routing_key: str, header: "Header") -> "TracedMessage":
+    def with_address(self, exchange: str, routing_key: str, header: "Header") -> "TracedMessage":
         """Return a message with the same content and number, and another address and header."""
         return TracedMessage(exchange, routing_key, header, self.body, self.trace_id)
 
@@ -85,7 +85,7 @@ class TraceTable:
         self._number += 1
         numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, self._number)
         # the publisher holds another object for this message: the journal must not report it as stored nowhere
-        self._journal.moved_lsn = self._journal.lsn
+        self._journal.indirect_lsn = self._journal.lsn
         self._add("publish", numbered, origin=origin)
         for queue in queues:
             self._add("route", numbered, queue.name)

@@ -57,7 +57,7 @@ class Paging:
         """Return the entries of a segment with their contents; spilled contents are removed from the store."""
         self.moved(len(segment))
         entries = []
-        for row, entry in enumerate(self.look(segment)):
+        for row, entry in enumerate(self.peek(segment)):
             if entry is None:  # the content is missing in the store, so it cannot be delivered
                 self._journal.lost(segment.positions[row])
                 continue
@@ -67,7 +67,7 @@ class Paging:
             entries.append(entry)
         return entries
 
-    def look(self, segment: PagedSegment) -> list[QueuedMessage | None]:
+    def peek(self, segment: PagedSegment) -> list[QueuedMessage | None]:
         """Return the entries of a segment without changing anything; ``None`` stands for a lost content."""
         contents = self._journal.contents(segment.content_ids.tolist())
         return [None if stored is None else self._entry(segment, row, stored) for row, stored in enumerate(contents)]

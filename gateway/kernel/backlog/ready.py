@@ -170,14 +170,14 @@ class Ready(Waiting):
             return kept.after(position, RUN_LENGTH)
         while self._paged and self._paged.newest > position:
             run = self._paged.run_after(position, RUN_LENGTH, RUN_BYTES)
-            seen = [entry for entry in self._paging.look(run) if entry is not None]
+            seen = [entry for entry in self._paging.peek(run) if entry is not None]
             if len(seen) == len(run):
                 return seen
             self.remove(set(run.positions) - {entry.position for entry in seen})  # their contents are lost
         first = bisect_right(self._tail, position, key=_position)
         return self._tail[first : first + RUN_LENGTH]
 
-    def came_back(self, position: int) -> "QueuedMessage | None":
+    def requeued_at(self, position: int) -> "QueuedMessage | None":
         """Return the message requeued at a position; ``None`` if there is none."""
         if (returned := self._returned) is None:
             return None
@@ -185,7 +185,7 @@ class Ready(Waiting):
         self._without_lost(returned)
         return entry
 
-    def came_back_since(self, number: int) -> list[int]:
+    def requeued_since(self, number: int) -> list[int]:
         """Return the positions of waiting messages that were requeued after this value of ``returns``."""
         return [] if self._returned is None else self._returned.since(number)
 
@@ -210,8 +210,8 @@ class Ready(Waiting):
             self._head = deque(entry for entry in self._head if entry.position not in positions)
             self._tail = [entry for entry in self._tail if entry.position not in positions]
         if self._returned is not None:
-            came_back = [self._pop_returned(position) for position in sorted(positions)]
-            removed += [entry for entry in came_back if entry is not None]
+            requeued = [self._pop_returned(position) for position in sorted(positions)]
+            removed += [entry for entry in requeued if entry is not None]
         if self._kept is not None:
             removed += self._kept.take(positions)
         if self._paged is not None:

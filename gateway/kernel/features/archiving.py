@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def archiving(queue: "Queue", context: "FeatureContext") -> "Archiving | None":
     """Return the feature if a policy requires it; unnamed queues are internal and not archived."""
-    return Archiving(queue, context.archives) if queue.name and queue.settings.orders("archive") else None
+    return Archiving(queue, context.archives) if queue.name and queue.settings.enabled_by_policy("archive") else None
 
 
 class Archiving(QueueFeature):

@@ -48,14 +48,14 @@ class DeadLetter(QueueFeature):
     def fitted(self, queue: Queue) -> None:
         """Set how pending dead letters are sent, whichever strategy stored them."""
         if self._is_at_least_once or queue.delayed is not None:
-            held = queue.holding_back().letters
+            held = queue.ensure_delayed().dead_letters
             held.send = self._send_again
-            held.is_hopeless = lambda: not self._letters.is_deliverable(self._exchange_name)
+            held.is_blocked = lambda: not self._letters.is_deliverable(self._exchange_name)
 
     def retired(self, queue: Queue) -> None:
         """Stop dead-lettering."""
         if queue.delayed is not None:
-            queue.delayed.letters.send = None
+            queue.delayed.dead_letters.send = None
 
     def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
         """Publish a dead letter for the message."""
@@ -63,18 +63,18 @@ class DeadLetter(QueueFeature):
         if not holds and not self._letters.is_deliverable(self._exchange_name):
             return
         key = message.routing_key if self._routing_key is None else self._routing_key
-        letter = message.restated(self._exchange_name, key, self._header(queue, message, reason))
+        letter = message.with_address(self._exchange_name, key, self._header(queue, message, reason))
         if not holds:
             self._letters.publish(letter, reason)
             return
-        held = queue.holding_back().letters
+        held = queue.ensure_delayed().dead_letters
         self._letters.publish(letter, reason, (), lambda takers: held.hold(letter, takers))
 
     def _send_again(self, letter: Message, takers: "Collection[Queue]", on_incomplete: OnIncomplete) -> None:
         """Publish a pending dead letter with the current settings; with at-most-once this is the last attempt."""
         key = letter.routing_key if self._routing_key is None else self._routing_key
         if (letter.exchange, letter.routing_key) != (self._exchange_name, key):
-            letter = letter.restated(self._exchange_name, key, letter.header)
+            letter = letter.with_address(self._exchange_name, key, letter.header)
         self._letters.publish(
             letter, last_reason(letter.headers), takers, on_incomplete if self._is_at_least_once else None
         )

@@ -71,7 +71,7 @@ class DeduplicationCache:
         until_ms = self._until_ms_by_key.get(key)
         if until_ms is not None and (not until_ms or now_ms < until_ms):
             if self._survives:
-                self._journal.moved_lsn = self._journal.lsn  # its confirm waits until the first message is durable
+                self._journal.indirect_lsn = self._journal.lsn  # its confirm waits until the first message is durable
             return True
         ttl_ms = positive(message.headers.get("x-cache-ttl")) or self._ttl_ms
         self._remember(key, 0 if ttl_ms is None else now_ms + ttl_ms)

@@ -65,14 +65,14 @@ class Delaying(QueueFeature):
 
     def fitted(self, queue: "Queue") -> None:
         """Set how messages that are due are released, before recovery restores any."""
-        queue.holding_back(self._release)
+        queue.ensure_delayed(self._release)
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
         """Delay a message whose publisher requested it."""
         if not self._delays_arrivals or not (delay := delay_ms(message)):
             return False
         due_at_ms = self._clock.wall_ms() + delay
-        queue.holding_back().hold(message, due_at_ms)
+        queue.ensure_delayed().hold(message, due_at_ms)
         return True
 
     def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
@@ -80,5 +80,5 @@ class Delaying(QueueFeature):
         if entry.deliveries >= len(self._retry_delays_ms):
             return False
         due_at_ms = self._clock.wall_ms() + self._retry_delays_ms[entry.deliveries]
-        queue.holding_back().hold_again(entry, due_at_ms)
+        queue.ensure_delayed().requeue_delayed(entry, due_at_ms)
         return True

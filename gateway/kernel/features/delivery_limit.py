@@ -32,4 +32,4 @@ class DeliveryLimit(QueueFeature):
     def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
         """Add the number of earlier delivery attempts to the headers."""
         header = message.header.edited({"x-delivery-count": Long(entry.deliveries)})
-        return message.restated(message.exchange, message.routing_key, header)
+        return message.with_address(message.exchange, message.routing_key, header)

@@ -152,7 +152,7 @@ class ExpireAnywhere(QueueFeature):
     def _let_go(self, queue: "Queue", expired: set[int]) -> None:
         """Discard the ready messages at these positions, except partly delivered ones, which must be completed."""
         for entry in queue.ready.remove(expired):
-            if entry.outlasts:
+            if entry.never_expires:
                 queue.ready.put_back(entry)
             else:
                 queue.discard(entry, DeathReason.EXPIRED)

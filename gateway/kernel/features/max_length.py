@@ -95,7 +95,10 @@ class RejectPublish(QueueFeature):
         Pending dead letters count too.
         """
         ready = queue.ready
-        if ready.length + queue.letters_held >= self._max_length or ready.bytes + len(message.body) > self._max_bytes:
+        if (
+            ready.length + queue.pending_dead_letter_count >= self._max_length
+            or ready.bytes + len(message.body) > self._max_bytes
+        ):
             return DeathReason.MAXLEN
         return None
 

@@ -52,7 +52,7 @@ class PolicyApplier:
     def _set_exchange(self, exchange: "Exchange", settings: "EffectiveSettings") -> None:
         exchange.settings = settings
         archives = self._context.archives
-        if settings.orders("archive"):
+        if settings.enabled_by_policy("archive"):
             exchange.archive = archives.open(ARCHIVE_OF_EXCHANGE, exchange.name)
         else:
             self.stop_archiving(exchange)

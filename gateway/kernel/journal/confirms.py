@@ -58,7 +58,7 @@ class Confirms:
             return
         lsn = self._journal.pending_lsn
         # a message dead-lettered on arrival is confirmed once its dead letter is durable
-        if self._is_stored or self._waiting or self._journal.moved_lsn == lsn:
+        if self._is_stored or self._waiting or self._journal.indirect_lsn == lsn:
             self._waiting.append((lsn, self._published))
             self._journal.when_durable(lsn, self._release)
         else:

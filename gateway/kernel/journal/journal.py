@@ -52,10 +52,10 @@ class Journal:
 
     ``position`` is the last position given to a message: all queues share the counter, and so one order.
     ``formats`` decodes the headers of stored messages by format name; ``reader`` decodes whole messages.
-    ``moved_lsn`` is the log position of the last turn that stored a dead letter or appended to a stream. ``turn_ms`` is
-    the cached ``now_ms`` of this turn, or 0. ``budget`` is the rest of the turn's time. ``turn_position``
-    is ``position`` at the start of the turn; ``moved`` counts the messages paged out or in during the turn.
-    ``on_fault`` is called with exceptions of callbacks.
+    ``indirect_lsn`` is the log position of the last turn that stored something for a publish other than its message: a
+    dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
+    ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
+    counts the messages paged out or in during the turn. ``on_fault`` is called with exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -70,7 +70,7 @@ class Journal:
         self._flushed_id = self._message_id
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        self._last_words: list[Callable[[], None]] = []
+        self._end_of_turn_calls: list[Callable[[], None]] = []
         self._open_steps: list[OpenStep] = []
         self._step: OpenStep | None = None
         self.turn_ms = 0
@@ -85,7 +85,7 @@ class Journal:
         self.on_backlog: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] | None = None
         self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
-        self.moved_lsn = Lsn(0)
+        self.indirect_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
 
@@ -171,7 +171,7 @@ class Journal:
     def spilled(self, message: Message) -> int:
         """Store content that need not survive a restart; return its id for reading it back."""
         self._message_id += 1
-        copy = message.keyed(message.routing_key)
+        copy = message.with_routing_key(message.routing_key)
         copy.id = self._message_id
         self._turn_bytes += len(message.body)
         self._changes.append(Stored(copy, is_spilled=True))
@@ -210,9 +210,9 @@ class Journal:
     def appended(self, change: Appended, size: int) -> None:
         """Record that a stream took a message, which takes about ``size`` bytes in the store.
 
-        Sets ``moved_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
+        Sets ``indirect_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
         """
-        self.moved_lsn = self.lsn
+        self.indirect_lsn = self.lsn
         self._turn_bytes += size
         self._changes.append(change)
 
@@ -276,10 +276,10 @@ class Journal:
 
     def at_end_of_turn(self, call: Callable[[], None]) -> None:
         """Call once before this turn's changes go to the store; what the call records is part of the turn."""
-        self._last_words.append(call)
+        self._end_of_turn_calls.append(call)
 
     def _end_turn(self) -> None:
-        calls, self._last_words = self._last_words, []
+        calls, self._end_of_turn_calls = self._end_of_turn_calls, []
         for call in calls:
             self._call(call)
 
@@ -295,11 +295,11 @@ class Journal:
     @property
     def has_begun(self) -> bool:
         """Whether this turn has work for ``flush``."""
-        return bool(self._changes) or self.turn_ms != 0 or bool(self._last_words)
+        return bool(self._changes) or self.turn_ms != 0 or bool(self._end_of_turn_calls)
 
     def flush(self) -> None:
         """End the turn: hand all its changes to the store as one step."""
-        if self._last_words:
+        if self._end_of_turn_calls:
             self._end_turn()
         self.turn_ms = 0
         self.turn_position, self.moved = self.position, 0
@@ -313,7 +313,7 @@ class Journal:
         self._turn_bytes = self._gathered = 0
         self._backlog.append((lsn, size))
         self._backlog_bytes += size
-        self._weigh_backlog()
+        self._update_backlog()
 
     @property
     def is_filling(self) -> bool:
@@ -340,12 +340,12 @@ class Journal:
         self.watermark = watermark
         while self._backlog and self._backlog[0][0] <= watermark:
             self._backlog_bytes -= self._backlog.popleft()[1]
-        self._weigh_backlog()
+        self._update_backlog()
         waiting = self._waiting
         while waiting and waiting[0][0] <= watermark:
             self._call(waiting.popleft()[1])
 
-    def _weigh_backlog(self) -> None:
+    def _update_backlog(self) -> None:
         is_backlogged = self._backlog_bytes > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
         if is_backlogged != self.is_backlogged:
             self.is_backlogged = is_backlogged

@@ -16,7 +16,7 @@ from gateway.kernel.messages.message import Arguments, Value
 LONGEST_NAME: Final = 255
 
 #: Bytes in a routing key that AMQP can transmit, and so in every key set by an argument or a policy.
-LONGEST_SAID_KEY: Final = 255
+LONGEST_AMQP_KEY: Final = 255
 
 #: Bytes in the routing key of a binding or message: the limit of a message record, and of an MQTT topic.
 LONGEST_KEY: Final = 65_535
@@ -97,7 +97,7 @@ def require_arguments(entity: str, arguments: Arguments) -> None:
         return
     total = count = 0
     for name, value in arguments.items():
-        size, values, fault = _weighed(value, MOST_VALUES)
+        size, values, fault = _measured(value, MOST_VALUES)
         if fault or (fault := _fault_of_name(name)):
             raise PreconditionFailed(f"invalid arg '{_shown(name)}' for {entity}: {fault}")
         total, count = total + size + len(name), count + values
@@ -109,14 +109,14 @@ def require_arguments(entity: str, arguments: Arguments) -> None:
 
 def require_parameter(what: str, value: Value) -> None:
     """Check that a parameter's value is not too large to be stored. :raises PreconditionFailed: with the reason."""
-    size, values, fault = _weighed(value, MOST_PARAMETER_VALUES)
+    size, values, fault = _measured(value, MOST_PARAMETER_VALUES)
     if fault := fault or _excess(size, values, MOST_PARAMETER_BYTES, MOST_PARAMETER_VALUES):
         raise PreconditionFailed(f"invalid value of {what}: {fault}")
 
 
 def require_headers(headers: Arguments) -> None:
     """Check that the headers of a message do not have too many values. :raises PreconditionFailed: with the number."""
-    _, values, _ = _weighed(dict(headers), MOST_VALUES)
+    _, values, _ = _measured(dict(headers), MOST_VALUES)
     if values > MOST_VALUES:
         raise PreconditionFailed(f"invalid message: {values} values in its headers are more than {MOST_VALUES}")
 
@@ -132,7 +132,7 @@ def fault_of_key(text: str) -> str | None:
         size = len(text.encode())
     except UnicodeEncodeError:
         return _NOT_UNICODE
-    return f"{size} bytes are more than {LONGEST_SAID_KEY}" if size > LONGEST_SAID_KEY else None
+    return f"{size} bytes are more than {LONGEST_AMQP_KEY}" if size > LONGEST_AMQP_KEY else None
 
 
 def _size(what: str, text: str) -> int:
@@ -160,7 +160,7 @@ def _excess(size: int, values: int, most_bytes: int, most_values: int) -> str | 
     return f"{size} bytes are more than {most_bytes}" if size > most_bytes else None
 
 
-def _weighed(value: Value, most_values: int) -> tuple[int, int, str | None]:
+def _measured(value: Value, most_values: int) -> tuple[int, int, str | None]:
     """Return the bytes and number of values in a value, and its fault; iterative, as deep values would overflow.
 
     Stops as soon as there are more than ``most_values``, so that refusing many costs no more than accepting some.

@@ -144,7 +144,7 @@ class ContentReader:
         self._formats = formats
         self._known: dict[bytes, tuple[str, str, Header]] = {}
 
-    def said(self, envelope: bytes) -> "tuple[str, str, Header]":
+    def decode(self, envelope: bytes) -> "tuple[str, str, Header]":
         """Return exchange, routing key and header of an envelope."""
         known = self._known.get(envelope)
         return self._remember(envelope) if known is None else known

@@ -175,10 +175,10 @@ class Message:
         """The headers table the publisher set; empty if none."""
         return self.header.properties.headers
 
-    def keyed(self, routing_key: str) -> "Message":
+    def with_routing_key(self, routing_key: str) -> "Message":
         """Return a copy with another routing key, as for sender-selected distribution."""
         return Message(self.exchange, routing_key, self.header, self.body)
 
-    def restated(self, exchange: str, routing_key: str, header: Header) -> "Message":
+    def with_address(self, exchange: str, routing_key: str, header: Header) -> "Message":
         """Return a copy with another exchange, routing key and header."""
         return Message(exchange, routing_key, header, self.body)

@@ -37,13 +37,13 @@ class PlainFormat:
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
         """Return the bytes with some headers set, others removed and, on request, no expiration."""
-        said = loads(raw)
-        earlier = said["headers"]
+        table = loads(raw)
+        earlier = table["headers"]
         assert isinstance(earlier, dict)
-        said["headers"] = {name: value for name, value in earlier.items() if name not in without} | dict(headers)
+        table["headers"] = {name: value for name, value in earlier.items() if name not in without} | dict(headers)
         if drops_expiration:
-            said["expiration"] = None
-        return dumps(said)
+            table["expiration"] = None
+        return dumps(table)
 
 
 def _keys(headers: Mapping[str, Value], name: str) -> list[str]:
@@ -57,6 +57,6 @@ PLAIN: Final = PlainFormat()
 
 def plain_header(properties: Properties) -> Header:
     """Return a header with these properties."""
-    said: dict[str, Value] = {f.name: getattr(properties, f.name) for f in fields(Properties)}
-    said["headers"] = dict(properties.headers)
-    return PLAIN.header(dumps(said))
+    table: dict[str, Value] = {f.name: getattr(properties, f.name) for f in fields(Properties)}
+    table["headers"] = dict(properties.headers)
+    return PLAIN.header(dumps(table))

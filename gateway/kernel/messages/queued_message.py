@@ -27,11 +27,11 @@ class QueuedMessage:
         self.is_redelivered = False
         self.deliveries = 0
 
-    def outlast(self) -> None:
+    def never_expire(self) -> None:
         """Never expire: the message was sent, and its QoS 2 delivery has to be completed (MQTT-4.3.3-7)."""
         self.enqueued_at_ms = _NEVER_MS
 
     @property
-    def outlasts(self) -> bool:
+    def never_expires(self) -> bool:
         """Whether it never expires."""
         return self.enqueued_at_ms == _NEVER_MS

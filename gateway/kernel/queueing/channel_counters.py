@@ -31,7 +31,7 @@ class PublishCounters:
 class ChannelCounters:
     """The counters of one channel. ``by_exchange`` goes by name; the exchange may have been deleted.
 
-    Callers keep the object that ``to`` or ``at`` returned and count in it.
+    Callers keep the object that ``for_exchange`` or ``for_queue`` returned and count in it.
     """
 
     __slots__ = ("_departed", "_forgotten", "by_exchange", "by_queue")
@@ -42,39 +42,39 @@ class ChannelCounters:
         self._forgotten = PublishCounters()
         self._departed = Counters()
 
-    def to(self, exchange_name: str) -> PublishCounters:
+    def for_exchange(self, exchange_name: str) -> PublishCounters:
         """Return the counters for messages published to an exchange."""
-        tally = self.by_exchange.get(exchange_name)
-        if tally is None:
-            tally = self.by_exchange[exchange_name] = PublishCounters()
-        return tally
+        counters = self.by_exchange.get(exchange_name)
+        if counters is None:
+            counters = self.by_exchange[exchange_name] = PublishCounters()
+        return counters
 
-    def at(self, queue: "Queue") -> Counters:
+    def for_queue(self, queue: "Queue") -> Counters:
         """Return the counters for messages from a queue."""
-        tally = self.by_queue.get(queue)
-        if tally is None:
-            tally = self.by_queue[queue] = Counters()
-        return tally
+        counters = self.by_queue.get(queue)
+        if counters is None:
+            counters = self.by_queue[queue] = Counters()
+        return counters
 
     def published(self) -> PublishCounters:
         """Return the totals of what was published."""
         total = PublishCounters()
-        for tally in (self._forgotten, *self.by_exchange.values()):
-            total.add(tally)
+        for counters in (self._forgotten, *self.by_exchange.values()):
+            total.add(counters)
         return total
 
     def totals(self) -> Counters:
         """Return the totals of all counters, in the form of a queue's counters."""
         total = Counters()
-        for tally in (self._departed, *self.by_queue.values()):
-            total.add(tally)
+        for counters in (self._departed, *self.by_queue.values()):
+            total.add(counters)
         total.publish = self.published().publish
         return total
 
     def forget_exchanges(self) -> None:
-        """Merge the counters of all exchanges into the totals; objects that ``to`` returned must no longer be used."""
-        for tally in self.by_exchange.values():
-            self._forgotten.add(tally)
+        """Merge the counters of all exchanges into the totals; objects from ``for_exchange`` must no longer be used."""
+        for counters in self.by_exchange.values():
+            self._forgotten.add(counters)
         self.by_exchange.clear()
 
     def forget_deleted(self) -> None:

@@ -7,7 +7,7 @@ from gateway.kernel.backlog.delay_index import DelayIndex
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.pending_dead_letters import HELD, PendingDeadLetters
+from gateway.kernel.queueing.pending_dead_letters import PENDING_DEAD_LETTER, PendingDeadLetters
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
 
 #: The delay before the next attempt, in milliseconds, for a message that does not fit even into an empty queue.
-HOPELESS_MS: Final = 10_000
+OVERSIZED_RETRY_MS: Final = 10_000
 
 
 class DelayedMessages:
-    """The delayed messages of one queue: ``delays`` holds messages until they are due, ``letters`` dead letters.
+    """The delayed messages of one queue: ``delays`` until they are due, and pending ``dead_letters``.
 
     ``release`` handles a message that is due, and returns a reason if it has to wait on; by default the queue takes
     the message in.
     """
 
-    __slots__ = ("_journal", "_queue", "delays", "letters")
+    __slots__ = ("_journal", "_queue", "dead_letters", "delays")
 
     def __init__(
         self, queue: "Queue", journal: "Journal", release: Callable[[QueuedMessage], DeathReason | None] | None = None
@@ -33,25 +33,25 @@ class DelayedMessages:
         self._queue = queue
         self._journal = journal
         self.delays = DelayIndex(journal, release or self.release)
-        self.letters = PendingDeadLetters(queue, journal)
+        self.dead_letters = PendingDeadLetters(queue, journal)
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Take in a delayed message found by recovery."""
-        if change.due_at_ms == HELD:
-            self.letters.restore(change)
+        if change.due_at_ms == PENDING_DEAD_LETTER:
+            self.dead_letters.restore(change)
         else:
             self.delays.restore(change, is_redelivered)
 
     def close(self) -> None:
         """Forget every message: the queue is deleted."""
         self.delays.close()
-        self.letters.close()
+        self.dead_letters.close()
 
     def hold(self, message: Message, due_at_ms: int) -> None:
         """Delay a new message until ``due_at_ms`` (wall time)."""
         self.delays.hold(self._queue.enter(message, due_at_ms), due_at_ms)
 
-    def hold_again(self, entry: QueuedMessage, due_at_ms: int) -> None:
+    def requeue_delayed(self, entry: QueuedMessage, due_at_ms: int) -> None:
         """Delay a message that a consumer returned until ``due_at_ms`` (wall time); count the delivery."""
         entry.deliveries += 1
         entry.is_redelivered = True
@@ -59,9 +59,9 @@ class DelayedMessages:
             self._journal.requeued(self._queue.id, entry, due_at_ms)
         self.delays.hold(entry, due_at_ms)
 
-    def arrive(self, message: Message) -> None:
+    def offer(self, message: Message) -> None:
         """Offer the queue a message that an exchange delayed; if it has no room, the message waits here."""
-        if self._queue.offer_late(message) is not None:
+        if self._queue.offer_delayed(message) is not None:
             self.hold(message, self._journal.now_ms)
 
     def release(self, entry: QueuedMessage) -> DeathReason | None:
@@ -71,13 +71,13 @@ class DelayedMessages:
         """
         queue = self._queue
         if entry.deliveries:
-            queue.come_back(entry)
+            queue.requeue(entry)
             queue.dispatch()
             return None
-        refusal = queue.offer_late(entry.message)
+        refusal = queue.offer_delayed(entry.message)
         if refusal is None:
             queue.forget(entry)
         elif not queue.ready.length:  # too large even for an empty queue: do not block the messages behind it
-            self.delays.hold(entry, self._journal.now_ms + HOPELESS_MS)
+            self.delays.hold(entry, self._journal.now_ms + OVERSIZED_RETRY_MS)
             return None
         return refusal

@@ -80,7 +80,7 @@ class Ledger:
         self.last_tag += len(run)
         return first
 
-    def pass_by(self) -> int:
+    def skip_tag(self) -> int:
         """Return the tag of a delivery that needs no settling."""
         self.last_tag += 1
         return self.last_tag
@@ -139,7 +139,7 @@ def settlement_steps(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome)
     if outcome is not DeliveryOutcome.ACCEPTED:
         queues = {delivery.queue: None for delivery in deliveries}
     for queue in queues:
-        queue.hold_dispatch()
+        queue.pause_dispatch()
     return _settling(deliveries, outcome, queues)
 
 
@@ -161,4 +161,4 @@ def _settling(
             yield
     finally:
         for queue in queues:
-            queue.release_dispatch()
+            queue.resume_dispatch()

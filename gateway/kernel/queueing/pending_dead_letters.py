@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
 
 #: The stored due time that marks a pending dead letter. No delay ends then, so recovery can distinguish the two.
-HELD: Final = 1
+PENDING_DEAD_LETTER: Final = 1
 
 #: The time from a message's death to the first retry, in milliseconds; it doubles each time up to the longest.
 FIRST_RETRY_MS: Final = 1000
@@ -27,10 +27,10 @@ Send = Callable[[Message, "Collection[Queue]", "Callable[[Collection[Queue]], No
 class PendingDeadLetters:
     """The pending dead letters of one queue. ``send`` is set while the queue has a dead-letter exchange.
 
-    ``is_hopeless`` returns whether no letter can be sent now, so that not all of them have to be tried.
+    ``is_blocked`` returns whether no letter can be sent now, so that not all of them have to be tried.
     """
 
-    __slots__ = ("_delays", "_journal", "_queue", "_takers", "is_hopeless", "send")
+    __slots__ = ("_delays", "_journal", "_queue", "_takers", "is_blocked", "send")
 
     def __init__(self, queue: "Queue", journal: "Journal") -> None:
         self._queue = queue
@@ -38,7 +38,7 @@ class PendingDeadLetters:
         self._takers: dict[int, Collection[Queue]] = {}
         self._delays = DelayIndex(journal, self._release)
         self.send: Send | None = None
-        self.is_hopeless: Callable[[], bool] = lambda: False
+        self.is_blocked: Callable[[], bool] = lambda: False
 
     def __len__(self) -> int:
         return len(self._delays)
@@ -50,7 +50,7 @@ class PendingDeadLetters:
         """
         if self._queue.is_deleted:
             return
-        entry = self._queue.enter(letter, HELD)
+        entry = self._queue.enter(letter, PENDING_DEAD_LETTER)
         self._wait(entry, takers, FIRST_RETRY_MS)
 
     def restore(self, change: "Enqueued") -> None:
@@ -74,7 +74,7 @@ class PendingDeadLetters:
             self._takers.pop(entry.position, None)
             self._queue.forget(entry)
             return None
-        if self.send is None or self.is_hopeless():
+        if self.send is None or self.is_blocked():
             return DeathReason.REJECTED
         left: list[Collection[Queue]] = []
         self.send(entry.message, self._takers.pop(entry.position, ()), left.append)

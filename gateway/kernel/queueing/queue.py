@@ -147,7 +147,7 @@ class Queue(QueueIdentity):
         return self._paging.reads
 
     @property
-    def is_held_up(self) -> bool:
+    def lacks_capacity(self) -> bool:
         """Whether messages wait although there are consumers, because none of them has capacity."""
         return bool(self.ready.length and len(self.consumers)) and not any(
             consumer.has_capacity for consumer in self.consumers if self.consumers.is_active(consumer)
@@ -168,10 +168,10 @@ class Queue(QueueIdentity):
 
     # Messages in
 
-    def offer(self, message: Message, *, has_waited: bool = False) -> DeathReason | None:
-        """Enqueue the message, or return why it was refused. A message that ``has_waited`` is not delayed again."""
+    def offer(self, message: Message, *, was_delayed: bool = False) -> DeathReason | None:
+        """Enqueue the message, or return why it was refused. A message that ``was_delayed`` is not delayed again."""
         feature_dispatch = self._feature_dispatch
-        if feature_dispatch.diverting and not has_waited and feature_dispatch.diverts(self, message):
+        if feature_dispatch.diverting and not was_delayed and feature_dispatch.diverts(self, message):
             return None
         if feature_dispatch.admitting and (refusal := feature_dispatch.admit(self, message)) is not None:
             feature_dispatch.refused(self, message, refusal)
@@ -179,7 +179,7 @@ class Queue(QueueIdentity):
         self.counters.publish += 1
         consumer = None if self.ready.length else self.consumers.next()
         if consumer is None and self.selecting is not None:
-            consumer = self.selecting.taker(message)
+            consumer = self.selecting.consumer_for(message)
         if consumer is not None and not consumer.needs_settling:
             self.counters.deliver_no_ack += 1
             if feature_dispatch.accepting:
@@ -226,7 +226,7 @@ class Queue(QueueIdentity):
     def restore(self, change: Enqueued, is_redelivered: bool) -> None:
         """Take in a message found by recovery. No message is dropped before all are restored."""
         if change.due_at_ms:
-            self.holding_back().restore(change, is_redelivered)
+            self.ensure_delayed().restore(change, is_redelivered)
             return
         self.ready.restore(change, is_redelivered)
         if change.expires_at_ms and not self.has_expirations:
@@ -246,17 +246,17 @@ class Queue(QueueIdentity):
         return None if self.delayed is None else self.delayed.delays
 
     @property
-    def letters_held(self) -> int:
+    def pending_dead_letter_count(self) -> int:
         """The number of pending dead letters: no target queue could take them."""
-        return 0 if self.delayed is None else len(self.delayed.letters)
+        return 0 if self.delayed is None else len(self.delayed.dead_letters)
 
-    def holding_back(self, release: "Callable[[QueuedMessage], DeathReason | None] | None" = None) -> DelayedMessages:
+    def ensure_delayed(self, release: "Callable[[QueuedMessage], DeathReason | None] | None" = None) -> DelayedMessages:
         """Return the delayed messages, created on first use; ``release`` is that of ``DelayedMessages``."""
         if self.delayed is None:
             self.delayed = DelayedMessages(self, self._journal, release)
         return self.delayed
 
-    def offer_late(self, message: Message) -> DeathReason | None:
+    def offer_delayed(self, message: Message) -> DeathReason | None:
         """Enqueue a message that is due, or return why it has to wait on.
 
         Its publisher can no longer be informed of a refusal. If the queue is full the message is dead-lettered; without
@@ -264,7 +264,7 @@ class Queue(QueueIdentity):
         """
         refusal = self._feature_dispatch.admit(self, message)
         if refusal is None:
-            return self.offer(message, has_waited=True)
+            return self.offer(message, was_delayed=True)
         if not self._feature_dispatch.dropping:
             return refusal
         self.drop(message, refusal)
@@ -276,12 +276,12 @@ class Queue(QueueIdentity):
         """Take a message for a client that does not consume (R90).
 
         ``None`` may also mean that many messages at the head have expired: then the queue is not empty, and the caller
-        runs the steps of ``dropping_due`` and calls again.
+        runs the steps of ``drop_expired_steps`` and calls again.
         """
         self.use()
         return self.take()
 
-    def dropping_due(self) -> Iterator[None]:
+    def drop_expired_steps(self) -> Iterator[None]:
         """Return the steps that discard the expired messages at the head."""
         while self.ready.length:
             head = self.ready.peek()
@@ -321,7 +321,7 @@ class Queue(QueueIdentity):
             self._feature_dispatch.taken(self)
         return entry
 
-    def drops_if_due(self, seen: QueuedMessage) -> bool:
+    def drop_if_expired(self, seen: QueuedMessage) -> bool:
         """Discard a waiting message if it has expired; return whether it has."""
         reason = self._feature_dispatch.due(self, seen)
         if reason is not None and (entry := self.ready.take_out(seen)) is not None:
@@ -339,18 +339,18 @@ class Queue(QueueIdentity):
             entry = self.take()
             if entry is None:
                 return
-            self.hand_over(consumer, entry)
+            self.deliver_to(consumer, entry)
 
-    def hold_dispatch(self) -> None:
+    def pause_dispatch(self) -> None:
         """Deliver nothing while messages are requeued in steps."""
         self._settlements += 1
 
-    def release_dispatch(self) -> None:
+    def resume_dispatch(self) -> None:
         """Resume delivery: all messages are requeued."""
         self._settlements -= 1
         self.dispatch()
 
-    def hand_over(self, consumer: Consumer, entry: QueuedMessage) -> None:
+    def deliver_to(self, consumer: Consumer, entry: QueuedMessage) -> None:
         """Deliver a message that was taken; it is consumed at once if no settling is needed."""
         redelivered = entry.is_redelivered
         if redelivered:
@@ -403,7 +403,7 @@ class Queue(QueueIdentity):
         if outcome is DeliveryOutcome.REQUEUED:
             entry.deliveries += 1
             entry.is_redelivered = True
-            self.come_back(entry)
+            self.requeue(entry)
         elif not self._feature_dispatch.retries(self, entry):
             self.discard(entry, DeathReason.REJECTED)
 
@@ -419,7 +419,7 @@ class Queue(QueueIdentity):
         if entry.is_durable:
             self.unsettled_durable.take(len(entry.message.body))
 
-    def come_back(self, entry: QueuedMessage) -> None:
+    def requeue(self, entry: QueuedMessage) -> None:
         """Requeue a message in the place it was taken from; the next ``dispatch`` delivers it."""
         if (reason := self._feature_dispatch.returning(self, entry)) is not None:
             self.discard(entry, reason)
@@ -433,7 +433,7 @@ class Queue(QueueIdentity):
 
     # Messages removed
 
-    def reserve(self, positions: set[int]) -> list[QueuedMessage]:
+    def take_these(self, positions: set[int]) -> list[QueuedMessage]:
         """Take the messages at these positions that are ready, for a caller that settles them later."""
         entries = self.ready.remove(positions)
         for entry in entries:
@@ -471,10 +471,10 @@ class Queue(QueueIdentity):
         The queue is empty at once. The store removes a large number of messages in later turns.
         """
         count = len(self.ready)
-        self._journal.clock.background.add(self.emptying())
+        self._journal.clock.background.add(self.purge_steps())
         return count
 
-    def emptying(self) -> Iterator[None]:
+    def purge_steps(self) -> Iterator[None]:
         """Remove every ready message; return the steps in which the store removes them."""
         return self._forgetting(*self.ready.clear())
 
@@ -529,7 +529,7 @@ class Queue(QueueIdentity):
         if self.consumer_tally is not None:
             self.consumer_tally.removed(consumer.subscriber.origin.user)
 
-    def declared_again(self) -> None:
+    def redeclared(self) -> None:
         """Restart the queue's lease on a repeated declaration, except for a quorum queue (R38)."""
         if self.arguments.get("x-queue-type") != "quorum":
             self.use()

@@ -47,11 +47,11 @@ class ConsumerScheduler:
         """Return the next consumer; ``None`` if none has capacity."""
         raise NotImplementedError
 
-    def able(self) -> list[Consumer]:
+    def with_capacity(self) -> list[Consumer]:
         """Return the consumers with capacity, next one first. The others wait from now on."""
         raise NotImplementedError
 
-    def served(self, consumer: Consumer) -> None:
+    def move_to_end(self, consumer: Consumer) -> None:
         """Move a consumer that has capacity to the end, because it gets a message."""
         raise NotImplementedError
 
@@ -165,19 +165,19 @@ class Consumers(ConsumerSet):
                 return consumer
         return None
 
-    def able(self) -> list[Consumer]:
+    def with_capacity(self) -> list[Consumer]:
         """Return the consumers with capacity, next one first. The others wait from now on."""
-        able: list[Consumer] = []
+        with_capacity: list[Consumer] = []
         for ring in self._rings:
             for consumer in ring.in_turn():
                 if consumer.has_capacity:
-                    able.append(consumer)
+                    with_capacity.append(consumer)
                 else:
                     ring.remove(consumer)
                     consumer.wait()
-        return able
+        return with_capacity
 
-    def served(self, consumer: Consumer) -> None:
+    def move_to_end(self, consumer: Consumer) -> None:
         """Move a consumer that has capacity to the end of its priority."""
         ring = self._ring(consumer.priority)
         ring.remove(consumer)

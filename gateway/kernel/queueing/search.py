@@ -70,12 +70,12 @@ class RowSearch:
         """Return the next message after the position ``seen``, or a requeued one; ``None`` when there is none."""
         row, again = self._row, self._again
         if self._returns != row.returns:
-            for position in row.came_back_since(self._returns):
+            for position in row.requeued_since(self._returns):
                 heappush(again, position)
             self._returns = row.returns
         ahead = self._ahead(seen)
         while again and (ahead is None or again[0] < ahead.position):
-            if (returned := row.came_back(heappop(again))) is not None:
+            if (returned := row.requeued_at(heappop(again))) is not None:
                 return returned
         if ahead is not None:
             self._run.popleft()

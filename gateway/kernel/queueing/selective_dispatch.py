@@ -79,20 +79,20 @@ class SelectiveDispatch(ConsumerScheduler):
         """Resume a waiting consumer."""
         self._round.resume(consumer)
 
-    def able(self) -> "list[Consumer]":
+    def with_capacity(self) -> "list[Consumer]":
         """Return the consumers with capacity, next one first. The others wait from now on."""
-        return self._round.able()
+        return self._round.with_capacity()
 
-    def served(self, consumer: "Consumer") -> None:
+    def move_to_end(self, consumer: "Consumer") -> None:
         """Move a consumer that has capacity to the end."""
-        self._round.served(consumer)
+        self._round.move_to_end(consumer)
 
     def next(self) -> None:
         """Return ``None``: the next consumer depends on the message."""
 
     # Choice by message
 
-    def taker(self, message: "Message") -> "Consumer | None":
+    def consumer_for(self, message: "Message") -> "Consumer | None":
         """Return the consumer for a message that just arrived; ``None`` if the message is to wait.
 
         A consumer that has not examined all older messages is not considered.
@@ -100,11 +100,11 @@ class SelectiveDispatch(ConsumerScheduler):
         if self._looking():
             self.search()
         asked = []
-        for consumer in self._round.able():
+        for consumer in self._round.with_capacity():
             search = self._search_by_consumer[consumer]
             if search.is_over:
                 if consumer.selection is None or consumer.selection.wants(message, 0, False):
-                    self._round.served(consumer)
+                    self._round.move_to_end(consumer)
                     return consumer
                 asked.append(search)
         for search in asked:
@@ -127,7 +127,9 @@ class SelectiveDispatch(ConsumerScheduler):
 
     def _looking(self) -> "list[Consumer]":
         searches = self._search_by_consumer
-        return [consumer for consumer in self._round.able() if not searches[consumer].is_over] if searches else []
+        return (
+            [consumer for consumer in self._round.with_capacity() if not searches[consumer].is_over] if searches else []
+        )
 
     def _turns(self, looking: "list[Consumer]") -> Iterator[None]:
         """Let these consumers examine one message each, in turn; stop when one gets a message, as others are next."""
@@ -143,11 +145,11 @@ class SelectiveDispatch(ConsumerScheduler):
     def _gets(self, consumer: "Consumer", seen: "QueuedMessage") -> bool:
         """Deliver an examined message if the consumer takes it and it still waits; return whether it was delivered."""
         queue = self._queue
-        if queue.drops_if_due(seen) or not consumer.wants(seen):
+        if queue.drop_if_expired(seen) or not consumer.wants(seen):
             return False
         entry = queue.pick(seen)
         if entry is None:
             return False
-        self._round.served(consumer)
-        queue.hand_over(consumer, entry)
+        self._round.move_to_end(consumer)
+        queue.deliver_to(consumer, entry)
         return True

@@ -58,12 +58,12 @@ class SingleActive(ConsumerSet):
             return None
         return active
 
-    def able(self) -> list[Consumer]:
+    def with_capacity(self) -> list[Consumer]:
         """Return the active consumer, or nothing while it has no capacity."""
         active = self.next()
         return [] if active is None else [active]
 
-    def served(self, consumer: Consumer) -> None:
+    def move_to_end(self, consumer: Consumer) -> None:
         """Do nothing: the active consumer is always next."""
 
 

@@ -105,7 +105,7 @@ class DeadLetters:
         if on_incomplete is not None and not (is_routed and have_it.issuperset(route.queues)):
             on_incomplete(have_it)
         if letter.id:
-            self._journal.moved_lsn = self._journal.lsn
+            self._journal.indirect_lsn = self._journal.lsn
 
     def _offer(self, queue: "Queue", letter: "Message") -> bool:
         """Offer a dead letter to a queue and return whether it was accepted; contain an exception."""

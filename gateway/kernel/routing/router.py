@@ -36,7 +36,7 @@ class Router:
         """Return the route, ignoring the interceptor of this exchange."""
         if message.header.sender_keys:
             keys = dict.fromkeys((message.routing_key, *message.header.sender_keys))
-            queues, archives, _ = self._walk(exchange, tuple([message.keyed(key) for key in keys]))
+            queues, archives, _ = self._walk(exchange, tuple([message.with_routing_key(key) for key in keys]))
             return self._route_to(exchange, queues, archives)
         route = exchange.routes.get(message.routing_key)
         if route is None:

@@ -209,11 +209,11 @@ class Sessions:
                 continue
             for own in session.own_queues():
                 for entry in own.ready.remove(positions):
-                    entry.outlast()
+                    entry.never_expire()
                     own.ready.put_back(entry)
             for subscription in session.subscriptions:
                 queue = self._vhost.queue_by_name.get(session.queue_name(subscription)) if subscription.group else None
-                for entry in queue.reserve(positions) if queue is not None else ():
+                for entry in queue.take_these(positions) if queue is not None else ():
                     packet_id, _ = session.qos2_state.remembered.pop(entry.position)
                     assert queue is not None
                     session.held[packet_id] = (queue, entry)

@@ -97,17 +97,17 @@ class EffectiveSettings(Mapping[str, EffectiveSetting]):
         setting = self._by_name.get(name)
         return None if setting is None else setting.value
 
-    def orders(self, name: str) -> bool:
+    def enabled_by_policy(self, name: str) -> bool:
         """Return whether a policy sets a boolean to true; arguments of clients are ignored."""
         return self.policy_definition.get(name) is True
 
     @property
     def policy_definition(self) -> dict[str, Value]:
         """The merged policy and operator policy: RabbitMQ's ``effective_policy_definition``."""
-        return {setting.name: setting.value for setting in _policies_said(self.policy, self.operator_policy).values()}
+        return {setting.name: setting.value for setting in _merged_policies(self.policy, self.operator_policy).values()}
 
 
-NONE: Final = EffectiveSettings([])
+NO_SETTINGS: Final = EffectiveSettings([])
 """Shared empty settings: one object for all, since most queues have no settings."""
 
 
@@ -118,29 +118,29 @@ def effective(
 ) -> EffectiveSettings:
     """Return the effective settings for these arguments and policies."""
     if not arguments and policy is None and operator_policy is None:
-        return NONE
-    said = _policies_said(policy, operator_policy)
+        return NO_SETTINGS
+    merged = _merged_policies(policy, operator_policy)
     for name, value in arguments.items():
         setting = EffectiveSetting(name if name in UNPREFIXED else name.removeprefix("x-"), value, "argument")
-        said[setting.name] = _merged(said.get(setting.name), setting)
+        merged[setting.name] = _merged(merged.get(setting.name), setting)
     if arguments.get("x-queue-type") == "quorum":
         for name, value in QUORUM_DEFAULTS.items():
-            said.setdefault(name, EffectiveSetting(name, value, "default"))
-    return EffectiveSettings(list(said.values()), policy, operator_policy)
+            merged.setdefault(name, EffectiveSetting(name, value, "default"))
+    return EffectiveSettings(list(merged.values()), policy, operator_policy)
 
 
-def _policies_said(policy: PolicyRecord | None, operator_policy: PolicyRecord | None) -> dict[str, EffectiveSetting]:
+def _merged_policies(policy: PolicyRecord | None, operator_policy: PolicyRecord | None) -> dict[str, EffectiveSetting]:
     """Merge the two policies; for settings without a merge rule the operator's value is effective (R140)."""
-    said: dict[str, EffectiveSetting] = {}
+    merged: dict[str, EffectiveSetting] = {}
     if policy is not None:
-        said = {
+        merged = {
             name: EffectiveSetting(name, value, f"policy {policy.name}") for name, value in policy.definition.items()
         }
     if operator_policy is not None:
         for name, value in operator_policy.definition.items():
             setting = EffectiveSetting(name, value, f"operator policy {operator_policy.name}")
-            said[name] = _merged(said.get(name), setting)
-    return said
+            merged[name] = _merged(merged.get(name), setting)
+    return merged
 
 
 def _merged(earlier: EffectiveSetting | None, setting: EffectiveSetting) -> EffectiveSetting:

@@ -78,7 +78,7 @@ class Cursor:
         self._pending: Iterator[QueuedMessage] = iter(())
         self._end = offset
 
-    def go_on(self, budget: int) -> int:
+    def deliver_next(self, budget: int) -> int:
         """Deliver messages within the consumer's credit and the budget; return the cost.
 
         A consumer without capacity waits until its queue ``reconsider``s it.
@@ -112,7 +112,7 @@ class Cursor:
         if self.progress is not None:
             run = [TrackedMessage(entry, self.progress) for entry in run]
             for entry in run:
-                self.progress.handed_out(entry.position)
+                self.progress.delivered(entry.position)
         return run, cost
 
     def _read_on(self) -> int:
@@ -146,7 +146,7 @@ class Cursor:
 
     def _skipped(self, offset: int, wanted: "Filter") -> int:
         """Return the next offset in a segment that may hold a matching message."""
-        while (segment := self.log.segment_of(offset)) is not None and not wanted.may_find(segment.bloom):
+        while (segment := self.log.segment_of(offset)) is not None and not wanted.may_match(segment.bloom):
             offset = segment.end
         return offset
 

@@ -38,8 +38,8 @@ def filter_value_of(header: "Header") -> bytes:
     """
     value = b""
     if _VALUE_HEADER_BYTES in header.raw:
-        said = header.properties.headers.get(VALUE_HEADER)
-        if isinstance(said, str) and len(encoded := said.encode("utf-8", "surrogatepass")) <= LONGEST_FILTER:
+        text = header.properties.headers.get(VALUE_HEADER)
+        if isinstance(text, str) and len(encoded := text.encode("utf-8", "surrogatepass")) <= LONGEST_FILTER:
             value = encoded
     header.filter_value = value
     return value
@@ -69,7 +69,7 @@ class Bloom:
         """Return the Bloom filter as bytes: flags, then the bits."""
         return bytes([_UNFILTERED if self.holds_unfiltered else 0]) + self._bits.to_bytes(self._size)
 
-    def begin_anew(self) -> None:
+    def clear(self) -> None:
         """Clear the Bloom filter for the next segment."""
         self._bits = 0
         self.holds_unfiltered = False
@@ -99,7 +99,7 @@ class Filter:
         """Return whether a message with this value matches; an empty value means that it has none."""
         return value in self._values if value else self.takes_unfiltered
 
-    def may_find(self, bloom: bytes) -> bool:
+    def may_match(self, bloom: bytes) -> bool:
         """Return whether a segment may hold matching messages; without a Bloom filter it may."""
         if not bloom:
             return True

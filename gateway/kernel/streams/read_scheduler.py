@@ -31,9 +31,9 @@ class ReadScheduler:
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._clock.call_later(0, self._go_on)
+            self._clock.call_later(0, self._run)
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         self._is_scheduled = False
         budget = TURN_BUDGET
         cursors = self._cursors
@@ -42,7 +42,7 @@ class ReadScheduler:
             cursor.is_awake = False
             if cursor.is_over or not cursor.is_behind:
                 continue
-            budget -= cursor.go_on(budget)
+            budget -= cursor.deliver_next(budget)
             if not (cursor.is_over or cursor.consumer.is_waiting or cursor.is_awake) and cursor.is_behind:
                 cursor.is_awake = True
                 cursors.append(cursor)

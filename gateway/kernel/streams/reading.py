@@ -49,7 +49,7 @@ class Envelopes:
             self.header = header = self.header.format.header(data[header_at:end])
             return data[at:end], header
         envelope = data[at : body_at(data, at)]
-        self.exchange, self.routing_key, self.header = self._reader.said(envelope)
+        self.exchange, self.routing_key, self.header = self._reader.decode(envelope)
         if not is_narrow(envelope):  # such a long name is not worth a comparison: ordinary clients never send it
             self._sizes = _NO_SIZES
             return envelope, self.header

@@ -58,11 +58,11 @@ def _wanted(entity: str, arguments: Arguments) -> Filter | None:
         raise _refusal("x-stream-match-unfiltered", entity, f"{{unacceptable_type,{type_name(takes_unfiltered)}}}")
     if "x-stream-filter" not in arguments:
         return None
-    said = arguments["x-stream-filter"]
-    values = said if isinstance(said, list) else [said]
+    raw = arguments["x-stream-filter"]
+    values = raw if isinstance(raw, list) else [raw]
     texts = [value for value in values if isinstance(value, str)]
     if len(texts) < len(values):
-        raise _refusal("x-stream-filter", entity, f"{{unacceptable_type,{type_name(said)}}}")
+        raise _refusal("x-stream-filter", entity, f"{{unacceptable_type,{type_name(raw)}}}")
     return Filter(texts, takes_unfiltered)
 
 

@@ -56,11 +56,11 @@ class StreamConsumers(ConsumerSet):
         """Return ``None``: each consumer reads for itself."""
         return None
 
-    def able(self) -> list[Consumer]:
+    def with_capacity(self) -> list[Consumer]:
         """Return no consumer, for the same reason."""
         return []
 
-    def served(self, consumer: Consumer) -> None:
+    def move_to_end(self, consumer: Consumer) -> None:
         """Do nothing: consumers have no order."""
 
 
@@ -71,7 +71,7 @@ class Stream(Queue):
     read. No message is ever counted as unsettled: the messages that consumers hold are still in the stream.
     """
 
-    __slots__ = ("_cursor_by_consumer", "_round", "_segment_size", "log", "tracking")
+    __slots__ = ("_cursor_by_consumer", "_read_scheduler", "_segment_size", "log", "tracking")
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Stream(Queue):
         id: int,
         arguments: Arguments | None = None,
         segment_size: int = SEGMENT_SIZE,
-        reading_round: ReadScheduler | None = None,
+        read_scheduler: ReadScheduler | None = None,
         reapply: Callable[[Queue], None] = lambda queue: None,
     ) -> None:
         asked = arguments or {}
@@ -90,7 +90,7 @@ class Stream(Queue):
         assert isinstance(bloom_size, int)  # the declaration checks it
         self._segment_size = segment_size
         self.log = StreamLog(id, journal, segment_size, bloom_size)
-        self._round = reading_round or ReadScheduler(journal.clock)
+        self._read_scheduler = read_scheduler or ReadScheduler(journal.clock)
         self._cursor_by_consumer: dict[Consumer, Cursor] = {}
         self.tracking = StoredOffsets(vhost_name, name, journal)
         super().__init__(vhost_name, name, journal, id=id, is_durable=True, arguments=asked, reapply=reapply)
@@ -139,7 +139,7 @@ class Stream(Queue):
         return self.counters.publish
 
     @property
-    def is_held_up(self) -> bool:
+    def lacks_capacity(self) -> bool:
         """Whether all consumers have messages to read but no capacity."""
         cursors = self._cursor_by_consumer.values()
         return bool(cursors) and all(cursor.consumer.is_waiting and cursor.is_behind for cursor in cursors)
@@ -172,7 +172,7 @@ class Stream(Queue):
 
     # Messages in
 
-    def offer(self, message: Message, *, has_waited: bool = False) -> DeathReason | None:
+    def offer(self, message: Message, *, was_delayed: bool = False) -> DeathReason | None:
         """Append the message. A stream never refuses one."""
         self.counters.publish += 1
         if self._feature_dispatch.accepting:
@@ -240,7 +240,7 @@ class Stream(Queue):
 
     def dispatch(self) -> None:
         """Schedule the cursor of each consumer that does not wait."""
-        wake = self._round.wake
+        wake = self._read_scheduler.wake
         for consumer, cursor in self._cursor_by_consumer.items():
             if not (cursor.is_awake or consumer.is_waiting):
                 wake(cursor)
@@ -249,7 +249,7 @@ class Stream(Queue):
         """Resume a waiting consumer if it has capacity."""
         if consumer.is_waiting and consumer in self.consumers and consumer.has_capacity:
             consumer.is_waiting = False
-            self._round.wake(self._cursor_by_consumer[consumer])
+            self._read_scheduler.wake(self._cursor_by_consumer[consumer])
 
     # Messages settled
 
@@ -270,9 +270,9 @@ class Stream(Queue):
             self._feature_dispatch.settled(self, entry, outcome)
         if type(entry) is TrackedMessage:
             if outcome is DeliveryOutcome.REQUEUED:
-                entry.progress.put_back(entry.position)
+                entry.progress.returned(entry.position)
             else:
-                entry.progress.dealt_with(entry.position)
+                entry.progress.processed(entry.position)
 
     # Stored offsets
 
@@ -311,7 +311,7 @@ class Stream(Queue):
         """Return ``None``: nothing is removed."""
         return None
 
-    def emptying(self) -> Iterator[None]:
+    def purge_steps(self) -> Iterator[None]:
         """Refuse to purge. :raises NotImplementedHere: always."""
         raise NotImplementedHere(f"queue.purge not supported by stream queues {self.entity}")
 

@@ -175,7 +175,7 @@ class StreamLog:
     def _begin_segment(self, first: int) -> None:
         self._active_first = first
         self._active_bytes = self._active_first_ms = 0
-        self._bloom.begin_anew()
+        self._bloom.clear()
         self.is_bloom_known = True
 
     # Segments

@@ -88,34 +88,34 @@ class OffsetTracker:
     after it.
     """
 
-    __slots__ = ("_dealt_with", "_end", "_handed_out", "_name", "_tracking")
+    __slots__ = ("_delivered", "_end", "_name", "_processed", "_tracking")
 
     def __init__(self, tracking: StoredOffsets, name: str) -> None:
         self._tracking = tracking
         self._name = name
-        self._handed_out: deque[int] = deque()
-        self._dealt_with: set[int] = set()
+        self._delivered: deque[int] = deque()
+        self._processed: set[int] = set()
         self._end = EVERYTHING
 
-    def handed_out(self, offset: int) -> None:
+    def delivered(self, offset: int) -> None:
         """Register a delivered message; offsets rise."""
         if offset < self._end:
-            self._handed_out.append(offset)
+            self._delivered.append(offset)
 
-    def dealt_with(self, offset: int) -> None:
+    def processed(self, offset: int) -> None:
         """Register a processed message."""
         if offset >= self._end:
             return
-        waiting = self._handed_out
+        waiting = self._delivered
         if waiting[0] != offset:
-            self._dealt_with.add(offset)
+            self._processed.add(offset)
             return
         last = waiting.popleft()
-        while waiting and waiting[0] in self._dealt_with:
+        while waiting and waiting[0] in self._processed:
             last = waiting.popleft()
-            self._dealt_with.remove(last)
+            self._processed.remove(last)
         self._tracking.move(self._name, last)
 
-    def put_back(self, offset: int) -> None:
+    def returned(self, offset: int) -> None:
         """Register a returned message: the stored offset stays below it."""
         self._end = min(self._end, offset)

@@ -220,7 +220,7 @@ class Exchanges:
         """Route a message whose delay is over."""
         route = self._context.router.route_past_interceptor(exchange, message)
         for queue in route.queues:
-            queue.holding_back().arrive(message)
+            queue.ensure_delayed().offer(message)
         for archive in route.archives:
             if archive is not exchange.archive:  # which took it when it arrived
                 archive.keep(message)

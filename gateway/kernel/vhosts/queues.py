@@ -52,7 +52,7 @@ class Queues:
         self._exclusive: dict[object, dict[Queue, None]] = {}
         self._departed: set[object] = set()  # owners whose queues are being deleted
         self._deletions: dict[Queue, Iterator[None]] = {}  # in progress
-        self._reading_round = ReadScheduler(context.journal.clock)
+        self._read_scheduler = ReadScheduler(context.journal.clock)
 
     @property
     def default_type(self) -> str:
@@ -69,7 +69,7 @@ class Queues:
             queue = None
         if queue is not None:
             declaration.require_equivalent(queue)
-            queue.declared_again()
+            queue.redeclared()
             return queue
         declaration.require_new()
         self._require_admission(declaration)
@@ -112,7 +112,7 @@ class Queues:
             id=record.id,
             arguments=record.arguments,
             segment_size=self.rules.segment_size,
-            reading_round=self._reading_round,
+            read_scheduler=self._read_scheduler,
             reapply=self._context.policy_applier.reapply,
         )
 
@@ -130,7 +130,7 @@ class Queues:
         entity = f"queue '{queue.name}' in vhost '{self._context.vhost_name}'"
         if if_unused and len(queue.consumers):
             raise PreconditionFailed(f"{entity} in use")
-        if if_empty and (len(queue) or queue.delays or queue.letters_held):
+        if if_empty and (len(queue) or queue.delays or queue.pending_dead_letter_count):
             raise PreconditionFailed(f"{entity} not empty")
         if queue.is_deleted:
             return 0

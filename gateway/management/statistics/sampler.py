@@ -241,4 +241,4 @@ class Statistics:
 
 
 def _capacity_now(queue: Queue) -> float:
-    return 0.0 if queue.is_held_up else 1.0
+    return 0.0 if queue.lacks_capacity else 1.0

@@ -142,7 +142,7 @@ class Inflight:
             if self._session.owns(queue):
                 self._session.qos2_state.remember(entry.position, packet_id, delivery.qos)
                 if delivery.qos == 2:
-                    entry.outlast()
+                    entry.never_expire()
             elif delivery.qos == 2:
                 self._session.held[packet_id] = (queue, entry)
                 continue

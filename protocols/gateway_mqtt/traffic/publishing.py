@@ -172,7 +172,7 @@ class Publishing:
         Its dead letter may be stored; then the acknowledgement waits for that.
         """
         journal = self._scope.journal
-        return not self._answers and journal.moved_lsn != journal.lsn and not journal.has_failed
+        return not self._answers and journal.indirect_lsn != journal.lsn and not journal.has_failed
 
     def released(self, packet_id: int) -> None:
         """Handle a PUBREL: forget the identifier durably, then send PUBCOMP (MQTT-4.3.3-11).
