@@ -1,7 +1,6 @@
-"""Everything that was declared, as RabbitMQ writes definitions: what ``gateway.definitions`` reads.
+"""Export of definitions in RabbitMQ's format, which ``gateway.definitions`` reads.
 
-In small steps, because there may be very much of it. Left out are what exists by itself, such as predeclared exchanges,
-and what goes with its connection.
+The export is made in small steps because it may be large. Predeclared exchanges and exclusive queues are not exported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ _BATCH_SIZE: Final = 50
 
 
 def export(broker: Broker) -> Pieces:
-    """Write out a broker, a little each time this is asked on."""
+    """Yield the definitions of the whole broker in pieces."""
     directory, vhosts = broker.directory, list(broker.vhost_by_name.values())
     vhosts_with_fields = [(vhost, {"vhost": vhost.name}) for vhost in vhosts]
     head = {
@@ -54,7 +53,7 @@ def export(broker: Broker) -> Pieces:
 
 
 def export_vhost(broker: Broker, vhost: VirtualHost) -> Pieces:
-    """Write out one virtual host, without its name, so that it can be read into another."""
+    """Yield the definitions of one virtual host without its name, so that another can import them."""
     policies = [each for each in broker.policies.values() if each.vhost == vhost.name and not each.is_operator]
     return _document(
         {"rabbit_version": RABBITMQ_VERSION},
@@ -67,13 +66,13 @@ def export_vhost(broker: Broker, vhost: VirtualHost) -> Pieces:
 
 
 def _document(head: Fields, categories: Mapping[str, Iterable[Fields]]) -> Pieces:
-    """Write out a document whose categories may be long."""
+    """Yield a document with long categories in pieces."""
     yield encode(head)[:-1]
     for category, entries in categories.items():
         yield b"," + encode(category) + b":["
         source, comma = iter(entries), b""
-        while some := list(islice(source, _BATCH_SIZE)):
-            yield comma + b",".join(map(encode, some))
+        while batch := list(islice(source, _BATCH_SIZE)):
+            yield comma + b",".join(map(encode, batch))
             comma = b","
         yield b"]"
     yield b"}"
@@ -103,7 +102,7 @@ def _topology(vhosts_with_fields: Sequence[tuple[VirtualHost, Fields]]) -> dict[
 
 
 def _user(user: UserRecord) -> Fields:
-    """Return a user; RabbitMQ passes over ``scram_sha_256`` when it reads what we wrote."""
+    """Return a user; RabbitMQ ignores ``scram_sha_256``."""
     credential = {"scram_sha_256": user.scram_sha_256} if user.scram_sha_256 else {}
     return {
         "name": user.name,
@@ -150,14 +149,14 @@ def _binding(binding: Binding, vhost_fields: Fields) -> Fields:
 
 def _vhost(vhost: VirtualHost) -> Fields:
     metadata = metadata_view(vhost)
-    watched = {"tracing": vhost.record.tracing}
-    if vhost.record.trace_table:  # RabbitMQ does not know it
-        watched["trace_table"] = True
-    return {"name": vhost.name, **metadata, **watched, "metadata": metadata}
+    tracing = {"tracing": vhost.record.tracing}
+    if vhost.record.trace_table:  # RabbitMQ has no such key
+        tracing["trace_table"] = True
+    return {"name": vhost.name, **metadata, **tracing, "metadata": metadata}
 
 
 def _parameters(broker: Broker, vhost: VirtualHost) -> list[Fields]:
-    """Return the parameters of a virtual host; operator policies and limits are among them in RabbitMQ."""
+    """Return the parameters of a virtual host, which include operator policies and limits as in RabbitMQ."""
     found = [
         {"vhost": each.vhost, "component": each.component, "name": each.name, "value": each.value}
         for each in broker.parameters.values()

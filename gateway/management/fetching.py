@@ -1,4 +1,4 @@
-"""Messages fetched over HTTP: taken, shown and settled a few at a time, no faster than the client takes the answer."""
+"""Fetching of messages over HTTP: in small steps, as fast as the client reads the response."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,18 +10,21 @@ from gateway.management.http.routes import Pieces
 from gateway.management.messages import message_view
 from gateway.management.views.json import encode
 
-#: Bytes of one answer; fetching stops behind them.
+#: Size of a response in bytes at which fetching stops.
 MAX_BYTES: Final = 32 * 2**20
 
-#: Messages of one answer.
+#: Maximum number of messages in a response.
 MAX_MESSAGES: Final = 10_000
 
-#: Messages taken or settled in one step.
+#: Messages fetched or settled in one step.
 _BATCH_SIZE: Final = 20
 
 
 class MessageFetch:
-    """One request for messages. Until the answer is made they are unacknowledged; if the client goes they come back."""
+    """One fetch request.
+
+    The messages stay unacknowledged until the response is complete; they are requeued if the client disconnects.
+    """
 
     def __init__(
         self, queue: Queue, clock: Clock, count: int, outcome: DeliveryOutcome, encoding: str, truncate: int
@@ -35,7 +38,7 @@ class MessageFetch:
         self._fetched: list[QueuedMessage] = []
 
     def pieces(self) -> Pieces:
-        """Make the answer, a little each time this is asked on, then settle the messages."""
+        """Yield the response in pieces, then settle the messages."""
         try:
             yield b"["
             yield from self._fetch()
@@ -49,7 +52,7 @@ class MessageFetch:
         queue, size, count = self._queue, 0, 0
         while count < self._count and size < MAX_BYTES and not queue.is_deleted:
             entry = queue.get()
-            if entry is None and len(queue):  # many that expired stand before it
+            if entry is None and len(queue):  # expired messages precede the next one
                 for _ in queue.drop_expired_steps():
                     yield b""
                 entry = queue.take()
@@ -66,7 +69,7 @@ class MessageFetch:
             count += 1
 
     def _settle(self, outcome: DeliveryOutcome) -> Iterator[None]:
-        """Settle what was taken, as it was taken."""
+        """Settle the fetched messages in order."""
         fetched, self._fetched = self._fetched, []
         for number, entry in enumerate(fetched):
             self._queue.settle(entry, outcome)

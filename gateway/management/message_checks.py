@@ -1,7 +1,7 @@
-"""What consumers of every protocol can be told of a message: who publishes by HTTP is refused the rest.
+"""Check that a message published over HTTP can be delivered to consumers of every protocol.
 
-AMQP's own publishers cannot say more, and MQTT's and STOMP's are held to it where they come in. What slipped in here
-would end the connection of whoever is sent it, again and again.
+AMQP's encoding enforces these limits, and MQTT and STOMP check them on arrival. A message that exceeds them would close
+the connection of every consumer that receives it.
 """
 
 import re
@@ -15,7 +15,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.bounds import LONGEST_KEY, LONGEST_MS, LONGEST_NAME, MOST_LEVELS
 from gateway.kernel.messages.message import Properties, Value
 
-#: Told by name: a compiled ``Properties`` does not know the types of its fields.
+#: Listed by name, because a compiled ``Properties`` has no type information of its fields.
 _OTHER_FIELDS: Final = frozenset({"headers", "delivery_mode", "priority", "timestamp"})
 _STRING_FIELDS: Final = tuple(field.name for field in fields(Properties) if field.name not in _OTHER_FIELDS)
 
@@ -27,7 +27,7 @@ _MAX_PLACES: Final = 255
 
 
 def require_deliverable(routing_key: str, properties: Properties) -> None:
-    """Insist that a message can be sent to anybody. :raises PreconditionFailed: naming what is in the way."""
+    """Check that a message can be delivered. :raises PreconditionFailed: naming the field that prevents it."""
     _require_short("the routing key", routing_key, LONGEST_KEY)
     for name in _STRING_FIELDS:
         if (said := getattr(properties, name)) is not None:
@@ -42,14 +42,14 @@ def require_deliverable(routing_key: str, properties: Properties) -> None:
 def _require_short(subject: str, text: str, max_size: int = LONGEST_NAME) -> None:
     size = len(_encoded(subject, text))
     if size > max_size:
-        raise PreconditionFailed(f"{subject} has {size} bytes, it may have {max_size}")
+        raise PreconditionFailed(f"{subject} has {size} bytes; the limit is {max_size}")
 
 
 def _encoded(subject: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise PreconditionFailed(f"{subject} holds half a character, which UTF-8 cannot write") from None
+        raise PreconditionFailed(f"{subject} contains a lone surrogate, which UTF-8 cannot encode") from None
 
 
 def _require_expiration(text: str) -> None:
@@ -64,7 +64,7 @@ def _require_time(subject: str, time: datetime) -> None:
 
 def _require_table(table: Mapping[str, Value], level: int) -> None:
     for name, value in table.items():
-        _require_short("the name of a header", name)
+        _require_short("a header name", name)
         _require_value(f"header '{name}'", value, level)
 
 
@@ -75,13 +75,13 @@ def _require_value(subject: str, value: Value, level: int) -> None:
         case bool():
             pass
         case int() if not -_MAX_INT64 - 1 <= value <= _MAX_INT64:
-            raise PreconditionFailed(f"{subject} is a number of more than 64 bits")
+            raise PreconditionFailed(f"{subject} is an integer of more than 64 bits")
         case Decimal():
             _require_decimal(subject, value)
         case datetime():
             _require_time(subject, value)
         case dict() | list() if level >= MOST_LEVELS:
-            raise PreconditionFailed(f"{subject} has more than {MOST_LEVELS} tables and lists inside each other")
+            raise PreconditionFailed(f"{subject} has more than {MOST_LEVELS} levels of nested tables and lists")
         case dict():
             _require_table(value, level + 1)
         case list():

@@ -1,4 +1,4 @@
-"""Messages in JSON: what is published through the API, and what is fetched."""
+"""Conversion of messages to and from JSON, for publishing and fetching over HTTP."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ _NAMES: Final = tuple(field.name for field in fields(Properties))
 def message_of(exchange: str, routing_key: str, properties: object, payload: str, encoding: str) -> Message:
     """Return the message that a request publishes.
 
-    :raises HttpError: when it cannot be understood.
-    :raises PreconditionFailed: when no consumer could be sent it.
+    :raises HttpError: if a field is malformed.
+    :raises PreconditionFailed: if the message could not be delivered.
     """
     if not isinstance(routing_key, str) or not isinstance(payload, str):
         raise bad_request("routing_key and payload must be strings")
@@ -33,13 +33,13 @@ def message_of(exchange: str, routing_key: str, properties: object, payload: str
 
 
 def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:
-    """Return a fetched message; ``truncate`` is how many bytes of the body to show, 0 for all."""
+    """Return a fetched message; ``truncate`` is the maximum number of bytes of the body, 0 for all."""
     content = content_view(message, encoding, message.body[:truncate] if truncate else message.body)
     return {"redelivered": entry.is_redelivered, "message_count": queue_length} | content
 
 
 def content_view(message: Message, encoding: str, shown: bytes) -> Fields:
-    """Return a message with as much of its body as is ``shown``."""
+    """Return a message with ``shown``, a prefix of its body."""
     payload, written_as = _payload(shown, encoding)
     return {
         "payload_bytes": len(message.body),
@@ -52,7 +52,7 @@ def content_view(message: Message, encoding: str, shown: bytes) -> Fields:
 
 
 def properties_of(given: object) -> Properties:
-    """Read properties; those without a meaning are ignored, as RabbitMQ does. :raises HttpError: for wrong values."""
+    """Parse properties; unknown ones are ignored, as in RabbitMQ. :raises HttpError: for wrong values."""
     if given in ({}, [], None):
         return Properties()
     if not isinstance(given, Mapping):
@@ -93,7 +93,7 @@ def _body(payload: str, encoding: str) -> bytes:
 
 
 def _payload(body: bytes, encoding: str) -> tuple[str, str]:
-    """Return a body as text where that was left to us and it is text, else as base64."""
+    """Return a body as text if the encoding is ``auto`` and it is UTF-8, else as base64."""
     if encoding not in ("auto", "base64"):
         raise bad_request("Unsupported encoding. Please use auto or base64.")
     if encoding == "auto":

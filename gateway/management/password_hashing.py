@@ -1,4 +1,4 @@
-"""Passwords in clear in definitions that are imported: hashed before they are applied, off the kernel's thread."""
+"""Hashing of clear-text passwords in imported definitions, before they are applied and off the kernel's thread."""
 
 from collections.abc import Generator
 from functools import partial
@@ -16,27 +16,27 @@ from gateway.management.http.errors import busy
 def hash_passwords(
     definitions: Definitions, passwords: PasswordVerifier
 ) -> "Generator[Deferred[None] | None, None, None]":
-    """Put hashes and credentials in the place of passwords; yields what each of them has to wait for.
+    """Replace passwords by hashes and credentials; yield the deferred of each hash.
 
-    :raises HttpError: when too many passwords wait to be hashed.
+    :raises HttpError: if the queue of passwords to hash is full.
     """
     users = definitions.users
     for number, user in enumerate(users):
         if not user.password:
             continue
         hashed: list[dict[str, Any]] = []
-        done: Deferred[None] = Deferred(canceller=lambda _: None)
-        work, failed = _work(user, passwords.algorithm), partial(_fail, done)
-        if not passwords.submit(work, partial(_end, hashed, done), failed):
-            raise busy("too many passwords wait to be hashed")
-        yield done
+        finished: Deferred[None] = Deferred(canceller=lambda _: None)
+        hash_one, failed = _hasher(user, passwords.algorithm), partial(_fail, finished)
+        if not passwords.submit(hash_one, partial(_finish, hashed, finished), failed):
+            raise busy("the queue of passwords to hash is full")
+        yield finished
         users[number] = user.model_copy(update=hashed[0])
 
 
-def _work(user: User, algorithm: str) -> Any:
+def _hasher(user: User, algorithm: str) -> Any:
     password, chosen = user.password or "", user.hashing_algorithm or algorithm
 
-    def work() -> dict[str, Any]:
+    def hash_one() -> dict[str, Any]:
         return {
             "password": None,
             "password_hash": hash_password(password, chosen),
@@ -44,15 +44,15 @@ def _work(user: User, algorithm: str) -> Any:
             "scram_sha_256": kept_credential(password, "", None),
         }
 
-    return work
+    return hash_one
 
 
-def _end(hashed: list[dict[str, Any]], done: "Deferred[None]", update: dict[str, Any]) -> None:
+def _finish(hashed: list[dict[str, Any]], finished: "Deferred[None]", update: dict[str, Any]) -> None:
     hashed.append(update)
-    if not done.called:
-        done.callback(None)
+    if not finished.called:
+        finished.callback(None)
 
 
-def _fail(done: "Deferred[None]") -> None:
-    if not done.called:
-        done.errback(busy("a password could not be hashed"))
+def _fail(finished: "Deferred[None]") -> None:
+    if not finished.called:
+        finished.errback(busy("a password could not be hashed"))

@@ -1,4 +1,4 @@
-"""The permissions that changes through the API take: those that AMQP asks for the same."""
+"""Permission checks of changes over HTTP, the same as those of AMQP."""
 
 from typing import Final
 
@@ -18,21 +18,21 @@ _IMPERSONATOR: Final = "impersonator"
 
 
 def require_no_alarm(call: Call) -> None:
-    """Insist that publishers are not held back. :raises HttpError: 503 while they are."""
+    """Check that publishers are not blocked. :raises HttpError: 503 while an alarm blocks them."""
     alarms = call.broker.alarms
     if alarms:
-        raise busy(f"publishers are held back: {alarms.reason}")
+        raise busy(f"publishers are blocked: {alarms.reason}")
 
 
 def require_declarable_queue(call: Call, vhost: VirtualHost, name: str, arguments: Arguments) -> None:
-    """Insist on what declaring a queue takes. :raises AccessRefused: if it is missing."""
+    """Check the permissions for declaring a queue. :raises AccessRefused: if one is missing."""
     permissions = call.permissions(vhost)
     permissions.require(Operation.CONFIGURE, "queue", name)
     require_dead_letters(permissions, name, arguments, _exchange_named(vhost, arguments.get("x-dead-letter-exchange")))
 
 
 def require_declarable_exchange(call: Call, vhost: VirtualHost, name: str, arguments: Arguments) -> None:
-    """Insist on what declaring an exchange takes. :raises AccessRefused: if it is missing."""
+    """Check the permissions for declaring an exchange. :raises AccessRefused: if one is missing."""
     permissions = call.permissions(vhost)
     permissions.require(Operation.CONFIGURE, "exchange", name)
     require_alternate(permissions, name, arguments, _exchange_named(vhost, arguments.get("alternate-exchange")))
@@ -43,7 +43,7 @@ def _exchange_named(vhost: VirtualHost, name: object) -> Exchange | None:
 
 
 def require_bindable(permissions: Permissions, kind: str, destination: str, source: Exchange, routing_key: str) -> None:
-    """Insist on what binding and unbinding take. :raises AccessRefused: if it is missing."""
+    """Check the permissions for binding and unbinding. :raises AccessRefused: if one is missing."""
     permissions.require(Operation.WRITE, kind, destination)
     permissions.require(Operation.READ, "exchange", source.name)
     if source.type_name == "topic":
@@ -51,7 +51,7 @@ def require_bindable(permissions: Permissions, kind: str, destination: str, sour
 
 
 def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, message: Message) -> None:
-    """Insist on what publishing takes. :raises Refused: if it is missing, or the message is not acceptable."""
+    """Check the permissions for publishing. :raises Refused: if one is missing, or the message is not acceptable."""
     permissions = call.permissions(vhost)
     permissions.require(Operation.WRITE, "exchange", exchange.name)
     if exchange.is_internal:
@@ -68,10 +68,10 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
 
 
 def _require_sender_keys(message: Message) -> None:
-    """Insist that ``CC`` and ``BCC`` are lists of keys, as AMQP does. :raises PreconditionFailed: in its words."""
-    said = PLAIN.properties(message.header.kept).headers
+    """Check that ``CC`` and ``BCC`` are lists, as AMQP does. :raises PreconditionFailed: with AMQP's text."""
+    headers = PLAIN.properties(message.header.kept).headers
     for name in ("CC", "BCC"):
-        keys = said.get(name, [])
+        keys = headers.get(name, [])
         if not isinstance(keys, list):
             kind = type_name(keys)
             raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}')

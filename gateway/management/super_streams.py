@@ -1,8 +1,7 @@
-"""Super streams: streams that together hold what one could not, and the exchange that spreads messages over them.
+"""Super streams: partitioned streams and the exchange that distributes messages over them.
 
-There is no such thing in the kernel: a super stream is an exchange with the argument ``x-super-stream``, whose bindings
-lead to its *partitions*, streams called after it. What RabbitMQ made is found, and what is made here RabbitMQ's tools
-find.
+They are not part of the kernel: a super stream is an exchange with the argument ``x-super-stream``, whose bindings lead
+to its *partitions*, streams named after it. They are interchangeable with those that RabbitMQ's tools create.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +19,13 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 MARK: Final = "x-super-stream"
 ORDER: Final = "x-stream-partition-order"
 
-#: More would not make anything faster.
+#: More partitions would not increase throughput.
 MAX_PARTITIONS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class SuperStreamPartition:
-    """One stream of a super stream, and the binding key that leads to it."""
+    """One stream of a super stream, and its binding key."""
 
     name: str
     key: str
@@ -34,7 +33,7 @@ class SuperStreamPartition:
 
 @dataclass(frozen=True, slots=True)
 class SuperStreamPlan:
-    """What a super stream is to be. ``arguments`` are those of its partitions."""
+    """The definition of a new super stream. ``arguments`` are those of its partitions."""
 
     name: str
     exchange_type: str
@@ -43,24 +42,26 @@ class SuperStreamPlan:
 
 
 def numbered_plan(name: str, partitions: int, exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
-    """Return a super stream whose partitions have numbers. :raises PreconditionFailed: for a number that is none."""
+    """Return a super stream with numbered partitions. :raises PreconditionFailed: if the number is out of range."""
     if not 0 < partitions <= MAX_PARTITIONS:
-        least = "The partition number must be greater than 0"
-        raise PreconditionFailed(least if partitions <= 0 else f"There can be {MAX_PARTITIONS} partitions at most")
+        too_few = "The partition number must be greater than 0"
+        raise PreconditionFailed(
+            too_few if partitions <= 0 else f"The maximum number of partitions is {MAX_PARTITIONS}"
+        )
     return keyed_plan(name, [str(number) for number in range(partitions)], exchange_type, arguments)
 
 
 def keyed_plan(name: str, keys: Sequence[str], exchange_type: str, arguments: Arguments) -> SuperStreamPlan:
-    """Return a super stream with a partition for each binding key. :raises PreconditionFailed: if a key comes twice."""
+    """Return a super stream with a partition for each binding key. :raises PreconditionFailed: if a key is repeated."""
     if not keys or len(set(keys)) < len(keys):
-        raise PreconditionFailed("Binding keys must be given, and differ from each other")
+        raise PreconditionFailed("Binding keys must be given and be distinct")
     return SuperStreamPlan(name, exchange_type, [SuperStreamPartition(f"{name}-{key}", key) for key in keys], arguments)
 
 
 def create_super_stream(vhost: VirtualHost, super_stream: SuperStreamPlan, user: str) -> None:
-    """Make the exchange, the partitions and the bindings between them, for a user; all of them or nothing.
+    """Create the exchange, the partitions and their bindings for a user; all of them or nothing.
 
-    :raises PreconditionFailed: when something of such a name is there already; and as declaring and binding do.
+    :raises PreconditionFailed: if one of the names exists; further errors are those of declaring and binding.
     """
     name, partitions = super_stream.name, super_stream.partitions
     if name in vhost.exchange_by_name:
@@ -77,7 +78,7 @@ def create_super_stream(vhost: VirtualHost, super_stream: SuperStreamPlan, user:
 
 
 def delete_super_stream(vhost: VirtualHost, exchange: Exchange) -> None:
-    """Delete a super stream: its partitions with all that is in them, and the exchange."""
+    """Delete a super stream: its partitions with their messages, and the exchange."""
     for stream in partitions_of(vhost, exchange):
         vhost.delete_queue(stream)
     vhost.delete_exchange(exchange.name)
@@ -89,12 +90,12 @@ def super_streams(vhost: VirtualHost) -> list[Exchange]:
 
 
 def is_super_stream(exchange: Exchange) -> bool:
-    """Whether an exchange is that of a super stream."""
+    """Return whether an exchange is that of a super stream."""
     return exchange.arguments.get(MARK) is True
 
 
 def partitions_of(vhost: VirtualHost, exchange: Exchange) -> list[Stream]:
-    """Return the streams of a super stream, in their order."""
+    """Return the streams of a super stream in partition order."""
     found = {binding.destination: None for binding in sorted(vhost.bindings.of(exchange), key=_order)}
     return [stream for stream in found if isinstance(stream, Stream)]
 
@@ -106,7 +107,7 @@ def _order(binding: Binding) -> tuple[int, str]:
 
 @contextmanager
 def _rollback_on_refusal(vhost: VirtualHost, super_stream: SuperStreamPlan) -> Iterator[None]:
-    """Delete what was made when something further cannot be; none of it was there before."""
+    """On a refusal, delete what was created; none of it existed before."""
     try:
         yield
     except Refused:

@@ -144,7 +144,7 @@ def test_a_publish_to_where_nobody_may(console: Console, exchange: str, reason: 
         ),
         pytest.param({"correlation_id": "x" * 256}, "'correlation_id' has 256 bytes", id="short string"),
         pytest.param({"timestamp": -1}, "'timestamp' is before 1970", id="timestamp"),
-        pytest.param({"headers": {"large": 2**63}}, "'large' is a number of more than 64 bits", id="integer"),
+        pytest.param({"headers": {"large": 2**63}}, "'large' is an integer of more than 64 bits", id="integer"),
     ],
 )
 def test_what_no_consumer_could_be_sent_is_refused(stocked: Console, properties: Any, told: str) -> None:

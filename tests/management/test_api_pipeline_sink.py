@@ -214,15 +214,15 @@ def test_headers_in_json_keep_their_types(console: Console) -> None:
     assert entry.message.headers == {"n": 5, "raw": b"hi", "deep": [{"a": None}]}
 
 
-NO_IMPERSONATOR = "user_id is 'x', but the user is 'guest' and no impersonator"
+NO_IMPERSONATOR = "user_id is 'x', but the user is 'guest' without the tag impersonator"
 TOO_LARGE = "a body of 1001 bytes is larger than 'amqp.max_message_size', 1000 bytes"
 
 AMISS = [
     pytest.param(b"\0\0\0\2\0\0\0\1{}", "a part ends in the middle of a row", id="torn body"),
     pytest.param(b"\0\0", "a part ends in the middle of a row", id="torn lengths"),
     pytest.param(b"\0\0\0\0\0\0\0\1x", "the first row of a part has no head", id="no head"),
-    pytest.param(framed(({"headers": []}, b"")), "a row cannot be published: headers are no object", id="headers"),
-    pytest.param(framed(({"routing_key": 3}, b"")), "a row names no exchange, and the batch has none for it", id="key"),
+    pytest.param(framed(({"headers": []}, b"")), "a row cannot be published: headers must be an object", id="headers"),
+    pytest.param(framed(({"routing_key": 3}, b"")), "neither the row nor the batch names an exchange", id="key"),
     pytest.param(framed(({"exchange": "none"}, b"")), "no exchange 'none' in vhost '/'", id="no exchange"),
     pytest.param(framed(({"properties": {"user_id": "x"}}, b"")), NO_IMPERSONATOR, id="user"),
     pytest.param(framed(({}, b"x" * 1001)), TOO_LARGE, id="body"),
@@ -247,10 +247,10 @@ LONG = "x" * 256
 #: What no AMQP client could be sent, and what a store could not write.
 NOBODY_CAN_BE_SENT = [
     ({"properties": {"priority": 256}}, "property 'priority' is out of range"),
-    ({"properties": {"priority": "x"}}, "property 'priority' is no whole number"),
-    ({"properties": {"message_id": LONG}}, "property 'message_id' has 256 bytes, it may have 255"),
-    ({"properties": {"type": "ä" * 128}}, "property 'type' has 256 bytes, it may have 255"),
-    ({"properties": {"app_id": "\ud800"}}, "property 'app_id' holds half a character, which UTF-8 cannot write"),
+    ({"properties": {"priority": "x"}}, "property 'priority' is not a whole number"),
+    ({"properties": {"message_id": LONG}}, "property 'message_id' has 256 bytes; the limit is 255"),
+    ({"properties": {"type": "ä" * 128}}, "property 'type' has 256 bytes; the limit is 255"),
+    ({"properties": {"app_id": "\ud800"}}, "property 'app_id' contains a lone surrogate, which UTF-8 cannot encode"),
     ({"properties": {"timestamp": -1}}, "property 'timestamp' is before 1970"),
     *(
         (
@@ -259,17 +259,17 @@ NOBODY_CAN_BE_SENT = [
         )
         for said in ("soon", "-1", "5.5", "1_0", "", "315360000001", "9" * 255)
     ),
-    ({"headers": {LONG: "x"}}, "the name of a header has 256 bytes, it may have 255"),
-    ({"headers_json": '{"n":9223372036854775808}'}, "header 'n' is a number of more than 64 bits"),
-    ({"headers_json": '{"n":[{"m":-9223372036854775809}]}'}, "header 'm' is a number of more than 64 bits"),
+    ({"headers": {LONG: "x"}}, "a header name has 256 bytes; the limit is 255"),
+    ({"headers_json": '{"n":9223372036854775808}'}, "header 'n' is an integer of more than 64 bits"),
+    ({"headers_json": '{"n":[{"m":-9223372036854775809}]}'}, "header 'm' is an integer of more than 64 bits"),
     ({"headers_json": '{"d":{"$":["decimal","1E+11"]}}'}, "header 'd' is a decimal of more than 32 bits or 255 places"),
     ({"headers_json": '{"d":{"$":["decimal","NaN"]}}'}, "header 'd' is a decimal of more than 32 bits or 255 places"),
     ({"headers_json": '{"t":{"$":["datetime",["1969-12-31T23:59:59",0]]}}'}, "header 't' is before 1970"),
     (
         {"headers_json": '{"l":' + "[" * 64 + "]" * 64 + "}"},
-        "header 'l' has more than 64 tables and lists inside each other",
+        "header 'l' has more than 64 levels of nested tables and lists",
     ),
-    ({"headers": {"s": "\udc80"}}, "header 's' holds half a character, which UTF-8 cannot write"),
+    ({"headers": {"s": "\udc80"}}, "header 's' contains a lone surrogate, which UTF-8 cannot encode"),
 ]
 
 
@@ -285,7 +285,7 @@ def test_what_nobody_can_be_sent_is_not_published(console: Console, head: dict[s
 
 def test_a_routing_key_is_no_longer_than_a_topic() -> None:
     require_deliverable("x" * 65535, Properties())
-    with pytest.raises(PreconditionFailed, match="the routing key has 65536 bytes, it may have 65535"):
+    with pytest.raises(PreconditionFailed, match="the routing key has 65536 bytes; the limit is 65535"):
         require_deliverable("x" * 65536, Properties())
 
 
@@ -315,14 +315,17 @@ def test_what_can_just_be_carried_reaches_a_client(console: Console) -> None:
 
 
 NO_BATCH = [
-    ({"producer": None}, "'producer', 'query' and 'batch' are two names and a whole number from 0, or all absent"),
-    ({"batch": -1}, "'producer', 'query' and 'batch' are two names and a whole number from 0, or all absent"),
+    (
+        {"producer": None},
+        "'producer', 'query' and 'batch' must be two strings and a whole number from 0, or all be missing",
+    ),
+    ({"batch": -1}, "'producer', 'query' and 'batch' must be two strings and a whole number from 0, or all be missing"),
     ({"attempts": [["a", 1]]}, "'attempts' must be a list of [name, number of parts, number of rows]"),
-    ({"attempts": [["", 1, 1]]}, "an attempt has a name of up to 64 characters"),
+    ({"attempts": [["", 1, 1]]}, "the name of an attempt must have 1 to 64 characters"),
     ({"unroutable": "ignore"}, "'unroutable' must be fail, drop or deadletter"),
     (
         {"unroutable": "deadletter"},
-        "'dead_letter_exchange' names an exchange, with 'unroutable' deadletter and only then",
+        "'dead_letter_exchange' must name an exchange if and only if 'unroutable' is deadletter",
     ),
     ({"exchange": 3}, "'exchange' must be a string"),
 ]

@@ -123,7 +123,7 @@ def test_what_breaks_is_answered_with_500(console: Console) -> None:
 
     console.gateway.broker.vhost_by_name = None  # type: ignore[assignment]  # something of ours that breaks
     answer = console.ask("GET", "/vhosts")
-    assert answer.said == (500, {"error": "internal_error", "reason": "the gateway failed at this, see its log"})
+    assert answer.said == (500, {"error": "internal_error", "reason": "internal error, see the log of the gateway"})
 
 
 def test_long_lists_are_made_in_slices(console: Console) -> None:

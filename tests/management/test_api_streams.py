@@ -215,10 +215,10 @@ def test_a_super_stream_goes_with_its_partitions(console: Console) -> None:
 
 REFUSED = [
     ({"partitions": 0}, "The partition number must be greater than 0"),
-    ({"partitions": 1001}, "There can be 1000 partitions at most"),
+    ({"partitions": 1001}, "The maximum number of partitions is 1000"),
     ({"partitions": 2, "binding-keys": "a"}, "Specify partitions or binding-keys, not both"),
-    ({"binding-keys": " , "}, "Binding keys must be given, and differ from each other"),
-    ({"binding-keys": "a,a"}, "Binding keys must be given, and differ from each other"),
+    ({"binding-keys": " , "}, "Binding keys must be given and be distinct"),
+    ({"binding-keys": "a,a"}, "Binding keys must be given and be distinct"),
     ({"exchange-type": "nope"}, "unknown exchange type 'nope'"),
     (
         {"arguments": {"x-max-length": 5}},

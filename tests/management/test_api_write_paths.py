@@ -161,7 +161,7 @@ def test_publishers_are_held_back_over_http_too() -> None:
     body = BODIES["/exchanges/<vhost>/<name>/publish"]
     answer = console.ask("POST", "/exchanges/%2F/amq.default/publish", body)
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-    assert answer.json["reason"] == "publishers are held back: low on memory"
+    assert answer.json["reason"] == "publishers are blocked: low on memory"
     assert console.ask("POST", "/pipeline/%2F/stage?attempt=a&part=0", content=b"x").status == 503
     assert console.ask("POST", "/pipeline/%2F/commit", {"attempts": []}).status == 503
     console.gateway.broker.alarms.set(Resource.MEMORY, False)

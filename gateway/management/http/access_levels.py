@@ -1,4 +1,4 @@
-"""Who may ask for what: the levels that user tags open."""
+"""Access levels of the API, granted by user tags."""
 
 from collections.abc import Set
 from enum import Enum
@@ -10,7 +10,7 @@ ADMINISTRATOR_TAG: Final = "administrator"
 
 
 class AccessLevel(Enum):
-    """A part of the API: the tags that open it, and what is said to those who have none of them."""
+    """An access level: the tags that grant it, and RabbitMQ's reason for a refusal."""
 
     PUBLIC = (frozenset[str](), "")
     USER = (frozenset[str](), "Login failed")
@@ -20,7 +20,7 @@ class AccessLevel(Enum):
     ADMINISTRATOR = (frozenset({ADMINISTRATOR_TAG}), "Not administrator user")
 
     def refusal(self, tags: Set[str]) -> HttpError | None:
-        """Return what is said to somebody with these tags, ``None`` when they are let in."""
+        """Return the error for a user with these tags, or ``None`` if access is granted."""
         opening, reason = self.value
         if not opening or opening & tags:
             return None

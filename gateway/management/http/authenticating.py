@@ -1,4 +1,4 @@
-"""Who sends a request: asked of the authenticators, unless too many logins failed."""
+"""Authentication of requests, with throttling after failed logins."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from gateway.management.http.errors import too_many_attempts
 
 
 def authenticate(access: Access, credentials: Credentials) -> "Deferred[Any]":
-    """Return who this is, or ``None``, now or later.
+    """Return a deferred of the principal, or of ``None`` if the login fails.
 
-    A request is never kept waiting because of failed logins: the client is told when to try again.
+    A throttled request does not wait: the client is asked to retry later.
 
     :raises HttpError: 429 while logins of this user from this address are delayed.
     """
     if (wait_s := access.retry_after_s(credentials)) > 0:
         raise too_many_attempts(wait_s)
-    judged: Deferred[Any] = Deferred(canceller=lambda _: None)
-    access.authenticate(credentials, lambda principal: None if judged.called else judged.callback(principal))
-    return judged
+    result: Deferred[Any] = Deferred(canceller=lambda _: None)
+    access.authenticate(credentials, lambda principal: None if result.called else result.callback(principal))
+    return result

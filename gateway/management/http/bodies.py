@@ -1,4 +1,4 @@
-"""What is sent to the API: JSON objects, read field by field, with RabbitMQ's words for what is wrong."""
+"""Parsing of request bodies: JSON objects and their fields, with RabbitMQ's error texts."""
 
 import json
 import re
@@ -11,16 +11,16 @@ from typing import Any, Final
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields
 
-#: Objects and lists inside each other.
+#: Maximum depth of nested objects and lists.
 MAX_LEVELS: Final = 64
 _CONTAINERS: Final = frozenset({dict, list})
-_TOO_DEEP: Final = f"not_json: more than {MAX_LEVELS} objects and lists inside each other"
+_TOO_DEEP: Final = f"not_json: more than {MAX_LEVELS} levels of nested objects and lists"
 
-#: Values in a body that is longer than most requests may be. Shorter ones cannot hold many more.
+#: Maximum number of values in a body above ``_SHORT`` bytes. Shorter bodies cannot contain many more.
 MAX_VALUES: Final = 100_000
 _SHORT: Final = 256 * 1024
 
-#: A string. One without an end takes in all that follows, so no character is visited twice.
+#: A string. An unterminated one matches to the end, so no character is scanned twice.
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 _DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
@@ -28,13 +28,13 @@ _MAX_DIGITS: Final = 20  # digits of 2**64, and a sign
 
 
 def parse_object(content: bytes) -> Fields:
-    """Read a body; an empty one is an empty object. :raises HttpError: when it is not a JSON object of UTF-8 text."""
+    """Parse a body; an empty one is an empty object. :raises HttpError: if it is not a JSON object in UTF-8."""
     if not content.strip():
         return {}
     try:
         text = content.decode()
         _require_few_values(text)
-        fields = json.loads(text, parse_constant=_no_number, parse_int=_integer, parse_float=_number)
+        fields = json.loads(text, parse_constant=_refuse_constant, parse_int=_integer, parse_float=_number)
     except RecursionError:
         raise bad_request(_TOO_DEEP) from None
     except ValueError:
@@ -48,15 +48,15 @@ def parse_object(content: bytes) -> Fields:
 
 
 def require_text(value: object) -> None:
-    """Insist that all text in a value can be written as UTF-8. :raises HttpError: where half a character stands."""
+    """Check that all strings of a value can be encoded as UTF-8. :raises HttpError: for a lone surrogate."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise bad_request("not_utf8: an escape such as \\ud800 is half a character") from None
+        raise bad_request("not_utf8: an escape such as \\ud800 is a lone surrogate") from None
 
 
 def _require_few_values(text: str) -> None:
-    """Limit the values of a long body before any of them takes memory; most of it may be one long string."""
+    """Limit the number of values in a long body before parsing it; most of it may be one long string."""
     if len(text) <= _SHORT:
         return
     has_many = text.count('"') - text.count('\\"') > 4 * MAX_VALUES
@@ -69,7 +69,7 @@ def _separators(text: str) -> int:
 
 
 def _require_shallow(value: object) -> None:
-    """Limit the nesting of a value. Goes level by level: one pass over 80,000 objects takes about 5 ms."""
+    """Limit the depth of a value, level by level: one pass over 80,000 objects takes about 5 ms."""
     level: list[Any] = [value]
     for _ in range(MAX_LEVELS):
         inside = [each.values() if isinstance(each, dict) else each for each in level]
@@ -92,19 +92,19 @@ def _number(digits: str) -> float:
     return number
 
 
-def _no_number(name: str) -> float:
-    raise bad_request(f"not_json: {name} is no number")
+def _refuse_constant(name: str) -> float:
+    raise bad_request(f"not_json: {name} is not a number")
 
 
 def require(fields: Mapping[str, Any], *names: str) -> list[Any]:
-    """Return the fields of these names. :raises HttpError: naming all that are missing."""
-    if absent := [name for name in names if name not in fields]:
-        raise bad_request("[" + ",".join(f"{{key_missing,{name}}}" for name in absent) + "]")
+    """Return the fields with these names. :raises HttpError: naming the missing ones."""
+    if missing := [name for name in names if name not in fields]:
+        raise bad_request("[" + ",".join(f"{{key_missing,{name}}}" for name in missing) + "]")
     return [fields[name] for name in names]
 
 
 def boolean(fields: Mapping[str, Any], name: str, default: bool = False) -> bool:
-    """Read a flag, which older tools write as a string."""
+    """Parse a boolean, which older tools write as a string."""
     value = fields.get(name, default)
     if value in (None, ""):
         return default
@@ -116,7 +116,7 @@ def boolean(fields: Mapping[str, Any], name: str, default: bool = False) -> bool
 
 
 def integer(value: object, name: str) -> int:
-    """Read a whole number, also from a string of digits."""
+    """Parse a whole number or a string of digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and _DIGITS.fullmatch(value):
@@ -125,12 +125,12 @@ def integer(value: object, name: str) -> int:
 
 
 def digits(value: str) -> int | None:
-    """Return the number that a part of a path or query stands for, ``None`` when it is none."""
+    """Parse a number in a path or query; return ``None`` if it is not one."""
     return int(value) if _DIGITS.fullmatch(value) else None
 
 
 def text(fields: Mapping[str, Any], name: str, default: str = "") -> str:
-    """Read a string."""
+    """Return a string field."""
     value = fields.get(name, default)
     if not isinstance(value, str):
         raise bad_request(["not_string", name])
@@ -138,7 +138,7 @@ def text(fields: Mapping[str, Any], name: str, default: str = "") -> str:
 
 
 def arguments(fields: Mapping[str, Any], name: str = "arguments") -> dict[str, Any]:
-    """Read a table; an empty list stands for an empty one, as Erlang writes it."""
+    """Return an object field; Erlang writes an empty object as an empty list."""
     value = fields.get(name) or {}
     if not isinstance(value, dict):
         raise bad_request(["not_object", name])
@@ -146,7 +146,7 @@ def arguments(fields: Mapping[str, Any], name: str = "arguments") -> dict[str, A
 
 
 def tags(value: object) -> list[str]:
-    """Read tags: a list, or one string with commas. :raises HttpError: for anything else."""
+    """Parse tags: a list, or one string with commas. :raises HttpError: for anything else."""
     if isinstance(value, str):
         return [tag.strip() for tag in value.split(",") if tag.strip()]
     if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
@@ -155,7 +155,7 @@ def tags(value: object) -> list[str]:
 
 
 def base64(value: str) -> bytes:
-    """Decode base64. :raises HttpError: when it is none."""
+    """Decode base64. :raises HttpError: if it is malformed."""
     try:
         return b64decode(value, validate=True)
     except (NotBase64, ValueError):

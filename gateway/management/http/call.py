@@ -1,4 +1,4 @@
-"""One request to the API, as resources see it: who asks, what for, and what that user may reach."""
+"""One call of a resource: the request, its user, and the user's access."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from gateway.management.statistics.subjects import Key
 
 
 class Call:
-    """A request of an authenticated user. ``query`` holds what stands behind the question mark."""
+    """A request of an authenticated user. ``query`` is the part of the URL after the question mark."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Call:
         headers: Mapping[str, str] | None = None,
         peer_host: str = "",
     ) -> None:
-        """:raises HttpError: when the query asks for samples that make no sense."""
+        """Initialise the call. :raises HttpError: if the parameters for samples are invalid."""
         self.context = context
         self.principal = principal
         self.query = query
@@ -38,37 +38,37 @@ class Call:
 
     @property
     def broker(self) -> Broker:
-        """The broker."""
+        """The broker of the context."""
         return self.context.broker
 
     @property
     def fields(self) -> Fields:
-        """The body as a JSON object. :raises HttpError: when it is none."""
+        """The body as a JSON object. :raises HttpError: if it is not one."""
         return parse_object(self.content)
 
     def is_set(self, flag: str) -> bool:
-        """Whether a flag of the query is on."""
+        """Return whether a flag of the query is ``true``."""
         return self.query.get(flag) == "true"
 
     def trend(self, key: Key) -> Trend:
-        """Return the rates of something, and the samples that the query asks for."""
+        """Return the rates of a subject, with the samples that the query requests."""
         return self.context.statistics.trend(key, self._spans)
 
     # Levels
 
     def may(self, level: AccessLevel) -> bool:
-        """Whether the user's tags open a level."""
+        """Return whether the user's tags grant an access level."""
         return level.refusal(self.principal.tags) is None
 
     def require(self, level: AccessLevel) -> None:
-        """Insist on a level. :raises HttpError: if the user's tags do not open it."""
+        """Require an access level. :raises HttpError: if the user's tags do not grant it."""
         if (refusal := level.refusal(self.principal.tags)) is not None:
             raise refusal
 
     # Virtual hosts
 
     def vhost(self, name: str) -> VirtualHost:
-        """Return a virtual host that the user may see. :raises HttpError: when it is not there, or not for them."""
+        """Return a virtual host that the user may see. :raises HttpError: if it does not exist or access is refused."""
         vhost = self.broker.vhost_by_name.get(name)
         if vhost is None:
             raise missing()
@@ -76,16 +76,16 @@ class Call:
             raise forbidden("User not authorised to access virtual host")
         return vhost
 
-    def changed_vhost(self, name: str) -> VirtualHost:
-        """Return a virtual host that the user may enter to change it. :raises HttpError: as ``vhost`` does."""
+    def writable_vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host that the user may access, for a change. :raises HttpError: as ``vhost`` does."""
         vhost = self.broker.vhost_by_name.get(name)
         if vhost is None:
             raise unknown_vhost()
         self.permissions(vhost)
         return vhost
 
-    def entered_vhost(self, name: str) -> VirtualHost:
-        """Return a virtual host that the user may enter, whatever their tags. :raises HttpError: as ``vhost`` does."""
+    def accessible_vhost(self, name: str) -> VirtualHost:
+        """Return a virtual host that the user may access, whatever its tags. :raises HttpError: as ``vhost`` does."""
         vhost = self.broker.vhost_by_name.get(name)
         if vhost is None:
             raise HttpError(404, "not_found", f"no vhost '{name}'")
@@ -93,11 +93,11 @@ class Call:
         return vhost
 
     def visible_vhosts(self) -> list[VirtualHost]:
-        """Return the virtual hosts that the user may see: all of them with the tags for it, else those to enter."""
+        """Return the virtual hosts that the user may see: all for monitoring users, else those with permissions."""
         return [vhost for _, vhost in sorted(self.broker.vhost_by_name.items()) if self.may_see(vhost)]
 
     def may_see(self, vhost: VirtualHost) -> bool:
-        """Whether the user may look into a virtual host."""
+        """Return whether the user may see a virtual host."""
         if self.may(AccessLevel.MONITORING):
             return True
         try:
@@ -107,7 +107,7 @@ class Call:
         return True
 
     def permissions(self, vhost: VirtualHost) -> Permissions:
-        """Return what the user may do in a virtual host. :raises HttpError: when they may not enter."""
+        """Return the user's permissions in a virtual host. :raises HttpError: if access is refused."""
         try:
             return self.context.access_of(vhost.name).enter(self.principal, vhost.name)
         except NotAllowed:

@@ -1,7 +1,7 @@
-"""What a browser may be made to send: requests of foreign pages are refused, and CORS is answered by setting.
+"""Cross-origin protection: requests of foreign web pages are refused unless a setting allows them (CORS).
 
-A program sends no ``Origin``. A page's script needs the leave of CORS for what a form cannot send; what a form can send
-(``text/plain``, a form's own types) is no request of this API, so that no page changes anything by a form.
+Programs do not send ``Origin``. A script of a web page needs CORS for requests that a form cannot send; the content
+types of forms (``text/plain`` and others) are refused, so that a form cannot change anything.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ from gateway.management.http.routes import Endpoint
 from gateway.management.web.request import Headers, Request
 from gateway.net.origins import ANY, OriginRules
 
-#: Sent with every answer: none of them is a page, none may be framed, guessed at or passed on.
+#: Sent with every response: no response is a page, may be framed, sniffed or cached.
 SECURITY_HEADERS: Final[Headers] = [
     (b"X-Content-Type-Options", b"nosniff"),
     (b"X-Frame-Options", b"DENY"),
@@ -25,7 +25,7 @@ SECURITY_HEADERS: Final[Headers] = [
 
 _FORMS: Final = frozenset({"text/plain", "multipart/form-data"})
 
-#: What ``curl -d`` says of any body, so that it alone is no sign of a form.
+#: Sent by ``curl -d`` for any body, so it does not prove that a form sent it.
 _URLENCODED: Final = "application/x-www-form-urlencoded"
 _BROWSER_HEADERS: Final = ("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "cookie")
 
@@ -34,13 +34,13 @@ _FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
 
 @dataclass(frozen=True, slots=True)
 class CrossOriginPolicy:
-    """Judges where a request comes from. ``max_age_s`` is how long a browser remembers what CORS allows."""
+    """Checks the origin of requests. ``max_age_s`` is the time for which browsers cache the answer to a preflight."""
 
     rules: OriginRules
     max_age_s: int = 1800
 
     def require_allowed_origin(self, request: Request) -> None:
-        """Insist that no foreign page sends a request. :raises HttpError: 403 if one does."""
+        """Check that no foreign page sends a request. :raises HttpError: 403 if one does."""
         headers = request.headers
         origin = headers.get("origin")
         if "host" in headers or origin is not None:
@@ -50,10 +50,10 @@ class CrossOriginPolicy:
         if headers.get("sec-fetch-site") in _FOREIGN_SITES and (origin is None or not self.rules.allows(origin)):
             is_visit = request.method in ("GET", "HEAD") and headers.get("sec-fetch-mode") == "navigate"
             if not is_visit:
-                raise _foreign_origin("another page sends this, which no setting allows")
+                raise _foreign_origin("sent by a web page whose origin 'management.cors_allow_origins' does not allow")
 
     def cors(self, request: Request) -> Headers:
-        """Return what CORS says of the page that asks; nothing where no setting allows it."""
+        """Return the CORS headers for the origin of a request; none if it is not allowed."""
         origin = request.headers.get("origin")
         if origin is None or not self.rules.allows(origin):
             return []
@@ -67,7 +67,7 @@ class CrossOriginPolicy:
         return [*allowed, (b"Access-Control-Expose-Headers", b"Location, X-First-Offset, X-Next-Offset")]
 
     def preflight(self, request: Request, allowed: str) -> Headers:
-        """Return what a page may send that asks in advance (``OPTIONS``)."""
+        """Return the CORS headers for a preflight request (``OPTIONS``)."""
         headers = self.cors(request)
         if not headers or "access-control-request-method" not in request.headers:
             return headers
@@ -80,12 +80,12 @@ class CrossOriginPolicy:
 
 
 def cross_origin_policy(origins: Collection[str], hosts: Collection[str], max_age_s: int) -> CrossOriginPolicy:
-    """Return the screening that settings ask for."""
+    """Return the policy for these settings."""
     return CrossOriginPolicy(OriginRules(tuple(origins), tuple(hosts)), max_age_s)
 
 
 def require_no_form(request: Request, route: Endpoint) -> None:
-    """Insist that a body is no form's. :raises HttpError: 415 if it is."""
+    """Check that the body is not a form's. :raises HttpError: 415 if it is."""
     if request.declared_size == 0 or route.takes_form:
         return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

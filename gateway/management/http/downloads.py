@@ -1,4 +1,4 @@
-"""Answers whose size is known and that are read while they are sent: parts of files, and long byte strings."""
+"""Responses of known size that are read while they are sent: parts of files, and long byte strings."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-#: What is written in one turn: large enough for speed, small enough that others do not notice (0.1 ms).
+#: Bytes written in one turn: enough for throughput, few enough to delay others by 0.1 ms only.
 PIECE_SIZE: Final = 128 * 1024
 
 
@@ -19,7 +19,7 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """An answer with status 200. ``pieces`` are read while they are sent; ``close`` is called at the end."""
+    """A response with status 200. ``pieces`` are read while they are sent; ``close`` is called at the end."""
 
     headers: Mapping[str, str]
     size: int
@@ -28,12 +28,12 @@ class Download:
 
     @classmethod
     def of_bytes(cls, content: bytes, headers: Mapping[str, str]) -> Self:
-        """Return the answer that is these bytes."""
+        """Return a response of these bytes."""
         return cls(headers, len(content), _cut(memoryview(content)))
 
     @classmethod
     def of_file(cls, path: Path, extents: Sequence[Extent], end: bytes, headers: Mapping[str, str]) -> Self | None:
-        """Return the answer of parts of a file with ``end`` behind them; ``None`` when it is not there (any more)."""
+        """Return a response of parts of a file followed by ``end``; ``None`` if the file does not exist (any more)."""
         try:
             file = path.open("rb", buffering=0)
         except OSError:
@@ -42,7 +42,7 @@ class Download:
         return cls(headers, size, _read(file, extents, end), file.close)
 
     def closing(self, call: Callable[[], None]) -> Self:
-        """Return the same answer that makes one more call when it is closed."""
+        """Return the same response with a further call on close."""
 
         def close() -> None:
             self.close()
@@ -63,7 +63,7 @@ def _read(file: RawIOBase, extents: Sequence[Extent], end: bytes) -> Iterator[by
         while left:
             piece = file.read(min(left, PIECE_SIZE))
             if not piece:
-                raise EOFError("a file is shorter than its index says")
+                raise EOFError("a file is shorter than its index")
             left -= len(piece)
             yield piece
     yield end

@@ -1,4 +1,4 @@
-"""What the HTTP API answers when it does not do what was asked: status, error and reason, as RabbitMQ words them."""
+"""Errors of the HTTP API: status, error and reason, with RabbitMQ's texts."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -24,7 +24,7 @@ CHALLENGE: Final = 'Basic realm="gateway management"'
 
 
 class HttpError(Exception):
-    """A request that is answered with an error. ``reason`` is empty for an answer without a body."""
+    """An error response. Without ``error`` it has no body."""
 
     def __init__(
         self, status: int, error: str = "", reason: object = "", headers: Mapping[str, str] | None = None
@@ -37,53 +37,53 @@ class HttpError(Exception):
 
     @property
     def fields(self) -> dict[str, object] | None:
-        """The body of the answer."""
+        """The body of the response."""
         return {"error": self.error, "reason": self.reason} if self.error else None
 
 
 def missing() -> HttpError:
-    """Say that there is no such object, or no such path."""
+    """Return the error for an unknown entity or path."""
     return HttpError(404, "Object Not Found", "Not Found")
 
 
 def unknown_vhost() -> HttpError:
-    """Say that something was to be put into a virtual host that is not there."""
+    """Return the error for a change in an unknown virtual host."""
     return HttpError(404, "not_found", "vhost_not_found")
 
 
 def bad_request(reason: object) -> HttpError:
-    """Say what is wrong with a request."""
+    """Return the error for an invalid request."""
     return HttpError(400, BAD_REQUEST, reason)
 
 
 def forbidden(reason: str) -> HttpError:
-    """Say what the user lacks. RabbitMQ has 401 for this, too."""
+    """Return the error for a missing permission; as in RabbitMQ it has status 401."""
     return HttpError(401, UNAUTHORISED, reason)
 
 
 def anonymous() -> HttpError:
-    """Ask somebody who did not say who they are."""
+    """Return the error for a request without credentials."""
     return HttpError(401, headers={"WWW-Authenticate": CHALLENGE})
 
 
 def login_failed() -> HttpError:
-    """Ask again somebody whom nobody vouches for."""
+    """Return the error for wrong credentials."""
     return HttpError(401, "not_authorized", "Login failed", {"WWW-Authenticate": CHALLENGE})
 
 
 def too_many_attempts(retry_after_s: float) -> HttpError:
-    """Ask a client to come back later, since too many logins failed."""
+    """Return the error for a throttled login, with the time to retry."""
     seconds = max(1, ceil(retry_after_s))
     reason = f"too many failed logins, retry after {seconds} s"
     return HttpError(429, "too_many_requests", reason, {"Retry-After": str(seconds)})
 
 
 def busy(reason: str) -> HttpError:
-    """Refuse what there is no room for at the moment."""
+    """Return the error for a lack of capacity, with the time to retry."""
     return HttpError(503, "service_unavailable", reason, {"Retry-After": "1"})
 
 
-#: The kernel's refusals as an HTTP status and error.
+#: HTTP status and error of the kernel's refusals.
 STATUSES: Final[Mapping[type[GatewayError], tuple[int, str]]] = {
     AccessRefused: (401, UNAUTHORISED),
     NotFound: (404, "not_found"),
@@ -98,14 +98,14 @@ STATUSES: Final[Mapping[type[GatewayError], tuple[int, str]]] = {
 
 
 def translated(error: GatewayError) -> HttpError:
-    """Return the answer to a request that the kernel declined."""
+    """Convert a refusal of the kernel."""
     status, name = STATUSES.get(type(error), (400, BAD_REQUEST))
     reason = "Access refused." if isinstance(error, AccessRefused) else str(error)
     return HttpError(status, name, reason)
 
 
 def as_channel_error(refusal: Refused) -> HttpError:
-    """Return the answer to a publish that was declined: RabbitMQ shows what its channel said."""
+    """Convert the refusal of a publish to the text of RabbitMQ's channel error."""
     codes: dict[type[Refused], str] = {
         AccessRefused: "403 ACCESS_REFUSED",
         NotFound: "404 NOT_FOUND",

@@ -1,7 +1,7 @@
-"""Lists as the API gives them out: filtered, sorted, cut into pages and columns, and made in small steps.
+"""Listings: filtered, sorted, paged and reduced to columns, in small steps.
 
-A list may have many thousands of entries. It is written out while it is sent, so that only a piece of it is in memory.
-Where order and filter need names alone, only the entries of one page are viewed.
+A listing may have many thousands of entries. It is encoded while it is sent, so that only a piece of it is in memory.
+If names suffice for filtering and sorting, only the entries of one page are converted to views.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -19,17 +19,17 @@ T = TypeVar("T")
 DEFAULT_PAGE_SIZE: Final = 100
 MAX_PAGE_SIZE: Final = 500
 
-#: Entries filtered or viewed between two looks at the clock.
+#: Entries filtered or viewed in one step, between checks of the time.
 _BATCH_SIZE: Final = 20
 
-#: Names filtered between two looks at the clock: the dearest pattern takes milliseconds for each.
+#: Names matched in one step: the most expensive pattern takes milliseconds for each.
 _FILTER_BATCH_SIZE: Final = 2
 
 
 class Listing(Generic[T]):
-    """Entries to list, how each is viewed, and its (virtual host, name), by which they are ordered and filtered.
+    """Entries, their views, and their keys (virtual host, name) for sorting and filtering.
 
-    ``is_visible`` leaves out what the user may not see.
+    ``is_visible`` excludes entries that the user may not see.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Listing(Generic[T]):
         self._is_visible = is_visible
 
     def pieces(self, query: Mapping[str, str]) -> Pieces:
-        """Make the list that a query asks for, a little each time this is asked on.
+        """Yield the listing for a query in pieces.
 
-        :raises HttpError: when the query makes no sense.
+        :raises HttpError: if the query is invalid.
         """
         page = Page.of(query) if self._is_paged else None
         if page is None:
@@ -90,7 +90,7 @@ class Listing(Generic[T]):
         return named
 
     def _sorted(self, entries: list[T], query: Mapping[str, str]) -> Generator[None, None, list[T]]:
-        """Return the entries as ``sort`` wants them. Views are made anew for the answer: together they are large."""
+        """Return the entries in the order of ``sort``. Views are not kept for the response: together they are large."""
         sort = query.get("sort", "")
         if sort == "name" and self._is_paged and "page" in query:
             entries = yield from sort_in_steps(entries, lambda entry: self._key(entry)[1])
@@ -113,7 +113,7 @@ class Listing(Generic[T]):
 
 
 class Page:
-    """Which part of a list is wanted, and of which names: those that it ``matches``, all without."""
+    """A page of a listing, limited to names that ``matches`` accepts (``None`` for all)."""
 
     def __init__(self, number: int, size: int, matches: NameFilter | None) -> None:
         self.number = number
@@ -122,7 +122,7 @@ class Page:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "Page | None":
-        """Read a query; without ``page`` everything is wanted. :raises HttpError: when it makes no sense."""
+        """Parse a query; ``None`` without ``page``. :raises HttpError: if it is invalid."""
         if "page" not in query:
             return None
         try:
@@ -135,12 +135,12 @@ class Page:
         return cls(number, size, name_filter(query))
 
     def cut(self, entries: list[T]) -> list[T]:
-        """Return the entries of this page. :raises HttpError: when it is behind the last one."""
+        """Return the entries of this page. :raises HttpError: if it is beyond the last one."""
         start = self.first_of(len(entries))
         return entries[start : start + self.size]
 
     def first_of(self, count: int) -> int:
-        """Return the number of the page's first entry, from 0. :raises HttpError: when it is behind the last one."""
+        """Return the index of the page's first entry. :raises HttpError: if the page is beyond the last one."""
         start = (self.number - 1) * self.size
         if start >= count and self.number > 1:
             reason = f"Page out of range, page: {self.number} page size: {self.size}, len: {count}"
@@ -148,7 +148,7 @@ class Page:
         return start
 
     def written(self, items: Pieces, count: int, total: int, filtered: int) -> Pieces:
-        """Write the page out as it is sent; ``items`` are its ``count`` entries."""
+        """Yield the page in pieces; ``items`` are its ``count`` entries."""
         yield b'{"items":['
         yield from items
         rest = self.envelope([], total, filtered) | {"item_count": count}
@@ -156,7 +156,7 @@ class Page:
         yield b"]," + encode(rest)[1:]
 
     def envelope(self, items: list[Fields], total: int, filtered: int) -> Fields:
-        """Return the page as it is sent."""
+        """Return the page with its counts."""
         return {
             "filtered_count": filtered,
             "item_count": len(items),
@@ -169,7 +169,7 @@ class Page:
 
 
 def with_columns(view: Fields, query: Mapping[str, str]) -> Fields:
-    """Return the fields that ``columns`` names, such as ``name,message_stats.publish``; all without it."""
+    """Return the fields in ``columns``, such as ``name,message_stats.publish``; without it, all."""
     columns = query.get("columns", "")
     if not columns:
         return view
@@ -186,7 +186,7 @@ def with_columns(view: Fields, query: Mapping[str, str]) -> Fields:
 
 
 def stream_list(entries: Iterable[T], view: Callable[[T], Fields]) -> Streamed:
-    """List entries as they come, a few in each step."""
+    """Return a list of entries in their order, encoded in small steps."""
 
     def pieces() -> Pieces:
         source, comma = iter(entries), b"["
@@ -201,13 +201,13 @@ def stream_list(entries: Iterable[T], view: Callable[[T], Fields]) -> Streamed:
 def with_columns_in_steps(
     steps: Generator[None, None, Fields], query: Mapping[str, str]
 ) -> Generator[None, None, Fields]:
-    """Return the fields that ``columns`` names of what is made step by step."""
+    """Return the fields in ``columns`` of a view that is made in steps."""
     view = yield from steps
     return with_columns(view, query)
 
 
 def _at(view: Fields, path: str) -> Any:
-    """Return what stands under a dotted path, ``None`` where nothing does."""
+    """Return the value at a dotted path, or ``None``."""
     value: Any = view
     for part in path.split("."):
         if not isinstance(value, dict):
@@ -217,7 +217,7 @@ def _at(view: Fields, path: str) -> Any:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Make values of any type comparable: nothing before numbers before text."""
+    """Return a sort key for a value of any type: ``None`` before numbers before text."""
     if value is None:
         return 0, 0
     if isinstance(value, bool | int | float):

@@ -1,7 +1,7 @@
-"""Which names of a list are wanted: those that hold a text, or that match a pattern (``use_regex``).
+"""Filters of names in listings: by substring, or by pattern (``use_regex``).
 
-Any user who may read a list may send a pattern. It is matched by RE2, in time linear in a name (``gateway.patterns``);
-how long it is and how long all names of one list may take is bounded besides.
+Every user may send a pattern. RE2 matches it in time linear in the name (``gateway.patterns``); the length of the
+pattern and the total time for one listing are limited too.
 """
 
 import re
@@ -15,20 +15,20 @@ from gateway.patterns import compile_pattern_caseless
 
 NameFilter: TypeAlias = Callable[[str], bool]
 
-#: Characters in a pattern.
+#: Maximum length of a pattern, in characters.
 MAX_PATTERN_LENGTH: Final = 500
 
-#: Seconds of computing that one pattern may take, for all names of a list together.
+#: Computing time of one pattern for all names of a listing, in seconds.
 BUDGET_S: Final = 0.25
 
-#: Seconds of each search that cost nothing of it, several times what most take: a list is not refused for its length.
+#: Time of each search that is not counted, several times that of most searches: long listings are not refused.
 _FREE_PER_NAME_S: Final = 0.000_01
 
 
 def name_filter(query: Mapping[str, str]) -> NameFilter | None:
-    """Return what tells wanted names, for one list; ``None`` where a query wants all. Case never matters.
+    """Return the filter of one listing; ``None`` if the query has none. Case is ignored.
 
-    :raises HttpError: for a pattern that is none or is too large, and from what is returned when it takes too long.
+    :raises HttpError: for a pattern that is invalid or too long; the filter raises it if matching takes too long.
     """
     name = query.get("name", "")
     if not name:
@@ -40,9 +40,9 @@ def name_filter(query: Mapping[str, str]) -> NameFilter | None:
 
 
 class NamePattern:
-    """A pattern and the computing time it has left, ``budget_s`` at first; each list needs one of its own.
+    """A pattern and its remaining computing time, at first ``budget_s``; each listing needs its own.
 
-    ``clock`` tells seconds of computing, not of the day: that others keep the machine busy is no fault of a pattern.
+    ``clock`` measures the time of this thread, so that the load of other processes does not count.
     """
 
     def __init__(self, pattern: str, budget_s: float = BUDGET_S, clock: Callable[[], float] = time.thread_time) -> None:
@@ -56,7 +56,7 @@ class NamePattern:
         self._clock = clock
 
     def matches(self, name: str) -> bool:
-        """Whether a name is wanted. :raises HttpError: when the time is used up."""
+        """Return whether a name matches. :raises HttpError: if the time is used up."""
         started_s = self._clock()
         is_wanted = self._regex_matches(name)
         self._remaining_s -= max(0.0, self._clock() - started_s - _FREE_PER_NAME_S)

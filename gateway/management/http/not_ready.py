@@ -1,4 +1,4 @@
-"""The answer of the HTTP API while the broker starts: 503, with the progress and when to ask again."""
+"""The HTTP API while the broker starts: it answers 503 with the progress."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -7,21 +7,21 @@ from gateway.management.http.cross_origin import SECURITY_HEADERS
 from gateway.management.views.json import encode
 from gateway.management.web.request import Request
 
-#: When to ask again, in seconds.
+#: Time after which the client should retry, in seconds.
 RETRY_AFTER_S: Final = 1
 
 
 class NotReadyApi:
-    """Answers every request alike. Nobody is asked to log in: users are not recovered yet.
+    """Answers every request with 503, without authentication, because users are not recovered yet.
 
-    ``progress`` returns the fields of the answer: a ``reason`` in words, and the numbers.
+    ``progress`` returns fields of the response: a ``reason`` as text, and numbers.
     """
 
     def __init__(self, progress: Callable[[], Mapping[str, object]]) -> None:
         self._progress = progress
 
     def begin(self, request: Request) -> None:
-        """Answer a request by its head."""
+        """Answer a request without receiving its body."""
         content = encode({"error": "service_unavailable", "status": "starting", **self._progress()})
         headers = [
             (b"Cache-Control", b"no-cache, no-store"),

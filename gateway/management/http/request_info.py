@@ -1,4 +1,4 @@
-"""What an HTTP request says of who sends it, and what names it means."""
+"""Credentials, query and names of an HTTP request."""
 
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -10,7 +10,7 @@ from gateway.management.web.request import Request
 
 
 def credentials_of(request: Request) -> Credentials:
-    """Return who a client claims to be. :raises HttpError: when it does not say, or not in words we know."""
+    """Return a request's credentials. :raises HttpError: if they are missing or malformed."""
     header = request.headers.get("authorization")
     if header is None:
         raise anonymous()
@@ -25,7 +25,7 @@ def credentials_of(request: Request) -> Credentials:
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return what stands behind the question mark. :raises HttpError: when it has too many fields."""
+    """Return the query of a request. :raises HttpError: if it has too many fields."""
     try:
         return request.query
     except ValueError:
@@ -33,7 +33,7 @@ def query_of(request: Request) -> dict[str, str]:
 
 
 def decoded(segment: str) -> str:
-    """Return the name that a segment of the path stands for. :raises HttpError: when it is not UTF-8."""
+    """Decode a segment of a path. :raises HttpError: if it is not UTF-8."""
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:

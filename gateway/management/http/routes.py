@@ -1,4 +1,4 @@
-"""Which function answers which method of which path: a table that each file of resources fills for its noun."""
+"""Routes of the API: a table of methods, paths and functions, filled by the files in ``resources``."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from gateway.management.http.access_levels import AccessLevel
 Resource: TypeAlias = Callable[..., object]
 """Takes a ``Call`` and the names in the path, percent-decoded, by keyword.
 
-Returns JSON for 200, ``None`` for 204, a ``Listing``, or one of the replies below. Raises ``HttpError`` or what the
-kernel raises.
+Returns JSON for 200, ``None`` for 204, a ``Listing``, or one of the replies below. Raises ``HttpError`` or the
+kernel's errors.
 """
 
-Fields: TypeAlias = dict[str, Any]  # JSON: whatever a view put there
+Fields: TypeAlias = dict[str, Any]  # a JSON object
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer that is not simply 200 or 204. ``fields`` is its JSON body, ``None`` for none."""
+    """A response with a status. ``fields`` is its JSON body, or ``None``."""
 
     status: int
     fields: object = None
@@ -29,9 +29,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class LongTask:
-    """Work that takes long, done in small steps so that nobody waits for it; what it returns is the answer.
+    """Work done in small steps so that it does not delay other clients; its result is the response.
 
-    Of the work that ``is_exclusive`` there is one at a time; the next begins when it has ended.
+    Exclusive tasks run one after the other.
     """
 
     steps: "Generator[Deferred[None] | None, None, object]"
@@ -39,31 +39,31 @@ class LongTask:
 
 
 Pieces: TypeAlias = Generator[bytes | None, None, None]
-"""JSON that is made while it is sent. A piece that is empty ends a step of the work and nothing else."""
+"""JSON that is generated while it is sent. An empty piece only ends a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """An answer of any length, made no faster than the client takes it."""
+    """A response of any length, generated as fast as the client reads it."""
 
     pieces: Pieces
 
 
-#: Bytes in the body of a request, where a route does not say otherwise: a name, a table of arguments, a policy.
+#: Default maximum size of a request's body in bytes: a name, a table of arguments, a policy.
 DEFAULT_BODY: Final = 256 * 1024
 
-#: A list of many names.
+#: Maximum size of a body with a list of names.
 LIST_BODY: Final = 2**20
 
-#: A body that only the listener's own limit bounds.
+#: No limit but that of the listener.
 ANY_BODY: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One method of one path, and the level that may use it.
+    """One method of one path, with its access level.
 
-    ``largest_body`` is what it takes, in bytes. ``takes_form`` says that the body may be a form's.
+    ``largest_body`` is the maximum size of the body in bytes. ``takes_form`` allows the body of a form.
     """
 
     method: str
@@ -75,7 +75,7 @@ class Endpoint:
 
 
 class Routes:
-    """The routes of one URL noun. Paths are those of werkzeug, ``/queues/<vhost>``; every segment may be empty."""
+    """The routes of one kind of resource. Paths are those of werkzeug, ``/queues/<vhost>``; a segment may be empty."""
 
     def __init__(self) -> None:
         self._routes: list[Endpoint] = []
@@ -84,11 +84,11 @@ class Routes:
         return iter(self._routes)
 
     def get(self, *paths: str, level: AccessLevel = AccessLevel.MANAGEMENT) -> Callable[[Resource], Resource]:
-        """Declare what answers GET, and so HEAD."""
+        """Register a resource for GET and HEAD."""
         return self._declare("GET", paths, level)
 
     def put(self, *paths: str, level: AccessLevel = AccessLevel.MANAGEMENT) -> Callable[[Resource], Resource]:
-        """Declare what answers PUT."""
+        """Register a resource for PUT."""
         return self._declare("PUT", paths, level)
 
     def post(
@@ -98,11 +98,11 @@ class Routes:
         largest_body: int = DEFAULT_BODY,
         takes_form: bool = False,
     ) -> Callable[[Resource], Resource]:
-        """Declare what answers POST."""
+        """Register a resource for POST."""
         return self._declare("POST", paths, level, largest_body, takes_form)
 
     def delete(self, *paths: str, level: AccessLevel = AccessLevel.MANAGEMENT) -> Callable[[Resource], Resource]:
-        """Declare what answers DELETE."""
+        """Register a resource for DELETE."""
         return self._declare("DELETE", paths, level)
 
     def _declare(
@@ -121,5 +121,5 @@ class Routes:
 
 
 def put_reply(existed: bool) -> Reply:
-    """Return the answer to a PUT: 204 where something was there already, 201 where it was made."""
+    """Return the response to a PUT: 204 if the entity existed, 201 if it was created."""
     return Reply(204 if existed else 201)

@@ -1,7 +1,7 @@
-"""The management API: from a request to a resource, and from what it returns to an answer.
+"""The management API: it authenticates requests, calls resources and sends their results.
 
-Who asks is judged before the body of a request is received, and a change is answered once it is durable. Long work
-shares the reactor: it is done in slices of a few milliseconds, and long answers are made no faster than they are taken.
+A request is authorised before its body is received, and a change is answered once it is durable. Long work shares the
+reactor: it runs in slices of a few milliseconds, and long responses are generated as fast as the client reads them.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -57,10 +57,10 @@ class ApiSite:
         converters = {"default": PathSegment}
         self._map = Map(rules, strict_slashes=False, merge_slashes=False, converters=converters)
 
-    # From the head of a request to its resource
+    # Requests
 
     def begin(self, request: Request) -> None:
-        """Judge a request by its head; its body is received if there is a use for it."""
+        """Authorise a request by its head; then receive its body."""
         self._run_guarded(request, partial(self._authorize, request))
 
     def _authorize(self, request: Request) -> None:
@@ -87,7 +87,7 @@ class ApiSite:
     def _authorized(
         self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal | None
     ) -> None:
-        """Receive the body of a request, now that it is known who sends it."""
+        """Receive the body of a request after its login."""
         self._context.broker.connections.count_login("http", principal is not None)
 
         if principal is None:
@@ -98,7 +98,7 @@ class ApiSite:
         self._take_body(request, route, partial(perform, principal))
 
     def _match_route(self, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str, str]]:
-        """Return what answers a path, and the names in it, still percent-encoded, so that ``%2F`` is part of one."""
+        """Return the routes of a path and the names in it, still percent-encoded, so that ``%2F`` is part of a name."""
         try:
             endpoint, names = self._map.bind("gateway").match(path.rstrip("/") or "/")
         except HTTPException:
@@ -110,7 +110,7 @@ class ApiSite:
         request.take_body(limit, complete)
 
     def _perform(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
-        """Do what a request is for."""
+        """Call the resource of a request and send its result."""
         done: Deferred[object] = maybeDeferred(self._call_resource, route, request, names, principal)
         request.when_lost(done.cancel)
         done.addCallback(partial(self._respond, request))
@@ -129,7 +129,7 @@ class ApiSite:
             self._context.touch()
 
     def _run_long_task(self, request: Request, task: LongTask) -> "Deferred[object]":
-        """Do long work. It goes on if the client goes, and its successor waits for it; what waits then is not begun."""
+        """Run a long task. A running task continues if the client disconnects; a waiting one is dropped."""
         steps = TaskSteps(task.steps, self._context.touch, self._backpressure)
         answered: Deferred[object] = Deferred(canceller=lambda _: None)
 
@@ -145,14 +145,14 @@ class ApiSite:
         return answered
 
     def _backpressure(self) -> "Deferred[None] | None":
-        """Return what fires when long work goes on; ``None`` while the store keeps up with it.
+        """Return a deferred that delays a long task; ``None`` while the store keeps up.
 
-        Without this, what an import records would hold back every publisher.
+        Without it, the records of an import would block every publisher.
         """
         context = self._context
         return deferLater(context.reactor, PAUSE_S) if context.broker.journal.is_filling else None
 
-    # Answers
+    # Responses
 
     def _respond(self, request: Request, result: object) -> None:
         if isinstance(result, Download):
@@ -169,7 +169,7 @@ class ApiSite:
             self._when_durable(partial(self._write, request, result))
 
     def _when_durable(self, answer: Callable[[], None]) -> None:
-        """Answer a change when a crash would not undo it."""
+        """Answer a change once it is durable."""
         journal = self._context.broker.journal
         journal.when_durable(journal.pending_lsn, answer)
 
@@ -203,14 +203,14 @@ class ApiSite:
         ).begin(self._cooperator)
 
     def _run_guarded(self, request: Request, step: Callable[[], None]) -> None:
-        """Take a step; what it raises is the answer."""
+        """Run a step; an error becomes the response."""
         try:
             step()
-        except Exception as error:  # the seam between requests: what breaks one is its own answer
+        except Exception as error:  # an error of one request must not affect others
             self._refuse(request, error)
 
     def _failed(self, request: Request, failure: Failure) -> None:
-        if not isinstance(failure.value, CancelledError):  # then nobody is there to hear an answer
+        if not isinstance(failure.value, CancelledError):  # cancelled: the client has disconnected
             assert isinstance(failure.value, Exception)
             self._refuse(request, failure.value)
 
@@ -219,9 +219,9 @@ class ApiSite:
             error = translated(error)
         if not isinstance(error, HttpError):
             trace = "".join(format_exception(error))
-            path = request.path.partition("/hash_password/")[0]  # what follows is a password
+            path = request.path.partition("/hash_password/")[0]  # the rest of the path is a password
             _log.error("internal error", method=request.method, path=path, error=trace)
-            error = HttpError(500, "internal_error", "the gateway failed at this, see its log")
+            error = HttpError(500, "internal_error", "internal error, see the log of the gateway")
         if not request.is_answered:
             self._write(request, Reply(error.status, error.fields, error.headers))
 
@@ -234,15 +234,15 @@ class ApiSite:
         request.answer(reply.status, headers, content)
 
     def _common_headers(self, request: Request) -> Headers:
-        """Return the headers of every answer. Any of them may hold what is not for a cache on the way."""
+        """Return the headers of every response, which forbid caching."""
         return [(b"Cache-Control", b"no-cache, no-store"), *SECURITY_HEADERS, *self._cross_origin_policy.cors(request)]
 
 
 class TaskSteps:
-    """Long work as an iterator of small steps; ``result`` is there after the last.
+    """The steps of a long task as an iterator; ``result`` is set after the last.
 
-    A step may yield what it waits for. ``touch`` is called with each step, so that every slice of it ends in a turn.
-    ``backpressure`` returns what fires when the work may go on, ``None`` for at once.
+    A step may yield a deferred to wait for. ``touch`` is called with each step, so that every slice ends in a turn.
+    ``backpressure`` returns a deferred that delays the task, or ``None``.
     """
 
     def __init__(
@@ -266,13 +266,13 @@ class TaskSteps:
 
 
 class PathSegment(BaseConverter):
-    """A part of a path between two slashes, still percent-encoded; it may be empty, as the default exchange's name."""
+    """A segment of a path, still percent-encoded; it may be empty, as the default exchange's name."""
 
     regex = "[^/]*"
 
 
 def management_site(context: ApiContext) -> HttpFactory:
-    """Return the API's listener."""
+    """Return the factory of the API's listener."""
     return HttpFactory(ApiSite(context), context.http, context.reactor)
 
 

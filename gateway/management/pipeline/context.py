@@ -1,4 +1,4 @@
-"""What the pipeline's endpoints share for as long as the broker runs."""
+"""The context of the pipeline's endpoints, which lives as long as the broker."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from gateway.management.pipeline.staging import Staging
 
 @dataclass(frozen=True, slots=True)
 class PipelineContext:
-    """Reads under way, what is staged, and how far consumers are.
+    """Reader of streams, staged rows and progress of consumers.
 
-    ``producer_memory_ms`` is how long a producer's last batch is known after it was published.
+    ``producer_memory_ms`` is the time for which a producer's last batch is remembered.
     """
 
     reading: StreamReader

@@ -1,4 +1,4 @@
-"""How far consumers of the pipeline say they are: shown beside what there is, and kept in memory alone."""
+"""Progress reports of pipeline consumers, kept in memory only."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.routes import Fields
 
-#: Consumers that are remembered, of all users and of one; the one not heard of for longest makes room.
+#: Maximum number of consumers, in total and of one user; the one with the oldest report is dropped.
 MAX_CONSUMERS: Final = 1000
 MAX_CONSUMERS_PER_USER: Final = 100
 
-#: Partitions in one report, and bytes in the name of its consumer.
+#: Maximum number of partitions in a report, and of bytes in a consumer's name.
 MAX_PARTITIONS: Final = 256
 MAX_CONSUMER_NAME: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one consumer said: the next offset of each partition of each queue, when, and who said so."""
+    """A report of a consumer: the next offset of each partition of each queue, with its time and user."""
 
     offsets: Mapping[str, Mapping[str, int]]
     reported_at_ms: int
@@ -28,13 +28,13 @@ class Report:
 
 
 class ProgressReports:
-    """Owns the last report of each consumer of each virtual host."""
+    """The last report of each consumer of each virtual host."""
 
     def __init__(self) -> None:
         self._reports: OrderedDict[tuple[str, str], Report] = OrderedDict()
 
     def report(self, vhost_name: str, consumer: str, report: Report) -> None:
-        """Take a report in place of the one before."""
+        """Store a report in place of the previous one."""
         self._reports.pop((vhost_name, consumer), None)
         self._reports[vhost_name, consumer] = report
         own = [key for key, each in self._reports.items() if each.user == report.user]
@@ -44,21 +44,21 @@ class ProgressReports:
             self._reports.popitem(last=False)
 
     def reporter(self, vhost_name: str, consumer: str) -> str | None:
-        """Return the user who reported a consumer last, ``None`` where nobody did."""
+        """Return the user of a consumer's last report, or ``None``."""
         report = self._reports.get((vhost_name, consumer))
         return None if report is None else report.user
 
     def forget(self, vhost_name: str, consumer: str) -> bool:
-        """Forget a consumer; return whether it was known."""
+        """Delete a consumer; return whether it existed."""
         return self._reports.pop((vhost_name, consumer), None) is not None
 
     def of(self, vhost_name: str) -> list[tuple[str, Report]]:
-        """Return the consumers of a virtual host."""
+        """Return the consumers of a virtual host and their reports."""
         return sorted((name, report) for (vhost, name), report in self._reports.items() if vhost == vhost_name)
 
 
 def lag_view(vhost: VirtualHost, queue: str, partition: str, stream_name: str, offset: int) -> Fields:
-    """Return how far a consumer is in one partition; ``lag`` is ``null`` when the stream is gone."""
+    """Return a consumer's offset in one partition; ``lag`` is ``null`` if the stream does not exist."""
     stream = vhost.queue_by_name.get(stream_name)
     end = stream.durable_end if isinstance(stream, Stream) else None
     return {

@@ -1,7 +1,7 @@
-"""A batch of the sink, from its parts to messages in queues: prepared in slices, published in one turn.
+"""Publishing of the sink's batches: prepared in slices, published in one turn.
 
-Preparing decodes rows, and looks at everything that could be wrong with them. Publishing comes last and does nothing
-else; with the messages the turn records which batch it was, so a batch that comes again is known, after a crash too.
+The preparation decodes and validates all rows. The turn that publishes them also records the identity of the batch, so
+that a repeated batch is recognised, after a crash too.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -22,7 +22,7 @@ from gateway.management.pipeline.refusals import DetailedRefusal, access_refused
 from gateway.management.pipeline.rows import Row, RowDefaults, RowDestination, RowReader
 from gateway.management.pipeline.staging import Staging
 
-#: Rows prepared before others have their turn: about a millisecond.
+#: Rows prepared in one step: about a millisecond.
 _SLICE: Final = 200
 
 _IMPERSONATOR: Final = "impersonator"
@@ -30,7 +30,7 @@ _IMPERSONATOR: Final = "impersonator"
 
 @dataclass(frozen=True, slots=True)
 class BatchIdentity:
-    """Which batch it is: what makes it a duplicate when it comes again."""
+    """The identity of a batch, by which a repetition is recognised."""
 
     producer: str
     query: str
@@ -39,7 +39,7 @@ class BatchIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PublishBatch:
-    """What a commit asks for: attempts with their parts and rows, where rows go, what becomes of the unroutable."""
+    """A commit: attempts with their parts and rows, default destination, handling of unroutable rows."""
 
     identity: BatchIdentity | None
     attempts: Sequence[tuple[str, int, int]]
@@ -49,7 +49,7 @@ class PublishBatch:
 
 
 class BatchPublisher:
-    """One batch on its way. Made for one request."""
+    """Publishes one batch for one request."""
 
     def __init__(
         self, call: Call, vhost: VirtualHost, batch: PublishBatch, staging: Staging, producer_memory_ms: int
@@ -64,16 +64,16 @@ class BatchPublisher:
         self._exchange_by_address: dict[RowDestination, Exchange] = {}
 
     def steps(self) -> Generator[None, None, Fields]:
-        """Publish the batch, yielding now and then. :raises HttpError: when nothing of it was published."""
+        """Publish the batch in steps. :raises HttpError: if nothing of it was published."""
         if self._is_duplicate():
             self._discard()
             return {"published": 0, "duplicate": True}
         messages = yield from self._prepare()
-        if self._is_duplicate():  # the same commit came again while this one was prepared
+        if self._is_duplicate():  # the same commit was repeated during the preparation
             return {"published": 0, "duplicate": True}
         answer = self._publish(messages)
         self._discard()
-        yield  # so that the turn that published ends
+        yield  # end the turn that published
         return answer
 
     def _is_duplicate(self) -> bool:
@@ -103,19 +103,19 @@ class BatchPublisher:
         for name, count, _ in self._batch.attempts:
             rows = self._staging.rows(self._owner, name, count)
             if rows is None:
-                reason = "what was staged of the batch is not here: the broker was restarted, or it got too old"
+                reason = "the staged rows of the batch do not exist: the broker was restarted, or they have expired"
                 raise DetailedRefusal(409, "not_staged", reason, attempt=name)
             parts += rows
         return parts
 
     def _exchange(self, row: Row) -> Exchange:
-        """Return where a row goes, once it is known that this user may publish it there."""
+        """Return the exchange of a row after checking permissions and limits."""
         exchange = self._exchange_by_address.get(row.address)
         if exchange is None:
             exchange = self._exchange_by_address[row.address] = self._permitted_exchange(row.address)
         user, principal = row.header.user_id or row.header.properties.user_id, self._call.principal
         if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
-            raise bad_request(f"user_id is '{user}', but the user is '{principal.name}' and no impersonator")
+            raise bad_request(f"user_id is '{user}', but the user is '{principal.name}' without the tag impersonator")
         if len(row.body) > self._call.context.max_message_size:
             limit = self._call.context.max_message_size
             raise bad_request(f"a body of {len(row.body)} bytes is larger than 'amqp.max_message_size', {limit} bytes")
@@ -134,13 +134,13 @@ class BatchPublisher:
 
     def _publish(self, messages: Sequence[tuple[Exchange, Message]]) -> Fields:
         batch, producers = self._batch, self._vhost.producers
-        instead = None
+        dead_letters = None
         if batch.dead_letter_exchange is not None:
-            instead = existing_exchange(self._vhost, batch.dead_letter_exchange)
-            require_write(self._permissions, instead)
+            dead_letters = existing_exchange(self._vhost, batch.dead_letter_exchange)
+            require_write(self._permissions, dead_letters)
         origin = Origin(f"pipeline {self._call.peer_host}", 0, self._call.principal.name, "HTTP")
         try:
-            done = publish_batch(self._vhost, messages, may_drop=batch.may_drop, instead=instead, origin=origin)
+            done = publish_batch(self._vhost, messages, may_drop=batch.may_drop, instead=dead_letters, origin=origin)
         except PreconditionFailed as refusal:
             raise HttpError(409, "unroutable", str(refusal)) from None
         if batch.identity is not None:
@@ -155,19 +155,19 @@ class BatchPublisher:
 
 
 def existing_exchange(vhost: VirtualHost, name: str) -> Exchange:
-    """Return an exchange. :raises HttpError: when it is not there, or nobody may publish to it."""
+    """Return an exchange. :raises HttpError: if it does not exist, is internal or is inert."""
     exchange = vhost.exchange_by_name.get(name)
     if exchange is None:
         raise not_found(f"no exchange '{name}' in vhost '{vhost.name}'")
     if exchange.is_internal:
-        raise bad_request(f"exchange '{name}' in vhost '{vhost.name}' is internal: nobody publishes to it")
+        raise bad_request(f"exchange '{name}' in vhost '{vhost.name}' is internal: clients cannot publish to it")
     if exchange.inert_reason:
         raise bad_request(f"exchange '{name}' in vhost '{vhost.name}' is inert: {exchange.inert_reason}")
     return exchange
 
 
 def require_write(permissions: Permissions, exchange: Exchange) -> None:
-    """Insist that the user may publish to an exchange. :raises HttpError: naming what is missing."""
+    """Check that the user may publish to an exchange. :raises HttpError: naming the missing permission."""
     if not permissions.may(Operation.WRITE, exchange.name):
         raise access_refused(permissions, Operation.WRITE, "exchange", exchange.name or "amq.default")
 

@@ -1,7 +1,7 @@
-"""From a range of a stream's messages to an Arrow stream: copied out of a sealed segment, or made by the worker.
+"""Reading of stream messages as an Arrow stream: copied from a sealed segment, or encoded by the worker process.
 
-An answer holds messages of one segment. It may begin before the range, as record batches are copied whole, and end
-before its end: readers go on from there.
+A response contains messages of one segment. It may start before the requested range, as record batches are copied
+whole, and end before its end: readers continue from there.
 """
 
 from collections import OrderedDict
@@ -23,14 +23,14 @@ from gateway.management.pipeline.refusals import offset_ahead, offset_gone
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
-#: How much of an unsealed segment one answer covers, in bytes: it is decoded and encoded anew each time.
+#: Bytes of an unsealed segment in one response: they are encoded anew for each response.
 MAX_CHUNK_BYTES: Final = 1024 * 1024
 
 _MAX_INDEXES: Final = 64
 
 
 class EncodingWorker(Protocol):
-    """Who makes Arrow of chunks, in a process of its own."""
+    """Encodes chunks as Arrow in a worker process."""
 
     def ask(
         self,
@@ -40,39 +40,39 @@ class EncodingWorker(Protocol):
         *,
         is_urgent: bool = False,
     ) -> None:
-        """Make a request; ``answered`` is called once, in a later turn."""
+        """Send a request; ``answered`` is called once, in a later turn."""
         ...
 
 
 class SegmentEncoder(Protocol):
-    """Who has sealed segments encoded, each once, of streams that somebody reads."""
+    """Encodes sealed segments, each once, of streams that are read."""
 
     def encode_from_now_on(self, stream: Stream) -> None:
-        """Hear that somebody reads a stream, which so is worth encoding."""
+        """Start to encode sealed segments of a stream, because it is read."""
         ...
 
     def encode_now(self, stream: Stream, segment: StreamSegment, done: Callable[[bool], None]) -> None:
-        """Encode a segment before all others; ``done`` hears whether its file is there."""
+        """Encode a segment with priority; call ``done`` with whether its file exists."""
         ...
 
 
 class EncodingResult(Protocol):
-    """What the worker sent back; ``error`` is ``None`` if all is well."""
+    """The answer of the worker; ``error`` is ``None`` on success."""
 
     @property
     def payload(self) -> bytes:
-        """What was made."""
+        """The Arrow stream."""
         ...
 
     @property
     def error(self) -> str | None:
-        """What went wrong."""
+        """The reason of a failure."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRange:
-    """Messages of one stream: from ``begin`` to before ``end``."""
+    """A range of messages of one stream: from ``begin`` up to, not including, ``end``."""
 
     stream: Stream
     begin: int
@@ -80,9 +80,9 @@ class ReadRange:
 
 
 class StreamReader:
-    """Answers reads, ``max_reads`` at a time, so that they leave others their share of the reactor.
+    """Answers up to ``max_reads`` reads at a time, to leave reactor time to other clients.
 
-    Remembers where the batches of the files lie that were read lately.
+    Caches the indexes of recently read files.
     """
 
     def __init__(self, worker: EncodingWorker, encoder: SegmentEncoder, max_reads: int) -> None:
@@ -92,9 +92,9 @@ class StreamReader:
         self._file_by_path: OrderedDict[Path, SealedFile] = OrderedDict()
 
     def read(self, read_range: ReadRange) -> "Deferred[Download]":
-        """Return what a read is answered with, once it is its turn; the next one's comes when that is closed.
+        """Return a deferred of the response, when a slot is free; the slot is released when the response is closed.
 
-        Fails with ``HttpError`` when the first message is not there (any more).
+        It fails with ``HttpError`` if the first message does not exist (any more).
         """
         return self._read_slots.acquire().addCallback(lambda _: self._read_in_slot(read_range))
 
@@ -120,7 +120,7 @@ class StreamReader:
         return self._from_file(read_range, path) or self._from_encoder(read_range, segment, path)
 
     def _from_encoder(self, read_range: ReadRange, segment: StreamSegment, path: Path) -> "Deferred[Download]":
-        """Have the segment's file made, and return pieces of it."""
+        """Let the encoder write the segment's file, and return a part of it."""
         opened: Deferred[bool] = Deferred(canceller=lambda _: None)
 
         def done(is_there: bool) -> None:
@@ -131,7 +131,7 @@ class StreamReader:
         return opened.addCallback(lambda _: self._from_file(read_range, path) or self._from_worker(read_range))
 
     def _from_file(self, read_range: ReadRange, path: Path) -> Download | None:
-        """Return pieces of the segment's file; ``None`` while there is none."""
+        """Return a part of the segment's file; ``None`` if it does not exist."""
         file = self._file(path.with_suffix(".arrow"))
         batches = () if file is None else file.batches_between(read_range.begin, read_range.end)
         if file is None or not batches:
@@ -146,7 +146,7 @@ class StreamReader:
         )
 
     def _file(self, path: Path) -> SealedFile | None:
-        """Return the index of a file, read once; a file is never written again."""
+        """Return the index of a file, which is cached; files never change."""
         known = self._file_by_path.pop(path, None)
         file = SealedFile.read(path) if known is None else known
         if file is not None:
@@ -156,7 +156,7 @@ class StreamReader:
         return file
 
     def _from_worker(self, read_range: ReadRange) -> "Deferred[Download]":
-        """Have the worker make it of chunks."""
+        """Let the worker encode chunks of the segment."""
         stream = read_range.stream
         chunks = stream.read(read_range.begin, MAX_CHUNK_BYTES)
         if chunks is None:

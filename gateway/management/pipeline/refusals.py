@@ -1,11 +1,11 @@
-"""What the pipeline's endpoints refuse, in words that a job's author understands."""
+"""Errors of the pipeline's endpoints, written for authors of jobs."""
 
 from gateway.access import Operation, Permissions
 from gateway.management.http.errors import HttpError
 
 
 class DetailedRefusal(HttpError):
-    """A refusal with more to it than a reason: ``details`` go with it."""
+    """A refusal whose response contains further fields, ``details``."""
 
     def __init__(self, status: int, error: str, reason: str, **details: object) -> None:
         super().__init__(status, error, reason)
@@ -13,32 +13,32 @@ class DetailedRefusal(HttpError):
 
     @property
     def fields(self) -> dict[str, object]:
-        """The body of the answer."""
+        """The body of the response."""
         return {"error": self.error, "reason": self.reason, **self._details}
 
 
 def not_found(reason: str) -> HttpError:
-    """Say what is not there."""
+    """Return the error for a missing entity."""
     return HttpError(404, "not_found", reason)
 
 
 def access_refused(permissions: Permissions, operation: Operation, kind: str, name: str) -> HttpError:
-    """Say which permission the user lacks."""
+    """Return the error for a missing permission."""
     lacking = f"{operation.name.lower()} on {kind} '{name}' in vhost '{permissions.vhost}'"
     return HttpError(403, "access_refused", f"user '{permissions.user}' lacks the permission to {lacking}")
 
 
 def offset_gone(name: str, offset: int, first: int) -> HttpError:
-    """Say that retention was faster than the reader."""
-    reason = f"message {offset} of stream '{name}' is gone; the first there is {first}"
+    """Return the error for an offset that retention has deleted."""
+    reason = f"message {offset} of stream '{name}' was deleted by retention; the first one is {first}"
     return DetailedRefusal(410, "gone", reason, first=first)
 
 
 def offset_ahead(name: str, offset: int, end: int) -> HttpError:
-    """Say that a reader is ahead of the stream."""
+    """Return the error for an offset beyond the end of the stream."""
     return DetailedRefusal(416, "not_there_yet", f"stream '{name}' ends at {end}, before {offset}", next=end)
 
 
 def too_large(what: str, setting: str, size: int, advice: str) -> HttpError:
-    """Say which setting bounds what is too large."""
+    """Return the error for a size above a setting."""
     return HttpError(413, "too_large", f"{what} is larger than {size} bytes, the setting '{setting}'; {advice}")

@@ -1,8 +1,8 @@
-"""Rows of the sink as messages: frames of a head in JSON and a body.
+"""Conversion of the sink's rows to messages; each row is a frame of a JSON head and a body.
 
 A frame is two lengths of four bytes, big-endian, then the head, then the body. The head is an object with
-``exchange``, ``routing_key``, ``properties`` as the API takes them, and ``headers`` or ``headers_json``; what is absent
-is as the batch says. A head of length 0 is that of the row before; in the first row of a part it is there.
+``exchange``, ``routing_key``, ``properties`` as in the API, and ``headers`` or ``headers_json``; missing keys have the
+batch's defaults. A head of length 0 repeats that of the previous row; the first row of a part must have one.
 """
 
 import json
@@ -21,22 +21,22 @@ from gateway.management.messages import properties_of
 
 _LENGTHS: Final = Struct(">II")
 
-#: What a row's messages survive unless it says otherwise: the sink is for what must not be lost.
+#: Default delivery mode: the sink's messages must not be lost.
 _PERSISTENT: Final = 2
 
 _MAX_HEADS: Final = 10_000
 
-#: What the API says of a property, as RabbitMQ does, in words.
+#: Texts for RabbitMQ's error codes of properties.
 _REASON_TEXTS: Final = {
-    "not_int": "no whole number",
-    "not_string": "no text",
-    "not_object": "no object",
+    "not_int": "not a whole number",
+    "not_string": "not a string",
+    "not_object": "not an object",
     "out_of_range": "out of range",
 }
 
 
 class RowDestination(NamedTuple):
-    """Where a message goes."""
+    """The destination of a message."""
 
     exchange: str
     routing_key: str
@@ -52,21 +52,21 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowDefaults:
-    """Where rows go that do not say so; ``None`` for an exchange that has to be said."""
+    """Default destination of rows; ``None`` if each row must name its exchange."""
 
     exchange: str | None
     routing_key: str
 
 
 class RowReader:
-    """Reads rows, remembering heads: most rows say what another said."""
+    """Parses rows, with a cache of heads: most heads are repeated."""
 
     def __init__(self, defaults: RowDefaults) -> None:
         self._defaults = defaults
         self._cache: dict[bytes, tuple[RowDestination, Header]] = {}
 
     def rows(self, part: bytes) -> Iterator[Row]:
-        """Yield the rows of a part. :raises HttpError: when it is torn, or a row makes no sense."""
+        """Yield the rows of a part. :raises HttpError: if it is truncated or a row is invalid."""
         position, end = 0, len(part)
         parsed: tuple[RowDestination, Header] | None = None
         while position < end:
@@ -98,7 +98,7 @@ class RowReader:
             routing_key = fields.get("routing_key", self._defaults.routing_key)
             properties = _properties(fields)
             if not isinstance(exchange, str) or not isinstance(routing_key, str):
-                raise bad_request("a row names no exchange, and the batch has none for it")
+                raise bad_request("neither the row nor the batch names an exchange")
             require_deliverable(routing_key, properties)
         except (ValueError, TypeError, AttributeError, RecursionError, PreconditionFailed) as error:
             raise bad_request(f"a row cannot be published: {error}") from None
@@ -121,7 +121,7 @@ def _error_text(reason: object) -> str:
 
 
 def _headers(fields: dict[str, Any]) -> dict[str, Value]:
-    """Return the headers of a row: those with all their types where there are such, else those of text."""
+    """Return the headers of a row: those of ``headers_json`` with their types, else those of text."""
     written = fields.get("headers_json")
     if written is not None:
         try:
@@ -130,5 +130,5 @@ def _headers(fields: dict[str, Any]) -> dict[str, Value]:
             raise ValueError(f"headers_json: {error}") from None
     headers = fields.get("headers", {})
     if not isinstance(headers, dict):
-        raise TypeError("headers are no object")
+        raise TypeError("headers must be an object")
     return headers

@@ -1,7 +1,7 @@
-"""Rows that tasks handed over and nobody committed yet: in memory, bounded, and forgotten when they get old.
+"""Staged rows: sent by Spark tasks and not yet committed; in memory, limited in size, and dropped after a time.
 
-An *attempt* is one run of one task; it names itself, so that two runs of the same task are two attempts. Its rows come
-in numbered parts, each of which may come again.
+An *attempt* is one run of one task; its name is unique, so that two runs of the same task are two attempts. Its rows
+are sent in numbered parts, each of which may be repeated.
 """
 
 from collections import OrderedDict
@@ -15,11 +15,11 @@ from gateway.management.pipeline.refusals import too_large
 _MS: Final = 1000
 
 MAX_ATTEMPT_NAME: Final = 64
-"""The longest name an attempt may have."""
+"""Maximum length of an attempt's name."""
 
 
 MAX_PARTS: Final = 10_000
-"""Parts that one user may have staged in one virtual host."""
+"""Maximum number of parts of one user in one virtual host."""
 
 
 class StagedAttempt:
@@ -34,9 +34,9 @@ class StagedAttempt:
 
 
 class Staging:
-    """Owns the attempts of all users. The one that was not touched for longest comes first.
+    """The attempts of all users, the least recently updated first.
 
-    ``limit`` bounds all of them together, ``batch_limit`` what is published at once, both in bytes.
+    ``limit`` is the maximum size of all of them, ``batch_limit`` that of one batch, in bytes.
     """
 
     def __init__(self, clock: Clock, limit: int, batch_limit: int, expiry_s: int) -> None:
@@ -53,9 +53,9 @@ class Staging:
         return len(self._attempts)
 
     def stage(self, owner: tuple[str, str], name: str, number: int, rows: bytes) -> None:
-        """Keep a part of an attempt for its owner, a virtual host and a user.
+        """Store a part of an attempt for its owner, a virtual host and a user.
 
-        :raises HttpError: 413 when it is more than can ever be published, 503 when others take the room now.
+        :raises HttpError: 413 if the attempt exceeds the limit of a batch, 503 if other batches use all the memory.
         """
         key = (*owner, name)
         attempt = self._attempts.pop(key, None) or StagedAttempt()
@@ -65,9 +65,9 @@ class Staging:
         try:
             self.require_publishable(attempt.size + growth)
             if self.size + growth > self._limit:
-                raise HttpError(503, "staging_full", "other batches take all of the setting 'pipeline.staged_size'")
+                raise HttpError(503, "staging_full", "other batches use all of the setting 'pipeline.staged_size'")
             if is_new and self._parts_by_owner.get(owner, 0) >= MAX_PARTS:
-                raise HttpError(503, "staging_full", f"a user has at most {MAX_PARTS} parts staged")
+                raise HttpError(503, "staging_full", f"the limit of {MAX_PARTS} staged parts of a user is reached")
         except HttpError:
             if not attempt.part_by_number:
                 del self._attempts[key]
@@ -80,27 +80,27 @@ class Staging:
         self._set_timer()
 
     def require_publishable(self, size: int) -> None:
-        """Insist that a batch of this size can be published at once. :raises HttpError: naming the setting."""
+        """Check the size of a batch. :raises HttpError: naming the setting."""
         if size > self._batch_limit:
             advice = "write less at a time (option 'maxOffsetsPerTrigger' of the source), or raise it"
             raise too_large("a batch", "pipeline.batch_size", self._batch_limit, advice)
 
     def rows(self, owner: tuple[str, str], name: str, parts: int) -> Sequence[bytes] | None:
-        """Return the first ``parts`` parts of an attempt in order; ``None`` when not all of them are there."""
+        """Return the first ``parts`` parts of an attempt in order; ``None`` if any of them is missing."""
         attempt = self._attempts.get((*owner, name))
         if attempt is None or any(number not in attempt.part_by_number for number in range(parts)):
             return None
         return [attempt.part_by_number[number] for number in range(parts)]
 
     def discard(self, owner: tuple[str, str], name: str) -> None:
-        """Forget an attempt."""
+        """Delete an attempt."""
         attempt = self._attempts.pop((*owner, name), None)
         if attempt is not None:
             self.size -= attempt.size
             self._count(owner, -len(attempt.part_by_number))
 
     def _count(self, owner: tuple[str, str], more: int) -> None:
-        """Count the parts of an owner: one without rows takes memory, too."""
+        """Count the parts of an owner: parts without rows use memory, too."""
         parts = self._parts_by_owner.get(owner, 0) + more
         if parts:
             self._parts_by_owner[owner] = parts
@@ -112,7 +112,7 @@ class Staging:
         return int(self._clock.monotonic_s() * _MS)
 
     def _set_timer(self) -> None:
-        """See to it that the oldest attempt is looked at when it may have to go."""
+        """Set a timer for the expiry of the oldest attempt."""
         if not self._is_timer_set and self._attempts:
             self._is_timer_set = True
             oldest = next(iter(self._attempts.values()))

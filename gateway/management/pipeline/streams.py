@@ -1,4 +1,4 @@
-"""Which streams a user may read, and where they begin and end: what a query of Spark is planned with."""
+"""Streams that a user may read, with their offsets, for planning queries of Spark."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -18,19 +18,19 @@ from gateway.management.super_streams import partitions_of, super_streams
 Steps: TypeAlias = Generator[None, None, Fields]
 
 MAX_INT64: Final = 2**63 - 1
-"""The largest number there is, of whatever."""
+"""The largest signed integer of 64 bits."""
 
-#: Characters of nonsense that a refusal repeats.
+#: Maximum number of characters of a wrong value that an error quotes.
 MAX_QUOTED: Final = 40
 
 
 def require_readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream:
-    """Return a stream that the user may read. :raises HttpError: when it is not there, none, or not for them."""
+    """Return a stream that the user may read. :raises HttpError: if it is missing, no stream, or not readable."""
     queue = vhost.queue_by_name.get(name)
     if queue is None:
         raise not_found(f"no queue '{name}' in vhost '{vhost.name}'")
     if not isinstance(queue, Stream):
-        raise bad_request(f"queue '{name}' in vhost '{vhost.name}' is no stream")
+        raise bad_request(f"queue '{name}' in vhost '{vhost.name}' is not a stream")
     permissions = call.permissions(vhost)
     if not permissions.may(Operation.READ, name):
         raise access_refused(permissions, Operation.READ, "queue", name)
@@ -38,13 +38,13 @@ def require_readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream
 
 
 def named_streams(call: Call, vhost: VirtualHost, names: str) -> Steps:
-    """Return the streams and super streams of these names, a list in JSON. :raises HttpError: for the first amiss."""
+    """Return the streams and super streams with these names, a JSON list. :raises HttpError: for an invalid one."""
     try:
         requested = json.loads(names)
     except (ValueError, RecursionError):
         requested = None
     if not isinstance(requested, list) or not all(isinstance(name, str) for name in requested):
-        raise bad_request("'names' must be a list of names in JSON")
+        raise bad_request("'names' must be a JSON list of names")
     yield
     supers = {each.name: each for each in super_streams(vhost)}
     views = []
@@ -55,9 +55,9 @@ def named_streams(call: Call, vhost: VirtualHost, names: str) -> Steps:
 
 
 def readable_streams(call: Call, vhost: VirtualHost) -> Steps:
-    """Return all streams and super streams that the user may read; a partition stands there by itself, too.
+    """Return all streams and super streams that the user may read; partitions are also listed separately.
 
-    A client that wants those whose name matches chooses by itself: here a pattern would keep all others waiting.
+    Clients filter by pattern themselves: matching here would delay all other clients.
     """
     may_read = call.permissions(vhost).may
     found: dict[str, Sequence[Queue]] = {each.name: partitions_of(vhost, each) for each in super_streams(vhost)}
@@ -86,7 +86,7 @@ def _view(name: str, parts: Sequence[Queue]) -> Fields:
 
 
 def _stream_view(stream: Queue) -> Fields:
-    assert isinstance(stream, Stream)  # nothing else is a partition
+    assert isinstance(stream, Stream)  # all partitions are streams
     return {
         "queue": stream.name,
         "first": stream.first_offset,
@@ -96,7 +96,7 @@ def _stream_view(stream: Queue) -> Fields:
 
 
 def offset_after(stream: Stream, offset: int, size_bytes: int) -> int:
-    """Return the offset about so many bytes behind another: exact for whole segments, else by their mean size."""
+    """Return the offset about ``size_bytes`` after another: exact for whole segments, else by mean size."""
     position = max(offset, stream.first_offset)
     for segment in stream.segments:
         end = min(segment.end, stream.durable_end)
@@ -111,7 +111,7 @@ def offset_after(stream: Stream, offset: int, size_bytes: int) -> int:
 
 
 def whole_number(call: Call, name: str) -> int:
-    """Return a number of the query. :raises HttpError: when it is missing, or none of 64 bits from 0."""
+    """Return a number of the query. :raises HttpError: if it is missing or not from 0 to 2^63 - 1."""
     value = call.query.get(name, "")
     if is_number(value):
         return int(value)
@@ -121,5 +121,5 @@ def whole_number(call: Call, name: str) -> int:
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a whole number from 0 that 64 bits hold; very long ones Python refuses to read."""
+    """Return whether a text is a whole number from 0 to 2^63 - 1; Python refuses to parse very long ones."""
     return text.isascii() and text.isdigit() and len(text) <= len(str(MAX_INT64)) and int(text) <= MAX_INT64

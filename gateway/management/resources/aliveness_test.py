@@ -1,4 +1,4 @@
-"""/aliveness-test: a message goes through a virtual host and comes out again."""
+"""/aliveness-test: publishes a message in a virtual host and fetches it."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 
-#: The queue stays, as RabbitMQ's does: checks come every few seconds.
+#: The queue is not deleted, as in RabbitMQ: checks come every few seconds.
 _QUEUE: Final = "aliveness-test"
 _BODY: Final = b"test_message"
 
 
 @routes.get("/aliveness-test/<vhost>")
 def test(call: Call, vhost: str) -> Fields:
-    """Declare a queue, publish to it and fetch what was published."""
+    """Declare a queue, publish a message to it and fetch the message."""
     virtual_host = call.vhost(vhost)
     permissions = call.permissions(virtual_host)
     for operation in Operation:
@@ -28,6 +28,6 @@ def test(call: Call, vhost: str) -> Fields:
     virtual_host.publish(virtual_host.default_exchange, Message("", _QUEUE, plain_header(Properties()), _BODY))
     entry = queue.get()
     if entry is None:
-        raise HttpError(500, "aliveness-test", "the message did not come back")
+        raise HttpError(500, "aliveness-test", "the published message was not in the queue")
     queue.settle(entry, DeliveryOutcome.ACCEPTED)
     return {"status": "ok"}

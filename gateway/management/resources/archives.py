@@ -1,4 +1,4 @@
-"""/archives: what is kept for good, and how far it is behind. RabbitMQ has nothing like it."""
+"""/archives: the archives and their lag. RabbitMQ has no such resource."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""/bindings: which exchanges lead where."""
+"""/bindings: the bindings."""
 
 from urllib.parse import quote, unquote_plus
 
@@ -46,8 +46,8 @@ def between(call: Call, vhost: str, source: str, kind: str, destination: str) ->
 
 @routes.post(_PAIR)
 def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Reply:
-    """Bind; the answer tells the path of the binding."""
-    virtual_host, fields = call.changed_vhost(vhost), call.fields
+    """Create a binding; the response contains its path."""
+    virtual_host, fields = call.writable_vhost(vhost), call.fields
     exchange = virtual_host.exchange(real_name(source))
     end = _end(virtual_host, kind, destination)
     routing_key = text(fields, "routing_key")
@@ -79,7 +79,7 @@ def binding(call: Call, vhost: str, source: str, kind: str, destination: str, ke
 @routes.delete(f"{_PAIR}/<key>")
 def unbind(call: Call, vhost: str, source: str, kind: str, destination: str, key: str) -> None:
     """Remove one binding."""
-    virtual_host = call.changed_vhost(vhost)
+    virtual_host = call.writable_vhost(vhost)
     binding = _existing(virtual_host, source, kind, destination, key)
     permissions = call.permissions(virtual_host)
     require_bindable(permissions, _KINDS[kind], binding.destination.name, binding.source, binding.routing_key)
@@ -89,11 +89,11 @@ def unbind(call: Call, vhost: str, source: str, kind: str, destination: str, key
 
 
 _KINDS = {"q": "queue", "e": "exchange"}
-"""How paths name the kinds of destinations."""
+"""Kinds of destinations by their abbreviation in paths."""
 
 
 def _listing(vhosts: list[VirtualHost]) -> Listing[Binding | Queue]:
-    """List bindings; a queue stands for its binding to the default exchange."""
+    """Return a listing of bindings; a queue represents its binding to the default exchange."""
     queues: list[Binding | Queue] = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
     return Listing([*queues, *(binding for vhost in vhosts for binding in vhost.bindings)], _view, _key)
 
@@ -132,7 +132,7 @@ def _is_key(key: str, routing_key: str) -> bool:
 
 
 def _spellings(key: str) -> tuple[str, str]:
-    """Return a properties key as it is, and as it arrives from tools that encode it once instead of twice."""
+    """Return a properties key unchanged, and as sent by tools that encode it once instead of twice."""
     return key, unquote_plus(key)
 
 

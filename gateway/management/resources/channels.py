@@ -22,7 +22,7 @@ def channels(call: Call) -> Listing[OpenChannel]:
 
 @routes.get("/channels/<name>")
 def channel(call: Call, name: str) -> Fields:
-    """Show a channel; its name is that of the connection with the number in brackets."""
+    """Return a channel; its name is that of the connection with the number in parentheses."""
     connection_name, _, number = name.removesuffix(")").rpartition(" (")
     peer = existing_peer(call, connection_name)
     for info in peer.channels():
@@ -32,13 +32,13 @@ def channel(call: Call, name: str) -> Fields:
 
 
 def channel_listing(call: Call, predicate: Callable[[Peer], bool]) -> Listing[OpenChannel]:
-    """List the channels of some of the connections that the user may see."""
+    """List the channels of the connections that match and that the user may see."""
     opened = [OpenChannel(peer, info) for peer in visible_peers(call) if predicate(peer) for info in peer.channels()]
     return Listing(opened, lambda each: channel_view(call, each), lambda each: ("", each.name))
 
 
 def _detailed_view(call: Call, channel: OpenChannel) -> Fields:
-    """Return a channel with its consumers, and its traffic by exchange and queue."""
+    """Return the view of a channel with its consumers and its traffic by exchange and queue."""
     return channel_view(call, channel) | {
         "consumer_details": [consumer_view(call.context, each) for each in channel.info.consumers],
         "publishes": publishes_of(call, channel),

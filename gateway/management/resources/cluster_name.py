@@ -1,4 +1,4 @@
-"""/cluster-name: what the broker is called."""
+"""/cluster-name: the name of the broker."""
 
 from gateway.kernel.journal.records import ParameterRecord
 from gateway.management.http.access_levels import AccessLevel
@@ -12,12 +12,12 @@ routes = Routes()
 
 @routes.get("/cluster-name")
 def name(call: Call) -> Fields:
-    """Tell the name."""
+    """Return the cluster name."""
     return {"name": cluster_name(call)}
 
 
 @routes.put("/cluster-name", level=AccessLevel.ADMINISTRATOR)
 def rename(call: Call) -> None:
-    """Set the name."""
+    """Set the cluster name."""
     (name,) = require(call.fields, "name")
     call.broker.put_parameter(ParameterRecord("", "", "cluster_name", name))

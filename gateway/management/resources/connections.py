@@ -1,4 +1,4 @@
-"""/connections: who is connected, and how to send them away."""
+"""/connections: the connections, and closing them."""
 
 from collections.abc import Callable
 
@@ -39,14 +39,14 @@ def close_all(call: Call, user: str) -> None:
 
 @routes.get("/connections/<name>")
 def connection(call: Call, name: str) -> Fields:
-    """Show a connection."""
+    """Return a connection."""
     view = connection_view(call, existing_peer(call, name))
     return with_columns({key: "" if value is None else value for key, value in view.items()}, call.query)
 
 
 @routes.delete("/connections/<name>")
 def close(call: Call, name: str) -> None:
-    """Close a connection and tell it why."""
+    """Close a connection and send the client the reason."""
     _close(call, existing_peer(call, name))
 
 
@@ -59,18 +59,18 @@ def channels(call: Call, name: str) -> Listing[OpenChannel]:
 
 
 def connection_listing(call: Call, predicate: Callable[[Peer], bool]) -> Listing[Peer]:
-    """List some of the connections that the user may see."""
+    """List the connections that match and that the user may see."""
     chosen = [peer for peer in visible_peers(call) if predicate(peer)]
     return Listing(chosen, lambda peer: connection_view(call, peer), lambda peer: ("", peer.name))
 
 
 def visible_peers(call: Call) -> list[Peer]:
-    """Return the connections that the user may see: all with the tags for it, else their own."""
+    """Return the connections that the user may see: all for monitoring users, else their own."""
     return [peer for peer in call.broker.connections if peer.vhost_name and _may_see(call, peer)]
 
 
 def existing_peer(call: Call, name: str) -> Peer:
-    """Return the connection of this name. :raises HttpError: when it is not there, or not for this user."""
+    """Return the connection with this name. :raises HttpError: if it does not exist or is not visible to the user."""
     for peer in call.broker.connections:
         if peer.name == name and peer.vhost_name:
             if not _may_see(call, peer):
@@ -84,7 +84,7 @@ def _may_see(call: Call, peer: Peer) -> bool:
 
 
 def _close(call: Call, peer: Peer) -> None:
-    """Close a connection: one's own, or anybody's as an administrator."""
+    """Close a connection; only administrators may close those of other users."""
     if peer.user_name != call.principal.name:
         call.require(AccessLevel.ADMINISTRATOR)
     peer.force_close(call.headers.get("x-reason") or _DEFAULT_REASON)

@@ -1,4 +1,4 @@
-"""/consumers: who consumes from which queue."""
+"""/consumers: the consumers of queues."""
 
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.vhosts.virtual_host import VirtualHost

@@ -1,4 +1,4 @@
-"""/definitions: everything that was declared, written out and read back."""
+"""/definitions: export and import of definitions."""
 
 from collections.abc import Generator
 from typing import Final, TypeAlias
@@ -19,25 +19,25 @@ routes = Routes()
 
 _SOURCE: Final = "definitions"
 
-#: What the definitions of one virtual host may hold.
+#: Categories in the definitions of one virtual host.
 _OF_A_VHOST: Final = ("parameters", "policies", "queues", "exchanges", "bindings")
 
 
 @routes.get("/definitions", "/all-configuration", level=AccessLevel.ADMINISTRATOR)
 def whole(call: Call) -> Streamed:
-    """Write out the whole broker."""
+    """Export the definitions of the broker."""
     return Streamed(export(call.broker))
 
 
 @routes.post("/definitions", "/all-configuration", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
 def import_whole(call: Call) -> LongTask:
-    """Add what the definitions say; what is there already stays."""
+    """Import definitions; existing entities are kept."""
     return LongTask(_import_steps(call), is_exclusive=True)
 
 
 @routes.get("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR)
 def of_vhost(call: Call, vhost: str) -> Streamed:
-    """Write out one virtual host."""
+    """Export the definitions of one virtual host."""
     if vhost not in call.broker.vhost_by_name:
         raise bad_request("vhost_not_found")
     return Streamed(export_vhost(call.broker, call.broker.vhost(vhost)))
@@ -45,14 +45,14 @@ def of_vhost(call: Call, vhost: str) -> Streamed:
 
 @routes.post("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
 def import_vhost(call: Call, vhost: str) -> LongTask:
-    """Add what the definitions say to one virtual host, whichever they came from."""
+    """Import definitions into one virtual host, regardless of the one they were exported from."""
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
     return LongTask(_import_steps(call, vhost), is_exclusive=True)
 
 
 def _import_steps(call: Call, vhost: str | None = None) -> Steps:
-    """Read, check and apply what was sent, with ``vhost`` to that virtual host alone; nothing before all is checked."""
+    """Parse, check and apply definitions, all or those of ``vhost``; nothing is applied before all is checked."""
     document = yield from _decoded(call.content)
     if vhost is not None:
         document = yield from _assign_vhost(document, vhost)
@@ -73,12 +73,12 @@ def _decoded(content: bytes) -> Generator[None, None, Fields]:
 
 
 def _assign_vhost(fields: Fields, vhost: str) -> Generator[None, None, Fields]:
-    """Return what a virtual host may hold, as if it came from this one."""
+    """Return the categories of a virtual host with every entry assigned to this one."""
     kept: Fields = {}
     for category in _OF_A_VHOST:
         entries = fields.get(category, [])
         if not isinstance(entries, list):
-            return {category: entries}  # whoever checks says what is wrong with it
+            return {category: entries}  # the check reports the error
         assigned = kept[category] = []
         for entry in entries:
             assigned.append({**entry, "vhost": vhost} if isinstance(entry, dict) else entry)

@@ -1,4 +1,4 @@
-"""/queues/.../delayed and /exchanges/.../delayed: what is held back until its time. RabbitMQ has nothing like it."""
+"""/queues/.../delayed and /exchanges/.../delayed: delayed messages. RabbitMQ has no such resource."""
 
 from gateway.access import Operation
 from gateway.kernel.backlog.delay_index import DelayedMessage, DelayIndex
@@ -17,44 +17,44 @@ routes = Routes()
 _OF_QUEUE = "/queues/<vhost>/<name>/delayed"
 _OF_EXCHANGE = "/exchanges/<vhost>/<name>/delayed"
 
-#: Bytes of each body that a list shows, unless the query says otherwise.
+#: Bytes of each body in a list, by default and at most.
 _SHOWN = 1024
 _MAX_SHOWN = 64 * 1024
 
 
 @routes.get(_OF_QUEUE)
 def of_queue(call: Call, vhost: str, name: str) -> Fields:
-    """List what a queue holds back, the soonest first."""
+    """List the delayed messages of a queue, the earliest first."""
     return _page(call, _delays_of_queue(call, vhost, name))
 
 
 @routes.delete(_OF_QUEUE)
 def cancel_all_of_queue(call: Call, vhost: str, name: str) -> None:
-    """Forget everything that a queue holds back."""
+    """Delete all delayed messages of a queue."""
     _clear(_delays_of_queue(call, vhost, name))
 
 
 @routes.delete(f"{_OF_QUEUE}/<position>")
 def cancel_in_queue(call: Call, vhost: str, name: str, position: str) -> None:
-    """Forget one message that a queue holds back."""
+    """Delete one delayed message of a queue."""
     _cancel(_delays_of_queue(call, vhost, name), position)
 
 
 @routes.get(_OF_EXCHANGE)
 def of_exchange(call: Call, vhost: str, name: str) -> Fields:
-    """List what an exchange holds back, the soonest first."""
+    """List the delayed messages of an exchange, the earliest first."""
     return _page(call, _delays_of_exchange(call, vhost, name))
 
 
 @routes.delete(_OF_EXCHANGE)
 def cancel_all_of_exchange(call: Call, vhost: str, name: str) -> None:
-    """Forget everything that an exchange holds back."""
+    """Delete all delayed messages of an exchange."""
     _clear(_delays_of_exchange(call, vhost, name))
 
 
 @routes.delete(f"{_OF_EXCHANGE}/<position>")
 def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None:
-    """Forget one message that an exchange holds back."""
+    """Delete one delayed message of an exchange."""
     _cancel(_delays_of_exchange(call, vhost, name), position)
 
 

@@ -1,4 +1,4 @@
-"""/exchanges: the exchanges, publishing to them, and what is bound to them."""
+"""/exchanges: the exchanges, their bindings, and publishing."""
 
 from gateway.access import Operation
 from gateway.kernel.errors import Refused
@@ -37,7 +37,7 @@ def in_vhost(call: Call, vhost: str) -> Listing[Exchange]:
 
 @routes.get("/exchanges/<vhost>/<name>")
 def exchange(call: Call, vhost: str, name: str) -> LongTask:
-    """Show an exchange, and its traffic by channel and queue."""
+    """Return an exchange with its traffic by channel and queue."""
     return LongTask(
         with_columns_in_steps(detailed_exchange_view(call, existing_exchange(call.vhost(vhost), name)), call.query)
     )
@@ -46,7 +46,7 @@ def exchange(call: Call, vhost: str, name: str) -> LongTask:
 @routes.put("/exchanges/<vhost>/<name>")
 def put_exchange(call: Call, vhost: str, name: str) -> Reply:
     """Declare an exchange."""
-    virtual_host, fields, name = call.changed_vhost(vhost), call.fields, real_name(name)
+    virtual_host, fields, name = call.writable_vhost(vhost), call.fields, real_name(name)
     existed = name in virtual_host.exchange_by_name
     table = arguments(fields)
     require_not_default(name)
@@ -73,12 +73,12 @@ def delete_exchange(call: Call, vhost: str, name: str) -> None:
 
 @routes.post("/exchanges/<vhost>/<name>/publish", largest_body=ANY_BODY)
 def publish(call: Call, vhost: str, name: str) -> Fields:
-    """Publish a message; tell whether it reached a queue."""
+    """Publish a message; return whether it was routed to a queue."""
     fields = call.fields
     properties, routing_key, payload, encoding = require(
         fields, "properties", "routing_key", "payload", "payload_encoding"
     )
-    virtual_host, name = call.changed_vhost(vhost), real_name(name)
+    virtual_host, name = call.writable_vhost(vhost), real_name(name)
     require_no_alarm(call)
     message = message_of(name, routing_key, properties, payload, encoding)
     try:
@@ -92,7 +92,7 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
 
 @routes.get("/exchanges/<vhost>/<name>/bindings/source")
 def bindings_from(call: Call, vhost: str, name: str) -> object:
-    """List the bindings that start at an exchange."""
+    """List the bindings with an exchange as source."""
     virtual_host = call.vhost(vhost)
     exchange = existing_exchange(virtual_host, name)
     if exchange is virtual_host.default_exchange:
@@ -102,13 +102,13 @@ def bindings_from(call: Call, vhost: str, name: str) -> object:
 
 @routes.get("/exchanges/<vhost>/<name>/bindings/destination")
 def bindings_to(call: Call, vhost: str, name: str) -> object:
-    """List the bindings that end at an exchange."""
+    """List the bindings with an exchange as destination."""
     virtual_host = call.vhost(vhost)
     return stream_list(list(virtual_host.bindings.to(existing_exchange(virtual_host, name))), binding_view)
 
 
 def real_name(name: str) -> str:
-    """Return the name of an exchange that a path names."""
+    """Return the name of an exchange from that in a path."""
     return "" if name == DEFAULT_EXCHANGE else name
 
 
@@ -118,7 +118,7 @@ def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Exchange]:
 
 
 def existing_exchange(vhost: VirtualHost, name: str) -> Exchange:
-    """Return the exchange that a path names. :raises HttpError: when it is not there."""
+    """Return the exchange with the name in a path. :raises HttpError: if it does not exist."""
     exchange = vhost.exchange_by_name.get(real_name(name))
     if exchange is None:
         raise missing()

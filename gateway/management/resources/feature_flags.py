@@ -1,4 +1,4 @@
-"""/feature-flags: what older nodes of a cluster may lack. One node lacks nothing."""
+"""/feature-flags: RabbitMQ's feature flags, all of which are enabled."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 
-#: The flags of the version whose API this is, and what they are about.
+#: Flags of the compatible RabbitMQ version, with their descriptions.
 FLAGS: Final = {
     "classic_mirrored_queue_version": "Support setting version for classic mirrored queues",
     "drop_unroutable_metric": "Count unroutable publishes to be dropped in stats",
@@ -24,7 +24,7 @@ FLAGS: Final = {
 
 @routes.get("/feature-flags", level=AccessLevel.ADMINISTRATOR)
 def flags(call: Call) -> list[Fields]:
-    """List the flags: all are on."""
+    """List the flags."""
     return [
         {
             "name": name,
@@ -40,6 +40,6 @@ def flags(call: Call) -> list[Fields]:
 
 @routes.put("/feature-flags/<name>/enable", level=AccessLevel.ADMINISTRATOR)
 def enable(call: Call, name: str) -> None:
-    """Turn a flag on, which it is."""
+    """Enable a flag; all are already enabled."""
     if name not in FLAGS:
         raise missing()

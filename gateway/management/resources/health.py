@@ -1,4 +1,4 @@
-"""/health/checks: whether something is wrong. 200 for no, 503 for yes."""
+"""/health/checks: health checks, answered with 200 if they succeed and 503 if they fail."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -16,13 +16,13 @@ routes = Routes()
 _OK: Final = {"status": "ok"}
 _DAYS: Final = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 
-#: Other names of protocols that checks ask for.
+#: Aliases of protocols.
 _ALIASES: Final = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqps": "amqp/ssl", "amqp/tls": "amqp/ssl"}
 
 
 @routes.get("/healthchecks/node/<node>")
 def node(call: Call, node: str) -> Reply:
-    """Whether no alarm stands on a node."""
+    """Check that no alarm is active on a node."""
     if node != call.broker.node:
         raise missing()
     return _active_alarms(call)
@@ -30,13 +30,13 @@ def node(call: Call, node: str) -> Reply:
 
 @routes.get("/health/checks/alarms", "/health/checks/local-alarms", "/healthchecks/node")
 def alarms(call: Call) -> Reply:
-    """Whether no alarm stands."""
+    """Check that no alarm is active."""
     return _active_alarms(call)
 
 
 @routes.get("/health/checks/virtual-hosts")
 def virtual_hosts(call: Call) -> Reply:
-    """Whether all virtual hosts run: they do, or the broker would not."""
+    """Check that all virtual hosts are running, which they always are."""
     return Reply(200, _OK)
 
 
@@ -46,7 +46,7 @@ def virtual_hosts(call: Call) -> Reply:
     "/health/checks/below-node-connection-limit",
 )
 def ready(call: Call) -> Reply:
-    """Whether clients are served: somebody listens, and the store has not failed."""
+    """Check that clients are served: that the store has not failed."""
     if call.broker.journal.has_failed:
         return _failed("the store failed")
     return Reply(200, _OK)
@@ -54,13 +54,13 @@ def ready(call: Call) -> Reply:
 
 @routes.get("/health/checks/node-is-quorum-critical", "/health/checks/node-is-mirror-sync-critical")
 def single_node(call: Call) -> Reply:
-    """Whether others could do without this node: there are none."""
+    """Check that no other node depends on this one: there are none."""
     return Reply(200, {**_OK, "reason": "single node cluster"})
 
 
 @routes.get("/health/checks/port-listener/<port>")
 def port_listener(call: Call, port: str) -> Reply:
-    """Whether somebody listens on a port."""
+    """Check that a listener has this port."""
     number = digits(port)
     if number is None or number < 0:
         raise bad_request("Invalid port")
@@ -72,7 +72,7 @@ def port_listener(call: Call, port: str) -> Reply:
 
 @routes.get("/health/checks/protocol-listener/<protocol>")
 def protocol_listener(call: Call, protocol: str) -> Reply:
-    """Whether somebody listens who speaks a protocol."""
+    """Check that a listener has this protocol."""
     protocols = [protocol_of(name) for name in call.context.addresses()]
     protocol = _ALIASES.get(protocol, protocol)
     if protocol in protocols:
@@ -82,7 +82,7 @@ def protocol_listener(call: Call, protocol: str) -> Reply:
 
 @routes.get("/health/checks/certificate-expiration/<within>/<unit>")
 def certificate_expiration(call: Call, within: str, unit: str) -> Reply:
-    """Whether the server's certificates are good for some time yet."""
+    """Check that no certificate of the server expires within a period."""
     if unit not in _DAYS:
         raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
     number = digits(within)

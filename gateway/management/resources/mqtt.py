@@ -1,4 +1,4 @@
-"""/mqtt: sessions and retained messages of a virtual host. RabbitMQ has nothing like it."""
+"""/mqtt: MQTT sessions and retained messages. RabbitMQ has no such resource."""
 
 from collections.abc import Callable
 from typing import Final
@@ -40,7 +40,7 @@ def sessions_in_vhost(call: Call, vhost: str) -> Listing[tuple[VirtualHost, Sess
 
 @routes.get(_SESSION)
 def session(call: Call, vhost: str, client_id: str) -> Fields:
-    """Show a session with what it asked for."""
+    """Return a session with its subscriptions."""
     virtual_host = call.vhost(vhost)
     found = _existing_session(virtual_host, client_id)
     return with_columns(
@@ -50,11 +50,11 @@ def session(call: Call, vhost: str, client_id: str) -> Fields:
 
 @routes.delete(_SESSION)
 def end_session(call: Call, vhost: str, client_id: str) -> None:
-    """End a session with what waits for it, as if its queues were deleted.
+    """End a session and delete its messages, like its queues.
 
-    While its client is connected it takes an administrator, as closing somebody's connection does.
+    If its client is connected, only an administrator may do this, as for closing the connection of another user.
     """
-    virtual_host = call.changed_vhost(vhost)
+    virtual_host = call.writable_vhost(vhost)
     found = _existing_session(virtual_host, client_id)
     for level in (0, 1):
         call.permissions(virtual_host).require(Operation.CONFIGURE, "queue", found.own_queue_name(level))
@@ -76,7 +76,7 @@ def _existing_session(vhost: VirtualHost, client_id: str) -> Session:
 
 
 def _session_view(vhost: VirtualHost, session: Session) -> Fields:
-    """Return a session. Messages are those in its own queues; in that of a group they are everybody's."""
+    """Return the view of a session. Message counts include its own queues, not those of shared subscriptions."""
     own = session.own_queues()
     return {
         "client_id": session.client_id,
@@ -111,7 +111,7 @@ def _subscriptions(session: Session) -> list[Fields]:
 
 @routes.get("/mqtt/retained/<vhost>")
 def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
-    """List the topics of a virtual host that hold a message, as far as the user may read them, but for the broker's."""
+    """List the retained messages of a virtual host that the user may read, except the broker's own."""
     virtual_host, topics = call.vhost(vhost), call.context.topics_of(vhost)
     may_read = _reader(call, virtual_host)
     return Listing(
@@ -124,7 +124,7 @@ def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
 
 @routes.get(_RETAINED)
 def retained_message(call: Call, vhost: str, topic: str) -> Fields:
-    """Show a retained message, without its body."""
+    """Return a retained message without its body."""
     virtual_host = call.vhost(vhost)
     topics, retained = call.context.topics_of(vhost), _existing_message(call, virtual_host, topic)
     if not _reader(call, virtual_host)(retained.message):
@@ -134,8 +134,8 @@ def retained_message(call: Call, vhost: str, topic: str) -> Fields:
 
 @routes.delete(_RETAINED)
 def clear(call: Call, vhost: str, topic: str) -> None:
-    """Retain nothing under a topic any more; who may publish to it may do that."""
-    virtual_host = call.changed_vhost(vhost)
+    """Delete the retained message of a topic; this needs the permission to publish to it."""
+    virtual_host = call.writable_vhost(vhost)
     message = _existing_message(call, virtual_host, topic).message
     permissions = call.permissions(virtual_host)
     permissions.require(Operation.WRITE, "exchange", message.exchange)
@@ -144,7 +144,7 @@ def clear(call: Call, vhost: str, topic: str) -> None:
 
 
 def _reader(call: Call, vhost: VirtualHost) -> Callable[[Message], bool]:
-    """Return whether the user may see a retained message: as a subscriber would be sent it, or as a monitor."""
+    """Return a check of access to a retained message: by permission for subscribers, always for monitoring users."""
     if call.may(AccessLevel.MONITORING):
         return lambda message: True
     permissions = call.permissions(vhost)
@@ -162,7 +162,7 @@ def _existing_message(call: Call, vhost: VirtualHost, topic: str) -> RetainedMes
 
 
 def _retained_view(vhost: VirtualHost, topics: TopicNames, retained: RetainedMessage) -> Fields:
-    """Return a retained message; ``payload_bytes`` are sent to each new subscriber."""
+    """Return the view of a retained message; ``payload_bytes`` is the size sent to each new subscriber."""
     message = retained.message
     return {
         "topic": topics.topic(message.routing_key),

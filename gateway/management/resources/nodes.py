@@ -1,4 +1,4 @@
-"""/nodes: the one node there is."""
+"""/nodes: the single node."""
 
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
@@ -18,21 +18,21 @@ def nodes(call: Call) -> list[Fields]:
 
 @routes.get("/nodes/<name>", level=AccessLevel.MONITORING)
 def node(call: Call, name: str) -> Fields:
-    """Show a node."""
+    """Return a node."""
     _require_node(call, name)
     return with_columns(node_view(call), call.query)
 
 
 @routes.get("/nodes/<name>/memory", level=AccessLevel.MONITORING)
 def memory(call: Call, name: str) -> Fields:
-    """Tell what the memory of a node is used for."""
+    """Return the memory use of a node."""
     _require_node(call, name)
     return memory_view()
 
 
 @routes.get("/nodes/<name>/memory/relative", level=AccessLevel.MONITORING)
 def relative_memory(call: Call, name: str) -> Fields:
-    """Tell what the memory of a node is used for, in percent."""
+    """Return the memory use of a node in percent."""
     _require_node(call, name)
     return relative_memory_view()
 

@@ -1,4 +1,4 @@
-"""What RabbitMQ offers for clusters and their maintenance, as one node that has no replicas answers it."""
+"""RabbitMQ's resources for clusters and maintenance, as answered by a single node without replicas."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from gateway.management.http.routes import Fields, Reply, Routes
 
 routes = Routes()
 
-#: What may be asked of a mirrored queue; there is nothing to do, since there are no mirrors.
+#: Actions on mirrored queues, which have no effect without mirrors.
 _ACTIONS: Final = ("sync", "cancel_sync")
 
 _OK: Final = {"status": "ok"}
@@ -18,12 +18,12 @@ _OK: Final = {"status": "ok"}
 
 @routes.post("/rebalance/queues", level=AccessLevel.ADMINISTRATOR)
 def rebalance(call: Call) -> None:
-    """Spread the queues evenly over the nodes: they are."""
+    """Rebalance the queues over the nodes; nothing to do."""
 
 
 @routes.post("/queues/<vhost>/<name>/actions", level=AccessLevel.ADMINISTRATOR)
 def act(call: Call, vhost: str, name: str) -> None:
-    """Bring the mirrors of a queue up to date, or stop doing so."""
+    """Start or cancel the synchronisation of a queue's mirrors; nothing to do."""
     if name not in call.vhost(vhost).queue_by_name:
         raise missing()
     (action,) = require(call.fields, "action")
@@ -33,7 +33,7 @@ def act(call: Call, vhost: str, name: str) -> None:
 
 @routes.post("/vhosts/<name>/start/<node>", level=AccessLevel.ADMINISTRATOR)
 def start_vhost(call: Call, name: str, node: str) -> None:
-    """Start a virtual host on a node: it runs."""
+    """Start a virtual host on a node; it is always running."""
     if name not in call.broker.vhost_by_name:
         raise unknown_vhost()
     if node != call.broker.node:
@@ -42,20 +42,20 @@ def start_vhost(call: Call, name: str, node: str) -> None:
 
 @routes.delete("/reset", level=AccessLevel.ADMINISTRATOR)
 def reset(call: Call) -> None:
-    """Forget rates and samples; what was counted stays."""
+    """Delete rates and samples; counters are kept."""
     call.context.statistics.forget()
 
 
 @routes.delete("/reset/<node>", level=AccessLevel.ADMINISTRATOR)
 def reset_node(call: Call, node: str) -> None:
-    """Forget the rates and samples of a node."""
+    """Delete the rates and samples of a node."""
     _require_node(call, node)
     call.context.statistics.forget()
 
 
 @routes.get("/auth/attempts/<node>", level=AccessLevel.ADMINISTRATOR)
 def attempts(call: Call, node: str) -> list[Fields]:
-    """Tell how many logins there were with each protocol, and how they ended."""
+    """Return the number of successful and failed logins by protocol."""
     _require_node(call, node)
     return [
         {
@@ -70,27 +70,27 @@ def attempts(call: Call, node: str) -> list[Fields]:
 
 @routes.delete("/auth/attempts/<node>", level=AccessLevel.ADMINISTRATOR)
 def forget_attempts(call: Call, node: str) -> None:
-    """Count logins from 0 again."""
+    """Reset the numbers of logins."""
     _require_node(call, node)
     call.broker.connections.logins_by_protocol.clear()
 
 
 @routes.get("/auth/throttle", level=AccessLevel.ADMINISTRATOR)
 def throttle(call: Call) -> Fields:
-    """Tell how many logins were delayed or refused because others failed, and how many wait now."""
+    """Return the numbers of logins delayed or refused after failed ones, and of those waiting."""
     return dict(call.context.login_counts())
 
 
 @routes.get("/auth/attempts/<node>/source", level=AccessLevel.ADMINISTRATOR)
 def attempts_by_source(call: Call, node: str) -> list[Fields]:
-    """Tell where logins came from: not counted, as in RabbitMQ unless it is configured to."""
+    """Return the sources of logins: none are recorded, as in RabbitMQ by default."""
     _require_node(call, node)
     return []
 
 
 @routes.delete("/auth/attempts/<node>/source", level=AccessLevel.ADMINISTRATOR)
 def forget_sources(call: Call, node: str) -> None:
-    """Forget where logins came from."""
+    """Delete the sources of logins; nothing to do."""
     _require_node(call, node)
 
 
@@ -100,19 +100,19 @@ def forget_sources(call: Call, node: str) -> None:
     "/health/checks/reached-target-cluster-size",
 )
 def complete(call: Call) -> Reply:
-    """Whether the node knows of everything, and the cluster is as large as it should be: one node is both."""
+    """Check the metadata store and the cluster size, which are always complete with a single node."""
     return Reply(200, _OK)
 
 
 @routes.get("/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/<pattern>")
 def leaders(call: Call, pattern: str) -> Reply:
-    """Whether every quorum queue has a leader: this node is."""
+    """Check that every quorum queue has a leader, which is always this node."""
     return Reply(200, _OK)
 
 
 @routes.get("/health/checks/quorum-queues-without-elected-leaders/vhost/<vhost>/pattern/<pattern>")
 def leaders_in_vhost(call: Call, vhost: str, pattern: str) -> Reply:
-    """Whether every quorum queue of a virtual host has a leader."""
+    """Check that every quorum queue of a virtual host has a leader."""
     call.vhost(vhost)
     return Reply(200, _OK)
 

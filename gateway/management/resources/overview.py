@@ -1,4 +1,4 @@
-"""/overview: the broker in numbers. /version and /extensions with it."""
+"""/overview: a summary of the broker; /version and /extensions."""
 
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
@@ -18,7 +18,7 @@ routes = Routes()
 
 @routes.get("/overview")
 def overview(call: Call) -> Fields:
-    """Sum up the broker; listeners are for those who monitor."""
+    """Return a summary of the broker, with the listeners for monitoring users."""
     context, statistics = call.context, call.context.statistics
     broker = call.broker
     counts, churn, trend = statistics.counts(), statistics.churn(), call.trend(BROKER)
@@ -51,18 +51,18 @@ def overview(call: Call) -> Fields:
 
 @routes.get("/version")
 def version(call: Call) -> str:
-    """Tell whose version of the API this is."""
+    """Return the compatible RabbitMQ version."""
     return RABBITMQ_VERSION
 
 
 @routes.get("/extensions")
 def extensions(call: Call) -> list[Fields]:
-    """List what a user interface has to load for the parts of the API."""
+    """List the scripts of user interface extensions."""
     return [{"javascript": "dispatcher.js"}]
 
 
 def cluster_name(call: Call) -> str:
-    """Return what the broker is called: what somebody set, else the node's name."""
+    """Return the cluster name if one was set, else the node's name."""
     parameter = call.broker.parameters.get(("", "", "cluster_name"))
     return str(parameter.value) if parameter is not None else call.broker.node
 

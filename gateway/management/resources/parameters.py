@@ -1,4 +1,4 @@
-"""/parameters and /global-parameters: settings that parts of the broker keep in the store."""
+"""/parameters and /global-parameters: runtime parameters."""
 
 from typing import Final
 
@@ -16,14 +16,14 @@ routes = Routes()
 
 VHOST_LIMITS: Final = "vhost-limits"
 
-#: The component that may be set here: the only one that this broker has and that has no path of its own alone.
-#: Parameters of others come with definitions only; they are kept, and marked as without effect.
+#: Components whose parameters may be set here. Parameters of other components can only be imported with definitions;
+#: they are stored and marked as without effect.
 COMPONENTS: Final = (VHOST_LIMITS,)
 
 
 @routes.get("/parameters", level=AccessLevel.POLICYMAKER)
 def parameters(call: Call) -> Listing[Fields]:
-    """List the parameters of all virtual hosts that the user may see; policies have a list of their own."""
+    """List the parameters of all virtual hosts that the user may see, except policies."""
     return _listing([each for each in _all(call) if each["component"] != "policy"])
 
 
@@ -42,7 +42,7 @@ def in_vhost(call: Call, component: str, vhost: str) -> Listing[Fields]:
 
 @routes.get("/parameters/<component>/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def parameter(call: Call, component: str, vhost: str, name: str) -> Fields:
-    """Show a parameter."""
+    """Return a parameter."""
     call.vhost(vhost)
     for each in _all(call):
         if (each["component"], each["vhost"], each["name"]) == (component, vhost, name):
@@ -52,7 +52,7 @@ def parameter(call: Call, component: str, vhost: str, name: str) -> Fields:
 
 @routes.put("/parameters/<component>/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
-    """Set a parameter. Those of components that this broker does not have are refused, as RabbitMQ does."""
+    """Set a parameter. Unknown components are refused, as in RabbitMQ."""
     (value,) = require(call.fields, "value")
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
@@ -81,20 +81,20 @@ def delete_parameter(call: Call, component: str, vhost: str, name: str) -> None:
 
 @routes.get("/global-parameters", level=AccessLevel.POLICYMAKER)
 def global_parameters(call: Call) -> Listing[Fields]:
-    """List the parameters of the whole broker."""
+    """List the global parameters."""
     chosen = [_global_view(record) for record in call.broker.parameters.values() if not record.vhost]
     return Listing(chosen, lambda view: view, lambda view: ("", view["name"]), is_paged=False)
 
 
 @routes.get("/global-parameters/<name>", level=AccessLevel.POLICYMAKER)
 def global_parameter(call: Call, name: str) -> Fields:
-    """Show a parameter of the whole broker."""
+    """Return a global parameter."""
     return _global_view(_existing_global(call, name))
 
 
 @routes.put("/global-parameters/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_global_parameter(call: Call, name: str) -> Reply:
-    """Set a parameter of the whole broker."""
+    """Set a global parameter."""
     (value,) = require(call.fields, "value")
     existed = ("", "", name) in call.broker.parameters
     call.broker.put_parameter(ParameterRecord("", "", name, value))
@@ -103,12 +103,12 @@ def put_global_parameter(call: Call, name: str) -> Reply:
 
 @routes.delete("/global-parameters/<name>", level=AccessLevel.ADMINISTRATOR)
 def delete_global_parameter(call: Call, name: str) -> None:
-    """Remove a parameter of the whole broker."""
+    """Remove a global parameter."""
     call.broker.remove_parameter(_existing_global(call, name))
 
 
 def _all(call: Call) -> list[Fields]:
-    """Return all parameters as RabbitMQ knows them; policies and limits are among them there."""
+    """Return all parameters, which include policies and limits as in RabbitMQ."""
     vhosts = call.visible_vhosts()
     names = {vhost.name for vhost in vhosts}
     broker = call.broker

@@ -1,4 +1,4 @@
-"""/permissions: what users may configure, write and read in virtual hosts."""
+"""/permissions: the permissions of users in virtual hosts."""
 
 from collections.abc import Callable
 
@@ -21,13 +21,13 @@ def permissions(call: Call) -> Listing[PermissionRecord]:
 
 @routes.get("/permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def permission(call: Call, vhost: str, user: str) -> Fields:
-    """Show what a user may do in a virtual host."""
+    """Return the permissions of a user in a virtual host."""
     return with_columns(permission_view(_existing(call, vhost, user)), call.query)
 
 
 @routes.put("/permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def put_permission(call: Call, vhost: str, user: str) -> Reply:
-    """Set what a user may do in a virtual host."""
+    """Set the permissions of a user in a virtual host."""
     fields = call.fields
     require(fields, "configure", "write", "read")
     configure, write, read = (text(fields, name) for name in ("configure", "write", "read"))
@@ -39,19 +39,19 @@ def put_permission(call: Call, vhost: str, user: str) -> Reply:
 
 @routes.delete("/permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def delete_permission(call: Call, vhost: str, user: str) -> None:
-    """Shut a user out of a virtual host."""
+    """Delete the permissions of a user in a virtual host."""
     _existing(call, vhost, user)
     call.broker.directory.remove_permission(vhost, user)
 
 
 def permission_listing(call: Call, predicate: Callable[[PermissionRecord], bool]) -> Listing[PermissionRecord]:
-    """List some of the permissions."""
+    """List the permissions that match."""
     chosen = [permission for permission in call.broker.directory.permissions if predicate(permission)]
     return Listing(chosen, permission_view, lambda permission: (permission.user, permission.vhost), is_paged=False)
 
 
 def permission_view(permission: PermissionRecord) -> Fields:
-    """Return a permission."""
+    """Return the view of a permission."""
     return {
         "user": permission.user,
         "vhost": permission.vhost,
@@ -62,7 +62,7 @@ def permission_view(permission: PermissionRecord) -> Fields:
 
 
 def require_vhost_and_user(call: Call, vhost: str, user: str) -> None:
-    """Insist that there is such a virtual host and such a user. :raises HttpError: when there is not."""
+    """Check that a virtual host and a user exist. :raises HttpError: if one does not."""
     if vhost not in call.broker.vhost_by_name or call.broker.directory.user(user) is None:
         raise bad_request("vhost_or_user_not_found")
 

@@ -1,4 +1,4 @@
-"""/pipeline: streams for Spark to plan with and read, and how far its queries are."""
+"""/pipeline: streams for queries of Spark, and the progress of its consumers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,19 +32,21 @@ routes = Routes()
 
 @routes.get("/pipeline/<vhost>/streams", level=AccessLevel.USER)
 def streams(call: Call, vhost: str) -> LongTask:
-    """Tell where streams begin and end: those of some names, or all that the user may read."""
-    virtual_host = call.entered_vhost(vhost)
+    """Return the offsets of streams: those in ``names``, or all that the user may read."""
+    virtual_host = call.accessible_vhost(vhost)
     if "names" in call.query:
         return LongTask(named_streams(call, virtual_host, call.query["names"]))
     if "pattern" in call.query:
-        raise bad_request("a pattern is for who asks to match: without 'names' all streams are listed")
+        raise bad_request(
+            "'pattern' is not supported: filter the list of all streams, which is returned without 'names'"
+        )
     return LongTask(readable_streams(call, virtual_host))
 
 
 @routes.get("/pipeline/<vhost>/offset", level=AccessLevel.USER)
 def offset(call: Call, vhost: str) -> Fields:
-    """Tell the offset of the first message at or after a time (ms), or that some bytes behind another."""
-    stream = require_readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
+    """Return the offset of the first message at or after a time (ms), or that ``bytes`` after another offset."""
+    stream = require_readable_stream(call, call.accessible_vhost(vhost), call.query.get("queue", ""))
     if "timestamp" in call.query:
         return {"offset": stream.offset_at(whole_number(call, "timestamp"))}
     return {"offset": offset_after(stream, whole_number(call, "offset"), whole_number(call, "bytes"))}
@@ -52,22 +54,22 @@ def offset(call: Call, vhost: str) -> Fields:
 
 @routes.get("/pipeline/<vhost>/read", level=AccessLevel.USER)
 def read(call: Call, vhost: str) -> "Deferred[Download]":
-    """Send messages in Arrow's stream format."""
-    stream = require_readable_stream(call, call.entered_vhost(vhost), call.query.get("queue", ""))
+    """Return messages in Arrow's stream format."""
+    stream = require_readable_stream(call, call.accessible_vhost(vhost), call.query.get("queue", ""))
     read_range = ReadRange(stream, whole_number(call, "from"), whole_number(call, "to"))
     return call.context.pipeline.reading.read(read_range)
 
 
-# How far consumers are
+# Progress of consumers
 
 
 @routes.put("/pipeline/<vhost>/progress/<consumer>", level=AccessLevel.USER)
 def report(call: Call, vhost: str, consumer: str) -> None:
-    """Take down how far a consumer is: ``{"offsets": {"orders": {"0": 500}}}``."""
-    virtual_host = call.entered_vhost(vhost)
+    """Store the progress of a consumer: ``{"offsets": {"orders": {"0": 500}}}``."""
+    virtual_host = call.accessible_vhost(vhost)
     offsets = _offsets(call.fields.get("offsets"))
     if not 0 < len(consumer.encode()) <= MAX_CONSUMER_NAME:
-        raise bad_request(f"the name of a consumer has 1 to {MAX_CONSUMER_NAME} bytes")
+        raise bad_request(f"the name of a consumer must have 1 to {MAX_CONSUMER_NAME} bytes")
     _require_own_consumer(call, virtual_host, consumer)
     for queue in offsets:
         _require_readable(call, virtual_host, queue)
@@ -77,8 +79,8 @@ def report(call: Call, vhost: str, consumer: str) -> None:
 
 @routes.get("/pipeline/<vhost>/progress", level=AccessLevel.USER)
 def progress(call: Call, vhost: str) -> list[Fields]:
-    """List the consumers and how far behind the end they are, as far as the user may read the streams."""
-    virtual_host = call.entered_vhost(vhost)
+    """List the consumers and their lags in the streams that the user may read."""
+    virtual_host = call.accessible_vhost(vhost)
     return [
         {
             "consumer": name,
@@ -93,22 +95,22 @@ def progress(call: Call, vhost: str) -> list[Fields]:
 
 @routes.delete("/pipeline/<vhost>/progress/<consumer>", level=AccessLevel.USER)
 def forget(call: Call, vhost: str, consumer: str) -> None:
-    """Forget a consumer; it is there again once it reports."""
-    virtual_host = call.entered_vhost(vhost)
+    """Delete the progress of a consumer; its next report restores it."""
+    virtual_host = call.accessible_vhost(vhost)
     _require_own_consumer(call, virtual_host, consumer)
     if not call.context.pipeline.progress.forget(virtual_host.name, consumer):
         raise not_found(f"no consumer '{consumer}' in vhost '{vhost}'")
 
 
 def _require_own_consumer(call: Call, vhost: VirtualHost, consumer: str) -> None:
-    """Insist that nobody else reports under a name, but for monitoring users. :raises HttpError: if another does."""
+    """Check that a consumer belongs to the user or the user may monitor. :raises HttpError: if not."""
     reporter = call.context.pipeline.progress.reporter(vhost.name, consumer)
     if reporter not in (None, call.principal.name):
         call.require(AccessLevel.MONITORING)
 
 
 def _require_readable(call: Call, vhost: VirtualHost, queue: str) -> None:
-    """Insist that the user may read what a report is about. :raises HttpError: if not any part of it."""
+    """Check that the user may read a stream or one of its partitions. :raises HttpError: if not."""
     permissions, exchange = call.permissions(vhost), vhost.exchange_by_name.get(queue)
     if permissions.may(Operation.READ, queue):
         return
@@ -131,14 +133,14 @@ def _partitions(call: Call, vhost: VirtualHost, report: Report) -> list[Fields]:
 
 
 def _offsets(given: Any) -> Mapping[str, Mapping[str, int]]:
-    """Read offsets by partition by queue. :raises HttpError: when they are none."""
+    """Parse offsets by partition by queue. :raises HttpError: if they are malformed."""
     if not isinstance(given, dict) or not all(isinstance(partitions, dict) for partitions in given.values()):
-        raise bad_request("'offsets' must be offsets by partition by queue")
+        raise bad_request("'offsets' must be an object of queues, each an object of partitions and their offsets")
     entries = [(number, offset) for partitions in given.values() for number, offset in partitions.items()]
     if len(entries) > MAX_PARTITIONS or len(given) > MAX_PARTITIONS:
         raise bad_request(f"'offsets' has more than {MAX_PARTITIONS} partitions")
     if not all(_is_offset(number, offset) for number, offset in entries):
-        raise bad_request("'offsets' must be offsets by partition by queue")
+        raise bad_request("'offsets' must be an object of queues, each an object of partitions and their offsets")
     return given
 
 

@@ -1,4 +1,4 @@
-"""/pipeline: what Spark publishes, handed over part by part and published batch by batch."""
+"""/pipeline: the sink of Spark: rows are staged in parts and published in batches."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ routes = Routes()
 
 @routes.post("/pipeline/<vhost>/stage", level=AccessLevel.USER, largest_body=ANY_BODY)
 def stage(call: Call, vhost: str) -> Fields:
-    """Keep a part of an attempt; nobody sees it before it is committed."""
-    virtual_host = call.entered_vhost(vhost)
+    """Stage a part of an attempt; it is published by a commit."""
+    virtual_host = call.accessible_vhost(vhost)
     require_no_alarm(call)
     name, number = _attempt(call.query.get("attempt")), whole_number(call, "part")
     call.context.pipeline.staging.stage((virtual_host.name, call.principal.name), name, number, call.content)
@@ -27,8 +27,8 @@ def stage(call: Call, vhost: str) -> Fields:
 
 @routes.post("/pipeline/<vhost>/commit", level=AccessLevel.USER, largest_body=LIST_BODY)
 def commit(call: Call, vhost: str) -> LongTask:
-    """Publish a batch: all that was staged of the attempts named, at once, unless it was published before."""
-    virtual_host, side = call.entered_vhost(vhost), call.context.pipeline
+    """Publish a batch: all staged rows of its attempts at once, unless the batch was published before."""
+    virtual_host, side = call.accessible_vhost(vhost), call.context.pipeline
     require_no_alarm(call)
     publisher = BatchPublisher(call, virtual_host, _batch(call.fields), side.staging, side.producer_memory_ms)
     return LongTask(publisher.steps(), is_exclusive=True)
@@ -36,8 +36,8 @@ def commit(call: Call, vhost: str) -> LongTask:
 
 @routes.post("/pipeline/<vhost>/discard", level=AccessLevel.USER, largest_body=LIST_BODY)
 def discard(call: Call, vhost: str) -> None:
-    """Forget what was staged of some attempts."""
-    virtual_host = call.entered_vhost(vhost)
+    """Delete the staged rows of some attempts."""
+    virtual_host = call.accessible_vhost(vhost)
     attempts = call.fields.get("attempts")
     if not isinstance(attempts, list):
         raise bad_request("'attempts' must be a list")
@@ -46,12 +46,12 @@ def discard(call: Call, vhost: str) -> None:
 
 
 def _batch(fields: Fields) -> PublishBatch:
-    """Read what is to be committed. :raises HttpError: naming the field that is amiss."""
+    """Parse a commit. :raises HttpError: naming the invalid field."""
     unroutable, instead = fields.get("unroutable", "fail"), fields.get("dead_letter_exchange")
     if unroutable not in ("fail", "drop", "deadletter"):
         raise bad_request("'unroutable' must be fail, drop or deadletter")
     if (unroutable == "deadletter") != isinstance(instead, str):
-        raise bad_request("'dead_letter_exchange' names an exchange, with 'unroutable' deadletter and only then")
+        raise bad_request("'dead_letter_exchange' must name an exchange if and only if 'unroutable' is deadletter")
     return PublishBatch(
         identity=_identity(fields),
         attempts=_attempts(fields.get("attempts")),
@@ -62,13 +62,15 @@ def _batch(fields: Fields) -> PublishBatch:
 
 
 def _identity(fields: Fields) -> BatchIdentity | None:
-    """Return which batch it is; ``None`` where nobody says, and it may be published twice."""
+    """Return the identity of a batch; ``None`` without one: then it may be published twice."""
     producer, query, batch = fields.get("producer"), fields.get("query"), fields.get("batch")
     if producer is query is batch is None:
         return None
     if isinstance(producer, str) and isinstance(query, str) and isinstance(batch, int) and batch >= 0:
         return BatchIdentity(producer, query, batch)
-    raise bad_request("'producer', 'query' and 'batch' are two names and a whole number from 0, or all absent")
+    raise bad_request(
+        "'producer', 'query' and 'batch' must be two strings and a whole number from 0, or all be missing"
+    )
 
 
 def _attempts(given: Any) -> list[tuple[str, int, int]]:
@@ -80,7 +82,7 @@ def _attempts(given: Any) -> list[tuple[str, int, int]]:
 
 def _attempt(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ATTEMPT_NAME:
-        raise bad_request(f"an attempt has a name of up to {MAX_ATTEMPT_NAME} characters")
+        raise bad_request(f"the name of an attempt must have 1 to {MAX_ATTEMPT_NAME} characters")
     return name
 
 

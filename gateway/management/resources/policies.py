@@ -1,4 +1,4 @@
-"""/policies and /operator-policies: what holds for queues and exchanges by their names."""
+"""/policies and /operator-policies: policies for queues and exchanges."""
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.management.http.access_levels import AccessLevel
@@ -26,13 +26,13 @@ def in_vhost(call: Call, vhost: str) -> Listing[PolicyRecord]:
 
 @routes.get("/policies/<vhost>/<name>")
 def policy(call: Call, vhost: str, name: str) -> Fields:
-    """Show a policy."""
+    """Return a policy."""
     return with_columns(_view(call, _existing(call, vhost, name, is_operator=False)), call.query)
 
 
 @routes.put("/policies/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def put_policy(call: Call, vhost: str, name: str) -> Reply:
-    """Set a policy; it holds at once."""
+    """Set a policy, which applies at once."""
     return _put(call, vhost, name, is_operator=False)
 
 
@@ -56,13 +56,13 @@ def operator_in_vhost(call: Call, vhost: str) -> Listing[PolicyRecord]:
 
 @routes.get("/operator-policies/<vhost>/<name>")
 def operator_policy(call: Call, vhost: str, name: str) -> Fields:
-    """Show an operator policy."""
+    """Return an operator policy."""
     return with_columns(_view(call, _existing(call, vhost, name, is_operator=True)), call.query)
 
 
 @routes.put("/operator-policies/<vhost>/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_operator_policy(call: Call, vhost: str, name: str) -> Reply:
-    """Set an operator policy; it holds at once."""
+    """Set an operator policy, which applies at once."""
     return _put(call, vhost, name, is_operator=True)
 
 
@@ -104,11 +104,11 @@ def _put(call: Call, vhost: str, name: str, *, is_operator: bool) -> Reply:
 
 
 def policy_of(vhost: str, name: str, fields: Fields, *, is_operator: bool) -> PolicyRecord:
-    """Return the policy that a request describes. :raises HttpError: when something has the wrong type."""
+    """Return the policy in a request. :raises HttpError: if a field has the wrong type."""
     pattern, _ = require(fields, "pattern", "definition")
     priority, apply_to = fields.get("priority", 0), fields.get("apply-to", "all")
     if isinstance(priority, str) and (typed := digits(priority)) is not None:
-        priority = typed  # some tools send what was typed
+        priority = typed  # some tools send a string
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise bad_request(f'Validation failed\n\npriority should be a number, actually was <<"{priority}">>\n')
     if not isinstance(pattern, str) or not isinstance(apply_to, str):

@@ -1,4 +1,4 @@
-"""/queues: the queues, and what waits in them."""
+"""/queues: the queues and their messages."""
 
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
@@ -19,7 +19,7 @@ from gateway.management.views.topology import binding_view, default_binding_view
 
 routes = Routes()
 
-#: What becomes of fetched messages, by ``ackmode``.
+#: Outcomes of fetched messages by ``ackmode``.
 OUTCOMES: Final = {
     "ack_requeue_true": DeliveryOutcome.REQUEUED,
     "reject_requeue_true": DeliveryOutcome.REQUEUED,
@@ -42,14 +42,14 @@ def in_vhost(call: Call, vhost: str) -> Listing[Queue]:
 
 @routes.get("/queues/<vhost>/<name>")
 def queue(call: Call, vhost: str, name: str) -> LongTask:
-    """Show a queue, its consumers and its traffic by exchange and channel, and where each setting comes from."""
+    """Return a queue with its consumers, its traffic by exchange and channel, and the sources of its settings."""
     return LongTask(with_columns_in_steps(detailed_view(call, _existing(call.vhost(vhost), name)), call.query))
 
 
 @routes.put("/queues/<vhost>/<name>")
 def put_queue(call: Call, vhost: str, name: str) -> Reply | LongTask:
-    """Declare a queue, once one of this name that is being deleted is gone."""
-    virtual_host, fields = call.changed_vhost(vhost), call.fields
+    """Declare a queue, after a deletion in progress of one with this name."""
+    virtual_host, fields = call.writable_vhost(vhost), call.fields
     node = fields.get("node", call.broker.node)
     if node != call.broker.node:
         raise bad_request(f"Node {node} could not be contacted")
@@ -94,13 +94,13 @@ def bindings(call: Call, vhost: str, name: str) -> Streamed:
 
 @routes.delete("/queues/<vhost>/<name>/contents")
 def purge(call: Call, vhost: str, name: str) -> None:
-    """Forget the waiting messages of a queue."""
+    """Delete the ready messages of a queue."""
     permitted_queue(call, call.vhost(vhost), name, Operation.READ).purge()
 
 
 @routes.post("/queues/<vhost>/<name>/get")
 def fetch(call: Call, vhost: str, name: str) -> Streamed:
-    """Fetch messages from the head of a queue, then settle them all as ``ackmode`` says."""
+    """Fetch messages from the head of a queue, then settle them according to ``ackmode``."""
     fields = call.fields
     ackmode, count, encoding = require(fields, "ackmode", "count", "encoding")
     truncate = integer(fields.get("truncate", 0), "truncate")
@@ -134,7 +134,7 @@ def _existing(vhost: VirtualHost, name: str) -> Queue:
 
 
 def permitted_queue(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> Queue:
-    """Return a queue that the user may do this with; nobody may use an exclusive one from here."""
+    """Return a queue after checking a permission; exclusive queues are refused."""
     queue = _existing(vhost, name)
     call.permissions(vhost).require(operation, "queue", name)
     queue.require_owner(call)
@@ -142,7 +142,7 @@ def permitted_queue(call: Call, vhost: VirtualHost, name: str, operation: Operat
 
 
 def _after(steps: Iterator[None], then: Callable[[], Reply | None]) -> "Generator[None, None, object]":
-    """Take some steps; return what ``then`` returns."""
+    """Run the steps, then return the result of ``then``."""
     for _ in steps:
         yield
     return then()

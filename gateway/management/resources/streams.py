@@ -1,4 +1,4 @@
-"""/stream: who reads streams, and how far those got who gave themselves names."""
+"""/stream: the consumers of streams, and their stored offsets."""
 
 from typing import Final
 
@@ -20,26 +20,26 @@ routes = Routes()
 
 _TRACKING: Final = "/stream/<vhost>/<name>/tracking"
 
-#: The largest offset that a header can tell.
+#: Largest offset that a message header can contain.
 _MAX_OFFSET: Final = 2**63 - 1
 
 
 @routes.get("/stream/connections", "/stream/publishers")
 def no_connections(call: Call) -> list[Fields]:
-    """List who speaks RabbitMQ's stream protocol: nobody does."""
+    """List the clients of RabbitMQ's stream protocol: none, it is not supported."""
     return []
 
 
 @routes.get("/stream/connections/<vhost>", "/stream/publishers/<vhost>")
 def no_connections_in_vhost(call: Call, vhost: str) -> list[Fields]:
-    """List who speaks RabbitMQ's stream protocol in a virtual host: nobody does."""
+    """List the clients of RabbitMQ's stream protocol in a virtual host: none, it is not supported."""
     call.vhost(vhost)
     return []
 
 
 @routes.get("/stream/publishers/<vhost>/<name>")
 def no_publishers_of_stream(call: Call, vhost: str, name: str) -> list[Fields]:
-    """List who publishes into a stream by RabbitMQ's stream protocol: nobody does."""
+    """List the publishers of RabbitMQ's stream protocol to a stream: none, it is not supported."""
     _existing(call.vhost(vhost), name)
     return []
 
@@ -58,13 +58,13 @@ def consumers_in_vhost(call: Call, vhost: str) -> Listing[Consumer]:
 
 @routes.get(_TRACKING)
 def tracking(call: Call, vhost: str, name: str) -> Fields:
-    """Show the stored offsets of a stream."""
+    """Return the stored offsets of a stream."""
     return tracking_view(_existing(call.vhost(vhost), name))
 
 
 @routes.get(f"{_TRACKING}/<consumer>")
 def tracked(call: Call, vhost: str, name: str, consumer: str) -> Fields:
-    """Show how far one consumer got."""
+    """Return the stored offset of a consumer."""
     stream = _existing(call.vhost(vhost), name)
     if consumer not in stream.offsets:
         raise missing()
@@ -73,14 +73,14 @@ def tracked(call: Call, vhost: str, name: str, consumer: str) -> Fields:
 
 @routes.put(f"{_TRACKING}/<consumer>")
 def store(call: Call, vhost: str, name: str, consumer: str) -> Reply:
-    """Store how far a consumer got: ``offset`` is the last message it dealt with."""
+    """Store the offset of a consumer: that of the last message it has processed."""
     stream = _permitted_stream(call, vhost, name)
-    (said,) = require(call.fields, "offset")
-    offset = integer(said, "offset")
+    (value,) = require(call.fields, "offset")
+    offset = integer(value, "offset")
     if not 0 <= offset <= _MAX_OFFSET:
         raise PreconditionFailed(f"offset {offset} is out of range")
     if not 0 < len(consumer.encode()) <= LONGEST_NAME:
-        raise PreconditionFailed(f"the name of a consumer has 1 to {LONGEST_NAME} bytes")
+        raise PreconditionFailed(f"the name of a consumer must have 1 to {LONGEST_NAME} bytes")
     existed = consumer in stream.offsets
     stream.store_offset(consumer, offset)
     return put_reply(existed)
@@ -88,7 +88,7 @@ def store(call: Call, vhost: str, name: str, consumer: str) -> Reply:
 
 @routes.delete(f"{_TRACKING}/<consumer>")
 def forget(call: Call, vhost: str, name: str, consumer: str) -> None:
-    """Forget how far a consumer got."""
+    """Delete the stored offset of a consumer."""
     if not _permitted_stream(call, vhost, name).forget_offset(consumer):
         raise missing()
 
@@ -101,7 +101,7 @@ def _existing(vhost: VirtualHost, name: str) -> Stream:
 
 
 def _permitted_stream(call: Call, vhost: str, name: str) -> Stream:
-    """Return a stream that the user may read, and so move along in."""
+    """Return a stream that the user may read, which is the permission to change offsets."""
     virtual_host = call.vhost(vhost)
     stream = _existing(virtual_host, name)
     permitted_queue(call, virtual_host, name, Operation.READ)

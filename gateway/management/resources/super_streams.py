@@ -1,4 +1,4 @@
-"""/stream/super-streams: streams in partitions, and the exchanges in front of them."""
+"""/stream/super-streams: the super streams."""
 
 from typing import Final
 
@@ -18,12 +18,12 @@ routes = Routes()
 
 _ONE: Final = "/stream/super-streams/<vhost>/<name>"
 
-#: The exchange types that choose by number and by key, where nobody names another.
+#: Default exchange types: for numbered partitions and for binding keys.
 _BY_NUMBER: Final = "x-super-stream"
 _BY_KEY: Final = "direct"
 
 _PARTITIONS: Final = 3
-"""As many as RabbitMQ makes where nobody says how many."""
+"""Default number of partitions, as in RabbitMQ."""
 
 
 @routes.get("/stream/super-streams")
@@ -40,15 +40,15 @@ def in_vhost(call: Call, vhost: str) -> Listing[Exchange]:
 
 @routes.get(_ONE)
 def super_stream(call: Call, vhost: str, name: str) -> Fields:
-    """Show a super stream."""
+    """Return a super stream."""
     virtual_host = call.vhost(vhost)
     return _view(virtual_host, _existing(virtual_host, name))
 
 
 @routes.put(_ONE)
-def make(call: Call, vhost: str, name: str) -> Reply:
-    """Make a super stream: ``partitions`` or ``binding-keys``, and ``arguments`` for the streams."""
-    virtual_host = call.changed_vhost(vhost)
+def create(call: Call, vhost: str, name: str) -> Reply:
+    """Create a super stream: ``partitions`` or ``binding-keys``, and ``arguments`` for the streams."""
+    virtual_host = call.writable_vhost(vhost)
     plan = _plan_of(name, call.fields)
     permissions = call.permissions(virtual_host)
     permissions.require(Operation.CONFIGURE, "exchange", name)

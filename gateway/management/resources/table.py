@@ -1,4 +1,4 @@
-"""All routes of the API: one import for each noun."""
+"""All routes of the API."""
 
 from typing import Final
 

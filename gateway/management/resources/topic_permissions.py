@@ -1,4 +1,4 @@
-"""/topic-permissions: the routing keys that users may use with topic exchanges."""
+"""/topic-permissions: the permissions of users for routing keys of topic exchanges."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def of_user(call: Call, vhost: str, user: str) -> Listing[TopicPermissionRecord]
 
 @routes.put("/topic-permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
-    """Set the routing keys of a user for one exchange."""
+    """Set the topic permissions of a user for one exchange."""
     fields = call.fields
     require(fields, "exchange", "write", "read")
     exchange, write, read = (text(fields, name) for name in ("exchange", "write", "read"))
@@ -41,14 +41,14 @@ def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
 
 @routes.delete("/topic-permissions/<vhost>/<user>", level=AccessLevel.ADMINISTRATOR)
 def delete_all(call: Call, vhost: str, user: str) -> None:
-    """Allow a user all routing keys of all exchanges of a virtual host."""
+    """Delete the topic permissions of a user in a virtual host, which allows all routing keys."""
     for permission in _existing(call, vhost, user):
         call.broker.directory.remove_topic_permission(vhost, user, permission.exchange)
 
 
 @routes.delete("/topic-permissions/<vhost>/<user>/<exchange>", level=AccessLevel.ADMINISTRATOR)
 def delete_one(call: Call, vhost: str, user: str, exchange: str) -> None:
-    """Allow a user all routing keys of one exchange."""
+    """Delete the topic permissions of a user for one exchange, which allows all routing keys."""
     _existing(call, vhost, user)
     call.broker.directory.remove_topic_permission(vhost, user, exchange)
 
@@ -56,13 +56,13 @@ def delete_one(call: Call, vhost: str, user: str, exchange: str) -> None:
 def topic_permission_listing(
     call: Call, predicate: Callable[[TopicPermissionRecord], bool]
 ) -> Listing[TopicPermissionRecord]:
-    """List some of the topic permissions."""
+    """List the topic permissions that match."""
     chosen = [permission for permission in call.broker.directory.topic_permissions if predicate(permission)]
     return Listing(chosen, topic_permission_view, lambda each: (each.user, each.vhost), is_paged=False)
 
 
 def topic_permission_view(permission: TopicPermissionRecord) -> Fields:
-    """Return a topic permission."""
+    """Return the view of a topic permission."""
     return {
         "user": permission.user,
         "vhost": permission.vhost,

@@ -1,4 +1,4 @@
-"""/user-limits: how many connections, channels, queues, bindings and consumers a user may have."""
+"""/user-limits: the limits of users."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ def limits_of(call: Call, name: str) -> list[Fields]:
 
 @routes.put("/user-limits/<name>/<limit>", level=AccessLevel.ADMINISTRATOR)
 def put_limit(call: Call, name: str, limit: str) -> None:
-    """Set a limit; a negative one is none."""
+    """Set a limit; a negative value is no limit."""
     (value,) = require(call.fields, "value")
     user = _existing(call, name)
     if limit not in USER_LIMITS:

@@ -30,7 +30,7 @@ def users(call: Call) -> Listing[UserRecord]:
 
 @routes.get("/users/without-permissions", level=AccessLevel.ADMINISTRATOR)
 def without_permissions(call: Call) -> Listing[UserRecord]:
-    """List the users who may not enter any virtual host."""
+    """List the users without permissions in any virtual host."""
     directory = call.broker.directory
     permitted = {permission.user for permission in directory.permissions}
     return _listing([user for user in directory.user_by_name.values() if user.name not in permitted])
@@ -38,7 +38,7 @@ def without_permissions(call: Call) -> Listing[UserRecord]:
 
 @routes.post("/users/bulk-delete", level=AccessLevel.ADMINISTRATOR, largest_body=LIST_BODY)
 def delete_users(call: Call) -> None:
-    """Delete several users; all of them have to be there."""
+    """Delete several users; all of them must exist."""
     (names,) = require(call.fields, "users")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise bad_request(["not_names", "users"])
@@ -52,13 +52,13 @@ def delete_users(call: Call) -> None:
 
 @routes.get("/users/<name>", level=AccessLevel.ADMINISTRATOR)
 def user(call: Call, name: str) -> Fields:
-    """Show a user."""
+    """Return a user."""
     return with_columns(user_view(_existing(call, name)), call.query)
 
 
 @routes.put("/users/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
-    """Make a user, or change the password and the tags."""
+    """Create a user, or change its password and tags."""
     update, directory = UserUpdate.read(name, call.fields, call.context.passwords.algorithm), call.broker.directory
     require_valid_user(_record(directory, update, "", ""))
     if not update.password:
@@ -67,7 +67,7 @@ def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
 
     def put(hashed: tuple[str, str]) -> None:
         outcome: Deferred[Reply] = maybeDeferred(_put, directory, update, *hashed)
-        if replied.called:  # the client is gone, nobody can be told of a refusal
+        if replied.called:  # the client has disconnected: drop a refusal
             outcome.addErrback(lambda _: None)
         else:
             outcome.chainDeferred(replied)
@@ -77,33 +77,33 @@ def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
             replied.errback(busy("the password could not be hashed"))
 
     if not call.context.passwords.submit(update.hashed, put, fail):
-        raise busy("too many passwords wait to be hashed")
+        raise busy("the queue of passwords to hash is full")
     return replied
 
 
 @routes.delete("/users/<name>", level=AccessLevel.ADMINISTRATOR)
 def delete_user(call: Call, name: str) -> None:
-    """Delete a user; the user's connections end."""
+    """Delete a user and close its connections."""
     _existing(call, name)
     call.broker.directory.remove_user(name)
 
 
 @routes.get("/users/<name>/permissions", level=AccessLevel.ADMINISTRATOR)
 def permissions(call: Call, name: str) -> object:
-    """List what a user may do."""
+    """List the permissions of a user."""
     _existing(call, name)
     return permission_listing(call, lambda permission: permission.user == name)
 
 
 @routes.get("/users/<name>/topic-permissions", level=AccessLevel.ADMINISTRATOR)
 def topic_permissions(call: Call, name: str) -> object:
-    """List which routing keys a user may use."""
+    """List the topic permissions of a user."""
     _existing(call, name)
     return topic_permission_listing(call, lambda permission: permission.user == name)
 
 
 def user_view(user: UserRecord) -> Fields:
-    """Return a user, with the hash of the password."""
+    """Return the view of a user with its password hash."""
     return {
         "name": user.name,
         "password_hash": user.password_hash,
@@ -115,7 +115,7 @@ def user_view(user: UserRecord) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class UserUpdate:
-    """A user that is put: with a password in clear, a hash of one, or neither, who then cannot log in with one."""
+    """A user in a request: with a password, a password hash, or neither; then it cannot log in by password."""
 
     name: str
     tags: list[Value]
@@ -125,7 +125,7 @@ class UserUpdate:
 
     @classmethod
     def read(cls, name: str, fields: Fields, algorithm: str) -> "UserUpdate":
-        """Read the body of a request. ``algorithm`` is for passwords in clear where the body names none."""
+        """Parse the body of a request. ``algorithm`` is the default for clear-text passwords."""
         if "tags" not in fields:
             raise bad_request("tags_not_present")
         if "password" in fields and "password_hash" in fields:
@@ -139,12 +139,12 @@ class UserUpdate:
         return cls(name, new_tags, chosen, password, "" if password else _password_hash(fields, chosen))
 
     def hashed(self) -> tuple[str, str]:
-        """Return the hash and the credential for SCRAM of the password. Takes long: called on another thread."""
+        """Return the hash and the SCRAM credential of the password. This is slow: call it on another thread."""
         return hash_password(self.password, self.algorithm), kept_credential(self.password, "", None)
 
 
 def text_or_none(fields: Fields, name: str) -> str:
-    """Read a text of valid characters; empty where there is none."""
+    """Return a string field of valid characters; empty if it is missing."""
     value = fields.get(name)
     if value is None:
         return ""
@@ -165,13 +165,13 @@ def _password_hash(fields: Fields, algorithm: str) -> str:
         base64(given)
     elif given and not is_password_hash(given, ARGON2ID):
         raise bad_request(
-            "the password_hash is not of the form $argon2id$v=19$m=...,t=...,p=...$salt$hash, or too costly"
+            "password_hash must have the form $argon2id$v=19$m=...,t=...,p=...$salt$hash within the cost limits"
         )
     return given
 
 
 def _put(directory: Directory, update: UserUpdate, hashed: str, credential: str) -> Reply:
-    """Keep the user, with the limits it has; without a new password the credential for SCRAM may still hold."""
+    """Store the user and keep its limits; the SCRAM credential is kept if the password has not changed."""
     known = directory.user(update.name)
     directory.put_user(_record(directory, update, hashed, credential or kept_credential(None, hashed, known)))
     return put_reply(known is not None)

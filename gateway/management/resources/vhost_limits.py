@@ -1,4 +1,4 @@
-"""/vhost-limits: how many connections, queues, bindings and consumers a virtual host may have."""
+"""/vhost-limits: the limits of virtual hosts."""
 
 from gateway.kernel.settings.limits import VHOST_LIMITS
 from gateway.management.http.access_levels import AccessLevel
@@ -25,7 +25,7 @@ def limits_of(call: Call, name: str) -> list[Fields]:
 
 @routes.put("/vhost-limits/<name>/<limit>", level=AccessLevel.ADMINISTRATOR)
 def put_limit(call: Call, name: str, limit: str) -> None:
-    """Set a limit; a negative one is none."""
+    """Set a limit; a negative value is no limit."""
     (value,) = require(call.fields, "value")
     if name not in call.broker.vhost_by_name:
         raise unknown_vhost()
@@ -43,7 +43,7 @@ def delete_limit(call: Call, name: str, limit: str) -> None:
 
 
 def checked_limits(limits: object) -> dict[str, int]:
-    """Return limits that make sense. :raises HttpError: for others, in RabbitMQ's words."""
+    """Check limits and return them. :raises HttpError: if they are invalid, with RabbitMQ's text."""
     if not isinstance(limits, dict):
         raise bad_request("Validation failed\n\nlimits should be an object\n")
     for name, value in limits.items():

@@ -1,4 +1,4 @@
-"""/vhosts: the virtual hosts, who may enter them and who is in them."""
+"""/vhosts: the virtual hosts, their permissions and their connections."""
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records import PermissionRecord
@@ -28,13 +28,13 @@ def vhosts(call: Call) -> Listing[VirtualHost]:
 
 @routes.get("/vhosts/<name>", level=AccessLevel.ADMINISTRATOR)
 def vhost(call: Call, name: str) -> Fields:
-    """Show a virtual host."""
+    """Return a virtual host."""
     return with_columns(vhost_view(call, _existing(call, name)), call.query)
 
 
 @routes.put("/vhosts/<name>", level=AccessLevel.ADMINISTRATOR)
 def put_vhost(call: Call, name: str) -> Reply:
-    """Make a virtual host, open to whoever asks for it; or describe it anew, where the request says something."""
+    """Create a virtual host and grant the user all permissions; or update the given metadata of an existing one."""
     fields, broker = call.fields, call.broker
     tracing, trace_table = boolean(fields, "tracing"), boolean(fields, "trace_table")
     description = text(fields, "description") if "description" in fields else None
@@ -67,28 +67,28 @@ def delete_vhost(call: Call, name: str) -> None:
 
 @routes.post("/vhosts/<name>/deletion/protection", level=AccessLevel.ADMINISTRATOR)
 def protect(call: Call, name: str) -> None:
-    """Let nobody delete a virtual host."""
+    """Protect a virtual host from deletion."""
     _existing(call, name)
     call.broker.protect_vhost(name, True)
 
 
 @routes.delete("/vhosts/<name>/deletion/protection", level=AccessLevel.ADMINISTRATOR)
 def unprotect(call: Call, name: str) -> None:
-    """Let a virtual host be deleted again."""
+    """Remove the protection of a virtual host from deletion."""
     _existing(call, name)
     call.broker.protect_vhost(name, False)
 
 
 @routes.get("/vhosts/<name>/permissions", level=AccessLevel.ADMINISTRATOR)
 def permissions(call: Call, name: str) -> object:
-    """List who may do what in a virtual host."""
+    """List the permissions in a virtual host."""
     _existing(call, name)
     return permission_listing(call, lambda permission: permission.vhost == name)
 
 
 @routes.get("/vhosts/<name>/topic-permissions", level=AccessLevel.ADMINISTRATOR)
 def topic_permissions(call: Call, name: str) -> object:
-    """List which routing keys are for whom in a virtual host."""
+    """List the topic permissions in a virtual host."""
     _existing(call, name)
     return topic_permission_listing(call, lambda permission: permission.vhost == name)
 
@@ -108,7 +108,7 @@ def channels(call: Call, name: str) -> object:
 
 
 def vhost_view(call: Call, vhost: VirtualHost) -> Fields:
-    """Return a virtual host."""
+    """Return the view of a virtual host."""
     counts, trend = call.context.statistics.counts_of(vhost), call.trend(key_of(vhost))
     metadata = metadata_view(vhost)
     fields: Fields = {
@@ -137,7 +137,7 @@ def _existing(call: Call, name: str) -> VirtualHost:
 
 
 def _grant_all(call: Call, name: str) -> None:
-    """Let the one who made a virtual host do everything in it, as RabbitMQ does."""
+    """Grant the creator of a virtual host all permissions in it, as in RabbitMQ."""
     user = call.principal.name
     if call.broker.directory.user(user) is not None:
         call.broker.directory.put_permission(PermissionRecord(name, user, ".*", ".*", ".*"))

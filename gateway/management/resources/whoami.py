@@ -1,4 +1,4 @@
-"""/whoami, /login and /auth: who is asking, and what passwords look like inside."""
+"""/whoami, /login and /auth: the current user, logins, and password hashes."""
 
 from functools import partial
 from typing import Final
@@ -16,20 +16,20 @@ from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 
-#: Bytes of a login's form: it is read before anybody has said who they are.
+#: Maximum size of a login form in bytes: it is received before authentication.
 _MAX_LOGIN_FORM: Final = 8 * 1024
 _MAX_FIELDS: Final = 100
 
 
 @routes.get("/whoami")
 def whoami(call: Call) -> Fields:
-    """Tell who is asking."""
+    """Return the user of the request."""
     return {"name": call.principal.name, "tags": sorted(call.principal.tags)}
 
 
 @routes.post("/login", level=AccessLevel.PUBLIC, largest_body=_MAX_LOGIN_FORM, takes_form=True)
 def login(call: Call) -> "Deferred[str]":
-    """Tell whether a user name and a password, sent as a form, open the API. Nothing is remembered of it."""
+    """Check a user name and a password, sent as a form, for access to the API. No session is created."""
     try:
         form = parse_qs(call.content.decode(errors="replace"), max_num_fields=_MAX_FIELDS)
     except ValueError:
@@ -41,13 +41,13 @@ def login(call: Call) -> "Deferred[str]":
 
 @routes.get("/auth", level=AccessLevel.PUBLIC)
 def auth(call: Call) -> Fields:
-    """Tell how one logs in: not through an OAuth server."""
+    """Return the authentication settings: OAuth is not supported."""
     return {"enable_uaa": False, "uaa_client_id": "", "uaa_location": "", "oauth_enabled": False}
 
 
 @routes.get("/auth/hash_password/<password>")
 def hashed(call: Call, password: str) -> Fields:
-    """Hash a password as users' records hold it."""
+    """Return the hash of a password in the format of definitions."""
     return {"ok": hash_password(password)}
 
 

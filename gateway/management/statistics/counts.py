@@ -12,19 +12,19 @@ from gateway.management.statistics.history import Counts
 
 
 def counts_by_name(counters: Counters) -> Counts:
-    """Return counters by name; ``deliver_get`` is the sum of all four ways out."""
+    """Return counters by name; ``deliver_get`` is the sum of the four kinds of deliveries."""
     counts = {name: getattr(counters, name) for name in COUNTED}
     counts["deliver_get"] = sum(counts[way] for way in ("deliver", "deliver_no_ack", "get", "get_no_ack"))
     return counts
 
 
 def queue_counts(queue: Queue) -> Counts:
-    """Return what a queue counted, and how many messages it has."""
+    """Return the counters and message counts of a queue."""
     return counts_by_name(queue.counters) | message_counts(len(queue), queue.unsettled)
 
 
 def message_counts(ready: int, unacknowledged: int) -> Counts:
-    """Return how many messages there are."""
+    """Return message counts."""
     return {
         "messages": ready + unacknowledged,
         "messages_ready": ready,
@@ -33,23 +33,23 @@ def message_counts(ready: int, unacknowledged: int) -> Counts:
 
 
 def disk_counts(queue: Queue) -> Counts:
-    """Return how many messages of a queue went to the store, and came back from it."""
+    """Return the number of a queue's messages read from and written to the store."""
     return {"disk_reads": queue.disk_reads, "disk_writes": queue.disk_writes}
 
 
 def exchange_counts(exchange: Exchange) -> Counts:
-    """Return how many messages an exchange took, and how many queues they went to."""
+    """Return the number of messages published to an exchange, and of those routed to queues."""
     return {"publish_in": exchange.published_in, "publish_out": exchange.published_out}
 
 
 def octets(peer: Peer) -> Counts:
-    """Return how many bytes a connection received and sent."""
+    """Return the bytes received and sent by a connection."""
     info = peer.info()
     return {"recv_oct": info.received[0], "send_oct": info.sent[0]}
 
 
 def channel_counts(channel: ChannelInfo) -> Counts:
-    """Return what a channel counted."""
+    """Return the counters of a channel."""
     return counts_by_name(channel.counters) | {
         "confirm": channel.confirmed,
         "return_unroutable": channel.returned,
@@ -60,7 +60,7 @@ def channel_counts(channel: ChannelInfo) -> Counts:
 def publish_counts(channel: ChannelInfo, tally: PublishCounters) -> Counts:
     """Return what a channel published to one of its exchanges.
 
-    Confirms are not told apart by exchange, so they are there only where the channel knows but one.
+    Confirms are not counted by exchange, so they are included only if the channel publishes to a single exchange.
     """
     counts = {
         "drop_unroutable": tally.drop_unroutable,
@@ -71,7 +71,7 @@ def publish_counts(channel: ChannelInfo, tally: PublishCounters) -> Counts:
 
 
 def traffic_counts(traffic: Traffic) -> Counts:
-    """Return what publishers sent, however many queues it went to."""
+    """Return the counters of publishes, each message once."""
     return {
         "publish": traffic.published,
         "confirm": traffic.confirmed,
@@ -81,7 +81,7 @@ def traffic_counts(traffic: Traffic) -> Counts:
 
 
 def vhost_counts(vhost: VirtualHost) -> Counts:
-    """Sum up a virtual host."""
+    """Return the sums of a virtual host."""
     sums = counts_by_name(vhost.traffic.departed) | message_counts(0, 0)
     for queue in vhost.queue_by_name.values():
         add(sums, queue_counts(queue))
@@ -89,6 +89,6 @@ def vhost_counts(vhost: VirtualHost) -> Counts:
 
 
 def add(sums: Counts, others: Mapping[str, int]) -> None:
-    """Add by name."""
+    """Add counts to sums by name."""
     for name, number in others.items():
         sums[name] = sums.get(name, 0) + number

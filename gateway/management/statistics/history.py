@@ -1,4 +1,4 @@
-"""The last minutes of one thing that is counted: looks at it, and what they tell of any span of time."""
+"""The recent history of one subject: its samples, and rates and averages over any span of time."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -10,16 +10,16 @@ from gateway.management.http.routes import Fields
 
 Counts: TypeAlias = dict[str, int]
 
-#: The families of numbers that a query can ask samples of: ``msg_rates_age=60&msg_rates_incr=5``.
+#: Families of counts for which a query can request samples: ``msg_rates_age=60&msg_rates_incr=5``.
 FAMILIES: Final = ("lengths", "msg_rates", "data_rates", "node_stats")
 
-#: For how long, in seconds, looks are kept.
+#: Time for which samples are kept, in seconds.
 RETENTION_S: Final = 600
 
-#: Samples in one answer.
+#: Maximum number of samples in a response.
 _MAX_SAMPLES: Final = 500
 
-#: What goes up and down; everything else only grows.
+#: Counts that can decrease; all others are monotonic.
 GAUGES: Final = frozenset(
     {"messages", "messages_ready", "messages_unacknowledged"}
     | {"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free"}
@@ -28,14 +28,14 @@ GAUGES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which samples are wanted: as far back as ``age_s``, one every ``increment_s`` seconds."""
+    """The requested samples: the last ``age_s`` seconds, one every ``increment_s`` seconds."""
 
     age_s: int
     increment_s: int
 
 
 def spans_of(query: Mapping[str, str]) -> dict[str, Span]:
-    """Return the span that a query asks for by family. :raises HttpError: for one that makes no sense."""
+    """Return the requested span of each family. :raises HttpError: for an invalid one."""
     spans = {}
     for family in FAMILIES:
         age, increment = query.get(f"{family}_age", ""), query.get(f"{family}_incr", "")
@@ -53,10 +53,10 @@ def _is_number(text: str) -> bool:
 
 
 class History:
-    """The looks at one thing, oldest first. Those that found nothing new are not kept, so rest costs no memory.
+    """The samples of one subject, oldest first.
 
-    ``sampled_at_s`` is when the last look was. A count that fell means that something else goes by the name now, and
-    everything before is forgotten.
+    Samples without a change are not stored, so idle subjects use no memory. ``sampled_at_s`` is the time of the last
+    sample. If a monotonic count decreases, another subject has the same name now, and all earlier samples are dropped.
     """
 
     __slots__ = ("_names", "_rates", "_rows", "sampled_at_s")
@@ -71,7 +71,7 @@ class History:
         return len(self._rows)
 
     def record(self, now_s: float, counts: Counts, keep: int, keep_s: float) -> None:
-        """Note what was counted; keep so many looks at most, none older than ``keep_s`` but the last of those."""
+        """Add a sample; keep at most ``keep`` samples, and at most one older than ``keep_s``."""
         names, values = tuple(counts), tuple(counts.values())
         rows = self._rows
         if names != self._names:
@@ -97,22 +97,22 @@ class History:
 
     @property
     def changed_at_s(self) -> float:
-        """When the last look was that found something new."""
+        """Time of the last sample that differs from the one before."""
         return self._rows[-1][0] if self._rows else 0.0
 
     def latest(self) -> Counts:
-        """Return what the last look found."""
+        """Return the counts of the last sample."""
         return dict(zip(self._names, self._rows[-1][1], strict=True)) if self._rows else {}
 
     def rate(self, name: str) -> float:
-        """Return by how much a count rose each second between the last two looks."""
+        """Return the rate of a count per second between the last two samples."""
         try:
             return self._rates[self._names.index(name)]
         except (ValueError, IndexError):
             return 0.0
 
     def samples(self, name: str, times_s: list[float]) -> list[int]:
-        """Return what a count was at these times, which fall; 0 before the first look."""
+        """Return the values of a count at these times, in descending order; 0 before the first sample."""
         if name not in self._names:
             return [0] * len(times_s)
         column = self._names.index(name)
@@ -129,9 +129,9 @@ def _steps(rows: Iterator[tuple[float, tuple[int, ...]]], column: int, times_s: 
 
 
 class Trend:
-    """What is shown beside a number: its rate and, where the query asks for them, samples with their averages.
+    """The rate of a count and, if the query requests them, samples with their averages.
 
-    ``wall_s`` is what the calendar says at ``now_s`` of the history. ``long`` is one that goes further back.
+    ``wall_s`` is the wall time at ``now_s`` of the history. ``long`` is a history that goes back further.
     """
 
     def __init__(
@@ -167,6 +167,6 @@ class Trend:
         }
 
     def _stamps(self, span: Span) -> list[int]:
-        """Return the times of samples in seconds of the calendar, whole multiples of the increment, latest first."""
+        """Return the wall times of samples in seconds, multiples of the increment, latest first."""
         latest = int(self._wall_s) // span.increment_s * span.increment_s
         return [latest - number * span.increment_s for number in range(span.age_s // span.increment_s + 1)]

@@ -1,8 +1,7 @@
-"""Rates and samples, from looking at the kernel's counters every few seconds.
+"""Rates and samples from the kernel's counters, which are read every few seconds.
 
-The kernel counts and remembers nothing. Here the last ten minutes of looks at everything that is counted are kept, and
-a day of looks at the whole broker. What is looked at is known by its names alone: a reference would keep deleted
-queues in memory.
+The kernel keeps no history. This module keeps samples of the last ten minutes for each subject, and of the last day for
+the whole broker. Subjects are identified by name: a reference would keep deleted queues in memory.
 """
 
 import gc
@@ -42,31 +41,31 @@ from gateway.management.statistics.subjects import (
 )
 from gateway.management.statistics.usage import usage
 
-#: How often to look, in seconds; RabbitMQ's collect_statistics_interval.
+#: Interval between samples in seconds; RabbitMQ's collect_statistics_interval.
 INTERVAL_S: Final = 5.0
 
-#: For how long, in seconds, one look a minute at the broker is kept.
+#: Time for which one sample a minute of the broker is kept, in seconds.
 LONG_RETENTION_S: Final = 86_400
 _MINUTE_S: Final = 60.0
 
-#: Looks kept of one thing, and of everything together: where there is very much, each gets less.
+#: Maximum and minimum number of samples of one subject, and of all together: with many subjects each has fewer.
 _MAX_SAMPLES: Final = 122
 _MAX_LONG_SAMPLES: Final = 1442
 _MIN_SAMPLES: Final = 3
 _SAMPLE_BUDGET: Final = 100_000
 
-#: How much one look counts in a queue's consumer capacity, an average that moves.
+#: Weight of a sample in a queue's consumer capacity, a moving average.
 _CAPACITY_WEIGHT: Final = 0.2
 
-#: More queues than this are not summed up for every reader; the sums of the last look are given out.
+#: Above this number of queues, requests get the sums of the last sample.
 _MAX_SUMMED_QUEUES: Final = 2_000
 
 
 class Statistics:
-    """Looks at the counters and works out rates and samples. ``now_s`` never runs backwards.
+    """Samples the counters and computes rates. ``now_s`` is monotonic.
 
-    ``data`` is the directory whose disk space is watched. ``collections`` counts the runs of the garbage collector over
-    the youngest objects, as of the last look.
+    ``data`` is the directory whose free disk space is sampled. ``collections`` is the number of collections of the
+    youngest generation at the last sample.
     """
 
     def __init__(self, broker: Broker, now_s: Callable[[], float], data: Path = Path()) -> None:
@@ -82,10 +81,10 @@ class Statistics:
         self._queues_deleted = 0
         broker.events.subscribe(self._count_event)
 
-    # Looking
+    # Sampling
 
     def sample(self) -> Iterator[None]:
-        """Look at everything once, one step each time this is asked on."""
+        """Take one sample of every subject, in small steps."""
         now_s = self._now_s()
         keep = max(_MIN_SAMPLES, min(_MAX_SAMPLES, _SAMPLE_BUDGET // (len(self._histories) + 1)))
         seen: dict[Key, History] = {}
@@ -102,7 +101,7 @@ class Statistics:
         }
 
     def _sample_long(self, now_s: float, seen: dict[Key, History]) -> None:
-        """Keep one look a minute at the broker for much longer."""
+        """Take one sample a minute of the broker, kept for a day."""
         history = seen[BROKER_LONG] = self._histories.get(BROKER_LONG) or History()
         if not len(history) or now_s - history.sampled_at_s >= _MINUTE_S:
             history.record(now_s, seen[BROKER].latest(), _MAX_LONG_SAMPLES, LONG_RETENTION_S)
@@ -149,7 +148,7 @@ class Statistics:
                 yield deliveries_key(peer, channel.number, queue), counts_by_name(counters)
 
     def _add_increase(self, sums: Counts, key: Key, counts: Counts) -> None:
-        """Add by how much counts rose since the last look, so that sums do not fall when what they sum up goes."""
+        """Add the increase since the last sample, so that sums do not decrease when a subject is deleted."""
         history = self._histories.get(key)
         before = history.latest() if history is not None else {}
         for name in sums:
@@ -157,7 +156,7 @@ class Statistics:
             sums[name] += increase if increase >= 0 else counts[name]
 
     def _update_capacity(self, queue: Queue) -> None:
-        """Note whether the consumers of a queue could take what there was."""
+        """Update the average of whether the consumers of a queue could take more messages."""
         key, now = key_of(queue), _capacity_now(queue)
         before = self._capacities.get(key)
         if not len(queue.consumers):
@@ -165,52 +164,52 @@ class Statistics:
         else:
             self._capacities[key] = now if before is None else before + (now - before) * _CAPACITY_WEIGHT
 
-    # Giving out
+    # Queries
 
     def trend(self, key: Key, spans: Mapping[str, Span]) -> Trend:
-        """Return the rates and samples of something; all zero before two looks."""
+        """Return the rates and samples of a subject; all zero before two samples."""
         long = self._histories.get(BROKER_LONG) if key == BROKER else None
         wall_s = self._broker.clock.wall_ms() / 1000
         return Trend(self._histories.get(key), spans, self._now_s(), wall_s, long)
 
     def idle_since_ms(self, key: Key) -> int | None:
-        """Return since when nothing was counted, on the calendar; ``None`` while something is, or nobody looked."""
+        """Return the wall time of the last change; ``None`` if a count changed recently or without samples."""
         history = self._histories.get(key)
         if history is None or history.changed_at_s >= history.sampled_at_s:
             return None
         return round(self._broker.clock.wall_ms() - (self._now_s() - history.changed_at_s) * 1000)
 
     def capacity(self, queue: Queue) -> float:
-        """Return the share of looks, lately, at which the consumers of a queue could take what there was."""
+        """Return the consumer capacity of a queue: the share of samples at which its consumers could take more."""
         if not len(queue.consumers):
             return 0.0
         return self._capacities.get(key_of(queue), _capacity_now(queue))
 
     def forget(self) -> None:
-        """Begin anew with rates and samples."""
+        """Delete all rates and samples."""
         self._histories = {}
         self._capacities = {}
 
     def octets_of(self, vhost: VirtualHost) -> Counts:
-        """Return how many bytes connections of a virtual host received and sent, as of the last look."""
+        """Return the bytes received and sent by connections of a virtual host at the last sample."""
         return dict(self._octets_by_vhost.get(vhost.name) or {"recv_oct": 0, "send_oct": 0})
 
     def counts_of(self, vhost: VirtualHost) -> Counts:
-        """Return what was counted in a virtual host."""
+        """Return the sums of a virtual host."""
         history = self._histories.get(key_of(vhost))
         if len(vhost.queue_by_name) > _MAX_SUMMED_QUEUES and history is not None:
             return history.latest()
         return vhost_counts(vhost) | self.octets_of(vhost)
 
     def counts(self) -> Counts:
-        """Return what was counted in all of the broker."""
+        """Return the sums of the broker."""
         sums = self._departed_counts()
         for vhost in self._broker.vhost_by_name.values():
             add(sums, self.counts_of(vhost))
         return sums | self._disk
 
     def churn(self) -> Counts:
-        """Return how many connections, channels and queues came and went."""
+        """Return the numbers of connections, channels and queues opened and closed."""
         connections = self._broker.connections
         channels = sum(peer.channel_count for peer in connections)
         return {
@@ -224,12 +223,12 @@ class Statistics:
         }
 
     def node_counts(self) -> Counts:
-        """Return what the node uses and did, measured now."""
+        """Return the resource usage and counts of the node, measured now."""
         stored = {"msg_store_read_count": self._disk["disk_reads"], "msg_store_write_count": self._disk["disk_writes"]}
         return self.churn() | usage(self._broker, self._data) | stored
 
     def _departed_counts(self) -> Counts:
-        """Return what deleted virtual hosts counted."""
+        """Return the counts of deleted virtual hosts."""
         departed = self._broker.departed_traffic
         return counts_by_name(departed.departed) | message_counts(0, 0) | traffic_counts(departed)
 

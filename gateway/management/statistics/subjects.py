@@ -1,4 +1,4 @@
-"""What statistics remember things by: names, never the things themselves, which would stay in memory."""
+"""Keys of subjects in the statistics: names, not references, which would keep deleted objects in memory."""
 
 from typing import Final, TypeAlias
 
@@ -8,7 +8,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 Key: TypeAlias = tuple[str | int, ...]
-"""The kind of something that is counted, and the names that tell it from its like."""
+"""The kind of a subject and the names that identify it."""
 
 BROKER: Final[Key] = ("broker",)
 BROKER_LONG: Final[Key] = ("broker", "long")
@@ -16,7 +16,7 @@ NODE: Final[Key] = ("node",)
 
 
 def key_of(subject: Queue | Exchange | VirtualHost | Peer) -> Key:
-    """Return what something is remembered by."""
+    """Return the key of a subject."""
     if isinstance(subject, Queue):
         return "queue", subject.vhost_name, subject.name
     if isinstance(subject, Exchange):
@@ -27,20 +27,20 @@ def key_of(subject: Queue | Exchange | VirtualHost | Peer) -> Key:
 
 
 def channel_key(peer: Peer, number: int) -> Key:
-    """Return what a channel is remembered by."""
+    """Return the key of a channel."""
     return "channel", peer.name, number
 
 
 def publishes_key(peer: Peer, number: int, exchange: str) -> Key:
-    """Return what the messages of a channel to an exchange are remembered by."""
+    """Return the key of a channel's publishes to an exchange."""
     return "publishes", peer.name, number, exchange
 
 
 def deliveries_key(peer: Peer, number: int, queue: Queue) -> Key:
-    """Return what the messages of a queue to a channel are remembered by."""
+    """Return the key of a queue's deliveries to a channel."""
     return "deliveries", peer.name, number, queue.name
 
 
 def route_key(exchange: Exchange, queue: Queue) -> Key:
-    """Return what the messages from an exchange to a queue are remembered by."""
+    """Return the key of messages routed from an exchange to a queue."""
     return "route", exchange.vhost_name, exchange.name, queue.name

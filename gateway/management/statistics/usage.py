@@ -1,4 +1,4 @@
-"""What the process uses of the machine, read from the operating system."""
+"""Resource usage of the process, from the operating system."""
 
 import gc
 import os
@@ -11,9 +11,9 @@ from gateway.kernel.broker.broker import Broker
 
 
 def usage(broker: Broker, data: Path) -> dict[str, int]:
-    """Return what is used now and was used so far, in bytes or pieces.
+    """Return the current and cumulative resource usage, in bytes or numbers.
 
-    Sockets are those of connected peers, as RabbitMQ counts them; what was read and written went from and to disks.
+    Sockets are the connections of clients, as in RabbitMQ; the bytes read and written are those of disks.
     """
     rusage, io = resource.getrusage(resource.RUSAGE_SELF), _numbers("io")
     return {
@@ -30,12 +30,12 @@ def usage(broker: Broker, data: Path) -> dict[str, int]:
 
 
 def memory(name: str) -> int:
-    """Return one of the kinds of memory that Linux tells apart, in bytes."""
+    """Return one of Linux's memory figures of the process, in bytes."""
     return _numbers("status").get(name, 0) * 1024
 
 
 def _numbers(file: str) -> dict[str, int]:
-    """Return the whole numbers of a file that Linux keeps about this process, by name; empty elsewhere."""
+    """Return the numbers in a file of ``/proc/self`` by name; empty on other systems."""
     found = {}
     with suppress(OSError):
         for line in Path(f"/proc/self/{file}").read_text().splitlines():

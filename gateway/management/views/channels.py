@@ -1,4 +1,4 @@
-"""Connections, channels and consumers as the API shows them."""
+"""JSON views of connections, channels and consumers."""
 
 from typing import NamedTuple
 
@@ -17,24 +17,24 @@ from gateway.management.views.tls import tls_fields
 
 
 class OpenChannel(NamedTuple):
-    """A channel and the connection it is on."""
+    """A channel and its connection."""
 
     peer: Peer
     info: ChannelInfo
 
     @property
     def name(self) -> str:
-        """What tools call it."""
+        """The name of the channel in RabbitMQ's form."""
         return f"{self.peer.name} ({self.info.number})"
 
     @property
     def origin(self) -> Origin:
-        """Where it is, as consumers tell it."""
+        """The origin of its publishes and deliveries."""
         return Origin(self.peer.name, self.info.number, self.peer.user_name, self.peer.info().protocol)
 
 
 def connection_view(call: Call, peer: Peer) -> Fields:
-    """Return a connection."""
+    """Return the view of a connection."""
     info, counts = peer.info(), octets(peer)
     fields = with_rates(counts, counts, call.trend(key_of(peer)), OCTETS) | tls_fields(info.tls)
     name = info.client_properties.get("connection_name")
@@ -71,7 +71,7 @@ def connection_view(call: Call, peer: Peer) -> Fields:
 
 
 def channel_view(call: Call, channel: OpenChannel) -> Fields:
-    """Return a channel."""
+    """Return the view of a channel."""
     peer, info = channel
     connection, key = peer.info(), channel_key(channel.peer, info.number)
     counts = channel_counts(info)
@@ -110,7 +110,7 @@ def channel_view(call: Call, channel: OpenChannel) -> Fields:
 
 
 def consumer_view(context: ApiContext, consumer: Consumer) -> Fields:
-    """Return a consumer."""
+    """Return the view of a consumer."""
     queue = consumer.queue
     is_active = queue.consumers.is_active(consumer)
     return {
@@ -127,7 +127,7 @@ def consumer_view(context: ApiContext, consumer: Consumer) -> Fields:
 
 
 def channel_details(context: ApiContext, origin: Origin) -> Fields:
-    """Return where a channel is, for what belongs to it; what has no channel stands under its connection's name."""
+    """Return the details of a channel; without a channel, the name is that of the connection."""
     peer_host, _, peer_port = origin.connection.partition(" -> ")[0].rpartition(":")
     return {
         "connection_name": origin.connection,

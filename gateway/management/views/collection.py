@@ -1,4 +1,4 @@
-"""The garbage collector, in the fields that RabbitMQ has for that of an Erlang process."""
+"""JSON view of the garbage collector, in RabbitMQ's fields for an Erlang process."""
 
 import gc
 
@@ -6,9 +6,9 @@ from gateway.management.http.routes import Fields
 
 
 def garbage_collection(runs: int) -> Fields:
-    """Return when the collector runs, and how often it did.
+    """Return the thresholds and the number of runs of the collector.
 
-    There is one for the whole broker, so every object shows the same; heap sizes mean nothing here and are 0.
+    The broker has a single collector, so all entities show the same values; heap sizes do not apply and are 0.
     """
     young, _, old = gc.get_threshold()
     return {

@@ -1,4 +1,4 @@
-"""Values of arguments and headers as JSON, which lacks some of their types."""
+"""JSON encoding of arguments and headers, some of whose types JSON lacks."""
 
 import json
 from base64 import b64encode
@@ -8,7 +8,7 @@ from math import isfinite
 
 
 def encode(fields: object) -> bytes:
-    """Return JSON. Dates become seconds since the epoch, decimals numbers, bytes text or else base64."""
+    """Encode as JSON. Dates become seconds since the epoch, decimals numbers, bytes text or base64."""
     try:
         return json.dumps(fields, default=_plain, allow_nan=False, separators=(",", ":")).encode()
     except ValueError:
@@ -16,7 +16,7 @@ def encode(fields: object) -> bytes:
 
 
 def plain(value: object) -> object:
-    """Return a value in types that JSON has."""
+    """Convert a value to types that JSON has."""
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,11 +1,11 @@
-"""What an operator says of a virtual host, as the API and definitions show it."""
+"""JSON view of a virtual host's metadata, for the API and definitions."""
 
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.routes import Fields
 
 
 def metadata_view(vhost: VirtualHost) -> Fields:
-    """Return the metadata of a virtual host, with the type of queues that is in effect."""
+    """Return the metadata of a virtual host, with the effective default queue type."""
     record = vhost.record
     return {
         "description": record.description,

@@ -1,4 +1,4 @@
-"""The node as the API shows it: what it uses of the machine, and how much there is."""
+"""JSON views of the node, its resources and its listeners."""
 
 import os
 import resource
@@ -14,12 +14,12 @@ from gateway.management.statistics.usage import memory
 from gateway.management.views.numbers import NODE, with_rates
 from gateway.version import VERSION
 
-#: Tools show it; there is no Erlang here.
+#: Shown by tools; this broker does not use Erlang.
 ERLANG_VERSION: Final = "25.0"
 
 _SPECIFIED: Final = ("direct", "fanout", "headers", "topic")
 
-#: What tools show of exchange types, in RabbitMQ's words.
+#: RabbitMQ's descriptions of exchange types, shown by tools.
 DESCRIPTIONS: Final = {
     **{name: f"AMQP {name} exchange, as per the AMQP specification" for name in _SPECIFIED},
     DELAYED: "Delayed Message Exchange.",
@@ -28,7 +28,7 @@ DESCRIPTIONS: Final = {
 
 
 def node_view(call: Call) -> Fields:
-    """Return the node, measured now."""
+    """Return the view of the node, measured now."""
     context, trend = call.context, call.trend(NODE_KEY)
     broker, counts = context.broker, context.statistics.node_counts()
     standing = broker.alarms.standing
@@ -68,7 +68,7 @@ def node_view(call: Call) -> Fields:
 
 
 def memory_view() -> Fields:
-    """Return what the process holds; there are no categories to tell apart."""
+    """Return the memory of the process; most of RabbitMQ's categories do not apply."""
     resident, own = memory("VmRSS"), memory("RssAnon")
     return {
         "memory": {
@@ -83,7 +83,7 @@ def memory_view() -> Fields:
 
 
 def relative_memory_view() -> Fields:
-    """Return the same in percent of the whole."""
+    """Return the memory of the process in percent of the total."""
     fields = memory_view()["memory"]
     total = max(fields["total"]["rss"], 1)
     parts = ("binary", "code", "mapped_files", "other_proc")
@@ -91,7 +91,7 @@ def relative_memory_view() -> Fields:
 
 
 def listeners(context: ApiContext) -> list[Fields]:
-    """Return what listens where."""
+    """Return the listeners."""
     return [
         {
             "node": context.broker.node,
@@ -105,7 +105,7 @@ def listeners(context: ApiContext) -> list[Fields]:
 
 
 def contexts(context: ApiContext) -> list[Fields]:
-    """Return where the API itself is."""
+    """Return the listeners of the API."""
     return [
         {
             "node": context.broker.node,
@@ -120,7 +120,7 @@ def contexts(context: ApiContext) -> list[Fields]:
 
 
 def exchange_types(context: ApiContext) -> list[Fields]:
-    """Return the types that can be declared in some virtual host: those of plugins, and those behind a guard."""
+    """Return the exchange types that can be declared in some virtual host, including those with interceptors."""
     supplied = {name for vhost in context.broker.vhost_by_name.values() for name in vhost.exchange_types}
     return [
         {"name": name, "description": DESCRIPTIONS.get(name, f"{name} exchange"), "enabled": True}
@@ -129,10 +129,10 @@ def exchange_types(context: ApiContext) -> list[Fields]:
 
 
 def protocol_of(listener: str) -> str:
-    """Return RabbitMQ's name for what a listener speaks."""
+    """Return RabbitMQ's name for the protocol of a listener."""
     return {"amqps": "amqp/ssl", "management": "http"}.get(listener, listener)
 
 
 def uptime_ms(context: ApiContext) -> int:
-    """Return how long the node has been running."""
+    """Return the uptime of the node."""
     return max(context.broker.clock.wall_ms() - context.started_at_ms, 0)

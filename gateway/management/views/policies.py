@@ -1,4 +1,4 @@
-"""Policies as the API shows them, and what they make of a queue."""
+"""JSON views of policies, and of the policies of a queue."""
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.queueing.queue import Queue
@@ -6,13 +6,13 @@ from gateway.management.http.routes import Fields
 
 
 def policy_view(policy: PolicyRecord, fault: str = "") -> Fields:
-    """Return a policy or operator policy; ``fault`` says why it has no effect, empty for one that has."""
+    """Return the view of a policy or operator policy; ``fault`` is why it has no effect, empty if it has."""
     view = {"vhost": policy.vhost, "name": policy.name} | rule_view(policy)
     return view | {"without_effect": fault} if fault else view
 
 
 def rule_view(policy: PolicyRecord) -> Fields:
-    """Return what a policy says, and of what."""
+    """Return the rule of a policy."""
     return {
         "pattern": policy.pattern,
         "apply-to": policy.apply_to,
@@ -22,7 +22,7 @@ def rule_view(policy: PolicyRecord) -> Fields:
 
 
 def policy_fields(queue: Queue) -> Fields:
-    """Return which policies hold for a queue, and where each of its settings comes from."""
+    """Return the policies of a queue, and the source of each of its settings."""
     settings = queue.settings
     return {
         "policy": settings.policy.name if settings.policy is not None else None,

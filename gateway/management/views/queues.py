@@ -1,4 +1,4 @@
-"""A queue as the API shows it."""
+"""JSON views of queues."""
 
 from collections.abc import Generator
 from typing import Final
@@ -18,13 +18,13 @@ from gateway.management.views.splits import collect, deliveries_from, routes_to
 from gateway.management.views.streams import stream_fields
 from gateway.management.views.times import timestamp
 
-#: Bytes that a queue and a message in memory take without the body: for the estimate in ``memory``.
+#: Memory of a queue and of a message without its body, in bytes, for the estimate in ``memory``.
 _QUEUE_SIZE: Final = 3_000
 _MESSAGE_SIZE: Final = 400
 
 
 def basic_view(call: Call, queue: Queue) -> Fields:
-    """Return what does not change with traffic."""
+    """Return the fields that do not change with traffic."""
     return {
         "arguments": dict(queue.arguments),
         "auto_delete": queue.is_auto_delete,
@@ -39,7 +39,7 @@ def basic_view(call: Call, queue: Queue) -> Fields:
 
 
 def list_item_view(call: Call, queue: Queue) -> Fields:
-    """Return a queue in a list: everything, or less where the query asks for less."""
+    """Return the view of a queue in a list: all fields, or fewer if the query requests it."""
     if not call.is_set("disable_stats"):
         return queue_view(call, queue)
     fields = basic_view(call, queue)
@@ -52,7 +52,7 @@ def list_item_view(call: Call, queue: Queue) -> Fields:
 
 
 def queue_view(call: Call, queue: Queue) -> Fields:
-    """Return everything but the details of consumers and the traffic by its other ends."""
+    """Return all fields but the details of consumers, channels and exchanges."""
     trend, counts = call.trend(key_of(queue)), counts_by_name(queue.counters)
     fields = basic_view(call, queue) | policy_fields(queue)
     fields |= message_totals(len(queue), queue.unsettled, trend)
@@ -75,7 +75,7 @@ def queue_view(call: Call, queue: Queue) -> Fields:
 
 
 def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
-    """Return everything, one step each time this is asked on: consumers, and which channels and exchanges."""
+    """Return all fields in steps: with consumers, channels and exchanges."""
     incoming = yield from collect(routes_to(call, queue))
     deliveries = yield from collect(deliveries_from(call, queue))
     consumers = [consumer_view(call.context, consumer) for consumer in queue.consumers]
@@ -83,7 +83,7 @@ def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
 
 
 def _stats(queue: Queue) -> Fields:
-    """Return how many messages and bytes are where; without a message there is no timestamp at the head."""
+    """Return the message and byte counts by location; without a message the timestamp of the head is ``None``."""
     stats = stats_of(queue)
     return {
         "head_message_timestamp": stats.head_timestamp_s,
@@ -103,7 +103,7 @@ def _stats(queue: Queue) -> Fields:
 
 
 def _activity(call: Call, queue: Queue) -> Fields:
-    """Return how busy the consumers are, and since when nothing happened, where nothing does."""
+    """Return the consumer capacity and, for an idle queue, the time since when it is idle."""
     statistics = call.context.statistics
     capacity = round(statistics.capacity(queue), 3)
     fields: Fields = {"consumer_capacity": capacity, "consumer_utilisation": capacity}
@@ -114,12 +114,12 @@ def _activity(call: Call, queue: Queue) -> Fields:
 
 
 def queue_type(queue: Queue) -> str:
-    """Return the type a queue was declared with."""
+    """Return the declared type of a queue."""
     return str(queue.arguments.get("x-queue-type", "classic"))
 
 
 def _active_tag(queue: Queue) -> str | None:
-    """Return the tag of the consumer that a single-active-consumer queue serves."""
+    """Return the tag of the active consumer of a single-active-consumer queue."""
     if queue.arguments.get("x-single-active-consumer") is not True:
         return None
     return next((consumer.tag for consumer in queue.consumers if queue.consumers.is_active(consumer)), None)

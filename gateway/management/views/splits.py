@@ -1,4 +1,4 @@
-"""Traffic split by the other end: what came from which exchange or channel, and what went to which queue or channel."""
+"""JSON views of traffic by channel, exchange and queue."""
 
 from collections.abc import Generator, Iterator
 from typing import TypeAlias
@@ -13,11 +13,11 @@ from gateway.management.views.channels import OpenChannel, channel_details
 from gateway.management.views.numbers import DELIVERIES, PUBLISHES, with_rates
 
 Steps: TypeAlias = Iterator[Fields | None]
-"""Views, and ``None`` now and then, where somebody else may be served."""
+"""Yields views, and ``None`` at points where the reactor may run other work."""
 
 
 def collect(steps: Steps) -> Generator[None, None, list[Fields]]:
-    """Return the views, one step each time this is asked on."""
+    """Collect the views in steps."""
     views = []
     for view in steps:
         if view is None:
@@ -28,7 +28,7 @@ def collect(steps: Steps) -> Generator[None, None, list[Fields]]:
 
 
 def publishes_of(call: Call, channel: OpenChannel) -> list[Fields]:
-    """Return what a channel published, by exchange."""
+    """Return the publishes of a channel by exchange."""
     return [
         {"exchange": _name(exchange, channel.peer.vhost_name), "stats": _published(call, channel, exchange)}
         for exchange in channel.info.publishes
@@ -36,7 +36,7 @@ def publishes_of(call: Call, channel: OpenChannel) -> list[Fields]:
 
 
 def deliveries_of(call: Call, channel: OpenChannel) -> list[Fields]:
-    """Return what a channel was handed, by queue; its own queue for direct replies is not among them."""
+    """Return the deliveries to a channel by queue, without its own queue for direct replies."""
     virtual_host = call.broker.vhost_by_name.get(channel.peer.vhost_name)
     return [
         {"queue": _name(queue.name, queue.vhost_name), "stats": _delivered(call, channel, queue)}
@@ -46,7 +46,7 @@ def deliveries_of(call: Call, channel: OpenChannel) -> list[Fields]:
 
 
 def publishes_to(call: Call, exchange: Exchange) -> Steps:
-    """Return what an exchange took, by channel."""
+    """Yield the publishes to an exchange by channel."""
     for channel in _channels_in(call, exchange.vhost_name):
         if channel is not None and exchange.name in channel.info.publishes:
             details = channel_details(call.context, channel.origin)
@@ -55,7 +55,7 @@ def publishes_to(call: Call, exchange: Exchange) -> Steps:
 
 
 def deliveries_from(call: Call, queue: Queue) -> Steps:
-    """Return what a queue handed out, by channel."""
+    """Yield the deliveries of a queue by channel."""
     for channel in _channels_in(call, queue.vhost_name):
         if channel is not None and queue in channel.info.deliveries:
             details = channel_details(call.context, channel.origin)
@@ -64,14 +64,14 @@ def deliveries_from(call: Call, queue: Queue) -> Steps:
 
 
 def routes_from(call: Call, exchange: Exchange) -> Steps:
-    """Return what an exchange passed on, by queue."""
+    """Yield the messages routed by an exchange, by queue."""
     for queue, count in exchange.passed_on().items():
         if queue.name and not queue.is_deleted:
             yield {"queue": _name(queue.name, queue.vhost_name), "stats": _routed(call, exchange, queue, count)}
 
 
 def routes_to(call: Call, queue: Queue) -> Steps:
-    """Return what a queue was offered, by the exchange it was published to."""
+    """Yield the messages routed to a queue, by exchange."""
     for exchange in list(call.broker.vhost(queue.vhost_name).exchange_by_name.values()):
         if count := exchange.passed_on().get(queue):
             yield {

@@ -1,4 +1,4 @@
-"""A stream and its readers as the API shows them."""
+"""JSON views of streams and their consumers."""
 
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.streams.stream import Stream
@@ -8,7 +8,7 @@ from gateway.management.views.channels import consumer_view
 
 
 def stream_fields(call: Call, stream: Stream) -> Fields:
-    """Return what a queue of this type tells besides: where it begins and ends, and who keeps it."""
+    """Return the additional fields of a stream: offsets, segments and members."""
     node = call.broker.node
     return {
         "committed_offset": stream.durable_end - 1,
@@ -27,12 +27,12 @@ def stream_fields(call: Call, stream: Stream) -> Fields:
 
 
 def tracking_view(stream: Stream) -> Fields:
-    """Return the stored offsets of a stream's consumers; ``lags`` are how many messages each has yet to see."""
+    """Return the stored offsets of a stream's consumers, with their lags in messages."""
     return {"offsets": stream.offsets, "lags": stream.lag, "writers": {}}
 
 
 def tracked_view(stream: Stream, consumer: str) -> Fields:
-    """Return how far one of them got."""
+    """Return the stored offset of one consumer."""
     return {
         "consumer": consumer,
         "lag": stream.lag[consumer],
@@ -42,7 +42,7 @@ def tracked_view(stream: Stream, consumer: str) -> Fields:
 
 
 def stream_consumer_view(call: Call, consumer: Consumer) -> Fields:
-    """Return a consumer of a stream: ``offset`` is the last it was sent, ``offset_lag`` how much came since."""
+    """Return the view of a stream consumer: ``offset`` is the last one sent, ``offset_lag`` the messages after it."""
     stream = consumer.queue
     assert isinstance(stream, Stream)
     next_offset = stream.cursor_of(consumer).next_offset

@@ -1,11 +1,11 @@
-"""What was agreed on in a TLS handshake, as the API shows it."""
+"""JSON view of a connection's TLS handshake."""
 
 from gateway.kernel.broker.connections import TlsInfo
 from gateway.management.http.routes import Fields
 
 
 def tls_fields(tls: TlsInfo | None) -> Fields:
-    """Return the fields of a connection that speak of TLS, all there, and ``None`` where there is nothing to tell."""
+    """Return the TLS fields of a connection; ``None`` for missing values."""
     return {
         "peer_cert_issuer": (tls and tls.issuer) or None,
         "peer_cert_subject": (tls and tls.subject) or None,

@@ -1,4 +1,4 @@
-"""Exchanges and bindings as the API shows them, and the name the API gives a binding."""
+"""JSON views of exchanges and bindings."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -18,12 +18,12 @@ from gateway.management.views.json import plain
 from gateway.management.views.numbers import with_rates
 from gateway.management.views.splits import collect, publishes_to, routes_from
 
-#: What paths call the exchange without a name.
+#: Name of the default exchange in paths.
 DEFAULT_EXCHANGE = "amq.default"
 
 
 def exchange_view(call: Call, exchange: Exchange) -> Fields:
-    """Return an exchange."""
+    """Return the view of an exchange."""
     fields: Fields = {
         "arguments": dict(exchange.arguments),
         "auto_delete": exchange.is_auto_delete,
@@ -49,14 +49,14 @@ def exchange_view(call: Call, exchange: Exchange) -> Fields:
 
 
 def detailed_exchange_view(call: Call, exchange: Exchange) -> Generator[None, None, Fields]:
-    """Return an exchange, and from which channels to which queues messages go, a step each time this is asked on."""
+    """Return the view of an exchange in steps, with its traffic by channel and queue."""
     incoming = yield from collect(publishes_to(call, exchange))
     outgoing = yield from collect(routes_from(call, exchange))
     return {"incoming": incoming, "outgoing": outgoing} | exchange_view(call, exchange)
 
 
 def binding_view(binding: Binding) -> Fields:
-    """Return a binding."""
+    """Return the view of a binding."""
     destination = binding.destination
     return {
         "source": binding.source.name,
@@ -70,7 +70,7 @@ def binding_view(binding: Binding) -> Fields:
 
 
 def default_binding_view(queue: Queue) -> Fields:
-    """Return the binding to the default exchange that every queue has by itself."""
+    """Return the view of a queue's implicit binding to the default exchange."""
     return {
         "source": "",
         "vhost": queue.vhost_name,
@@ -83,13 +83,13 @@ def default_binding_view(queue: Queue) -> Fields:
 
 
 def properties_key(routing_key: str, arguments: Arguments) -> str:
-    """Return what tells the bindings between two ends apart; ``~`` for an empty key without arguments.
+    """Return the key that distinguishes bindings between two ends; ``~`` for an empty routing key without arguments.
 
-    RabbitMQ hashes an Erlang term, so the part behind ``~`` is our own; tools only pass it back.
+    RabbitMQ hashes an Erlang term, so the part after ``~`` differs from RabbitMQ's; tools only pass it back.
     """
     if not routing_key and not arguments:
         return "~"
-    key = quote_plus(routing_key, safe="", errors="surrogatepass")  # one of these came in before they were refused
+    key = quote_plus(routing_key, safe="", errors="surrogatepass")  # old bindings may contain lone surrogates
     if not arguments:
         return key
     written = json.dumps(plain(dict(arguments)), sort_keys=True).encode()

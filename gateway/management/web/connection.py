@@ -1,7 +1,7 @@
-"""One connection to the HTTP listener: h11 reads and writes HTTP/1.1, this moves the bytes and keeps the time.
+"""One connection to the HTTP listener: h11 parses and formats HTTP/1.1, this module does the I/O and the timeouts.
 
-The body of a request is not received before somebody asks for it (``Request.take_body``), which is when it is known who
-sends it. Each wait has its limit: for a head, for a body that comes too slowly, for a client that takes nothing.
+The body of a request is received only after ``Request.take_body``, once the request is authorised. Each wait has a
+timeout: for a head, for a slow body, for a client that does not read.
 """
 
 from collections.abc import Callable
@@ -26,30 +26,30 @@ from gateway.net.login_poller import promote
 if TYPE_CHECKING:
     from gateway.management.web.factory import HttpFactory
 
-#: Headers of a request.
+#: Maximum number of headers in a request.
 MAX_HEADERS: Final = 100
 
-#: How long a refused client may go on sending before its connection is cut, in seconds. Cut at once, it would lose the
-#: answer to a reset.
+#: Time a refused client may go on sending before its connection is aborted, in seconds. An immediate abort could reset
+#: the connection before the client reads the response.
 _LINGER_S: Final = 2.0
 
-#: How often the pace of a body is looked at, in seconds.
+#: Interval at which the transfer rate of a body is checked, in seconds.
 _RATE_INTERVAL_S: Final = 5.0
 
-#: Parts of requests that one turn reads: chunks may be as small as a byte.
+#: Maximum number of h11 events handled in one turn: chunks may be as small as a byte.
 _MAX_EVENTS: Final = 200
 
-#: Bytes that may come while an answer is made, before nothing more is read.
+#: Bytes received during a response at which reading pauses.
 _MAX_EARLY_BYTES: Final = 16 * 2**10
 
-_REASONS: Final = {408: "the request came too slowly", 431: "the request's head is too large"}
+_REASONS: Final = {408: "the request was sent too slowly", 431: "the head of the request is too large"}
 
 
 class Stage(Enum):
-    """What a connection waits for."""
+    """The state of a connection."""
 
     HEAD = auto()
-    AUTHORIZATION = auto()  # of the head: whether the body is wanted
+    AUTHORIZATION = auto()  # the body is not received yet
     BODY = auto()
     ANSWER = auto()
     END = auto()
@@ -57,7 +57,7 @@ class Stage(Enum):
 
 @implementer(IPushProducer)
 class HttpProtocol(Protocol):
-    """Owns the connection's state and its timers; ``factory`` has what connections share."""
+    """Owns the connection's state and timers; ``factory`` owns what connections share."""
 
     def __init__(self, factory: "HttpFactory") -> None:
         self._factory = factory
@@ -71,15 +71,15 @@ class HttpProtocol(Protocol):
         self._is_reading = True
         self._is_scheduled = False
         self._is_advancing = False
-        self._has_partial_head = False  # whether some of a head came
-        self._early_bytes = 0  # bytes that came while an answer is made
+        self._has_partial_head = False  # part of a head was received
+        self._early_bytes = 0  # bytes received during a response
         self._reserved_bytes = 0
-        self._rate_bytes = 0  # of the body, since its pace was looked at
+        self._rate_bytes = 0  # bytes of the body since the last check of its rate
 
-    # Twisted's side
+    # Callbacks of Twisted
 
     def connectionMade(self) -> None:
-        """A client connected."""
+        """Admit the connection, or refuse it with 503."""
         transport: Any = self.transport
         transport.registerProducer(self, True)
         if hasattr(transport, "setTcpNoDelay"):
@@ -90,7 +90,7 @@ class HttpProtocol(Protocol):
             self._refuse(HttpError(503, "too_many_connections", "all connections of the HTTP API are in use"))
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes came."""
+        """Parse received bytes."""
         if self._stage is Stage.END:
             return
         self._http.receive_data(data)
@@ -107,7 +107,7 @@ class HttpProtocol(Protocol):
                 self._read(False)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """The client is gone."""
+        """Clean up after the connection."""
         self._stage = Stage.END
         self._cancel_timer()
         self._cancel_stall_timer()
@@ -115,7 +115,7 @@ class HttpProtocol(Protocol):
         self._drop_request()
 
     def pauseProducing(self) -> None:
-        """The client does not keep up with what it is sent."""
+        """Pause the response: the client does not read fast enough."""
         self._is_write_blocked = True
         if self._stall_timer is None and self._stage is not Stage.END:
             self._stall_timer = self._factory.call_later(self._limits.stall_timeout_s, self.abort)
@@ -123,7 +123,7 @@ class HttpProtocol(Protocol):
             self._request.flow.pause()
 
     def resumeProducing(self) -> None:
-        """The client took what there was."""
+        """Resume the response: the client has read what was sent."""
         self._is_write_blocked = False
         self._cancel_stall_timer()
         if self._request is not None:
@@ -133,12 +133,12 @@ class HttpProtocol(Protocol):
             self._advance_soon()
 
     def stopProducing(self) -> None:
-        """The client is gone, which ``connectionLost`` tells."""
+        """Do nothing: ``connectionLost`` follows."""
 
     # Requests
 
     def _advance(self) -> None:
-        """Read what came, as far as it is wanted and as much as one turn may."""
+        """Process received events, up to a limit for one turn."""
         self._is_scheduled = False
         self._is_advancing = True
         try:
@@ -165,7 +165,7 @@ class HttpProtocol(Protocol):
                 return
             self._handle_event(event)
             if self._stage is Stage.HEAD:
-                return  # one request a turn, however many came at once
+                return  # at most one request in a turn
         self._read(False)
         self._advance_soon()
 
@@ -194,7 +194,7 @@ class HttpProtocol(Protocol):
             self._refuse(HttpError(431, "bad_request", f"the request has more than {MAX_HEADERS} headers"))
             return
         size = len(head.target) + sum(len(name) + len(value) for name, value in headers)
-        if size > self._limits.max_header_size:  # h11 bounds what has not come as a whole
+        if size > self._limits.max_header_size:  # h11 limits only incomplete heads
             self._refuse(HttpError(431, "bad_request", _REASONS[431]))
             return
         self._stage = Stage.AUTHORIZATION
@@ -204,7 +204,7 @@ class HttpProtocol(Protocol):
         request = Request(self, head.method.decode("latin-1"), target, headers, peer_host, is_local=is_local)
         self._request = request
         if request.declared_size == 0:
-            self._http.next_event()  # the end of the message, so that another may follow
+            self._http.next_event()  # consume the end of the message
             self._stage = Stage.ANSWER
         self._factory.application.begin(request)
 
@@ -218,17 +218,17 @@ class HttpProtocol(Protocol):
 
     def _refuse_malformed(self, error: h11.RemoteProtocolError) -> None:
         status = error.error_status_hint
-        fault = str(error).partition(":")[0]  # what follows quotes the client's bytes, which may hold a password
+        fault = str(error).partition(":")[0]  # the rest quotes the client's bytes, which may contain a password
         self._refuse(HttpError(status, "bad_request", _REASONS.get(status, fault)))
 
-    # What a request asks of its connection
+    # Methods for the request
 
     def promote(self) -> None:
         """Poll the connection at normal priority from now on: its client has logged in."""
         promote(self.transport)
 
     def read_body(self) -> None:
-        """Receive the body of the request: now it is wanted."""
+        """Start to receive the body of the request."""
         assert self._request is not None
         if not self._reserve(self._request.declared_size or 0):
             return
@@ -236,11 +236,11 @@ class HttpProtocol(Protocol):
             self._write(self._http.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")))
         self._stage = Stage.BODY
         self._start_timer(_RATE_INTERVAL_S, self._check_body_rate)
-        if not self._is_advancing:  # else it goes on with it by itself
+        if not self._is_advancing:  # else the loop continues with the body
             self._advance_soon()
 
     def send_head(self, status: int, headers: Headers) -> None:
-        """Begin the answer."""
+        """Send the head of the response."""
         headers = [(b"Server", b"gateway"), (b"Date", formatdate(usegmt=True).encode()), *headers]
         if self._http.their_state is not h11.DONE:
             headers.append((b"Connection", b"close"))
@@ -249,11 +249,11 @@ class HttpProtocol(Protocol):
         self._write(self._http.send(h11.Response(status_code=status, headers=headers, reason=_phrase(status))))
 
     def send(self, data: bytes) -> None:
-        """Send a piece of the answer's body."""
+        """Send a piece of the response's body."""
         self._write(self._http.send(h11.Data(data=data)))
 
     def end(self) -> None:
-        """The answer is complete: wait for the next request, or leave."""
+        """End the response; wait for the next request, or close the connection."""
         self._write(self._http.send(h11.EndOfMessage()))
         self._request = None
         self._release()
@@ -274,16 +274,16 @@ class HttpProtocol(Protocol):
             self._read(True)
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Abort the connection."""
         transport: Any = self.transport
         self._stage = Stage.END
         self._drop_request()
         transport.abortConnection()
 
-    # Ends
+    # Closing
 
     def evict(self) -> None:
-        """End a connection on which no request is under way."""
+        """Close a connection without a request in progress."""
         if self._has_partial_head:
             self._refuse_slow()
         else:
@@ -293,7 +293,7 @@ class HttpProtocol(Protocol):
         self._refuse(HttpError(408, "bad_request", _REASONS[408]))
 
     def _check_body_rate(self) -> None:
-        """End a connection whose body drips."""
+        """Refuse the request if its body is too slow."""
         self._timer = None
         if self._rate_bytes < self._limits.min_body_rate * _RATE_INTERVAL_S:
             self._refuse_slow()
@@ -302,7 +302,7 @@ class HttpProtocol(Protocol):
         self._start_timer(_RATE_INTERVAL_S, self._check_body_rate)
 
     def _refuse(self, error: HttpError) -> None:
-        """Answer what cannot go on, and leave."""
+        """Send an error response and close the connection."""
         transport: Any = self.transport
         self._drop_request()
         self._factory.refused(getattr(transport.getPeer(), "host", ""), error)
@@ -319,7 +319,7 @@ class HttpProtocol(Protocol):
         self._close()
 
     def _close(self) -> None:
-        """Close the connection once everything is sent, and read what still comes, so that the answer arrives."""
+        """Close the connection once everything is sent; read remaining input, or a reset could lose the response."""
         transport: Any = self.transport
         is_sending = self._http.their_state not in (h11.DONE, h11.IDLE)
         self._stage = Stage.END
@@ -334,14 +334,14 @@ class HttpProtocol(Protocol):
         else:
             transport.loseConnection()
 
-    # Parts
+    # Helpers
 
     def _reserve(self, size: int) -> bool:
-        """Take memory for a body; refuse the request when others have all of it."""
+        """Reserve memory for a body; refuse the request if none is left."""
         if self._factory.bodies.take(size):
             self._reserved_bytes += size
             return True
-        self._refuse(HttpError(503, "too_many_bodies", "other requests take all of 'management.max_bodies_size'"))
+        self._refuse(HttpError(503, "too_many_bodies", "'management.max_bodies_size' is used up by other requests"))
         return False
 
     def _drop_request(self) -> None:
@@ -391,5 +391,5 @@ class HttpProtocol(Protocol):
 
 
 def _phrase(status: int) -> bytes:
-    """Return a status in words, which some tools show."""
+    """Return the reason phrase of a status, which some tools show."""
     return HTTPStatus(status).phrase.encode()

@@ -1,4 +1,4 @@
-"""The HTTP listener: makes connections, and owns what they share."""
+"""The HTTP listener: creates connections and owns their shared state."""
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -15,23 +15,23 @@ from gateway.management.web.request import Request
 
 _log: Final = StructuredLog("http")
 
-#: Seconds between two lines in the log about refusals of one kind.
+#: Minimum interval between log lines about refusals of one status, in seconds.
 LOG_INTERVAL_S: Final = 10.0
 
 
 class Application(Protocol):
-    """Who answers requests."""
+    """The application that answers requests."""
 
     def begin(self, request: Request) -> None:
-        """A head has come: ask for the body, or answer. Never raises."""
+        """Handle a request whose head was received: receive the body, or respond. Never raises."""
         ...
 
 
 class HttpFactory(ServerFactory):
-    """Admits clients, ``limits.max_connections`` at a time.
+    """Accepts up to ``limits.max_connections`` clients.
 
-    ``bodies`` is the memory of all requests' bodies. Who waits longest without a request under way makes room for a
-    newcomer, so that idle connections keep nobody out.
+    ``bodies`` is the memory of all requests' bodies. At the limit, a new connection replaces the one that has been idle
+    for longest.
     """
 
     noisy = False
@@ -52,11 +52,11 @@ class HttpFactory(ServerFactory):
         return True
 
     def buildProtocol(self, addr: IAddress | None) -> HttpProtocol:
-        """Return what speaks HTTP on a new connection."""
+        """Return the protocol of a new connection."""
         return HttpProtocol(self)
 
     def admit(self, connection: HttpProtocol) -> bool:
-        """Count a newcomer in; return whether there is room for it."""
+        """Register a new connection; return whether there is room for it."""
         if len(self._connections) >= self.limits.max_connections:
             if not self._idle:
                 return False
@@ -66,21 +66,21 @@ class HttpFactory(ServerFactory):
         return True
 
     def idle(self, connection: HttpProtocol) -> None:
-        """A connection waits for its next request."""
+        """Mark a connection as idle."""
         if connection in self._connections:
             self._idle[connection] = None
 
     def occupied(self, connection: HttpProtocol) -> None:
-        """A connection has a request."""
+        """Mark a connection as busy."""
         self._idle.pop(connection, None)
 
     def forget(self, connection: HttpProtocol) -> None:
-        """A connection ends."""
+        """Unregister a connection."""
         self._connections.discard(connection)
         self._idle.pop(connection, None)
 
     def refused(self, peer_host: str, error: HttpError) -> None:
-        """Log, seldom enough that hostile input does not fill the log, why a client was refused."""
+        """Log a refusal, with a rate limit against hostile clients."""
         left_out = self._refusals.passes(error.status)
         if left_out is not None:
             more = {"left_out": left_out} if left_out else {}

@@ -1,4 +1,4 @@
-"""What one HTTP client, and all of them together, may hold of the broker."""
+"""Resource limits of HTTP clients."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class HttpLimits:
     """The limits of a listener. Sizes are in bytes, times in seconds.
 
-    ``max_bodies_size`` bounds the bodies of all requests that are being received or worked on. ``min_body_rate`` is in
-    bytes a second. ``stall_timeout_s`` is how long a client may take nothing of an answer.
+    ``max_bodies_size`` limits the bodies of all requests in progress. ``min_body_rate`` is in
+    bytes a second. ``stall_timeout_s`` is the time a client may go without reading a response.
     """
 
     max_connections: int = 500
@@ -22,19 +22,19 @@ class HttpLimits:
 
 
 class ByteBudget:
-    """An amount of memory that several take from and give back to."""
+    """A shared amount of memory from which bytes are reserved and released."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.taken = 0
 
     def take(self, amount: int) -> bool:
-        """Take some of it; return whether there was enough. Without enough nothing is taken."""
+        """Reserve bytes; return whether there were enough."""
         if self.taken + amount > self.size:
             return False
         self.taken += amount
         return True
 
     def release(self, amount: int) -> None:
-        """Return what was taken."""
+        """Release reserved bytes."""
         self.taken -= amount

@@ -1,4 +1,4 @@
-"""One HTTP request: what its head says, the body once somebody asks for it, and the answer."""
+"""One HTTP request: its head, its body and the response."""
 
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
@@ -9,54 +9,54 @@ from gateway.management.http.errors import HttpError
 
 Headers = list[tuple[bytes, bytes]]
 
-#: Fields of a query that are read.
+#: Maximum number of fields in a query.
 _MAX_FIELDS: Final = 1000
 
 
 class RequestConnection(Protocol):
-    """The connection that a request came on."""
+    """The connection of a request."""
 
     def promote(self) -> None:
         """Poll the connection at normal priority: its client has logged in."""
         ...
 
     def read_body(self) -> None:
-        """Receive the body, which waits until now."""
+        """Start to receive the body."""
         ...
 
     def send_head(self, status: int, headers: Headers) -> None:
-        """Begin the answer."""
+        """Send the head of the response."""
         ...
 
     def send(self, data: bytes) -> None:
-        """Send a piece of the answer's body."""
+        """Send a piece of the response's body."""
         ...
 
     def end(self) -> None:
-        """End the answer."""
+        """End the response."""
         ...
 
     def abort(self) -> None:
-        """End the connection at once, in the middle of an answer that cannot be completed."""
+        """Abort the connection in the middle of a response."""
         ...
 
 
 class Flow(Protocol):
-    """What makes an answer piece by piece, and is told whether the client takes it."""
+    """A source of response pieces, under flow control."""
 
     def pause(self) -> None:
-        """Make no more: the client does not keep up."""
+        """Pause: the client does not read fast enough."""
         ...
 
     def resume(self) -> None:
-        """Make more: the client took what there was."""
+        """Resume: the client has read what was sent."""
         ...
 
 
 class Request:
-    """A request whose head has come. Its body is received once ``take_body`` was called, and never before.
+    """A request whose head was received. Its body is received only after ``take_body``.
 
-    ``largest_body`` is how much of it is taken.
+    ``largest_body`` is the maximum size of the body.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class Request:
 
     @property
     def query(self) -> dict[str, str]:
-        """What stands behind the question mark; of what is said twice, the last. :raises ValueError: if it is much."""
+        """The query; the last value of a repeated field. :raises ValueError: if it has too many fields."""
         return dict(parse_qsl(self._query, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
 
     @property
     def declared_size(self) -> int | None:
-        """How large the body is said to be; ``None`` when it comes in chunks."""
+        """Size of the body in the head; ``None`` if it comes in chunks."""
         if "transfer-encoding" in self.headers:
             return None
         return int(self.headers.get("content-length", 0))
@@ -113,7 +113,7 @@ class Request:
     def take_body(self, limit: int, complete: Callable[[], None]) -> None:
         """Receive a body of up to ``limit`` bytes, then call ``complete``.
 
-        :raises HttpError: 413 when it is said to be larger. What turns out so later is refused by the connection.
+        :raises HttpError: 413 if the declared size is larger. The connection refuses a larger body in chunks.
         """
         self._complete = complete
         self.largest_body = limit
@@ -125,18 +125,18 @@ class Request:
             self._connection.read_body()
 
     def receive_body(self, data: bytes) -> int:
-        """Take a piece of the body in; return how much of it there is."""
+        """Add a piece to the body; return the size so far."""
         self._content.write(data)
         return self._content.tell()
 
     def end_body(self) -> None:
-        """All of the body is there."""
+        """Handle the end of the body."""
         self._complete()
 
-    # The answer
+    # The response
 
     def answer(self, status: int, headers: Headers, content: bytes) -> None:
-        """Send a whole answer."""
+        """Send a complete response."""
         if status != 204:
             headers = [*headers, (b"Content-Length", b"%d" % len(content))]
         self.begin_answer(status, headers)
@@ -144,36 +144,36 @@ class Request:
         self.end_answer()
 
     def begin_answer(self, status: int, headers: Headers) -> None:
-        """Send the head of an answer."""
+        """Send the head of a response."""
         if self._connection is not None:
             self.is_answered = True
             self._connection.send_head(status, headers)
 
     def write(self, data: bytes) -> None:
-        """Send a piece of the answer's body; nothing where there is none to send."""
+        """Send a piece of the response's body, unless the method is HEAD."""
         if self._connection is not None and data and self.method != "HEAD":
             self._connection.send(data)
 
     def end_answer(self) -> None:
-        """The answer is complete."""
+        """End the response."""
         connection, self._connection = self._connection, None
         self._forget()
         if connection is not None:
             connection.end()
 
     def abort(self) -> None:
-        """End the connection: what was begun cannot be completed."""
+        """Abort the connection, because the response cannot be completed."""
         if self._connection is not None:
             self._connection.abort()
 
     # The end of the connection
 
     def when_lost(self, call: Callable[[], None]) -> None:
-        """Call this if the client goes before its answer is complete."""
+        """Register a call for the loss of the connection before the response is complete."""
         self._lost.append(call)
 
     def connection_lost(self) -> None:
-        """The client is gone."""
+        """Handle the loss of the connection."""
         self._connection = None
         self.is_lost = True
         lost = self._lost
@@ -182,7 +182,7 @@ class Request:
             call()
 
     def _forget(self) -> None:
-        """Let go of the body and of everybody who is to be called."""
+        """Release the body and all callbacks."""
         self._content = BytesIO()
         self._complete = lambda: None
         self._lost = []
@@ -190,5 +190,5 @@ class Request:
 
 
 def too_large(limit: int) -> HttpError:
-    """Say that a body is larger than what is taken."""
+    """Return the error for a body above the limit."""
     return HttpError(413, "bad_request", f"the body is larger than {limit} bytes")
