@@ -1,7 +1,7 @@
-"""A conversation with the connection machine: a real broker on a store in memory, no sockets, no reactor, no clock.
+"""Harness for the AMQP state machine: a real broker on a store in memory, no sockets, no reactor, no clock.
 
-``Gateway`` is the broker and its turns, ``Peer`` somebody who is connected to it. A test sends frames and compares what
-is heard; ``hear`` ends turns and commits until nothing more happens, ``hear_now`` ends one turn and commits nothing.
+``Gateway`` is the broker and its turns, ``Peer`` a client connection. A test sends frames and compares the answers.
+``hear`` ends turns and commits until no more output follows; ``hear_now`` ends one turn without a commit.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from tests.protocols.other_end import OtherEnd
 
 
 class StillClock:
-    """Time stands still; nothing is ever due."""
+    """A clock that stands still; no timer is ever due."""
 
     def __init__(self) -> None:
         self.background = Background(self)
@@ -46,7 +46,7 @@ class StillClock:
 
 
 class Gateway(NearEnd):
-    """A broker that speaks AMQP; ``limits`` are ``AmqpContext``'. Time stands still, unless a ``clock`` is given."""
+    """A broker for AMQP; ``limits`` are those of ``AmqpContext``. Time stands still, unless a ``clock`` is given."""
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, PLAIN)
 
@@ -70,7 +70,7 @@ class Gateway(NearEnd):
         self.settle()
 
     def add_user(self, name: str, password: str, vhost: str, may: tuple[str, str, str] = ALL, *tags: Value) -> None:
-        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        """Add a user; ``may`` are the patterns for configure, write and read."""
         self.put_user(name, password, *tags, vhost=vhost, may=may)
 
     def connect(self, **options: Any) -> "Peer":  # Any: those of Peer.open
@@ -83,9 +83,9 @@ class Gateway(NearEnd):
 
 
 class Peer(OtherEnd[Connection, Heard]):
-    """Somebody at the other end.
+    """An AMQP client connection.
 
-    With ``is_reading`` false its way is congested: what is sent to it stays in the outbox.
+    With ``is_reading`` false it is congested: output for it stays in the outbox.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Peer(OtherEnd[Connection, Heard]):
         self._ear = FrameReader()
         self.join(Connection(gateway.settings, self, self.io))
 
-    # What a test does
+    # Called by tests
 
     def open(
         self,
@@ -109,7 +109,7 @@ class Peer(OtherEnd[Connection, Heard]):
         heartbeat_s: int = 60,
         capabilities: Mapping[str, Value] = ALL_CAPABILITIES,
     ) -> None:
-        """Go through the handshake."""
+        """Perform the handshake."""
         self.send(PROTOCOL_HEADER)
         self.send(start_ok(f"\0{user}\0{password}", capabilities=capabilities))
         self.send(commands.Connection.TuneOk(channel_max, frame_max, heartbeat_s))
@@ -118,14 +118,14 @@ class Peer(OtherEnd[Connection, Heard]):
         self._ear.frame_max = frame_max
 
     def send(self, *frames: Sent, channel: int = 1) -> "Peer":
-        """Send all of these in one write; methods of the connection class go on channel 0."""
+        """Send the frames in one write; methods of the connection class use channel 0."""
         written = wire(*frames, channel=channel)
         self._octets += len(written)
         self.machine.receive(written)
         return self
 
     def hear(self) -> list[str]:
-        """Return everything said to it, in lines, once all has had its consequences."""
+        """Return all answers as lines, after all turns and commits."""
         return [str(heard) for heard in self.listen()]
 
     def listen(self) -> list[Heard]:
@@ -135,12 +135,12 @@ class Peer(OtherEnd[Connection, Heard]):
         return self._taken()
 
     def hear_now(self) -> list[str]:
-        """Return what is said to it by the end of this turn, nothing of it being durable yet."""
+        """Return the answers of this turn, without a commit."""
         self.gateway.end_turn()
         return [str(heard) for heard in self._taken()]
 
     def read_again(self) -> None:
-        """Take what waits, and go on reading."""
+        """Take the waiting output, and keep reading."""
         self.is_reading = True
 
     def read(self, data: bytes) -> list[Heard]:
@@ -149,10 +149,10 @@ class Peer(OtherEnd[Connection, Heard]):
 
     @property
     def closed(self) -> Heard:
-        """What stands for the end of the connection."""
+        """The value that stands for the end of the connection."""
         return EOF
 
-    # What the broker asks of any peer
+    # Called by the broker
 
     @property
     def channel_count(self) -> int:

@@ -1,7 +1,7 @@
-"""What a peer hears: the frames of a connection, checked for being well formed and written as one line each.
+"""Decoder of the frames that a peer receives: checks that they are well formed, and formats each as one line.
 
-The lines are those of the tables in the conformance tests: ``Queue.PurgeOk(message_count=2)``, a close as
-``Channel.Close 404 NOT_FOUND - ... (60,40)``, a content behind its method, and `` ch=2`` for channels above 1.
+The lines are those in the tables of the conformance tests: ``Queue.PurgeOk(message_count=2)``, a close as
+``Channel.Close 404 NOT_FOUND - ... (60,40)``, a content after its method, and `` ch=2`` for channels above 1.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ CARRIES_CONTENT: Final = (commands.Basic.Deliver, commands.Basic.GetOk, commands
 
 @dataclass(frozen=True)
 class Heard:
-    """One thing a peer was told. ``body_sizes`` are those of the body frames, in order."""
+    """One received method, with its content. ``body_sizes`` are those of the body frames, in order."""
 
     channel: int
     method: Frame | None = None
@@ -46,7 +46,7 @@ EOF: Final = Heard(0, note="EOF")
 
 
 def spelled(method: Frame) -> str:
-    """Write a method as the tables do."""
+    """Format a method as in the tables."""
     if isinstance(method, commands.Channel.Close | commands.Connection.Close):
         return f"{method.name} {method.reply_code} {method.reply_text} ({method.class_id},{method.method_id})"
     arguments = ", ".join(f"{name}={getattr(method, name)!r}" for name in method.attributes() if name != "ticket")
@@ -55,7 +55,7 @@ def spelled(method: Frame) -> str:
 
 @dataclass
 class _Arriving:
-    """A content of which frames are missing."""
+    """A content whose frames are not complete yet."""
 
     method: Frame
     properties: bytes | None = None
@@ -70,7 +70,7 @@ class _Arriving:
 
 
 class FrameReader:
-    """Reads what the machine wrote; any bad frame fails the test. ``frame_max`` is what was negotiated."""
+    """Decodes the machine's output; an invalid frame fails the test. ``frame_max`` is the negotiated one."""
 
     def __init__(self) -> None:
         self.frame_max = 131_072
@@ -78,7 +78,7 @@ class FrameReader:
         self._arriving: dict[int, _Arriving] = {}
 
     def listen(self, data: bytes) -> list[Heard]:
-        """Return everything that ``data`` completes."""
+        """Return the frames that ``data`` completes."""
         self._unread += data
         heard: list[Heard] = []
         while len(self._unread) >= 8:
@@ -88,7 +88,9 @@ class FrameReader:
                 self._unread = self._unread[8:]
                 continue
             kind, channel, size = FRAME_HEAD.unpack_from(self._unread)
-            assert size + 8 <= self.frame_max, f"a frame of {size + 8} bytes, agreed were {self.frame_max}"
+            assert size + 8 <= self.frame_max, (
+                f"a frame of {size + 8} bytes, the negotiated maximum is {self.frame_max}"
+            )
             if len(self._unread) < size + 8:
                 break
             assert self._unread[size + 7] == FRAME_END
@@ -98,7 +100,7 @@ class FrameReader:
 
     @property
     def has_heard_all(self) -> bool:
-        """Whether nothing is incomplete."""
+        """Return whether no frame is incomplete."""
         return not self._unread and not self._arriving
 
     def _frame(self, kind: int, channel: int, payload: bytes) -> list[Heard]:

@@ -1,4 +1,4 @@
-"""Frames to send: methods, contents and what is not a frame at all, as the bytes a client writes."""
+"""Frames for tests to send: methods, contents and invalid frames, in the encoding of a client."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
@@ -20,7 +20,7 @@ ALL_CAPABILITIES: Final[dict[str, Value]] = {
 
 
 def frame(kind: int, channel: int, payload: bytes) -> bytes:
-    """Return a frame as it is on the wire."""
+    """Return an encoded frame."""
     return FRAME_HEAD.pack(kind, channel, len(payload)) + payload + b"\xce"
 
 
@@ -45,7 +45,7 @@ class Publication:
         immediate: bool = False,
         pieces: int | None = None,
         raw: bytes | None = None,
-        **properties: Any,  # Any: whichever of the fourteen, each of its own type
+        **properties: Any,  # Any: some of the fourteen properties, each of its own type
     ) -> None:
         self._method = commands.Basic.Publish(0, exchange, routing_key, mandatory, immediate)
         self._properties = encode_properties(Properties(**properties)) if raw is None else raw
@@ -69,7 +69,7 @@ Method = TypeVar("Method", bound=Frame)
 
 
 def wire(*frames: Sent, channel: int = 1) -> bytes:
-    """Return the bytes of these, as one write on a channel; methods of the connection class go on channel 0."""
+    """Encode the frames as one write on a channel; methods of the connection class use channel 0."""
     return b"".join(_bytes_of(sent, channel) for sent in frames)
 
 
@@ -90,7 +90,7 @@ def start_ok(
 
 
 def asked(kind: type[Method], **arguments: object) -> Method:
-    """Return a method with these arguments, which pamqp's own constructor might not let pass."""
+    """Return a method with these arguments, which pamqp's own constructor may refuse."""
     method = kind()
     for name, value in arguments.items():
         assert name in method.attributes()
@@ -99,7 +99,7 @@ def asked(kind: type[Method], **arguments: object) -> Method:
 
 
 def handshake(channel_max: int = 2047, frame_max: int = 131_072) -> Iterable[Sent]:
-    """Return everything a client says up to an open connection with channel 1."""
+    """Return all frames of a client up to an open connection with channel 1."""
     return (
         PROTOCOL_HEADER,
         start_ok("\0guest\0guest"),

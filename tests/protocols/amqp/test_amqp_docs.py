@@ -1,4 +1,4 @@
-"""The page about AMQP names every reply code, capability and limit there is, with its value."""
+"""The documentation of AMQP lists every reply code, capability and limit with its value."""
 
 import re
 from pathlib import Path
@@ -14,15 +14,15 @@ ROWS = {int(code): name for code, name in re.findall(r"^\| (\d{3}) \| (\w+) \|",
 
 
 @pytest.mark.parametrize("code", sorted({*REPLY_CODES.values(), *VIOLATION_CODES.values()}))
-def test_every_code_that_is_sent_has_its_row(code: int) -> None:
+def test_every_reply_code_that_is_sent_is_documented(code: int) -> None:
     assert ROWS[code] == REPLY_NAMES[code]
 
 
 @pytest.mark.parametrize("name", CAPABILITIES)
-def test_every_capability_is_named(name: str) -> None:
+def test_every_capability_is_documented(name: str) -> None:
     assert f"`{name}`" in PAGE
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`amqp\.(\w+)`", PAGE))))
-def test_every_setting_that_is_named_exists(name: str) -> None:
+def test_every_documented_setting_exists(name: str) -> None:
     assert name in Amqp.model_fields

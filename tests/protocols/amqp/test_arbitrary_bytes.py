@@ -1,4 +1,4 @@
-"""Whatever the bytes and however cut: the same answers, no exception, bounded memory, no effect on others."""
+"""Arbitrary bytes, cut anywhere: the same answers, no exception, bounded memory, no effect on other connections."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from tests.protocols.amqp.frames import Sent, asked, content_header, frame, hand
 
 QUEUE = asked(commands.Queue.Declare, queue="q")
 
-#: A conversation with a little of everything in it.
+#: A conversation with many kinds of frames.
 CONVERSATION = wire(
     *handshake(frame_max=4096),
     QUEUE,
@@ -38,7 +38,7 @@ CONVERSATION = wire(
 
 
 def answers(*pieces: bytes) -> list[str]:
-    """What a new peer hears when it sends these, turn by turn; confirms of neighbours may be one or several."""
+    """Return the answers to these pieces, one turn each; consecutive confirms may be one or several."""
     peer = Peer(Gateway())
     heard: list[str] = []
     for piece in pieces:
@@ -56,15 +56,15 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, len(CONVERSATION)), max_size=40))
-def test_how_the_bytes_are_cut_never_matters(places: list[int]) -> None:
+def test_answers_do_not_depend_on_how_the_bytes_are_cut(places: list[int]) -> None:
     assert answers(*cut(CONVERSATION, places)) == WHOLE
 
 
-def test_not_even_if_they_come_one_by_one() -> None:
+def test_answers_are_the_same_for_single_bytes() -> None:
     assert answers(*(CONVERSATION[i : i + 1] for i in range(len(CONVERSATION)))) == WHOLE
 
 
-def test_the_conversation_is_what_it_seems() -> None:
+def test_the_conversation_has_the_expected_answers() -> None:
     assert len(WHOLE) == 14
     assert WHOLE[-2:] == ["Connection.CloseOk()", "EOF"]
 
@@ -89,7 +89,7 @@ METHODS = [
     (class_id, method_id) for class_id in (10, 20, 30, 40, 50, 60, 85, 90, 99) for method_id in range(0, 121, 10)
 ]
 
-#: Frames that look right from afar: the class and method exist, what follows is anything.
+#: Frames that are nearly valid: class and method exist, the arguments are arbitrary.
 plausible = st.builds(
     lambda kind, channel, ids, rest: frame(kind, channel, ids[0].to_bytes(2, "big") + ids[1].to_bytes(2, "big") + rest),
     st.sampled_from([1, 1, 1, 1, 2, 3, 8]),
@@ -99,18 +99,18 @@ plausible = st.builds(
 )
 garbage = st.lists(st.binary(max_size=200) | plausible, max_size=8)
 
-#: The largest frame, and what one read brings beyond it.
+#: The largest frame, and one read beyond it.
 KEPT_AT_MOST = 131_072 + 65_536
 
 
 def kept(peer: Peer) -> int:
-    """How many bytes of input the machine holds."""
+    """Return the number of input bytes that the machine keeps."""
     return peer.machine._incoming.size
 
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(STAGES), garbage)
-def test_any_bytes_in_any_state_are_survived(stage: list[Sent], pieces: list[bytes]) -> None:
+def test_any_bytes_in_any_state_raise_no_exception(stage: list[Sent], pieces: list[bytes]) -> None:
     gateway = Gateway()
     witness = gateway.connect()
     witness.send(asked(commands.Queue.Declare, queue="shared"), publish("", "shared", b"kept")).hear()
@@ -128,7 +128,7 @@ def test_any_bytes_in_any_state_are_survived(stage: list[Sent], pieces: list[byt
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, len(CONVERSATION) - 1), st.integers(1, 255))
-def test_a_flipped_byte_is_survived(place: int, flip: int) -> None:
+def test_a_flipped_bit_raises_no_exception(place: int, flip: int) -> None:
     damaged = bytearray(CONVERSATION)
     damaged[place] ^= flip
     gateway = Gateway()
@@ -150,7 +150,7 @@ def test_a_frame_of_4_gib_is_refused_at_its_head() -> None:
         assert kept(peer) <= KEPT_AT_MOST
 
 
-def test_a_body_that_never_ends_holds_what_was_announced_and_no_more() -> None:
+def test_an_unfinished_body_uses_no_more_memory_than_announced() -> None:
     peer = Gateway(max_message_size=100_000).connect()
     peer.send(commands.Basic.Publish(0, "", "q"), content_header(100_000))
     for _ in range(100):
@@ -160,7 +160,7 @@ def test_a_body_that_never_ends_holds_what_was_announced_and_no_more() -> None:
     assert "UNEXPECTED_FRAME" in peer.hear()[0]
 
 
-def test_channels_of_a_flooding_peer_are_limited() -> None:
+def test_the_number_of_channels_is_limited() -> None:
     peer = Gateway().connect(channel_max=100)
     for number in range(2, 200):
         peer.send(commands.Channel.Open(), channel=number)

@@ -1,4 +1,4 @@
-"""What clients see of a dead letter, byte for byte: the types of ``x-death``, and of headers the publisher wrote."""
+"""Dead letters byte by byte: the field types of ``x-death``, and of headers that the publisher set."""
 
 import struct
 
@@ -11,7 +11,7 @@ from tests.protocols.amqp.frames import publish
 
 HEADERS_ONLY = 0x2000
 
-#: One field of each type that Python's values do not tell apart, as clients of other languages write them.
+#: One field of each type that Python's values do not distinguish, as clients of other languages encode them.
 FOREIGN = b"".join(
     [
         b"\x01ab" + b"\x05",
@@ -33,7 +33,9 @@ def table_of(raw: bytes) -> bytes:
 
 
 def raw_of_a_dead_letter(deaths: int = 1) -> bytes:
-    """Publish the foreign headers, let the message die some times, and return what a consumer gets."""
+    """Publish a message with the foreign headers, let it be dead-lettered, and return the properties that a consumer
+    receives.
+    """
     scenario = Scenario(AmqpClient)
     scenario.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
     edge = scenario.client
@@ -46,11 +48,11 @@ def raw_of_a_dead_letter(deaths: int = 1) -> bytes:
     return entry.message.header.raw
 
 
-def test_headers_of_the_publisher_keep_their_very_bytes() -> None:
+def test_headers_of_the_publisher_keep_their_bytes() -> None:
     assert table_of(raw_of_a_dead_letter())[4:].startswith(FOREIGN)
 
 
-def test_an_entry_has_the_types_rabbitmq_gives_it() -> None:
+def test_an_x_death_entry_has_rabbitmqs_types() -> None:
     for deaths in (1, 2):
         raw = raw_of_a_dead_letter(deaths)
         (death,) = (field for field in fields_of(table_of(raw)) if field.name == b"x-death")
@@ -69,7 +71,7 @@ def test_an_entry_has_the_types_rabbitmq_gives_it() -> None:
         assert b"\x05countl" + struct.pack(">q", deaths) in array
 
 
-def test_companions_are_long_strings_and_stand_behind() -> None:
+def test_first_death_headers_are_long_strings_and_come_last() -> None:
     kinds = {field.name.decode(): field.kind.name for field in fields_of(table_of(raw_of_a_dead_letter()))}
     assert {name: kind for name, kind in kinds.items() if name.startswith("x-")} == {
         "x-death": "array",
@@ -82,7 +84,7 @@ def test_companions_are_long_strings_and_stand_behind() -> None:
     }
 
 
-def test_the_number_of_tries_is_a_long() -> None:
+def test_the_delivery_count_is_a_long() -> None:
     edited = AMQP.header(b"\0\0").edited({"x-delivery-count": 3})
     assert table_of(edited.raw) == sized(b"\x10x-delivery-countI" + struct.pack(">i", 3))
     scenario = Scenario(AmqpClient)
@@ -93,10 +95,10 @@ def test_the_number_of_tries_is_a_long() -> None:
     assert entry is not None
     shown = scenario.vhost.queue("q").shown(entry)
     assert table_of(shown.header.raw) == sized(b"\x10x-delivery-countl" + struct.pack(">q", 1))
-    assert entry.message.header.raw == b"\0\0", "what is stored stays as it was published"
+    assert entry.message.header.raw == b"\0\0", "the stored message must not change"
 
 
-def test_an_edited_header_without_headers_gets_some_and_loses_its_expiration() -> None:
+def test_editing_a_header_without_headers_adds_some_and_removes_the_expiration() -> None:
     header = AMQP.header(struct.pack(">H", 0x0100) + b"\x03100")
     edited = header.edited({"k": "v"}, drops_expiration=True)
     assert edited.raw == struct.pack(">H", HEADERS_ONLY) + sized(b"\x01kS" + sized(b"v"))
@@ -104,17 +106,19 @@ def test_an_edited_header_without_headers_gets_some_and_loses_its_expiration() -
 
 
 def entry(queue: bytes, reason: bytes, more: bytes = b"") -> bytes:
-    """Return an entry of ``x-death`` as a client may have written it, with types of its own."""
+    """Return an entry of ``x-death`` as a client may encode it, with other types."""
     return b"F" + sized(b"\x05queueS" + sized(queue) + b"\x06reasonS" + sized(reason) + more)
 
 
-#: What no broker writes: a note, a count of 16 bits and a float.
+#: Fields that no broker writes: a note, a count of 16 bits and a float.
 MORE = b"\x04noteS" + sized(b"mine") + b"\x05counts" + struct.pack(">h", 7) + b"\x01gf" + struct.pack(">f", 0.5)
 ELSEWHERE = entry(b"elsewhere", b"rejected", MORE)
 
 
 def x_death_after(brought: bytes) -> bytes:
-    """Publish a message with these items in ``x-death``, let it die, and return the items a consumer gets."""
+    """Publish a message with these items in ``x-death``, let it be dead-lettered, and return the items that a consumer
+    receives.
+    """
     scenario = Scenario(AmqpClient)
     scenario.queue("dead")
     scenario.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
@@ -130,14 +134,14 @@ def x_death_after(brought: bytes) -> bytes:
     return table[death.start + len(b"\x07x-deathA") + 4 : death.end]
 
 
-def test_entries_that_a_client_brought_keep_their_very_bytes() -> None:
+def test_x_death_entries_of_a_client_keep_their_bytes() -> None:
     items = x_death_after(ELSEWHERE + b"S" + sized(b"no entry") + b"b\x05")
     assert items.endswith(ELSEWHERE + b"S" + sized(b"no entry") + b"b\x05")
     assert items.startswith(b"F")
     assert items.count(b"\x05queueS") == 2
 
 
-def test_an_entry_of_the_same_death_keeps_what_a_client_added_and_counts_on() -> None:
+def test_an_entry_of_the_same_death_keeps_a_clients_fields_and_is_counted_up() -> None:
     items = x_death_after(ELSEWHERE + entry(b"q", b"rejected", MORE))
     assert items.endswith(ELSEWHERE)
     first = items[: -len(ELSEWHERE)]
@@ -146,13 +150,13 @@ def test_an_entry_of_the_same_death_keeps_what_a_client_added_and_counts_on() ->
     assert b"\x05countl" + struct.pack(">q", 8) in first
 
 
-def test_of_entries_that_say_the_same_one_stays_and_counts_them() -> None:
+def test_duplicate_entries_are_merged_and_their_counts_added() -> None:
     items = x_death_after(entry(b"q", b"rejected") * 3 + ELSEWHERE)
     assert items.count(b"\x01q") == 1 or items.count(sized(b"q")) == 1
     assert b"\x05countl" + struct.pack(">q", 4) in items
     assert items.endswith(ELSEWHERE)
 
 
-def test_a_count_that_cannot_grow_begins_anew() -> None:
+def test_a_count_that_cannot_grow_is_restarted() -> None:
     items = x_death_after(entry(b"q", b"rejected", b"\x05countl" + struct.pack(">q", 2**63 - 1)))
     assert b"\x05countl" + struct.pack(">q", 1) in items

@@ -1,4 +1,4 @@
-"""What a header tells the kernel: the facts of each message, the keys of CC and BCC, and sharing equal headers.
+"""Header of AMQP messages: the kernel's fields, the keys of CC and BCC, and the cache of equal headers.
 
 Rules: R6, R138.
 """
@@ -21,13 +21,13 @@ def header(**properties: object) -> Header:
     return AmqpHeaderFormat().header(encode_properties(Properties(**properties)))  # type: ignore[arg-type]  # any of them
 
 
-def test_the_format_is_known_by_a_name_that_never_changes() -> None:
+def test_the_name_of_the_format_is_fixed() -> None:
     written_by: HeaderFormat = AMQP
     assert written_by.name == "amqp-0-9-1"
     assert AMQP.header(b"\x00\x00").format is AMQP
 
 
-def test_a_bare_header_says_nothing() -> None:
+def test_an_empty_header_has_default_values() -> None:
     bare = header()
     assert (bare.is_persistent, bare.priority, bare.expiration_ms, bare.user_id, bare.sender_keys) == (
         False,
@@ -38,7 +38,7 @@ def test_a_bare_header_says_nothing() -> None:
     )
 
 
-def test_the_facts_of_a_full_header() -> None:
+def test_a_full_header_is_decoded() -> None:
     given = Properties(
         content_type="text/plain",
         content_encoding="gzip",
@@ -108,7 +108,7 @@ def test_cc_keys_come_before_bcc_keys_and_only_cc_is_delivered() -> None:
     assert b"hidden" not in addressed.raw
 
 
-def test_only_bcc_is_cut_out_of_the_bytes() -> None:
+def test_only_bcc_is_removed_from_the_bytes() -> None:
     kept = b"\x01ff\x3f\x80\x00\x00"  # re-encoding would make it a double
     secret = b"\x03BCCA\x00\x00\x00\x06S\x00\x00\x00\x01h"
     raw = b"\x28\x00" + struct.pack(">I", len(kept + secret)) + kept + secret + b"\x05"
@@ -117,7 +117,7 @@ def test_only_bcc_is_cut_out_of_the_bytes() -> None:
     assert addressed.raw == b"\x28\x00" + struct.pack(">I", len(kept)) + kept + b"\x05"
 
 
-def test_a_header_read_from_what_is_kept_knows_the_same_keys_and_shows_the_same_bytes() -> None:
+def test_a_header_decoded_from_its_stored_form_has_the_same_keys_and_bytes() -> None:
     addressed = header(headers={"CC": ["one"], "BCC": ["hidden"], "k": 1})
     for kept in (addressed, addressed.edited({"x-death": [1]}, drops_expiration=True)):
         again = AMQP.header(kept.kept)
@@ -128,7 +128,7 @@ def test_a_header_read_from_what_is_kept_knows_the_same_keys_and_shows_the_same_
     assert seen.kept is seen.raw
 
 
-def test_a_header_with_bcc_is_shared_as_well() -> None:
+def test_a_header_with_bcc_is_cached_as_well() -> None:
     raw = encode_properties(Properties(headers={"BCC": ["hidden"]}))
     assert AMQP.header(raw) is AMQP.header(raw)
     assert AMQP.header(raw).sender_keys == ("hidden",)
@@ -145,7 +145,7 @@ def test_a_header_with_bcc_is_shared_as_well() -> None:
     ],
     ids=["empty", "only text among other items", "names are case-sensitive", "not inside other tables", "not a value"],
 )
-def test_what_counts_as_a_key(headers: dict[str, Value], keys: tuple[str, ...]) -> None:
+def test_keys_are_the_text_items_of_cc_and_bcc(headers: dict[str, Value], keys: tuple[str, ...]) -> None:
     assert header(headers=headers).sender_keys == keys
 
 
@@ -153,26 +153,26 @@ def test_what_counts_as_a_key(headers: dict[str, Value], keys: tuple[str, ...]) 
 @pytest.mark.parametrize(
     ("value", "kind"), [("a", "longstr"), (3, "signedint"), (None, "void"), ({}, "table"), (2**40, "long")]
 )
-def test_keys_that_are_no_array_are_refused_in_rabbitmqs_words(name: str, value: Value, kind: str) -> None:
+def test_keys_that_are_not_an_array_are_refused_in_rabbitmqs_words(name: str, value: Value, kind: str) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
         header(headers={name: value})
     assert str(refusal.value) == f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'
 
 
-def test_equal_bytes_share_one_header() -> None:
+def test_equal_bytes_share_one_cached_header() -> None:
     headers = AmqpHeaderFormat()
     raw = encode_properties(Properties(content_type="text/plain"))
     assert headers.header(raw) is headers.header(bytes(bytearray(raw)))
 
 
-def test_the_shared_headers_are_bounded() -> None:
+def test_the_number_of_cached_headers_is_limited() -> None:
     headers = AmqpHeaderFormat()
     for number in range(3 * MAX_SHARED):
         headers.header(encode_properties(Properties(message_id=str(number))))
         assert len(headers._shared) <= MAX_SHARED
 
 
-def test_a_long_header_is_not_kept() -> None:
+def test_a_long_header_is_not_cached() -> None:
     headers = AmqpHeaderFormat()
     raw = encode_properties(Properties(headers={"k": "v" * MAX_SHARED_BYTES}))
     assert headers.header(raw) is not headers.header(raw)

@@ -1,4 +1,4 @@
-"""What one connection may hold: bodies on their way in, open transactions, deliveries without acknowledgement."""
+"""Limits of one connection's memory: unfinished bodies, open transactions, unacknowledged deliveries."""
 
 from collections.abc import Callable
 
@@ -49,13 +49,13 @@ def peer(gateway: Gateway) -> Peer:
 
 
 def begin(size: int, channel: int, sent: int) -> bytes:
-    """Return the first frames of a publish, with so many bytes of its body."""
+    """Return the first frames of a publish, with this many bytes of its body."""
     method = encode_method(channel, commands.Basic.Publish(0, "", "t"))
     assert method[0] == METHOD
     return method + content_header(size, channel=channel) + frame(BODY, channel, bytes(sent))
 
 
-def test_a_body_beyond_what_the_connection_may_hold_ends_its_channel_alone(peer: Peer) -> None:
+def test_a_body_beyond_the_connections_limit_closes_only_its_channel(peer: Peer) -> None:
     peer.send(begin(10_000, 1, 9_000), begin(10_000, 2, 9_000), begin(10_000, 3, 9_000))
     assert peer.hear() == [f"Channel.Close 311 {BEYOND} (60,40) ch=3"]
     peer.send(frame(BODY, 1, bytes(1_000)), PROBE)
@@ -63,20 +63,20 @@ def test_a_body_beyond_what_the_connection_may_hold_ends_its_channel_alone(peer:
     assert peer.gateway.vhost.queue("t").ready.bytes == 10_000
 
 
-def test_a_single_body_of_the_largest_size_always_fits(peer: Peer) -> None:
+def test_a_single_body_of_the_largest_size_is_always_accepted(peer: Peer) -> None:
     peer.send(begin(LIMIT, 1, LIMIT - 1), frame(BODY, 1, b"x"), PROBE)
     assert peer.hear() == [ALIVE]
     assert peer.gateway.vhost.queue("t").ready.bytes == LIMIT
 
 
-def test_what_a_channel_held_that_ends_in_the_midst_of_a_body_is_free_again(peer: Peer) -> None:
+def test_a_channel_that_closes_in_the_middle_of_a_body_releases_its_memory(peer: Peer) -> None:
     peer.send(begin(10_000, 1, 9_000), begin(10_000, 2, 9_000), begin(10_000, 3, 9_000))
     peer.send(begin(30_000, 1, 10))  # inside a content: that ends the connection
     assert peer.hear()[-1].startswith("Connection.Close 505")
     assert peer.machine.holdings.size == 0
 
 
-def test_whole_messages_hold_nothing(peer: Peer) -> None:
+def test_complete_messages_do_not_count_against_the_limit(peer: Peer) -> None:
     for _ in range(10):
         peer.send(publish("", "t", bytes(10_000), pieces=4_000))
     peer.send(PROBE)
@@ -84,25 +84,25 @@ def test_whole_messages_hold_nothing(peer: Peer) -> None:
     assert peer.machine.holdings.size == 0
 
 
-def test_a_body_in_a_million_frames_takes_no_more_than_its_bytes(peer: Peer) -> None:
+def test_a_body_in_a_million_frames_uses_no_more_memory_than_its_bytes(peer: Peer) -> None:
     body = bytes(range(256)) * 40
     peer.send(publish("", "t", body, pieces=1), get("t"))
     assert peer.hear() == [got(1, "t", body)]
 
 
-def test_half_a_publish_counts_as_publishing_when_an_alarm_is_raised(gateway: Gateway, peer: Peer) -> None:
+def test_an_unfinished_publish_is_blocked_when_an_alarm_is_raised(gateway: Gateway, peer: Peer) -> None:
     peer.send(begin(10_000, 1, 10))
     gateway.broker.alarms.set(Resource.MEMORY, True)
     assert peer.hear() == ["Connection.Blocked(reason='low on memory')"]
 
 
-def test_a_method_frame_of_a_publish_alone_counts_as_publishing(gateway: Gateway, peer: Peer) -> None:
+def test_the_method_frame_of_a_publish_is_enough_to_be_blocked(gateway: Gateway, peer: Peer) -> None:
     peer.send(encode_method(1, commands.Basic.Publish(0, "", "t")))
     gateway.broker.alarms.set(Resource.MEMORY, True)
     assert peer.hear() == ["Connection.Blocked(reason='low on memory')"]
 
 
-def test_a_transaction_beyond_what_the_connection_may_hold_ends_its_channel_and_is_rolled_back(peer: Peer) -> None:
+def test_a_transaction_beyond_the_connections_limit_closes_its_channel_and_is_rolled_back(peer: Peer) -> None:
     peer.send(commands.Tx.Select(), publish("", "t", bytes(9_000)), publish("", "t", bytes(9_000)))
     peer.send(publish("", "t", bytes(9_000)), commands.Tx.Commit())
     assert peer.hear() == ["Tx.SelectOk()", channel_close(UNCOMMITTED, 60, 40)]
@@ -110,13 +110,13 @@ def test_a_transaction_beyond_what_the_connection_may_hold_ends_its_channel_and_
     assert peer.machine.holdings.size == 0
 
 
-def test_empty_publishes_of_a_transaction_count_too(peer: Peer) -> None:
+def test_empty_publishes_of_a_transaction_count_against_the_limit(peer: Peer) -> None:
     peer.send(commands.Tx.Select(), *[publish("", "t", b"")] * (LIMIT // OVERHEAD + 1))
     assert peer.hear() == ["Tx.SelectOk()", channel_close(UNCOMMITTED, 60, 40)]
 
 
 @pytest.mark.parametrize("end", [commands.Tx.Commit(), commands.Tx.Rollback()])
-def test_after_its_end_a_transaction_holds_nothing(peer: Peer, end: commands.Tx.Commit) -> None:
+def test_a_finished_transaction_releases_its_memory(peer: Peer, end: commands.Tx.Commit) -> None:
     peer.send(commands.Tx.Select())
     for _ in range(10):
         peer.send(publish("", "t", bytes(9_000)), end)
@@ -124,7 +124,7 @@ def test_after_its_end_a_transaction_holds_nothing(peer: Peer, end: commands.Tx.
     assert peer.machine.holdings.size == 0
 
 
-def test_settlements_that_are_refused_leave_their_deliveries_to_others(peer: Peer) -> None:
+def test_deliveries_of_refused_settlements_are_requeued_for_other_consumers(peer: Peer) -> None:
     count = LIMIT // OVERHEAD + 1
     peer.send(commands.Tx.Select(), *[publish("", "t", b"")] * 2, commands.Tx.Commit())
     queue_ = peer.gateway.vhost.queue("t")
@@ -146,7 +146,7 @@ def fill(gateway: Gateway) -> Callable[[int], None]:
     return fill
 
 
-def test_who_does_not_acknowledge_gets_nothing_more_until_it_does(
+def test_a_consumer_with_too_many_unsettled_bytes_gets_nothing_until_it_acknowledges(
     gateway: Gateway, peer: Peer, fill: Callable[[int], None]
 ) -> None:
     peer.send(consume("t"))
@@ -163,7 +163,7 @@ def test_who_does_not_acknowledge_gets_nothing_more_until_it_does(
     assert len(peer.hear()) == 5
 
 
-def test_others_are_served_meanwhile(gateway: Gateway, peer: Peer, fill: Callable[[int], None]) -> None:
+def test_other_consumers_are_served_meanwhile(gateway: Gateway, peer: Peer, fill: Callable[[int], None]) -> None:
     peer.send(consume("t"))
     fill(20)
     peer.machine.mind_unsettled()
@@ -185,7 +185,7 @@ def test_the_size_of_many_deliveries_is_estimated(gateway: Gateway, peer: Peer, 
     assert peer.send(queue("t"), CLOSE_CHANNEL).hear() == [declared("t", 0, 1), "Channel.CloseOk()"]
 
 
-def test_confirms_go_on_while_deliveries_are_held_back(peer: Peer, fill: Callable[[int], None]) -> None:
+def test_confirms_are_sent_while_deliveries_are_held_back(peer: Peer, fill: Callable[[int], None]) -> None:
     peer.send(consume("t"))
     fill(20)
     peer.hear()

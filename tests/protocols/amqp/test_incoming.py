@@ -1,4 +1,4 @@
-"""What comes in: contents whole or in pieces, the arguments of basic.publish, logins and tunings."""
+"""Input: contents in one piece or in several, the arguments of basic.publish, logins and negotiation."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from tests.protocols.amqp.frames import content_header, frame
 
 
 def assembled(data: bytes) -> tuple[bytes, bytes, int] | None:
-    """What the frame-by-frame way makes of ``data`` on channel 1: as ``whole_content`` would say it."""
+    """Return the result of the frame-by-frame path for ``data`` on channel 1, in the form of ``whole_content``."""
     assembly, position = Assembly(b""), 0
     while not assembly.is_complete:
         if len(data) - position < 8:
@@ -50,19 +50,19 @@ bodies = st.builds(frame, st.sampled_from([3, 3, 3, 1, 2, 8]), st.sampled_from([
 
 
 @given(st.lists(headers | bodies, max_size=4).map(b"".join), st.integers(0, 12), st.binary(max_size=3))
-def test_the_quick_way_takes_nothing_that_the_other_would_not(data: bytes, cut: int, tail: bytes) -> None:
+def test_the_fast_path_accepts_nothing_that_the_general_path_refuses(data: bytes, cut: int, tail: bytes) -> None:
     data = data[: len(data) - cut] + tail
     quick = whole_content(data, 0, len(data), 1)
     assert quick is None or quick == assembled(data)
 
 
 @given(st.binary(max_size=4000), st.integers(0, 9))
-def test_the_quick_way_takes_every_plain_content(body: bytes, offset: int) -> None:
+def test_the_fast_path_accepts_every_plain_content(body: bytes, offset: int) -> None:
     data = bytes(offset) + content_header(len(body), b"\x80\0\1x") + (frame(3, 1, body) if body else b"")
     assert whole_content(data + b"next", offset, len(data) + 4, 1) == (b"\x80\0\1x", body, len(data))
 
 
-def test_a_body_in_pieces_is_one_piece_again() -> None:
+def test_a_body_in_pieces_is_joined() -> None:
     assembly = Assembly(b"")
     assembly.add(2, content_header(6)[7:-1])
     for piece in (b"ab", b"", b"cde", b"f"):
@@ -76,7 +76,7 @@ def test_a_body_in_pieces_is_one_piece_again() -> None:
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.text(st.characters(codec="utf-8"), max_size=60),
        st.booleans())  # fmt: skip
-def test_basic_publish_is_read(exchange: str, routing_key: str, mandatory: bool) -> None:
+def test_basic_publish_is_decoded(exchange: str, routing_key: str, mandatory: bool) -> None:
     method = commands.Basic.Publish(0, "", routing_key, mandatory, False)
     method.exchange = exchange
     assert parse_publish(encode_method(1, method)[7:-1]) == (exchange, routing_key, mandatory)
@@ -88,7 +88,7 @@ def test_immediate_is_not_implemented() -> None:
 
 
 @given(st.binary(max_size=40))
-def test_whatever_follows_basic_publish_is_read_or_refused(rest: bytes) -> None:
+def test_arbitrary_arguments_of_basic_publish_are_decoded_or_refused(rest: bytes) -> None:
     try:
         exchange, routing_key, _ = parse_publish(b"\0\x3c\0\x28" + rest)
     except (FrameError, NotImplementedHere):
@@ -102,14 +102,14 @@ OFFERED = "PLAIN AMQPLAIN EXTERNAL"
 
 
 @pytest.mark.parametrize("response", [b"\0user\0secret", encode_table({"LOGIN": "user", "PASSWORD": "secret"})[4:]])
-def test_a_name_and_a_password(response: bytes) -> None:
+def test_a_name_and_a_password_are_decoded(response: bytes) -> None:
     mechanism = "PLAIN" if response.startswith(b"\0") else "AMQPLAIN"
     assert credentials(mechanism, response, "::1", None, OFFERED) == Credentials(
         mechanism, "user", "secret", peer_host="::1"
     )
 
 
-def test_a_certificate() -> None:
+def test_an_external_response_uses_the_certificate() -> None:
     subject = CertificateSubject("client", "CN=client")
     assert credentials("EXTERNAL", b"", "::1", subject, OFFERED) == Credentials(
         "EXTERNAL", certificate=subject, peer_host="::1"
@@ -117,7 +117,7 @@ def test_a_certificate() -> None:
 
 
 @given(st.sampled_from(["PLAIN", "AMQPLAIN", "EXTERNAL", "", "SCRAM"]), st.binary(max_size=60))
-def test_any_response_is_understood_or_refused(mechanism: str, response: bytes) -> None:
+def test_any_response_is_decoded_or_refused(mechanism: str, response: bytes) -> None:
     try:
         claimed = credentials(mechanism, response, "", None, OFFERED)
     except ProtocolViolation:
@@ -133,19 +133,21 @@ def test_any_response_is_understood_or_refused(mechanism: str, response: bytes) 
     [((100, 5000, 7), (100, 5000, 7)), ((0, 0, 0), (2047, 131_072, 0)), ((2047, 131_072, 65_535),
                                                                         (2047, 131_072, 65_535))],
 )  # fmt: skip
-def test_the_client_has_the_last_word_below_our_limits(wanted: tuple[int, int, int], agreed: tuple[int, ...]) -> None:
+def test_the_client_may_choose_values_below_the_servers_limits(
+    wanted: tuple[int, int, int], agreed: tuple[int, ...]
+) -> None:
     tuning = Tuning(commands.Connection.TuneOk(*wanted), 131_072, 2047)
     assert (tuning.channel_max, tuning.frame_max, tuning.heartbeat_s) == agreed
 
 
 @pytest.mark.parametrize("wanted", [(2048, 131_072, 0), (2047, 131_073, 0), (2047, 4095, 0)])
-def test_and_none_above_them(wanted: tuple[int, int, int]) -> None:
+def test_values_above_the_servers_limits_are_refused(wanted: tuple[int, int, int]) -> None:
     with pytest.raises(FrameError, match="failed to negotiate") as refused:
         Tuning(commands.Connection.TuneOk(*wanted), 131_072, 2047)
     assert (refused.value.code, refused.value.class_id, refused.value.method_id) == (530, 10, 31)
 
 
-def test_a_capability_is_announced_as_true_and_nothing_else() -> None:
+def test_a_capability_counts_only_if_its_value_is_true() -> None:
     assert capabilities({"capabilities": {"a": True, "b": False, "c": 1, "d": "yes"}}) == {"a"}
     assert capabilities({"capabilities": ["a"]}) == frozenset()
     assert capabilities({}) == frozenset()
@@ -155,7 +157,7 @@ def test_a_capability_is_announced_as_true_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("refusal", REPLY_CODES, ids=lambda kind: kind.__name__)
-def test_a_refusal_and_whatever_refines_it_share_a_code(refusal: type[Exception]) -> None:
+def test_a_refusal_and_its_subclasses_share_a_code(refusal: type[Exception]) -> None:
     refined = type("Refined", (refusal,), {})
     assert reply_code(refined("x")) == REPLY_CODES[refusal]  # type: ignore[index]
 

@@ -1,7 +1,7 @@
-"""Arbitrary legal conversations of two connections with two channels each, against the rules that never break.
+"""Arbitrary legal sequences on two connections with two channels each, checked against invariants.
 
-Delivery tags rise by one; every publish on a confirming channel is confirmed once; what a closed channel held comes
-back in its place, redelivered; at the end no message is lost and none is doubled.
+Delivery tags rise by one. Every publish on a confirming channel is confirmed once. Deliveries of a closed channel are
+requeued at their old positions, marked as redelivered. At the end no message is lost or duplicated.
 
 Rules: R5.
 """
@@ -25,7 +25,7 @@ HOW = ["ack", "nack", "reject", "drop"]
 
 @dataclass
 class Side:
-    """What a client knows of one of its channels."""
+    """The client's state of one of its channels."""
 
     peer: Peer
     number: int
@@ -40,7 +40,7 @@ class Side:
     accepted_in_tx: set[bytes] = field(default_factory=set)
 
     def forget(self) -> None:
-        """A channel under the same number starts anew."""
+        """Reset the state for a new channel under the same number."""
         self.__init__(self.peer, self.number)  # type: ignore[misc]  # as if just made
 
 
@@ -56,12 +56,12 @@ class Conversations(RuleBasedStateMachine):
             peer.send(commands.Channel.Open(), channel=2).hear()
         self.sides = [Side(peer, number) for peer in self.peers for number in (1, 2)]
         self.count = 0
-        self.alive: set[bytes] = set()  # published, not yet accepted
+        self.alive: set[bytes] = set()  # published, not yet acknowledged
         self.done: set[bytes] = set()
         self.ever_out: set[bytes] = set()  # delivered at least once
-        self.committed: set[bytes] = set()  # took their place in the queue later than their number says
+        self.committed: set[bytes] = set()  # published in a transaction: their positions do not follow their numbers
 
-    # ------------------------------------------------------------ what clients do
+    # ------------------------------------------------------------ requests of clients
 
     @rule(side=CHANNELS, name=st.sampled_from(QUEUES), mode=st.sampled_from([1, 2]), size=st.sampled_from([0, 9, 9000]))
     def publish(self, side: int, name: str, mode: int, size: int) -> None:
@@ -183,7 +183,7 @@ class Conversations(RuleBasedStateMachine):
     def end_turn_without_commit(self) -> None:
         self.gateway.end_turn()
 
-    # ------------------------------------------------------------ what they hear
+    # ------------------------------------------------------------ answers
 
     def hear(self, no_ack_get: Side | None = None) -> None:
         self.gateway.settle()
@@ -220,7 +220,7 @@ class Conversations(RuleBasedStateMachine):
         self.alive -= bodies
         self.done |= bodies
 
-    # ------------------------------------------------------------ what always holds
+    # ------------------------------------------------------------ invariants
 
     @invariant()
     def everything_published_is_somewhere_once(self) -> None:

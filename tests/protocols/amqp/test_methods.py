@@ -1,4 +1,4 @@
-"""Method frames: every method of AMQP and RabbitMQ there and back, and RabbitMQ's words for what cannot be read.
+"""Codec of method frames: all methods of AMQP and RabbitMQ, and RabbitMQ's texts for malformed ones.
 
 Rules: R8.
 """
@@ -43,7 +43,7 @@ def arguments(method: Frame) -> dict[str, object]:
 
 
 def payload(frame: bytes) -> bytes:
-    """What is between the header and the end of a frame."""
+    """Return the payload of a frame."""
     return frame[7:-1]
 
 
@@ -73,12 +73,12 @@ def any_method(draw: st.DrawFn) -> Frame:
         (85, 11),
     ],
 )
-def test_the_methods_beyond_amqp_are_there(ids: tuple[int, int]) -> None:
+def test_rabbitmqs_extension_methods_exist(ids: tuple[int, int]) -> None:
     assert (ids[0] << 16 | ids[1]) in {method.index for method in EVERY_METHOD}
 
 
 @given(any_method(), st.integers(0, 0xFFFF))
-def test_every_method_is_read_as_it_was_written(method: Frame, channel: int) -> None:
+def test_every_method_survives_a_round_trip(method: Frame, channel: int) -> None:
     frame = encode_method(channel, method)
     assert frame[:3] == b"\x01" + channel.to_bytes(2)
     assert int.from_bytes(frame[3:7]) == len(payload(frame))
@@ -107,11 +107,11 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("method", WRITTEN, ids=lambda method: str(method.name))
-def test_methods_are_written_as_other_libraries_write_them(method: Frame) -> None:
+def test_methods_are_encoded_as_by_other_libraries(method: Frame) -> None:
     assert encode_method(3, method) == pamqp_frame.marshal(method, 3)
 
 
-def test_access_request_of_old_clients_is_read() -> None:
+def test_access_request_of_old_clients_is_decoded() -> None:
     request = decode_method(b"\x00\x1e\x00\x0a\x05/data\x1f")
     assert isinstance(request, AccessRequest)
     assert arguments(request) == {
@@ -125,7 +125,7 @@ def test_access_request_of_old_clients_is_read() -> None:
     assert encode_method(1, AccessRequestOk()) == b"\x01\x00\x01\x00\x00\x00\x06\x00\x1e\x00\x0b\x00\x01\xce"
 
 
-def test_names_that_pamqp_refuses_are_read() -> None:
+def test_names_that_pamqp_refuses_are_decoded() -> None:
     name = "grün/straße " + "x" * 120
     assert decode_method(payload(encode_method(1, Basic.Cancel(name)))).consumer_tag == name  # type: ignore[attr-defined]
 
@@ -140,7 +140,7 @@ def test_a_response_that_is_not_text_keeps_its_bytes() -> None:
 
 
 REFUSED = [
-    #            payload                                                    what RabbitMQ says
+    # payload                                                    RabbitMQ's text
     pytest.param("0032 000a 0000", "cannot decode <<0,0>>", id="arguments cut short"),
     pytest.param("0032 000a 0000 ff 616263", "cannot decode <<0,0,255,97,98,99>>", id="text cut short"),
     pytest.param(
@@ -167,14 +167,14 @@ def test_malformed_arguments_are_refused_in_rabbitmqs_words(wire: str, reason: s
     assert isinstance(refusal.value, ProtocolViolation)
 
 
-def test_a_long_payload_is_not_shown_whole() -> None:
+def test_a_long_payload_is_truncated_in_the_error() -> None:
     with pytest.raises(MalformedMethod) as refusal:
         decode_method(b"\x00\x0a\x00\x33" + bytes(100_000))
     assert 255 < len(str(refusal.value)) < 600
 
 
 @pytest.mark.parametrize("ids", [(99, 10), (50, 99), (0, 0)])
-def test_an_unknown_method_is_named(ids: tuple[int, int]) -> None:
+def test_an_unknown_method_is_named_in_the_error(ids: tuple[int, int]) -> None:
     with pytest.raises(UnknownMethod) as refusal:
         decode_method(ids[0].to_bytes(2) + ids[1].to_bytes(2) + b"?")
     assert (refusal.value.class_id, refusal.value.method_id) == ids
@@ -187,14 +187,14 @@ def test_a_method_without_its_ids_is_malformed(content: bytes) -> None:
 
 
 @given(any_method(), st.data())
-def test_cut_arguments_are_refused_wherever_they_are_cut(method: Frame, data: st.DataObject) -> None:
+def test_truncated_arguments_are_refused(method: Frame, data: st.DataObject) -> None:
     whole = payload(encode_method(1, method))
     with pytest.raises(MalformedMethod):
         decode_method(whole[: data.draw(st.integers(0, len(whole) - 1))])
 
 
 @given(st.sampled_from(EVERY_METHOD), st.binary())
-def test_arbitrary_arguments_are_refused_or_read(kind: type[Frame], content: bytes) -> None:
+def test_arbitrary_arguments_are_decoded_or_refused(kind: type[Frame], content: bytes) -> None:
     try:
         method = decode_method(kind.index.to_bytes(4) + content)
     except MalformedMethod:
@@ -207,6 +207,6 @@ UNWRITABLE = [Connection.Blocked("r" * 256), Queue.DeclareOk("q", 2**32, 0), Que
 
 
 @pytest.mark.parametrize("method", UNWRITABLE, ids=["text of 256 bytes", "number too large", "negative number"])
-def test_arguments_that_do_not_fit_are_value_errors(method: Frame) -> None:
+def test_arguments_that_do_not_fit_raise_a_value_error(method: Frame) -> None:
     with pytest.raises(ValueError, match=r"."):
         methods.encode_method(1, method)

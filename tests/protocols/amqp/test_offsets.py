@@ -1,4 +1,4 @@
-"""Putting an offset among encoded properties: the quick way says what the general one says."""
+"""Insertion of an offset into encoded properties: the fast path has the same result as the general one."""
 
 import pytest
 from hypothesis import example, given
@@ -32,12 +32,12 @@ def properties(draw: st.DrawFn) -> Properties:
 @example(Properties(content_type="x-stream-offset"))
 @example(Properties(message_id="x-stream-offset"))
 @example(Properties(headers={"x-stream-offset": "77"}))
-def test_the_quick_way_is_the_general_way(said: Properties) -> None:
+def test_the_fast_path_equals_the_general_path(said: Properties) -> None:
     assert around_offset(encode_properties(said)) == _spliced(encode_properties(said))
 
 
 @given(properties(), st.integers(0, 2**63 - 1))
-def test_everything_else_stays(said: Properties, offset: int) -> None:
+def test_all_other_properties_are_unchanged(said: Properties, offset: int) -> None:
     before, behind = around_offset(encode_properties(said))
     found = decode_properties(before + offset.to_bytes(8, "big") + behind)
     others = {name: value for name, value in said.headers.items() if name != "x-stream-offset"}
@@ -47,6 +47,6 @@ def test_everything_else_stays(said: Properties, offset: int) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"\x08\x01\x00\x01\x00\x00\x05", b"\x20\x01\x00\x00\x00\x00\x00\x04\x01at\x01"])
-def test_further_words_of_flags_are_kept(raw: bytes) -> None:
+def test_additional_words_of_flags_are_kept(raw: bytes) -> None:
     before, behind = around_offset(raw)
     assert decode_properties(before + bytes(8) + behind).headers["x-stream-offset"] == 0

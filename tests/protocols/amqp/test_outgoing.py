@@ -1,4 +1,4 @@
-"""What leaves: the outbox and its water marks, and messages written as the frames pamqp would write."""
+"""Output: the outbox and its limits, and messages in the same frames as pamqp's."""
 
 import pytest
 from pamqp import body as pamqp_body
@@ -25,11 +25,11 @@ class Woken(TurnParticipant):
 
 
 def taken(outbox: Outbox) -> bytes:
-    """Everything that waits, as one piece."""
+    """Return the whole waiting output as one piece."""
     return b"".join(outbox.take(0)[0])
 
 
-def test_an_outbox_wakes_once_until_it_was_flushed() -> None:
+def test_an_outbox_schedules_one_flush_until_it_was_flushed() -> None:
     woken = Woken()
     outbox = Outbox(woken)
     outbox.write(b"a")
@@ -40,7 +40,7 @@ def test_an_outbox_wakes_once_until_it_was_flushed() -> None:
     assert (woken.count, outbox.take(0)) == (2, ([b"c"], 1))
 
 
-def test_what_promises_durability_waits_for_it_and_what_is_behind_waits_too() -> None:
+def test_output_that_promises_durability_waits_for_it_and_later_output_waits_too() -> None:
     outbox = Outbox(Woken())
     outbox.write(b"before")
     outbox.promise(3)
@@ -55,7 +55,7 @@ def test_what_promises_durability_waits_for_it_and_what_is_behind_waits_too() ->
     assert (outbox.take(5), outbox.awaited_lsn, outbox.size) == (([b"five"], 4), 0, 0)
 
 
-def test_a_promise_may_be_made_for_what_was_written_already() -> None:
+def test_a_promise_may_include_earlier_output() -> None:
     outbox = Outbox(Woken())
     outbox.write(b"before")
     outbox.promise(2)
@@ -69,7 +69,7 @@ def test_a_promise_may_be_made_for_what_was_written_already() -> None:
     assert outbox.take(4) == ([b"three", b"behind"], 11)
 
 
-def test_an_outbox_closes_at_high_water_and_says_when_it_opens_again() -> None:
+def test_an_outbox_closes_at_its_limit_and_reports_when_it_opens_again() -> None:
     outbox = Outbox(Woken())
     outbox.write(bytes(HIGH_WATER))
     assert (outbox.update_is_open(), outbox.is_open) == (False, False)
@@ -78,7 +78,7 @@ def test_an_outbox_closes_at_high_water_and_says_when_it_opens_again() -> None:
     assert outbox.update_is_open() is False
 
 
-def test_a_congested_outbox_stays_closed_though_it_is_empty() -> None:
+def test_a_congested_outbox_stays_closed_even_when_empty() -> None:
     outbox = Outbox(Woken())
     outbox.is_congested = True
     assert (outbox.update_is_open(), outbox.is_open) == (False, False)
@@ -87,7 +87,7 @@ def test_a_congested_outbox_stays_closed_though_it_is_empty() -> None:
 
 
 def content(channel: int, method: Frame, properties: commands.Basic.Properties, body: bytes) -> bytes:
-    """The frames of a content, by pamqp."""
+    """Return the frames of a content, encoded by pamqp."""
     pieces = [body[start : start + ROOM] for start in range(0, len(body), ROOM)]
     return b"".join(
         [
@@ -103,14 +103,14 @@ SIZES = [0, 1, ROOM - 1, ROOM, ROOM + 1, 3 * ROOM, 3 * ROOM + 5]
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("channel", [1, 65_535])
-def test_the_frames_of_a_message_are_pamqps(size: int, channel: int) -> None:
+def test_a_message_has_the_same_frames_as_pamqps(size: int, channel: int) -> None:
     outbox = Outbox(Woken())
     writer = DeliveryWriter(channel, outbox, FRAME_MAX)
     raw = encode_properties(Properties(content_type="text/plain", headers={"a": "b"}, delivery_mode=2))
     message = Message("an exchange", "a key", AMQP.header(raw), bytes(size))
     properties = commands.Basic.Properties(content_type="text/plain", headers={"a": "b"}, delivery_mode=2)
 
-    for tag in (1, 2, 2**40):  # what repeats is kept: the first must not differ from the others
+    for tag in (1, 2, 2**40):  # repeated parts are cached: the first must not differ from the others
         writer.deliver("a tag", tag, tag > 1, message)
         deliver = commands.Basic.Deliver("a tag", tag, tag > 1, "an exchange", "a key")
         assert taken(outbox) == content(channel, deliver, properties, bytes(size))
@@ -122,7 +122,7 @@ def test_the_frames_of_a_message_are_pamqps(size: int, channel: int) -> None:
     assert taken(outbox) == content(channel, returned, properties, bytes(size))
 
 
-def test_what_is_kept_for_repeats_is_bounded() -> None:
+def test_the_cache_of_repeated_parts_is_limited() -> None:
     outbox = Outbox(Woken())
     writer = DeliveryWriter(1, outbox, FRAME_MAX)
     header_ = AMQP.header(encode_properties(Properties()))
@@ -133,7 +133,7 @@ def test_what_is_kept_for_repeats_is_bounded() -> None:
     assert len(writer._heads) <= 256
 
 
-def test_deliveries_close_the_outbox_at_high_water() -> None:
+def test_deliveries_close_the_outbox_at_its_limit() -> None:
     outbox = Outbox(Woken())
     writer = DeliveryWriter(1, outbox, 131_072)
     message = Message("", "q", AMQP.header(encode_properties(Properties())), bytes(100_000))

@@ -1,4 +1,4 @@
-"""Message properties on the wire: all fourteen there and back, nothing malformed read, splices touch but one."""
+"""Codec of message properties: all fourteen, malformed ones, and splices that change one property only."""
 
 import struct
 from dataclasses import fields, replace
@@ -46,34 +46,34 @@ properties = st.builds(
 )
 
 
-def test_every_property_has_a_place_on_the_wire() -> None:
+def test_every_property_is_encoded() -> None:
     assert [property.name for property in PROPERTIES] == [field.name for field in fields(Properties)]
     assert [property.flag for property in PROPERTIES] == list(Basic.Properties.flags.values())
 
 
 @given(properties)
-def test_what_is_written_is_read_again(given: Properties) -> None:
+def test_encoded_values_are_decoded_unchanged(given: Properties) -> None:
     assert decode_properties(encode_properties(given)) == given
 
 
-def test_properties_are_written_as_other_libraries_write_them() -> None:
+def test_properties_are_encoded_as_by_other_libraries() -> None:
     time = datetime(2024, 2, 29, 12, tzinfo=UTC)
     ours = Properties("text/plain", "gzip", {"k": "v"}, 2, 9, "c", "r", "60000", "m", time, "t", "guest", "app")
     theirs = Basic.Properties("text/plain", "gzip", {"k": "v"}, 2, 9, "c", "r", "60000", "m", time, "t", "guest", "app")
     assert encode_properties(ours) == theirs.marshal()
 
 
-def test_what_is_not_set_takes_no_place() -> None:
+def test_a_property_that_is_not_set_is_not_encoded() -> None:
     assert encode_properties(Properties()) == b"\x00\x00"
     assert decode_properties(b"\x00\x00") == Properties()
 
 
-def test_empty_text_is_set() -> None:
+def test_an_empty_text_is_encoded() -> None:
     assert decode_properties(encode_properties(Properties(message_id=""))).message_id == ""
 
 
 @given(properties, st.data())
-def test_cut_properties_are_refused_wherever_they_are_cut(given: Properties, data: st.DataObject) -> None:
+def test_truncated_properties_are_refused(given: Properties, data: st.DataObject) -> None:
     raw = encode_properties(given)
     with pytest.raises(CutShort):
         decode_properties(raw[: data.draw(st.integers(0, len(raw) - 1))])
@@ -86,7 +86,7 @@ def test_bytes_after_the_properties_are_refused(given: Properties, surplus: byte
 
 
 @given(st.binary())
-def test_arbitrary_bytes_are_refused_or_read(raw: bytes) -> None:
+def test_arbitrary_bytes_are_decoded_or_refused(raw: bytes) -> None:
     try:
         decode_properties(raw)
     except MalformedField:
@@ -97,7 +97,7 @@ def test_arbitrary_bytes_are_refused_or_read(raw: bytes) -> None:
 
 
 @given(properties, st.data())
-def test_damaged_bytes_are_refused_or_read(given: Properties, data: st.DataObject) -> None:
+def test_damaged_bytes_are_decoded_or_refused(given: Properties, data: st.DataObject) -> None:
     damaged = bytearray(encode_properties(given))
     damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(octets)
     try:
@@ -110,7 +110,7 @@ def test_damaged_bytes_are_refused_or_read(given: Properties, data: st.DataObjec
 REFUSED = [
     pytest.param(b"", "flags are cut short", id="no flags"),
     pytest.param(b"\x00\x02", "unknown property flags 0x0002", id="a flag that class basic does not have"),
-    pytest.param(b"\x00\x01", "flags are cut short", id="a second word of flags that is not there"),
+    pytest.param(b"\x00\x01", "flags are cut short", id="a missing second word of flags"),
     pytest.param(b"\x00\x01\x80\x00", "unknown property flags 0x8000 at byte 2", id="a property in the second word"),
     pytest.param(b"\x80\x00\x01\xff", "not UTF-8", id="text that is not UTF-8"),
     pytest.param(b"\x20\x00\x00\x00\x00\x03\x01kU", "unknown field type", id="a malformed header"),
@@ -123,34 +123,34 @@ def test_malformed_properties_are_refused(raw: bytes, complaint: str) -> None:
         decode_properties(raw)
 
 
-def test_empty_words_of_flags_are_passed_over() -> None:
+def test_empty_words_of_flags_are_skipped() -> None:
     assert decode_properties(b"\x08\x01\x00\x01\x00\x00\x05") == Properties(priority=5)
 
 
-def test_a_timestamp_in_milliseconds_reads_as_none() -> None:
+def test_a_timestamp_in_milliseconds_is_decoded_as_none() -> None:
     assert decode_properties(b"\x00\x40" + struct.pack(">Q", 1709208000000)) == Properties()
 
 
 @pytest.mark.parametrize("wrong", [{"priority": 256}, {"delivery_mode": -1}, {"reply_to": "r" * 256}])
-def test_what_does_not_fit_is_a_value_error(wrong: dict[str, int]) -> None:
+def test_values_that_do_not_fit_raise_a_value_error(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"."):
         encode_properties(Properties(**wrong))  # type: ignore[arg-type]  # one of several types
 
 
 @given(properties, short_text)
-def test_a_spliced_property_is_set_and_the_others_stay(given: Properties, reply_to: str) -> None:
+def test_splicing_sets_a_property_and_keeps_the_others(given: Properties, reply_to: str) -> None:
     spliced = splice_property(encode_properties(given), "reply_to", encode_short_text(reply_to))
     assert spliced == encode_properties(replace(given, reply_to=reply_to))
 
 
 @given(properties)
-def test_a_property_spliced_out_is_gone_and_the_others_stay(given: Properties) -> None:
+def test_splicing_removes_a_property_and_keeps_the_others(given: Properties) -> None:
     raw = encode_properties(given)
     assert splice_property(raw, "expiration", b"") == encode_properties(replace(given, expiration=None))
     assert splice_property(raw, "headers", b"") == encode_properties(replace(given, headers={}))
 
 
-def test_headers_can_be_spliced_in() -> None:
+def test_splicing_can_add_headers() -> None:
     raw = encode_properties(Properties(content_type="a/b", app_id="app"))
     spliced = splice_property(raw, "headers", encode_table({"k": 1}))
     assert decode_properties(spliced) == Properties(content_type="a/b", headers={"k": 1}, app_id="app")

@@ -1,4 +1,4 @@
-"""Edits of encoded tables: the same as decoding, editing and encoding, but for the bytes that nobody touched."""
+"""Edits of encoded tables: the same result as decode, edit and encode, except that other fields keep their bytes."""
 
 import struct
 
@@ -10,7 +10,7 @@ from gateway.kernel.messages.message import Value
 from gateway_amqp.splices import check_table, fields_of, with_field, without_fields
 from gateway_amqp.tables import MAX_DEPTH, MalformedField, decode_table, encode_table
 
-#: One field of each type that encode_table never writes, so that re-encoding would show.
+#: One field of each type that encode_table never writes, which re-encoding would change.
 FOREIGN = (
     b"\x01bb\x01" + b"\x01ss\x00\x01" + b"\x01ii\x00\x00\x00\x01" + b"\x01ff\x3f\x80\x00\x00" + b"\x01LL" + bytes(8)
 )
@@ -116,11 +116,11 @@ def test_with_field_equals_setting_it_in_the_decoded_table(table: bytes, name: s
 
 @given(wire_tables)
 @example(sized(FOREIGN))
-def test_a_field_put_in_and_taken_out_leaves_every_byte(table: bytes) -> None:
+def test_adding_and_removing_a_field_restores_the_bytes(table: bytes) -> None:
     assert without_fields(with_field(table, "x-new", ["v"]), ("x-new",)) == table
 
 
-def test_fields_beside_an_edit_keep_their_types() -> None:
+def test_other_fields_keep_their_types_after_an_edit() -> None:
     edited = with_field(sized(FOREIGN + b"\x03oldV"), "old", 1)
     assert edited == sized(FOREIGN + b"\x03oldI\x00\x00\x00\x01")
 

@@ -1,4 +1,4 @@
-"""Messages of a stream as they leave: the frames that pamqp would write, with the offset among the headers."""
+"""Deliveries of a stream: the same frames as pamqp's, with the offset among the headers."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def written(run: list[QueuedMessage], *, frame_max: int = FRAME_MAX, channel: in
 
 
 def properties_in(data: bytes) -> Properties:
-    """Return the properties of the one delivery in the data."""
+    """Return the properties of the only delivery in the data."""
     method_size = int.from_bytes(data[3:7], "big") + 8
     head_size = int.from_bytes(data[method_size + 3 : method_size + 7], "big")
     return decode_properties(data[method_size + 7 + 12 : method_size + 7 + head_size])
@@ -55,7 +55,7 @@ def by_pamqp(channel: int, method: Frame, properties: commands.Basic.Properties,
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("channel", [1, 65_535])
-def test_the_frames_are_pamqps(size: int, channel: int) -> None:
+def test_the_frames_are_the_same_as_pamqps(size: int, channel: int) -> None:
     raw = encode_properties(Properties(content_type="text/plain", headers={"a": "b"}, delivery_mode=2))
     expected = b""
     for tag, offset in ((7, 0), (8, 1), (9, 2**40)):
@@ -68,7 +68,7 @@ def test_the_frames_are_pamqps(size: int, channel: int) -> None:
 
 
 def decoded(data: bytes) -> list[tuple[int, Any]]:
-    """Return the frames as values: pamqp writes a small number in fewer bytes than we do."""
+    """Return the frames as values: pamqp encodes small numbers in fewer bytes."""
     frames = []
     while data:
         size, channel, value = frame.unmarshal(data)
@@ -90,12 +90,12 @@ def raw_with(table: bytes) -> bytes:
     return b"\x20\x00" + len(table).to_bytes(4, "big") + table
 
 
-def test_the_offset_is_a_signed_number_of_64_bits_and_all_else_keeps_its_bytes() -> None:
+def test_the_offset_is_a_signed_64_bit_number_and_other_headers_keep_their_bytes() -> None:
     data = written([entry(5, AMQP.header(raw_with(FOREIGN)))])
     assert FOREIGN + b"\x0fx-stream-offsetl" + (5).to_bytes(8, "big") in data
 
 
-def test_an_offset_that_was_published_gives_way() -> None:
+def test_the_brokers_offset_replaces_a_published_one() -> None:
     said = raw_with(b"\x0fx-stream-offsetI\x00\x00\x00\x4d" + FOREIGN)
     headers = properties_in(written([entry(5, AMQP.header(said))])).headers
     assert (list(headers), headers["x-stream-offset"]) == (["i", "f", "s", "x-stream-offset"], 5)
@@ -110,12 +110,12 @@ def test_an_offset_that_was_published_gives_way() -> None:
     ],
     ids=["plain", "MQTT", "STOMP"],
 )
-def test_whichever_protocol_a_message_came_by(said: Header) -> None:
+def test_messages_of_all_protocols_get_an_offset(said: Header) -> None:
     properties = properties_in(written([entry(3, said)]))
     assert (properties.content_type, properties.headers) == ("text/plain", {"x-stream-offset": 3})
 
 
-def test_headers_that_do_not_fit_this_consumers_frames_give_way_to_the_offset() -> None:
+def test_headers_too_large_for_the_consumers_frames_are_replaced_by_the_offset() -> None:
     said = AMQP.header(encode_properties(Properties(content_type="t", headers={"long": "x" * 3000})))
     properties = properties_in(written([entry(3, said)], frame_max=2048))
     assert (properties.content_type, properties.headers) == ("t", {"x-stream-offset": 3})
@@ -132,7 +132,7 @@ def test_headers_that_do_not_fit_this_consumers_frames_give_way_to_the_offset() 
     ),
     offset=st.integers(0, 2**63 - 1),
 )
-def test_properties_are_those_published_and_the_offset(properties: Properties, offset: int) -> None:
+def test_the_properties_are_the_published_ones_and_the_offset(properties: Properties, offset: int) -> None:
     found = properties_in(written([entry(offset, AMQP.header(encode_properties(properties)))]))
     expected = dict(properties.headers) | {"x-stream-offset": Long(offset)}
     assert dict(found.headers) == expected
@@ -140,13 +140,13 @@ def test_properties_are_those_published_and_the_offset(properties: Properties, o
     assert [getattr(found, name) for name in names] == [getattr(properties, name) for name in names]
 
 
-def test_a_run_may_be_of_messages_of_all_kinds() -> None:
+def test_a_run_may_contain_messages_of_all_kinds() -> None:
     run = [entry(number, AMQP.header(raw_with(FOREIGN[: 7 * (number % 2)])), bytes(number % 5)) for number in range(20)]
     one_by_one = b"".join(written([each], first_tag=tag) for tag, each in enumerate(run, 1))
     assert written(run) == one_by_one
 
 
-def test_what_is_kept_for_repeats_is_bounded() -> None:
+def test_the_cache_of_repeated_parts_is_limited() -> None:
     outbox = Outbox(Woken())
     writer = DeliveryWriter(1, outbox, FRAME_MAX)
     for number in range(600):
@@ -155,7 +155,7 @@ def test_what_is_kept_for_repeats_is_bounded() -> None:
     assert len(writer._offset_heads) <= 256
 
 
-def test_a_run_closes_the_outbox_at_high_water() -> None:
+def test_a_run_closes_the_outbox_at_its_limit() -> None:
     outbox = Outbox(Woken())
     writer = DeliveryWriter(1, outbox, 131_072)
     run = [entry(number, AMQP.header(b"\x00\x00"), bytes(100_000)) for number in range(HIGH_WATER // 100_000 + 1)]

@@ -1,4 +1,4 @@
-"""Field tables: what each type means, that nothing malformed gets through, and that what was read can be written."""
+"""Codec of field tables: the meaning of each type, refusal of malformed tables, and round trips."""
 
 import importlib
 import struct
@@ -62,7 +62,7 @@ READ = [
 
 
 @pytest.mark.parametrize(("wire", "value"), READ)
-def test_each_type_is_read_as_rabbitmq_reads_it(wire: bytes, value: Value) -> None:
+def test_each_type_is_decoded_as_in_rabbitmq(wire: bytes, value: Value) -> None:
     table = sized(field(wire))
     fields, end = decode_table(b"??" + table + b"??", 2)
     assert fields == {"k": value}
@@ -71,7 +71,7 @@ def test_each_type_is_read_as_rabbitmq_reads_it(wire: bytes, value: Value) -> No
 
 
 @pytest.mark.parametrize(("wire", "value"), READ)
-def test_no_type_may_be_cut_anywhere(wire: bytes, value: Value) -> None:
+def test_truncated_values_of_each_type_are_refused(wire: bytes, value: Value) -> None:
     for cut in range(len(wire)):
         with pytest.raises(CutShort):
             decode_table(sized(field(wire[:cut])))
@@ -79,7 +79,7 @@ def test_no_type_may_be_cut_anywhere(wire: bytes, value: Value) -> None:
 
 WRITTEN = [
     pytest.param(True, b"t\x01", id="bool is not an integer"),
-    pytest.param(2**31 - 1, b"I\x7f\xff\xff\xff", id="32 bits if they do"),
+    pytest.param(2**31 - 1, b"I\x7f\xff\xff\xff", id="32 bits if it fits"),
     pytest.param(-(2**31), b"I\x80\x00\x00\x00", id="32 bits, signed"),
     pytest.param(2**31, b"l" + struct.pack(">q", 2**31), id="else 64 bits"),
     pytest.param(Long(1), b"l" + struct.pack(">q", 1), id="Long is always 64 bits"),
@@ -101,7 +101,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("value", "wire"), WRITTEN)
-def test_each_value_is_written_as_clients_write_it(value: Value, wire: bytes) -> None:
+def test_each_value_is_encoded_as_by_clients(value: Value, wire: bytes) -> None:
     assert encode_table({"k": value}) == sized(field(wire))
 
 
@@ -112,15 +112,15 @@ UNWRITABLE = [
     pytest.param({"k": Decimal(2**31)}, id="a decimal beyond 32 bits"),
     pytest.param({"k": Decimal("1E-256")}, id="a decimal of 256 places"),
     pytest.param({"k": Decimal("1E+999999")}, id="an astronomical decimal"),
-    pytest.param({"k": Decimal("NaN")}, id="a decimal that is no number"),
+    pytest.param({"k": Decimal("NaN")}, id="a decimal that is not a number"),
     pytest.param({"k": datetime(1969, 12, 31, tzinfo=UTC)}, id="a time before 1970"),
-    pytest.param({"k": "\ud800"}, id="text that has no UTF-8"),
+    pytest.param({"k": "\ud800"}, id="text without a UTF-8 encoding"),
     pytest.param({"k": object()}, id="any other object"),
 ]
 
 
 @pytest.mark.parametrize("table", UNWRITABLE)
-def test_what_amqp_cannot_carry_is_a_value_error(table: dict[str, Value]) -> None:
+def test_values_that_amqp_cannot_encode_raise_a_value_error(table: dict[str, Value]) -> None:
     with pytest.raises(ValueError, match=r"."):
         encode_table(table)
 
@@ -141,7 +141,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("content", "complaint"), REFUSED)
-def test_a_malformed_table_is_refused_with_what_and_where(content: bytes, complaint: str) -> None:
+def test_a_malformed_table_is_refused_with_reason_and_position(content: bytes, complaint: str) -> None:
     with pytest.raises(MalformedField, match=complaint):
         decode_table(sized(content))
 
@@ -150,12 +150,12 @@ def test_the_first_of_two_fields_with_one_name_counts() -> None:
     assert decode_table(sized(field(b"B\x01") + field(b"B\x02"))) == ({"k": 1}, 12)
 
 
-def test_fields_without_a_length_are_read_as_amqplain_sends_them() -> None:
+def test_fields_without_a_length_are_decoded_as_in_amqplain() -> None:
     assert decode_fields(field(b"S" + sized(b"guest"), b"LOGIN")) == {"LOGIN": "guest"}
 
 
 def nested(depth: int, kind: bytes) -> bytes:
-    """Tables in one another, ``depth`` in all, or arrays in a table."""
+    """Return nested tables, ``depth`` in all, or arrays in a table."""
     content = b""
     for level in range(depth - 1):
         content = kind + sized(content)
@@ -165,7 +165,7 @@ def nested(depth: int, kind: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [b"A", b"F"])
-def test_nesting_is_read_to_the_limit_and_not_beyond(kind: bytes) -> None:
+def test_nesting_is_decoded_up_to_the_limit(kind: bytes) -> None:
     fields, _ = decode_table(nested(MAX_DEPTH, kind))
     assert encode_table(fields) == nested(MAX_DEPTH, kind)
     for depth in (MAX_DEPTH + 1, 20_000):
@@ -173,7 +173,7 @@ def test_nesting_is_read_to_the_limit_and_not_beyond(kind: bytes) -> None:
             decode_table(nested(depth, kind))
 
 
-def test_nesting_is_written_to_the_limit_and_not_beyond() -> None:
+def test_nesting_is_encoded_up_to_the_limit() -> None:
     table: dict[str, Value] = {}
     for _ in range(MAX_DEPTH):
         table = {"k": table}
@@ -200,13 +200,13 @@ tables = st.dictionaries(names, values, max_size=5)
 
 
 @given(tables)
-def test_what_is_written_is_read_again(table: dict[str, Value]) -> None:
+def test_encoded_values_are_decoded_unchanged(table: dict[str, Value]) -> None:
     encoded = encode_table(table)
     assert decode_table(encoded) == (table, len(encoded))
 
 
 @given(tables, st.data())
-def test_a_cut_table_is_refused_wherever_it_is_cut(table: dict[str, Value], data: st.DataObject) -> None:
+def test_a_truncated_table_is_refused(table: dict[str, Value], data: st.DataObject) -> None:
     encoded = encode_table(table)
     cut = data.draw(st.integers(0, len(encoded) - 1))
     with pytest.raises(CutShort):
@@ -214,7 +214,7 @@ def test_a_cut_table_is_refused_wherever_it_is_cut(table: dict[str, Value], data
 
 
 @given(tables, st.data())
-def test_damage_is_refused_or_read_but_never_anything_else(table: dict[str, Value], data: st.DataObject) -> None:
+def test_damaged_tables_are_decoded_or_refused(table: dict[str, Value], data: st.DataObject) -> None:
     damaged = bytearray(encode_table(table))
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
@@ -227,7 +227,7 @@ def test_damage_is_refused_or_read_but_never_anything_else(table: dict[str, Valu
 
 
 @given(st.binary().map(sized) | st.binary())
-def test_arbitrary_bytes_are_refused_or_read_and_can_then_be_written(content: bytes) -> None:
+def test_arbitrary_bytes_are_refused_or_decoded_and_can_be_encoded(content: bytes) -> None:
     try:
         fields, _ = decode_table(content)
     except MalformedField:
@@ -235,7 +235,7 @@ def test_arbitrary_bytes_are_refused_or_read_and_can_then_be_written(content: by
     assert repr(decode_table(encode_table(fields))[0]) == repr(fields)
 
 
-def test_a_table_written_by_pika_is_read_alike() -> None:
+def test_a_table_encoded_by_pika_is_decoded() -> None:
     table: dict[str, Value] = {
         "text": "grün",
         "small": -5,

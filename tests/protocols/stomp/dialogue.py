@@ -1,7 +1,7 @@
-"""A conversation with the STOMP machine: a real broker on a store in memory, no sockets, no reactor, a fake clock.
+"""Harness for the STOMP state machine: a real broker on a store in memory, no sockets, no reactor, a fake clock.
 
-``Gateway`` is the broker and its turns, ``Client`` somebody who is connected to it. Whatever a client says returns what
-it hears once that has had all its consequences, each frame as a value, the end of the connection as ``CLOSED``::
+``Gateway`` is the broker and its turns, ``Client`` a client connection. Each request of a client returns the frames
+that it receives after all turns and commits, as values; the end of the connection is ``CLOSED``::
 
     gateway = Gateway()
     worker, shop = gateway.client(), gateway.client(version="1.0")
@@ -33,7 +33,7 @@ from tests.protocols.other_end import OtherEnd
 
 @dataclass(frozen=True)
 class Heard:
-    """One frame, its headers without their escapes."""
+    """One received frame, its headers unescaped."""
 
     verb: str
     headers: dict[str, str] = field(default_factory=dict)
@@ -47,12 +47,12 @@ CLOSED = Heard("closed")
 
 
 def receipt(id: str) -> Heard:
-    """Return what confirms a frame with this ``receipt``."""
+    """Return the RECEIPT of a frame with this ``receipt`` header."""
     return Heard("RECEIPT", {"receipt-id": id})
 
 
 def frame(verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", version: str = "1.2") -> bytes:
-    """Return a frame as a client writes it, by hand from the specification."""
+    """Return an encoded frame, written by hand from the specification."""
     lines = [
         verb,
         *(f"{_escaped(name, version)}:{_escaped(value, version)}" for name, value in (headers or {}).items()),
@@ -63,7 +63,7 @@ def frame(verb: str, headers: Mapping[str, str] | None = None, body: bytes = b""
 
 
 def heard_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
-    """Return the frames in ``data``, read by hand from the specification, and what is left."""
+    """Return the frames in ``data``, decoded by hand from the specification, and the rest."""
     heard = []
     while data:
         if data[:1] == b"\n":
@@ -87,9 +87,9 @@ def heard_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
 
 
 class Gateway(NearEnd):
-    """A broker that speaks STOMP; ``settings`` are ``StompContext``'.
+    """A broker for STOMP; ``settings`` are those of ``StompContext``.
 
-    ``authenticators`` take the place of those that plugins supply.
+    ``authenticators`` replace those of the plugins.
     """
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (STOMP, PLAIN)
@@ -112,21 +112,21 @@ class Gateway(NearEnd):
         self.settle()
 
     def add_user(self, name: str, password: str, may: tuple[str, str, str] = ALL) -> None:
-        """Let somebody in; ``may`` are the patterns for configure, write and read."""
+        """Add a user; ``may`` are the patterns for configure, write and read."""
         self.put_user(name, password, may=may)
 
     def restrict_topics(self, user: str, write: str, read: str) -> None:
-        """Let somebody use topics of these patterns alone."""
+        """Restrict a user to topics that match these patterns."""
         self.broker.directory.put_topic_permission(TopicPermissionRecord("/", user, "amq.topic", write, read))
 
     def publish(self, exchange: str, routing_key: str, body: bytes = b"", properties: Properties | None = None) -> None:
-        """Publish as somebody who does not speak STOMP."""
+        """Publish as a client of another protocol."""
         header: Header = plain_header(properties or Properties())
         message = Message(exchange, routing_key, header, body)
         self.vhost.publish(self.vhost.exchange(exchange), message)
 
     def stranger(self, version: str = "1.2") -> "Client":
-        """Return somebody who has not said anything yet."""
+        """Return a client that has not sent anything yet."""
         return Client(self, version)
 
     def client(self, version: str = "1.2", **headers: str) -> "Client":
@@ -137,7 +137,7 @@ class Gateway(NearEnd):
         return client
 
     def crashed(self) -> "Gateway":
-        """Return the broker that starts from what was committed when this one died."""
+        """Return a broker that starts from the data committed when this one was killed."""
         return Gateway(store=self.store.reopened(), clock=self.fake_clock, **self._given)
 
     def _access_by(self, view: PluginView, directory: Directory) -> Access:
@@ -145,10 +145,9 @@ class Gateway(NearEnd):
 
 
 class Client(OtherEnd[Connection, Heard]):
-    """Somebody at the other end.
+    """A STOMP client connection.
 
-    ``welcome`` is the CONNECTED it got. With ``is_reading`` false its way is congested: what is sent to it stays in the
-    outbox.
+    ``welcome`` is the CONNECTED frame. With ``is_reading`` false it is congested: output for it stays in the outbox.
     """
 
     def __init__(self, gateway: Gateway, version: str = "1.2") -> None:
@@ -159,10 +158,10 @@ class Client(OtherEnd[Connection, Heard]):
         self._unread = b""
         self.join(Connection(gateway.settings, self, self.io))
 
-    # What a test does
+    # Called by tests
 
     def connect(self, **headers: str) -> list[Heard]:
-        """Say CONNECT as guest, unless ``headers`` say otherwise; ``_`` in their names is ``-``."""
+        """Send CONNECT as guest, unless ``headers`` differ; ``_`` in their names is ``-``."""
         told = {"login": "guest", "passcode": "guest"}
         if self.version != "1.0":
             told |= {"accept-version": self.version, "host": "/"}
@@ -173,11 +172,11 @@ class Client(OtherEnd[Connection, Heard]):
         return heard
 
     def say(self, verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", **more: str) -> list[Heard]:
-        """Send one frame; ``more`` headers are those whose names Python can spell. Return what is heard."""
+        """Send one frame and return the answers; ``more`` are headers whose names are valid in Python."""
         return self.say_bytes(frame(verb, {**(headers or {}), **more}, body, self.version))
 
     def say_bytes(self, data: bytes) -> list[Heard]:
-        """Send these very bytes; return what is heard."""
+        """Send these bytes and return the answers."""
         self.machine.receive(data)
         return self.hear()
 
@@ -190,26 +189,26 @@ class Client(OtherEnd[Connection, Heard]):
         return self.say("SUBSCRIBE", told | {name.replace("_", "-"): value for name, value in headers.items()})
 
     def settle(self, verb: str, message: Heard, headers: Mapping[str, str] | None = None) -> list[Heard]:
-        """Say ACK or NACK of a message, in the words of the version."""
+        """Send ACK or NACK for a message, in the headers of the version."""
         told = {"id": message["ack"]} if self.version == "1.2" else {"message-id": message["message-id"]}
         if self.version == "1.1":
             told["subscription"] = message["subscription"]
         return self.say(verb, {**told, **(headers or {})})
 
     def hear(self) -> list[Heard]:
-        """Return everything said to it, once all has had its consequences."""
+        """Return all received frames, after all turns and commits."""
         self.gateway.settle()
         assert not self._unread, self._unread
         return self._taken()
 
     def bodies(self) -> list[bytes]:
-        """Return the bodies of the messages that came."""
+        """Return the bodies of the received messages."""
         heard = self.hear()
         assert all(frame.verb == "MESSAGE" for frame in heard), heard
         return [frame.body for frame in heard]
 
     def hear_now(self) -> list[Heard]:
-        """Return what is said to it by the end of this turn, nothing of it being durable yet."""
+        """Return the frames of this turn, without a commit."""
         self.gateway.end_turn()
         return self._taken()
 
@@ -220,7 +219,7 @@ class Client(OtherEnd[Connection, Heard]):
 
     @property
     def closed(self) -> Heard:
-        """What stands for the end of the connection."""
+        """The value that stands for the end of the connection."""
         return CLOSED
 
     def info(self) -> ConnectionInfo:

@@ -1,4 +1,4 @@
-"""ACK and NACK: the three modes, what comes back, and what is not there to be settled."""
+"""ACK and NACK: the three modes, redelivery, and deliveries that cannot be settled."""
 
 import pytest
 
@@ -9,7 +9,7 @@ VERSIONS = ("1.0", "1.1", "1.2")
 
 
 def subscribed(gateway: Gateway, mode: str, count: int, version: str = "1.2") -> tuple[Client, list[Heard]]:
-    """Return a client that subscribed to ``/queue/q`` in this mode, and the messages it got, numbered from 0."""
+    """Return a client with a subscription to ``/queue/q`` in this mode, and its messages, numbered from 0."""
     client = gateway.client(version)
     client.subscribe("/queue/q", ack=mode)
     for number in range(count):
@@ -18,7 +18,7 @@ def subscribed(gateway: Gateway, mode: str, count: int, version: str = "1.2") ->
 
 
 def left(gateway: Gateway) -> list[bytes]:
-    """Return the bodies that wait in ``/queue/q``, in order."""
+    """Return the bodies in ``/queue/q``, in order."""
     queue = gateway.vhost.queue("q")
     entries = [queue.get() for _ in range(len(queue))]
     return [entry.message.body for entry in entries if entry is not None]
@@ -35,7 +35,7 @@ def test_auto_acknowledges_by_sending(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("mode", ["client", "client-individual"])
-def test_what_is_not_acknowledged_comes_back_in_its_place(version: str, mode: str) -> None:
+def test_unacknowledged_messages_are_requeued_at_their_old_positions(version: str, mode: str) -> None:
     gateway = Gateway()
     client, _ = subscribed(gateway, mode, 3, version)
     client.lose()
@@ -47,7 +47,7 @@ def test_what_is_not_acknowledged_comes_back_in_its_place(version: str, mode: st
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_client_acknowledges_all_before(version: str) -> None:
+def test_client_mode_acknowledges_all_earlier_deliveries(version: str) -> None:
     gateway = Gateway()
     client, messages = subscribed(gateway, "client", 4, version)
     assert client.settle("ACK", messages[2]) == []
@@ -56,7 +56,7 @@ def test_client_acknowledges_all_before(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_client_individual_acknowledges_one(version: str) -> None:
+def test_client_individual_mode_acknowledges_one_delivery(version: str) -> None:
     gateway = Gateway()
     client, messages = subscribed(gateway, "client-individual", 4, version)
     assert client.settle("ACK", messages[2]) == []
@@ -64,7 +64,7 @@ def test_client_individual_acknowledges_one(version: str) -> None:
     assert left(gateway) == [b"0", b"1", b"3"]
 
 
-def test_client_acknowledges_those_of_its_own_subscription_alone() -> None:
+def test_client_mode_acknowledges_only_deliveries_of_the_same_subscription() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", "0", ack="client")
@@ -87,7 +87,7 @@ def test_client_acknowledges_those_of_its_own_subscription_alone() -> None:
         ({"requeue": "false"}, True, False),
     ],
 )
-def test_nack_puts_back_or_rejects(version: str, headers: dict[str, str], default: bool, comes_back: bool) -> None:
+def test_nack_requeues_or_rejects(version: str, headers: dict[str, str], default: bool, comes_back: bool) -> None:
     gateway = Gateway(nack_requeues=default)
     client, (message,) = subscribed(gateway, "client-individual", 1, version)
     again = client.settle("NACK", message, headers)
@@ -105,7 +105,7 @@ def test_a_rejected_message_becomes_a_dead_letter() -> None:
     assert (letter["subscription"], letter.body, letter["x-first-death-reason"]) == ("dead", b"bad", "rejected")
 
 
-def test_nack_of_mode_client_is_for_all_before() -> None:
+def test_nack_in_client_mode_settles_all_earlier_deliveries() -> None:
     gateway = Gateway()
     client, messages = subscribed(gateway, "client", 3)
     client.settle("NACK", messages[1], {"requeue": "false"})
@@ -116,7 +116,7 @@ def test_nack_of_mode_client_is_for_all_before() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
 @pytest.mark.parametrize("value", ["nonsense", "", "T_0@@session@@1", "T_0@@{session}@@x", "T_0@@{session}@@"])
-def test_what_names_no_message_is_refused(version: str, verb: str, value: str) -> None:
+def test_an_ack_with_an_invalid_id_is_refused(version: str, verb: str, value: str) -> None:
     client, _ = subscribed(Gateway(), "client-individual", 1, version)
     name = "id" if version == "1.2" else "message-id"
     assert refusal(client.say(verb, {name: value.format(session=client.welcome["session"])})) == "Invalid header"
@@ -126,7 +126,7 @@ def test_what_names_no_message_is_refused(version: str, verb: str, value: str) -
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
 @pytest.mark.parametrize("tag", ["T_0@@{session}@@2", "T_0@@{session}@@0", "T_9@@{session}@@1"])
 @pytest.mark.parametrize("mode", ["client", "client-individual"])
-def test_what_is_not_there_to_be_settled_is_refused(version: str, verb: str, tag: str, mode: str) -> None:
+def test_an_ack_of_an_unknown_delivery_is_refused(version: str, verb: str, tag: str, mode: str) -> None:
     client, _ = subscribed(Gateway(), mode, 1, version)
     name = "id" if version == "1.2" else "message-id"
     assert refusal(client.say(verb, {name: tag.format(session=client.welcome["session"])})) == "Message not found"
@@ -134,27 +134,27 @@ def test_what_is_not_there_to_be_settled_is_refused(version: str, verb: str, tag
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
 @pytest.mark.parametrize("mode", ["client", "client-individual"])
-def test_nothing_is_settled_twice(verb: str, mode: str) -> None:
+def test_a_delivery_is_not_settled_twice(verb: str, mode: str) -> None:
     client, (message,) = subscribed(Gateway(), mode, 1)
     client.settle("ACK", message)
     assert refusal(client.settle(verb, message)) == "Message not found"
 
 
-def test_what_was_sent_with_auto_is_not_there_to_be_settled() -> None:
+def test_a_delivery_in_auto_mode_cannot_be_settled() -> None:
     client, (message,) = subscribed(Gateway(), "auto", 1)
     assert refusal(client.say("ACK", id=message["message-id"])) == "Message not found"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
-def test_the_header_that_names_a_message_is_needed(version: str, verb: str) -> None:
+def test_ack_requires_the_header_with_the_message_id(version: str, verb: str) -> None:
     assert refusal(Gateway().client(version).say(verb, other="1")) == "Missing header"
 
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("said", [{}, {"subscription": "9"}], ids=["nothing else", "another subscription"])
-def test_the_message_id_alone_says_what_is_settled_before_1_2(said: dict[str, str], version: str, verb: str) -> None:
+def test_the_message_id_alone_identifies_the_delivery_before_1_2(said: dict[str, str], version: str, verb: str) -> None:
     gateway = Gateway()
     client, (message,) = subscribed(gateway, "client-individual", 1, version)
     headers = {"message-id": message["message-id"], "requeue": "false", "receipt": "r", **said}
@@ -163,7 +163,7 @@ def test_the_message_id_alone_says_what_is_settled_before_1_2(said: dict[str, st
     assert left(gateway) == []
 
 
-def test_what_a_subscription_left_behind_can_still_be_settled() -> None:
+def test_deliveries_of_an_ended_subscription_can_still_be_settled() -> None:
     gateway = Gateway()
     client, (message,) = subscribed(gateway, "client-individual", 1)
     client.say("UNSUBSCRIBE", id="0")
@@ -173,7 +173,7 @@ def test_what_a_subscription_left_behind_can_still_be_settled() -> None:
     assert left(gateway) == []
 
 
-def test_or_comes_back_when_the_connection_ends() -> None:
+def test_unsettled_deliveries_of_an_ended_subscription_are_requeued_at_the_end_of_the_connection() -> None:
     gateway = Gateway()
     client, _ = subscribed(gateway, "client-individual", 1)
     client.say("UNSUBSCRIBE", id="0")
@@ -181,7 +181,7 @@ def test_or_comes_back_when_the_connection_ends() -> None:
     assert left(gateway) == [b"0"]
 
 
-def test_or_is_settled_by_a_subscription_that_follows_under_its_id() -> None:
+def test_deliveries_of_an_ended_subscription_can_be_settled_under_a_new_one_with_its_id() -> None:
     gateway = Gateway()
     client, (first,) = subscribed(gateway, "client", 1)
     client.say("UNSUBSCRIBE", id="0")
@@ -193,7 +193,7 @@ def test_or_is_settled_by_a_subscription_that_follows_under_its_id() -> None:
     assert first["message-id"] != second["message-id"]
 
 
-def test_or_by_its_own_name_even_then() -> None:
+def test_deliveries_of_an_ended_subscription_keep_their_own_message_ids() -> None:
     gateway = Gateway()
     client, (first,) = subscribed(gateway, "client-individual", 1)
     client.say("UNSUBSCRIBE", id="0")
@@ -213,7 +213,7 @@ def test_the_receipt_of_an_ack_waits_for_the_disk() -> None:
     assert not len(gateway.crashed().vhost.queue("q"))
 
 
-def test_a_client_that_never_acknowledges_is_cut_off() -> None:
+def test_a_client_that_never_acknowledges_is_disconnected() -> None:
     gateway = Gateway(consumer_timeout_ms=60_000)
     client, _ = subscribed(gateway, "client-individual", 1)
     client.tick()
@@ -226,7 +226,7 @@ def test_a_client_that_never_acknowledges_is_cut_off() -> None:
     assert left(gateway) == [b"0"]
 
 
-def test_a_delivery_knows_its_tries_after_a_kill() -> None:
+def test_a_delivery_keeps_its_delivery_count_after_a_kill() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual")

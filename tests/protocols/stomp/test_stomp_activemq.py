@@ -1,4 +1,4 @@
-"""The habits of ActiveMQ's clients, where the settings accept them."""
+"""The extensions of ActiveMQ's clients, when the settings enable them."""
 
 import pytest
 
@@ -12,11 +12,11 @@ def client(**headers: str) -> tuple[Gateway, Client]:
     return gateway, gateway.client(**headers)
 
 
-def test_the_host_of_a_client_is_the_machine_it_connects_to() -> None:
+def test_the_host_header_is_the_brokers_host_name() -> None:
     assert client(host="broker.example.org")[1].vhost_name == "/"
 
 
-def test_prefetch_by_its_name_there() -> None:
+def test_prefetch_has_activemqs_header() -> None:
     gateway, worker = client()
     told = {"id": "0", "destination": "/queue/q", "ack": "client", "activemq.prefetchSize": "1"}
     worker.say("SUBSCRIBE", told)
@@ -35,7 +35,7 @@ def test_prefetch_by_its_name_there() -> None:
         ("/topic/>", "/topic/A", True),
     ],
 )
-def test_wildcards_of_topics(destination: str, sent: str, comes: bool) -> None:
+def test_topic_wildcards_match_as_in_activemq(destination: str, sent: str, comes: bool) -> None:
     _, reader = client()
     reader.subscribe(destination)
     assert len(reader.send(sent)) == comes
@@ -69,7 +69,7 @@ def test_a_selector_chooses_among_the_messages_of_a_topic(selector: str, comes: 
     assert (len(queue), queue.unsettled) == (0, 1 if comes and ack == "client" else 0)
 
 
-def test_what_is_passed_over_takes_no_credit() -> None:
+def test_messages_that_do_not_match_use_no_credit() -> None:
     gateway, reader = client()
     reader.subscribe("/topic/t", selector="wanted = 'yes'", ack="client", prefetch_count="1")
     for wanted in ("no", "no", "yes", "no", "yes"):
@@ -79,13 +79,13 @@ def test_what_is_passed_over_takes_no_credit() -> None:
     assert (first.body, second.body) == (b"yes", b"yes")
 
 
-def test_a_text_that_is_no_selector_is_refused() -> None:
+def test_an_invalid_selector_is_refused() -> None:
     assert refusal(client()[1].subscribe("/topic/t", selector="colour =")) == "Invalid selector"
 
 
 @pytest.mark.parametrize("destination", ["/queue/q", "/amq/queue/q", "/reply-queue/q"])
 @pytest.mark.parametrize("ack", ["auto", "client"])
-def test_a_selector_leaves_others_in_a_queue(destination: str, ack: str) -> None:
+def test_messages_that_do_not_match_stay_in_a_shared_queue(destination: str, ack: str) -> None:
     gateway, reader = client()
     reader.send("/queue/q", b"blue, waiting", {"colour": "blue"})
     reader.send("/queue/q", b"red, waiting", {"colour": "red"})
@@ -99,7 +99,7 @@ def test_a_selector_leaves_others_in_a_queue(destination: str, ack: str) -> None
     assert [message.body for message in left] == [b"blue, waiting", b"blue"]
 
 
-def test_readers_of_a_queue_share_it_by_their_selectors() -> None:
+def test_consumers_share_a_queue_by_their_selectors() -> None:
     gateway, small = client()
     large, both = gateway.client(), gateway.client()
     small.subscribe("/queue/q", selector="size < 10")
@@ -111,7 +111,7 @@ def test_readers_of_a_queue_share_it_by_their_selectors() -> None:
     assert (small.bodies(), large.bodies(), both.bodies()) == ([b"1", b"9"], [b"20", b"11"], [b"9", b"11"])
 
 
-def test_credit_of_a_queue_is_for_what_was_chosen() -> None:
+def test_only_matching_messages_of_a_queue_use_credit() -> None:
     gateway, reader = client()
     reader.subscribe("/queue/q", selector="wanted = 'yes'", ack="client-individual", prefetch_count="1")
     for number, wanted in enumerate(("no", "yes", "no", "yes")):
@@ -133,7 +133,7 @@ def test_credit_of_a_queue_is_for_what_was_chosen() -> None:
     ],
 )
 @pytest.mark.parametrize("destination", ["/queue/q", "/topic/q"])
-def test_a_selector_may_ask_how_often_a_message_came(destination: str, selector: str, is_seen_again: bool) -> None:
+def test_a_selector_may_use_the_delivery_count(destination: str, selector: str, is_seen_again: bool) -> None:
     gateway, reader = client()
     reader.subscribe(destination, selector=selector, ack="client-individual")
     (message,) = reader.send(destination, b"hi", {"colour": "red"})
@@ -143,7 +143,7 @@ def test_a_selector_may_ask_how_often_a_message_came(destination: str, selector:
     assert len(queue) == (0 if is_seen_again or destination == "/topic/q" else 1)
 
 
-def test_what_a_selecting_reader_held_comes_to_another_that_wants_it() -> None:
+def test_requeued_messages_are_delivered_to_another_consumer_whose_selector_matches() -> None:
     gateway, reader = client()
     reader.subscribe("/queue/q", selector="colour = 'red'", ack="client")
     reader.send("/queue/q", b"red", {"colour": "red"})
@@ -156,7 +156,7 @@ def test_what_a_selecting_reader_held_comes_to_another_that_wants_it() -> None:
     assert blue.hear() == []
 
 
-def test_messages_of_other_protocols_are_chosen_by_their_properties() -> None:
+def test_a_selector_matches_properties_of_messages_from_other_protocols() -> None:
     gateway, reader = client()
     reader.subscribe("/queue/q", selector="JMSPriority > 5 AND weight BETWEEN 2 AND 3")
     gateway.publish("", "q", b"light", Properties(priority=9, headers={"weight": 1}))
@@ -164,7 +164,7 @@ def test_messages_of_other_protocols_are_chosen_by_their_properties() -> None:
     assert reader.bodies() == [b"right"]
 
 
-def test_a_text_that_is_no_selector_is_refused_for_a_queue_too() -> None:
+def test_an_invalid_selector_on_a_queue_is_refused() -> None:
     gateway, reader = client()
     assert refusal(reader.subscribe("/queue/q", selector="a = ")) == "Invalid selector"
     assert not gateway.vhost.queue_by_name
@@ -173,7 +173,7 @@ def test_a_text_that_is_no_selector_is_refused_for_a_queue_too() -> None:
 NAMED = {"id": "7", "destination": "/topic/news", "activemq.subscriptionName": "mine"}
 
 
-def test_a_durable_subscription_goes_by_the_names_of_client_and_subscription() -> None:
+def test_a_durable_subscription_is_identified_by_client_and_subscription_name() -> None:
     gateway, reader = client(client_id="reader")
     reader.say("SUBSCRIBE", NAMED)
     reader.say("DISCONNECT")
@@ -184,7 +184,7 @@ def test_a_durable_subscription_goes_by_the_names_of_client_and_subscription() -
     assert (message["subscription"], message.body) == ("8", b"missed")
 
 
-def test_it_is_for_one_topic_at_a_time() -> None:
+def test_a_renewed_durable_subscription_replaces_its_topic() -> None:
     _, reader = client(client_id="reader")
     reader.say("SUBSCRIBE", NAMED)
     reader.say("UNSUBSCRIBE", id="7")
@@ -193,7 +193,7 @@ def test_it_is_for_one_topic_at_a_time() -> None:
     assert [message.body for message in reader.send("/topic/sport", b"new")] == [b"new"]
 
 
-def test_leaving_it_by_its_name_ends_it() -> None:
+def test_unsubscribe_by_name_deletes_the_durable_subscription() -> None:
     gateway, reader = client(client_id="reader")
     reader.say("SUBSCRIBE", NAMED)
     reader.say("UNSUBSCRIBE", {"id": "7"})
@@ -206,7 +206,7 @@ def test_leaving_it_by_its_name_ends_it() -> None:
     "headers",
     [{"selector": "no selector at all ("}, {"activemq.prefetchSize": "x"}, {"activemq.subscriptionName": "mine"}],
 )
-def test_without_the_setting_none_of_it_means_anything(headers: dict[str, str]) -> None:
+def test_activemqs_headers_are_ignored_without_the_setting(headers: dict[str, str]) -> None:
     gateway = Gateway()
     reader = gateway.client(client_id="reader")
     assert reader.say("SUBSCRIBE", {"id": "0", "destination": "/topic/A.>", **headers}) == []

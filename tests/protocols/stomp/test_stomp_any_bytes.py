@@ -1,4 +1,4 @@
-"""The machine and whatever bytes come: it answers or closes, harms nobody else, and never breaks."""
+"""Arbitrary bytes: the machine answers or closes, affects no other client, and raises nothing."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ OPENING = frame("CONNECT", {"login": "guest", "passcode": "guest", "accept-versi
 
 @settings(max_examples=examples(300), deadline=None)
 @given(pieces=st.lists(FRAMES | st.binary(max_size=40), max_size=25), opens=st.booleans(), activemq=st.booleans())
-def test_whatever_is_said_the_machine_answers_or_closes(pieces: list[bytes], opens: bool, activemq: bool) -> None:
+def test_any_bytes_are_answered_or_close_the_connection(pieces: list[bytes], opens: bool, activemq: bool) -> None:
     gateway = Gateway(activemq=activemq)
     witness = gateway.client()
     witness.subscribe("/queue/witness")

@@ -1,4 +1,4 @@
-"""What stock clients look for: ERROR frames to the byte, booleans, receipts and durable subscriptions as RabbitMQ's.
+"""Compatibility with RabbitMQ: exact ERROR frames, booleans, receipts and durable subscriptions.
 
 The texts were taken from RabbitMQ 3.10.8.
 """
@@ -114,7 +114,7 @@ def test_versions_are_refused_in_rabbitmqs_words() -> None:
     assert told(heard) == ("Version mismatch", "Supported versions are 1.0,1.1,1.2\n")
 
 
-def test_a_missing_permission_is_told_in_rabbitmqs_words() -> None:
+def test_a_missing_permission_is_refused_in_rabbitmqs_words() -> None:
     gateway = Gateway()
     gateway.add_user("low", "low", ("^low", "^low", "^low"))
     heard = gateway.client(login="low", passcode="low").subscribe("/queue/a")
@@ -122,7 +122,7 @@ def test_a_missing_permission_is_told_in_rabbitmqs_words() -> None:
     assert told(heard) == ("access_refused", text)
 
 
-def test_a_deleted_queue_is_told_in_rabbitmqs_words() -> None:
+def test_a_deleted_queue_is_reported_in_rabbitmqs_words() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", "7")
@@ -135,12 +135,12 @@ def test_a_deleted_queue_is_told_in_rabbitmqs_words() -> None:
 
 
 @pytest.mark.parametrize("host", ["/", "nov"])
-def test_only_who_is_known_hears_whether_a_virtual_host_exists(host: str) -> None:
+def test_only_an_authenticated_user_learns_whether_a_virtual_host_exists(host: str) -> None:
     heard = Gateway().stranger().connect(passcode="wrong", host=host)
     assert told(heard) == ("Bad CONNECT", "Access refused for user 'guest'\n")
 
 
-def test_a_login_to_a_virtual_host_that_is_not_there_is_counted_as_failed() -> None:
+def test_a_login_to_a_missing_virtual_host_is_counted_as_failed() -> None:
     gateway = Gateway()
     gateway.stranger().connect(host="nov")
     logins = gateway.broker.connections.logins_by_protocol["stomp"]
@@ -159,7 +159,7 @@ def test_the_receipt_of_a_subscribe_comes_before_its_first_message() -> None:
     assert [each.body for each in heard[1:]] == [b"one", b"two"]
 
 
-def test_it_does_so_in_a_durable_queue_made_in_the_same_write() -> None:
+def test_the_receipt_comes_first_for_a_durable_queue_created_in_the_same_write() -> None:
     client = Gateway().client()
     send = frame("SEND", {"destination": "/queue/q"}, b"one")
     subscribe = frame("SUBSCRIBE", {"destination": "/queue/q", "id": "0", "receipt": "r"})
@@ -186,7 +186,7 @@ def test_a_message_is_persistent_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("name", ["durable", "auto-delete", "exclusive", "persistent", "x-single-active-consumer"])
-def test_what_is_neither_true_nor_false_is_refused(name: str) -> None:
+def test_a_value_other_than_true_and_false_is_refused(name: str) -> None:
     heard = Gateway().client().send("/queue/q", b"", {name: "yes"})
     text = f"PRECONDITION_FAILED - header '{name}' must be true or false, not 'yes'"
     assert told(heard) == ("precondition_failed", text)
@@ -206,13 +206,13 @@ def test_requeue_may_be_written_in_any_case() -> None:
 
 
 def reader(gateway: Gateway, destination: str, **headers: str) -> tuple[Client, list[Heard]]:
-    """Subscribe durably under one id; return the client and what it heard."""
+    """Create a durable subscription under one id; return the client and the received frames."""
     client = gateway.client()
     return client, client.subscribe(destination, "reader", durable="True", auto_delete="False", **headers)
 
 
 @pytest.mark.parametrize("destination", ["/exchange/amq.direct/news", "/exchange/amq.fanout"])
-def test_a_durable_subscription_to_an_exchange_collects_meanwhile(destination: str) -> None:
+def test_a_durable_subscription_to_an_exchange_collects_messages_while_disconnected(destination: str) -> None:
     gateway = Gateway()
     first, _ = reader(gateway, destination)
     first.say("DISCONNECT")
@@ -221,7 +221,7 @@ def test_a_durable_subscription_to_an_exchange_collects_meanwhile(destination: s
     assert [message.body for message in heard] == [b"missed"]
 
 
-def test_two_exchanges_are_two_subscriptions_whatever_the_id() -> None:
+def test_durable_subscriptions_to_two_exchanges_with_one_id_have_two_queues() -> None:
     gateway = Gateway()
     reader(gateway, "/exchange/amq.direct/news")
     second, _ = reader(gateway, "/exchange/amq.topic/news")
@@ -230,7 +230,7 @@ def test_two_exchanges_are_two_subscriptions_whatever_the_id() -> None:
     assert second.bodies() == [b"of topic"]
 
 
-def test_the_queue_that_rabbitmq_made_for_an_exchange_is_found() -> None:
+def test_the_queue_that_rabbitmq_created_for_an_exchange_is_found() -> None:
     gateway = Gateway()
     vhost = gateway.vhost
     queue = vhost.declare_queue("stomp-subscription-4nVvzVGvGXmuH5JXuuSbkA", is_durable=True)
@@ -239,7 +239,7 @@ def test_the_queue_that_rabbitmq_made_for_an_exchange_is_found() -> None:
     assert (len(vhost.queue_by_name), len(queue.consumers)) == (1, 1)
 
 
-def test_a_durable_subscription_to_an_exchange_ends_when_the_client_says_so() -> None:
+def test_unsubscribe_deletes_a_durable_subscription_to_an_exchange() -> None:
     gateway = Gateway()
     client, _ = reader(gateway, "/exchange/amq.direct/news")
     client.say("UNSUBSCRIBE", id="reader", durable="True")

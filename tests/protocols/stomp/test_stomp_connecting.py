@@ -1,4 +1,4 @@
-"""CONNECT: versions, virtual hosts, logins, heart-beats, and what may come before and after."""
+"""CONNECT: versions, virtual hosts, logins, heart-beats, and the frames allowed before and after it."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def refusal(heard: list[Heard]) -> str:
         ("1.2,1.3,2.0", "1.2"),
     ],
 )
-def test_the_highest_version_both_speak_is_spoken(accepted: str | None, version: str) -> None:
+def test_the_highest_common_version_is_used(accepted: str | None, version: str) -> None:
     headers = {"login": "guest", "passcode": "guest"} | ({} if accepted is None else {"accept-version": accepted})
     (welcome,) = Gateway().stranger().say_bytes(frame("CONNECT", headers, version="1.0"))
     assert welcome.verb == "CONNECTED"
@@ -37,25 +37,25 @@ def test_the_highest_version_both_speak_is_spoken(accepted: str | None, version:
     assert welcome["server"] == "gateway"
 
 
-def test_no_common_version_is_refused_with_those_there_are() -> None:
+def test_a_connect_without_a_common_version_is_refused_with_the_supported_ones() -> None:
     heard = Gateway().stranger().connect(accept_version="2.0")
     assert refusal(heard) == "Version mismatch"
     assert b"1.0,1.1,1.2" in heard[0].body
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
-def test_stomp_is_another_word_for_connect(version: str) -> None:
+def test_stomp_is_equivalent_to_connect(version: str) -> None:
     told = {"login": "guest", "passcode": "guest", "accept-version": version}
     (welcome,) = Gateway().stranger().say_bytes(frame("STOMP", told, version="1.0"))
     assert (welcome.verb, welcome["version"]) == ("CONNECTED", version)
 
 
-def test_a_session_has_a_name_nobody_else_has() -> None:
+def test_a_session_has_a_unique_name() -> None:
     gateway = Gateway()
     assert gateway.client().welcome["session"] != gateway.client().welcome["session"]
 
 
-def test_the_host_is_the_virtual_host() -> None:
+def test_the_host_header_selects_the_virtual_host() -> None:
     gateway = Gateway()
     gateway.broker.declare_vhost("other")
     assert refusal(gateway.stranger().connect(host="other")) == "Bad CONNECT"  # guest has no permission there
@@ -64,7 +64,7 @@ def test_the_host_is_the_virtual_host() -> None:
     assert client.vhost_name == "/"
 
 
-def test_without_a_host_it_is_that_of_the_settings() -> None:
+def test_without_a_host_header_the_virtual_host_of_the_settings_is_used() -> None:
     assert refusal(Gateway(vhost="none").stranger("1.0").connect()) == "Bad CONNECT"
     assert Gateway().client("1.0").vhost_name == "/"
 
@@ -78,20 +78,20 @@ def test_without_a_host_it_is_that_of_the_settings() -> None:
         {"login": ""},
     ],
 )
-def test_who_is_not_known_is_refused_and_counted(headers: dict[str, str]) -> None:
+def test_an_unknown_user_is_refused_and_counted(headers: dict[str, str]) -> None:
     gateway = Gateway()
     assert refusal(gateway.stranger().connect(**headers)) == "Bad CONNECT"
     assert gateway.broker.connections.logins_by_protocol["stomp"].failed == 1
 
 
-def test_no_password_is_told_in_the_log_or_in_an_error() -> None:
+def test_passwords_appear_neither_in_the_log_nor_in_an_error() -> None:
     client = Gateway().stranger()
     heard = client.connect(login="guest", passcode="s3cret")
     assert "s3cret" not in repr(client.log_lines) + repr(heard) + repr(vars(client.machine.opening))
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
-def test_a_client_without_a_login_is_nobody_unless_there_is_a_default_user(version: str) -> None:
+def test_a_client_without_a_login_is_refused_unless_there_is_a_default_user(version: str) -> None:
     connect = frame("CONNECT", {"accept-version": version}, version="1.0")
     assert refusal(Gateway().stranger(version).say_bytes(connect)) == "Bad CONNECT"
     gateway = Gateway(default_user="guest", default_passcode="guest")
@@ -100,14 +100,14 @@ def test_a_client_without_a_login_is_nobody_unless_there_is_a_default_user(versi
     assert client.user_name == "guest"
 
 
-def test_a_login_counts_more_than_the_default_user() -> None:
+def test_a_login_takes_precedence_over_the_default_user() -> None:
     gateway = Gateway(default_user="guest", default_passcode="guest")
     gateway.add_user("ann", "secret")
     assert gateway.client(login="ann", passcode="secret").user_name == "ann"
     assert refusal(gateway.stranger().connect(login="ann", passcode="wrong")) == "Bad CONNECT"
 
 
-def test_connect_may_be_left_out_where_the_settings_say_so() -> None:
+def test_connect_may_be_left_out_if_implicit_connect_is_enabled() -> None:
     gateway = Gateway(default_user="guest", default_passcode="guest", implicit_connect=True)
     client = gateway.stranger("1.0")
     heard = client.say_bytes(
@@ -117,12 +117,12 @@ def test_connect_may_be_left_out_where_the_settings_say_so() -> None:
     assert client.user_name == "guest"
 
 
-def test_but_not_without_a_default_user() -> None:
+def test_implicit_connect_requires_a_default_user() -> None:
     client = Gateway(implicit_connect=True).stranger("1.0")
     assert refusal(client.send("/queue/q")) == "Bad CONNECT"
 
 
-def test_a_client_is_who_its_certificate_says() -> None:
+def test_a_client_can_log_in_with_its_certificate() -> None:
     gateway = Gateway(plugins=("auth-certificate",))
     gateway.add_user("CN=device", "unknown")
     client = gateway.stranger()
@@ -132,7 +132,7 @@ def test_a_client_is_who_its_certificate_says() -> None:
     assert (client.user_name, client.machine.opening.mechanism) == ("CN=device", "EXTERNAL")
 
 
-def test_a_login_counts_more_than_a_certificate() -> None:
+def test_a_login_takes_precedence_over_a_certificate() -> None:
     gateway = Gateway(plugins=("auth-certificate",))
     client = gateway.stranger()
     client.certificate = CertificateSubject("device", "CN=device")
@@ -140,7 +140,7 @@ def test_a_login_counts_more_than_a_certificate() -> None:
     assert client.user_name == "guest"
 
 
-def test_certificates_count_for_nothing_where_the_settings_say_so() -> None:
+def test_certificates_are_ignored_if_certificate_login_is_disabled() -> None:
     gateway = Gateway(plugins=("auth-certificate",), certificate_login=False)
     gateway.add_user("CN=device", "unknown")
     client = gateway.stranger()
@@ -149,24 +149,24 @@ def test_certificates_count_for_nothing_where_the_settings_say_so() -> None:
 
 
 @pytest.mark.parametrize("limit", [{"max-connections": 0}])
-def test_limits_of_connections_are_kept(limit: dict[str, int]) -> None:
+def test_connection_limits_are_enforced(limit: dict[str, int]) -> None:
     gateway = Gateway()
     gateway.broker.limit_vhost("/", limit)
     assert refusal(gateway.stranger().connect()) == "Bad CONNECT"
 
 
 @pytest.mark.parametrize("verb", ["SEND", "SUBSCRIBE", "BEGIN", "DISCONNECT", "ACK", "NONSENSE"])
-def test_connect_comes_first(verb: str) -> None:
+def test_a_frame_before_connect_is_refused(verb: str) -> None:
     assert refusal(Gateway().stranger().say(verb)) == "Illegal command"
 
 
 @pytest.mark.parametrize("verb", ["CONNECT", "STOMP"])
-def test_connect_comes_once(verb: str) -> None:
+def test_a_second_connect_is_refused(verb: str) -> None:
     assert refusal(Gateway().client().say(verb)) == "Illegal command"
 
 
 @pytest.mark.parametrize("verb", ["NONSENSE", "send", "MESSAGE", "RECEIPT", "ERROR", "CONNECTED"])
-def test_what_is_no_frame_of_a_client_is_refused(verb: str) -> None:
+def test_a_verb_that_is_not_a_clients_is_refused(verb: str) -> None:
     assert refusal(Gateway().client().say(verb)) == "Bad command"
 
 
@@ -181,30 +181,30 @@ def test_what_is_no_frame_of_a_client_is_refused(verb: str) -> None:
         ("1999,2500", "2000,1000", (2, 1)),
     ],
 )
-def test_heart_beats_are_promised_as_asked(asked: str | None, answered: str, promised: tuple[int, int]) -> None:
+def test_heart_beats_are_negotiated(asked: str | None, answered: str, promised: tuple[int, int]) -> None:
     client = Gateway().client(**({} if asked is None else {"heart_beat": asked}))
     assert client.welcome["heart-beat"] == answered
     assert (client.machine.opening.heartbeats.send_s, client.machine.opening.heartbeats.expect_s) == promised
 
 
 @pytest.mark.parametrize("asked", ["", "1", "a,b", "-1,0", "1,2,3"])
-def test_heart_beats_that_are_no_two_numbers_are_refused(asked: str) -> None:
+def test_a_heart_beat_header_without_two_numbers_is_refused(asked: str) -> None:
     assert refusal(Gateway().stranger().connect(heart_beat=asked)) == "Invalid header"
 
 
-def test_heart_beats_of_the_client_mean_nothing_else() -> None:
+def test_heart_beats_of_the_client_have_no_other_effect() -> None:
     client = Gateway().client()
     assert client.say_bytes(b"\n\n\r\n\n") == []
     assert client.machine.state is State.OPEN
 
 
-def test_a_frame_larger_than_allowed_before_login_ends_the_connection() -> None:
+def test_a_frame_above_the_limit_before_the_login_ends_the_connection() -> None:
     gateway = Gateway(max_frame_size_unauthenticated=1024)
     connect = frame("CONNECT", {"login": "guest", "passcode": "guest"}, b"x" * 1024)
     assert refusal(gateway.stranger().say_bytes(connect)) == "Frame too large"
 
 
-def test_larger_frames_are_allowed_afterwards_up_to_a_limit() -> None:
+def test_larger_frames_are_allowed_after_the_login_up_to_a_limit() -> None:
     gateway = Gateway(max_frame_size_unauthenticated=1024, max_frame_size=4096)
     client = gateway.client()
     assert client.send("/queue/q", b"x" * 3000) == []
@@ -216,16 +216,16 @@ def test_too_many_headers_end_the_connection() -> None:
     assert refusal(client.send("/queue/q", b"", {str(number): "" for number in range(10)})) == "Invalid frame"
 
 
-def test_disconnect_is_answered_then_the_connection_ends() -> None:
+def test_disconnect_is_answered_and_the_connection_ends() -> None:
     client = Gateway().client()
     assert client.say("DISCONNECT", receipt="bye") == [Heard("RECEIPT", {"receipt-id": "bye"}), CLOSED]
 
 
-def test_disconnect_without_a_receipt_ends_it_too() -> None:
+def test_disconnect_without_a_receipt_ends_the_connection_too() -> None:
     assert Gateway().client().say("DISCONNECT") == [CLOSED]
 
 
-def test_nothing_after_disconnect_counts() -> None:
+def test_frames_after_disconnect_are_ignored() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.say_bytes(frame("DISCONNECT") + frame("SEND", {"destination": "/queue/q"}, b"late"))
@@ -233,14 +233,14 @@ def test_nothing_after_disconnect_counts() -> None:
     assert "q" not in gateway.vhost.queue_by_name
 
 
-def test_and_nothing_of_it_is_kept() -> None:
+def test_frames_after_disconnect_are_not_buffered() -> None:
     client = Gateway().client()
     client.machine.receive(frame("SEND", {"destination": "/queue/q", "receipt": "1"}) + frame("DISCONNECT"))
     client.machine.receive(b"x" * 100)
     assert client.machine._decoder.kept == 0
 
 
-def test_an_operator_may_end_a_connection_and_say_why() -> None:
+def test_an_operator_can_close_a_connection_with_a_reason() -> None:
     client = Gateway().client()
     client.force_close("because")
     heard = client.hear()
@@ -248,7 +248,7 @@ def test_an_operator_may_end_a_connection_and_say_why() -> None:
     assert heard[0].body == b"because"
 
 
-def test_a_fault_of_ours_tells_nothing_of_it() -> None:
+def test_an_internal_error_does_not_reveal_its_cause() -> None:
     client = Gateway().client()
     client.machine.fault()
     assert refusal(client.hear()) == "Processing error"

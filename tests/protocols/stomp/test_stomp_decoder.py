@@ -1,4 +1,4 @@
-"""Frames out of bytes: however they are cut, whatever they are, and how large they may be."""
+"""Decoder of frames: bytes cut anywhere, malformed frames, and limits of size."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -14,7 +14,7 @@ from tests.protocols.stomp.dialogue import frame
 
 LIMIT, HEADERS_LIMIT, COUNT_LIMIT = 2000, 500, 10
 
-#: Verb, headers, body: what a decoder yields.
+#: Verb, headers, body: the values that a decoder yields.
 Frames = list[tuple[str, dict[str, str], bytes]]
 
 
@@ -25,7 +25,7 @@ def decoder(version: Version | None = Version.V12) -> FrameDecoder:
 
 
 def decoded(pieces: Iterable[bytes], version: Version | None = Version.V12) -> tuple[Frames, str]:
-    """Return the frames in the pieces, and the error that ended them, empty for none."""
+    """Return the frames in the pieces, and the text of the error that ended them, empty for none."""
     ours, frames = decoder(version), Frames()
     try:
         for piece in pieces:
@@ -37,7 +37,7 @@ def decoded(pieces: Iterable[bytes], version: Version | None = Version.V12) -> t
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
-    """Cut at these places, counted round the data."""
+    """Cut at these positions, modulo the length of the data."""
     bounds = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
     return [data[start:end] for start, end in pairwise(bounds)]
 
@@ -49,7 +49,7 @@ PLACES = st.lists(st.integers(0, 2000), max_size=12)
 
 
 @given(sends=st.lists(SENDS, max_size=5), places=PLACES)
-def test_what_was_written_is_read_wherever_the_bytes_are_cut(
+def test_encoded_frames_are_decoded_wherever_the_bytes_are_cut(
     sends: list[tuple[str, dict[str, str], bytes]], places: list[int]
 ) -> None:
     wire = b"\n".join(frame(*send) for send in sends)
@@ -60,7 +60,7 @@ def test_what_was_written_is_read_wherever_the_bytes_are_cut(
         assert (verb_read, headers_read, body_read) == (verb, headers | length, body)
 
 
-#: What stands in frames, and what breaks them.
+#: Valid and invalid parts of frames.
 MORSELS = st.lists(
     st.sampled_from(
         (
@@ -73,7 +73,9 @@ MORSELS = st.lists(
 
 
 @given(data=MORSELS | st.binary(max_size=300), places=PLACES, version=st.sampled_from([None, *Version]))
-def test_any_bytes_mean_the_same_wherever_they_are_cut(data: bytes, places: list[int], version: Version | None) -> None:
+def test_any_bytes_are_decoded_equally_wherever_they_are_cut(
+    data: bytes, places: list[int], version: Version | None
+) -> None:
     whole, pieces = decoded([data], version), decoded(cut(data, places), version)
     assert pieces[0] == whole[0]
     assert bool(pieces[1]) == bool(whole[1])
@@ -100,7 +102,7 @@ def test_any_bytes_mean_the_same_wherever_they_are_cut(data: bytes, places: list
         pytest.param(b"SEND\n\nno end", [], id="not whole"),
     ],
 )
-def test_well_formed_frames(wire: bytes, frames: Frames) -> None:
+def test_well_formed_frames_are_decoded(wire: bytes, frames: Frames) -> None:
     assert decoded([wire]) == (frames, "")
 
 
@@ -111,19 +113,19 @@ def test_well_formed_frames(wire: bytes, frames: Frames) -> None:
         pytest.param(b"SEND\n:b\n\n\0", "Invalid frame", id="a header without a name"),
         pytest.param(b"SEND\na:\xff\n\n\0", "Invalid frame", id="not UTF-8"),
         pytest.param(b"SEND\na:b\0SEND\n\n\0", "Invalid frame", id="an end before the empty line"),
-        pytest.param(b"SEND\na:\\t\n\n\0", "Invalid header", id="an escape nobody defined"),
-        pytest.param(b"SEND\na:b\\\n\n\0", "Invalid header", id="an escape cut off"),
+        pytest.param(b"SEND\na:\\t\n\n\0", "Invalid header", id="an undefined escape"),
+        pytest.param(b"SEND\na:b\\\n\n\0", "Invalid header", id="an incomplete escape"),
         pytest.param(b"SEND\ncontent-length:2\n\nabc\0", "Invalid frame", id="no NUL behind the body"),
-        pytest.param(b"SEND\ncontent-length:-1\n\n\0", "Invalid frame", id="a length below nothing"),
-        pytest.param(b"SEND\ncontent-length:1.5\n\n\0", "Invalid frame", id="a length that is no number"),
-        pytest.param(b"SEND\ncontent-length:2000\n\n", "Frame too large", id="a length that would be too much"),
+        pytest.param(b"SEND\ncontent-length:-1\n\n\0", "Invalid frame", id="a negative length"),
+        pytest.param(b"SEND\ncontent-length:1.5\n\n\0", "Invalid frame", id="a length that is not a number"),
+        pytest.param(b"SEND\ncontent-length:2000\n\n", "Frame too large", id="a length beyond the limit"),
         pytest.param(b"SEND\n\n" + b"x" * LIMIT, "Frame too large", id="a body without end"),
         pytest.param(b"SEND\n\n" + b"x" * LIMIT + b"\0", "Frame too large", id="a body too large"),
         pytest.param(b"SEND\na:" + b"x" * HEADERS_LIMIT, "Invalid frame", id="headers without end"),
         pytest.param(b"SEND\n" + b"a:b\n" * 11 + b"\n\0", "Invalid frame", id="too many headers"),
     ],
 )
-def test_what_is_no_frame_is_refused(wire: bytes, message: str) -> None:
+def test_a_malformed_frame_is_refused(wire: bytes, message: str) -> None:
     assert decoded([wire]) == ([], message)
 
 
@@ -131,12 +133,12 @@ def test_what_is_no_frame_is_refused(wire: bytes, message: str) -> None:
     ("version", "value"),
     [
         pytest.param(Version.V10, "a\\nb\\c", id="1.0 has no escapes"),
-        pytest.param(None, "a\\nb\\c", id="nothing is escaped before a version is agreed on"),
+        pytest.param(None, "a\\nb\\c", id="nothing is escaped before the version is negotiated"),
         pytest.param(Version.V11, "a\nb:", id="1.1"),
         pytest.param(Version.V12, "a\nb:", id="1.2"),
     ],
 )
-def test_escapes_by_version(version: Version | None, value: str) -> None:
+def test_escapes_depend_on_the_version(version: Version | None, value: str) -> None:
     assert decoded([b"SEND\nx:a\\nb\\c\n\n\0"], version) == ([("SEND", {"x": value}, b"")], "")
 
 
@@ -154,19 +156,19 @@ def test_a_connect_is_never_escaped() -> None:
     assert decoded([b"CONNECT\npasscode:a\\cb\n\n\0"])[0] == [("CONNECT", {"passcode": "a\\cb"}, b"")]
 
 
-def test_a_head_that_comes_again_is_not_read_again() -> None:
+def test_a_repeated_head_is_not_decoded_again() -> None:
     ours = decoder()
     (first, _), (second, _) = ours.feed(frame("SEND", {"a": "b"}) * 2)
     assert first is second
 
 
-def test_heads_that_come_once_alone_are_not_kept() -> None:
+def test_heads_with_unique_values_are_not_cached() -> None:
     ours = decoder()
     (first, _), (second, _) = ours.feed(frame("SEND", {"receipt": "1"}) * 2)
     assert first is not second
 
 
-def test_what_comes_after_a_stop_waits() -> None:
+def test_input_after_stop_waits() -> None:
     ours = decoder()
     read = []
     for head, _ in ours.feed(frame("BEGIN") + frame("ABORT")):

@@ -1,4 +1,4 @@
-"""The page about STOMP names every message of an ERROR, queue argument, destination and setting there is."""
+"""The documentation of STOMP lists every message of an ERROR, queue argument, destination and setting."""
 
 import re
 from pathlib import Path
@@ -19,32 +19,32 @@ SAID = sorted(
 )
 
 
-def test_there_are_messages_to_look_for() -> None:
+def test_the_source_contains_error_messages() -> None:
     assert len(SAID) > 15
 
 
 @pytest.mark.parametrize("message", [*SAID, *MESSAGES.values(), "Processing error"])
-def test_every_message_is_explained(message: str) -> None:
+def test_every_error_message_is_documented(message: str) -> None:
     assert f"`{message}`" in PAGE
 
 
 @pytest.mark.parametrize("header", sorted(translate.TEXTS.keys() | translate.OF_FRAMES))
-def test_every_header_with_a_meaning_is_named(header: str) -> None:
+def test_every_supported_header_is_documented(header: str) -> None:
     assert f"`{header}`" in PAGE
 
 
 @pytest.mark.parametrize(
     "argument", [*queue_headers.TEXTS, *queue_headers.NUMBERS, *queue_headers.BOOLEANS], ids=lambda argument: argument
 )
-def test_every_argument_of_queues_is_named(argument: str) -> None:
+def test_every_queue_argument_is_documented(argument: str) -> None:
     assert f"`{argument}`" in PAGE
 
 
 @pytest.mark.parametrize("kind", DestinationKind, ids=lambda kind: kind.name)
-def test_every_kind_of_destination_is_explained(kind: DestinationKind) -> None:
+def test_every_kind_of_destination_is_documented(kind: DestinationKind) -> None:
     assert f"| `{kind.value}/" in PAGE
 
 
 @pytest.mark.parametrize(("section", "name"), sorted(set(re.findall(r"`(stomps?|web_stomps?)\.(\w+)", PAGE))))
-def test_every_setting_that_is_named_exists(section: str, name: str) -> None:
+def test_every_documented_setting_exists(section: str, name: str) -> None:
     assert name in type(getattr(Settings(), section)).model_fields

@@ -1,11 +1,11 @@
-"""How refusals are told: every kind the kernel has, in a table that is total."""
+"""ERROR texts of refusals: a total table of all kinds in the kernel."""
 
 import pytest
 
 from gateway.kernel.errors import GatewayError, ProtocolViolation, Refused, StorageError
 from gateway_stomp.errors import MESSAGES, StompError, error_of
 
-#: Other protocols have kinds of their own, which the kernel never raises.
+#: Refusals of other protocols, which the kernel never raises.
 REFUSALS = [kind for kind in Refused.__subclasses__() if kind.__module__ == Refused.__module__]
 
 
@@ -17,13 +17,13 @@ def test_every_refusal_has_a_message(refusal: type[Refused]) -> None:
 @pytest.mark.parametrize(
     "error", [ProtocolViolation("why"), StorageError("why")], ids=lambda error: type(error).__name__
 )
-def test_what_else_there_is_has_one_too(error: GatewayError) -> None:
+def test_other_errors_have_a_message_too(error: GatewayError) -> None:
     assert error_of(error) == ("Processing error", "why")
 
 
-def test_a_violation_brings_its_own() -> None:
+def test_a_violation_has_its_own_message() -> None:
     assert error_of(StompError("Bad command", "why")) == ("Bad command", "why")
 
 
-def test_what_is_told_is_never_long() -> None:
+def test_error_texts_are_truncated() -> None:
     assert len(error_of(StompError("Bad command", "x" * 10**6))[1]) == 1000

@@ -1,4 +1,4 @@
-"""Headers of a SEND as the kernel keeps them, as other protocols see them, and as a MESSAGE shows them."""
+"""Headers of a SEND in the kernel, in other protocols, and in a MESSAGE."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -33,7 +33,7 @@ EVERYTHING = {
 }
 
 
-def test_each_header_has_its_property() -> None:
+def test_each_header_is_translated_to_its_property() -> None:
     assert properties_of(EVERYTHING, {}) == Properties(
         content_type="text/plain",
         content_encoding="gzip",
@@ -51,11 +51,11 @@ def test_each_header_has_its_property() -> None:
     )
 
 
-def test_and_comes_back_as_it_went() -> None:
+def test_each_property_is_translated_back_to_its_header() -> None:
     assert headers_of(properties_of(EVERYTHING, {})) == EVERYTHING
 
 
-def test_a_message_that_is_not_persistent_does_not_say_so() -> None:
+def test_a_transient_message_has_no_persistent_header() -> None:
     assert properties_of({"persistent": "false"}, {}).delivery_mode is None
     assert "persistent" not in headers_of(Properties(delivery_mode=1))
 
@@ -76,27 +76,27 @@ def test_a_message_that_is_not_persistent_does_not_say_so() -> None:
         ("a\0b", None),
     ],
 )
-def test_of_a_headers_table_text_and_whole_numbers_are_told(value: object, told: str | None) -> None:
+def test_text_and_whole_numbers_of_a_headers_table_are_translated(value: object, told: str | None) -> None:
     assert headers_of(Properties(headers={"x": value})).get("x") == told  # type: ignore[dict-item]  # any Value
 
 
 @pytest.mark.parametrize("name", ["destination", "message-id", "subscription", "ack", "redelivered", "content-length"])
-def test_a_message_cannot_forge_what_a_frame_says(name: str) -> None:
+def test_a_message_cannot_forge_headers_of_the_frame(name: str) -> None:
     assert headers_of(Properties(headers={name: "x"})) == {}
 
 
-def test_a_property_goes_before_a_header_of_its_name() -> None:
+def test_a_property_takes_precedence_over_a_header_of_the_same_name() -> None:
     assert headers_of(Properties(type="t", headers={"type": "forged"})) == {"type": "t"}
 
 
 @pytest.mark.parametrize(
     ("reply_to", "told"), [("q", "/reply-queue/q"), ("/queue/q", "/queue/q"), ("/topic/t", "/topic/t")]
 )
-def test_a_reply_goes_to_the_queue_of_that_name(reply_to: str, told: str) -> None:
+def test_a_reply_to_queue_name_becomes_a_destination(reply_to: str, told: str) -> None:
     assert headers_of(Properties(reply_to=reply_to)) == {"reply-to": told}
 
 
-def test_deaths_are_told_as_json() -> None:
+def test_x_death_is_encoded_as_json() -> None:
     death: dict[str, Value] = {"count": 1, "queue": "q", "time": datetime.fromtimestamp(5, UTC), "routing-keys": ["k"]}
     headers = headers_of(Properties(headers={"x-death": [death], "x-first-death-queue": "q"}))
     assert headers["x-death"] == '[{"count":1,"queue":"q","time":5,"routing-keys":["k"]}]'
@@ -119,24 +119,24 @@ def test_deaths_are_told_as_json() -> None:
     ],
     ids=lambda headers: next(iter(headers.items()), ("", ""))[0] + " " + next(iter(headers.values()))[:12],
 )
-def test_properties_that_are_none_are_refused(headers: dict[str, str]) -> None:
+def test_invalid_properties_are_refused(headers: dict[str, str]) -> None:
     with pytest.raises(PreconditionFailed):
         STOMP.sent(headers)
 
 
-def test_the_kernel_knows_what_it_needs() -> None:
+def test_the_header_has_the_kernels_fields() -> None:
     header = STOMP.sent(EVERYTHING)
     assert (header.is_persistent, header.priority, header.expiration_ms, header.user_id) == (True, 7, 1000, "guest")
     assert not header.is_ordinary
     assert STOMP.sent({"a": "b"}).is_ordinary
 
 
-def test_what_is_about_the_frame_is_not_kept() -> None:
+def test_headers_of_the_frame_are_not_stored() -> None:
     of_frame = {"destination": "/queue/q", "receipt": "1", "transaction": "t", "content-length": "3"}
     assert STOMP.sent({**of_frame, "a": "b"}).raw == b"a:b\n"
 
 
-def test_equal_headers_are_shared() -> None:
+def test_equal_headers_are_cached() -> None:
     assert STOMP.sent({"a": "b"}) is STOMP.sent({"a": "b", "receipt": "1"})
 
 
@@ -144,14 +144,14 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=1
 
 
 @given(headers=st.dictionaries(TEXT.filter(bool), TEXT, max_size=5))
-def test_any_headers_survive_the_store(headers: dict[str, str]) -> None:
+def test_any_headers_are_stored_and_restored(headers: dict[str, str]) -> None:
     names = {"priority", "expiration", "timestamp"}
     header = STOMP.sent({name: value for name, value in headers.items() if name not in names})
     assert STOMP.header(header.raw).properties == header.properties
     assert STOMP.properties(header.kept) == header.properties
 
 
-def test_an_edit_changes_what_it_names_alone() -> None:
+def test_an_edit_changes_only_the_given_headers() -> None:
     header = STOMP.sent({"a": "1", "b": "2", "expiration": "10"})
     edited = header.edited({"x-death": [{"queue": "q"}], "a": 5}, without=("c",), drops_expiration=True)
     assert edited.properties.headers == {"b": "2", "x-death": [{"queue": "q"}], "a": 5}
@@ -171,14 +171,14 @@ def shown(header: StompHeader, version: Version) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", Version)
-def test_a_message_shows_what_was_sent_in_the_subscribers_version(version: Version) -> None:
+def test_a_message_has_the_published_headers_in_the_subscribers_version(version: Version) -> None:
     sent = {"a": "b", "c": "x:y\\z", "persistent": "true"} | ({} if version is Version.V10 else {"d": "1\n2"})
     told = shown(STOMP.sent(sent), version)
     frame = {"subscription": "0", "destination": "/queue/q", "message-id": "T_0@@s@@1", "redelivered": "false"}
     assert told == {**frame, **sent, "content-length": "2"}
 
 
-def test_1_0_has_no_way_to_write_a_newline_so_it_becomes_visible() -> None:
+def test_a_newline_is_replaced_by_visible_characters_in_1_0() -> None:
     assert shown(STOMP.sent({"d": "1\n2"}), Version.V10)["d"] == "1\\n2"
 
 

@@ -1,4 +1,4 @@
-"""A login that somebody else decides, later: what comes meanwhile waits, within bounds."""
+"""A login that an authenticator decides later: input waits, within limits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ SEND = frame("SEND", {"destination": "/queue/q"}, b"hi")
 
 
 class Slow:
-    """Answers when a test says so."""
+    """An authenticator that answers when a test calls ``answer``."""
 
     def __init__(self) -> None:
         self.asked: list[Callable[[Principal | None], None]] = []
@@ -31,7 +31,7 @@ def asking(**settings: Any) -> tuple[Slow, Client]:
     return slow, Gateway(authenticators=[slow], **settings).stranger()
 
 
-def test_what_comes_meanwhile_is_done_afterwards_and_in_order() -> None:
+def test_input_during_the_authentication_is_handled_afterwards_in_order() -> None:
     slow, client = asking()
     assert client.say_bytes(CONNECT + SUBSCRIBE) == []
     assert client.say_bytes(SEND[:20]) == []
@@ -40,14 +40,14 @@ def test_what_comes_meanwhile_is_done_afterwards_and_in_order() -> None:
     assert [heard.verb for heard in client.hear()] == ["CONNECTED", "MESSAGE"]
 
 
-def test_nobody_is_asked_about_an_empty_password() -> None:
+def test_an_empty_password_is_refused_without_asking_the_authenticator() -> None:
     for headers in ({"login": "guest"}, {"login": "guest", "passcode": ""}, {"login": "", "passcode": "guest"}, {}):
         slow, client = asking()
         assert refusal(client.say_bytes(frame("CONNECT", headers))) == "Bad CONNECT"
         assert not slow.asked
 
 
-def test_nothing_of_it_is_done_when_the_answer_is_no() -> None:
+def test_input_during_a_refused_authentication_is_dropped() -> None:
     slow, client = asking()
     client.say_bytes(CONNECT + SEND)
     slow.answer(None)
@@ -55,7 +55,7 @@ def test_nothing_of_it_is_done_when_the_answer_is_no() -> None:
     assert not client.gateway.vhost.queue_by_name
 
 
-def test_too_much_of_it_ends_the_connection() -> None:
+def test_too_much_input_during_the_authentication_ends_the_connection() -> None:
     slow, client = asking()
     client.say_bytes(CONNECT)
     assert client.say_bytes(SEND * 500) == []
@@ -64,7 +64,7 @@ def test_too_much_of_it_ends_the_connection() -> None:
     assert client.hear() == []
 
 
-def test_a_client_that_left_meanwhile_is_not_let_in() -> None:
+def test_a_client_that_disconnected_during_the_authentication_is_not_logged_in() -> None:
     slow, client = asking()
     client.say_bytes(CONNECT)
     client.lose()
@@ -72,14 +72,14 @@ def test_a_client_that_left_meanwhile_is_not_let_in() -> None:
     assert (client.machine.state, client.machine.conversation) == (State.CLOSED, None)
 
 
-def test_a_client_that_may_not_enter_is_told_so() -> None:
+def test_a_client_without_access_to_the_virtual_host_is_refused() -> None:
     slow, client = asking()
     client.say_bytes(CONNECT)
     slow.answer("stranger")
     assert refusal(client.hear()) == "Bad CONNECT"
 
 
-def test_a_virtual_host_may_be_gone_when_the_answer_comes() -> None:
+def test_a_virtual_host_may_be_deleted_during_the_authentication() -> None:
     slow, client = asking()
     client.say_bytes(CONNECT)
     client.gateway.broker.delete_vhost("/")
@@ -87,7 +87,7 @@ def test_a_virtual_host_may_be_gone_when_the_answer_comes() -> None:
     assert refusal(client.hear()) == "Bad CONNECT"
 
 
-def test_the_frame_that_stands_for_a_connect_waits_too() -> None:
+def test_the_first_frame_of_an_implicit_connect_waits_too() -> None:
     slow, client = asking(default_user="guest", default_passcode="guest", implicit_connect=True)
     client.version = "1.0"
     client.say_bytes(frame("SUBSCRIBE", {"destination": "/queue/q"}) + SEND)

@@ -1,4 +1,4 @@
-"""What a user may do: the AMQP operations behind each destination take the same permissions."""
+"""Permissions of a user: destinations require the same permissions as the AMQP operations behind them."""
 
 import pytest
 
@@ -43,7 +43,7 @@ SUBSCRIPTION = "^stomp-subscription-"
         ("SUBSCRIBE", "/topic/t", (SUBSCRIPTION, SUBSCRIPTION, "^amq.topic$"), False),
     ],
 )
-def test_what_each_destination_takes(verb: str, destination: str, may: May, is_allowed: bool) -> None:
+def test_each_destination_requires_its_permissions(verb: str, destination: str, may: May, is_allowed: bool) -> None:
     gateway, client = someone(may)
     heard = client.say(verb, id="0", destination=destination)
     if is_allowed:
@@ -53,20 +53,20 @@ def test_what_each_destination_takes(verb: str, destination: str, may: May, is_a
         assert set(gateway.vhost.queue_by_name) == {"there"}
 
 
-def test_a_temporary_queue_takes_configure_and_read() -> None:
+def test_a_temporary_queue_requires_configure_and_read() -> None:
     _, client = someone(("^q$|^stomp.gen-", ".*", "^stomp.gen-"))
     assert client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"}) == []
     _, client = someone(("^q$", ".*", "^stomp.gen-"))
     assert refusal(client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})) == "access_refused"
 
 
-def test_naming_an_exchange_for_dead_letters_takes_write_on_it() -> None:
+def test_a_dead_letter_exchange_requires_write() -> None:
     _, client = someone((".*", "^amq.default$", ".*"))
     heard = client.send("/queue/q", b"", {"x-dead-letter-exchange": "amq.topic"})
     assert refusal(heard) == "access_refused"
 
 
-def test_giving_up_a_durable_subscription_takes_configure() -> None:
+def test_deleting_a_durable_subscription_requires_configure() -> None:
     gateway, client = someone((".*", ".*", ".*"))
     client.subscribe("/topic/t", "0", durable="true")
     gateway.add_user("ann", "secret", ("", ".*", ".*"))
@@ -84,7 +84,7 @@ def test_topics_may_be_restricted(verb: str, key: str, is_allowed: bool) -> None
     assert heard == [] if is_allowed else refusal(heard) == "access_refused"
 
 
-def test_permissions_that_change_count_for_those_who_are_there() -> None:
+def test_changed_permissions_apply_to_open_connections() -> None:
     gateway, client = someone((".*", ".*", ".*"))
     assert client.send("/queue/q") == []
     gateway.add_user("ann", "secret", ("", "", ""))

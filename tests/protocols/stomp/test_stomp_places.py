@@ -1,4 +1,4 @@
-"""Destinations as clients write them and as consumers see them."""
+"""Destinations in requests of clients and in messages for consumers."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ TOPICS = "amq.topic"
         ("/exchange/a%2Fb/c%2Fd", DestinationKind.EXCHANGE, "a/b", "c/d"),
     ],
 )
-def test_what_a_destination_means(written: str, kind: DestinationKind, exchange: str, name: str) -> None:
+def test_a_destination_is_parsed(written: str, kind: DestinationKind, exchange: str, name: str) -> None:
     assert parse(written, TOPICS) == Destination(kind, name, exchange, written)
 
 
@@ -53,7 +53,7 @@ def test_what_a_destination_means(written: str, kind: DestinationKind, exchange:
         ("/exchange/x/a/b", "Invalid destination"),
     ],
 )
-def test_what_is_no_destination(written: str, message: str) -> None:
+def test_an_invalid_destination_is_refused(written: str, message: str) -> None:
     with pytest.raises(StompError) as caught:
         parse(written, TOPICS)
     assert caught.value.message == message
@@ -63,7 +63,7 @@ PREFIXES = ["/queue/", "/topic/", "/exchange/", "/exchange/x/", "/amq/queue/", "
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_name_or_key_has_as_many_bytes_as_amqp_can_say(prefix: str) -> None:
+def test_a_name_or_key_is_limited_to_the_length_in_amqp(prefix: str) -> None:
     parse(prefix + "ö" * 127 + "n", TOPICS)
     with pytest.raises(StompError, match="A name or routing key of 256 bytes; the limit is 255"):
         parse(prefix + "ö" * 128, TOPICS)
@@ -81,11 +81,11 @@ def test_a_name_or_key_has_as_many_bytes_as_amqp_can_say(prefix: str) -> None:
         ("", "\x01ö", "/queue/%01%C3%B6"),
     ],
 )
-def test_the_destination_a_consumer_sees(exchange: str, routing_key: str, destination: str) -> None:
+def test_a_consumer_gets_the_destination_of_the_message(exchange: str, routing_key: str, destination: str) -> None:
     assert shown(exchange, routing_key, TOPICS) == destination
 
 
-def test_another_exchange_may_be_that_of_topics() -> None:
+def test_the_exchange_of_topics_can_be_set() -> None:
     assert parse("/topic/a", "events").exchange == "events"
     assert shown("events", "a", "events") == "/topic/a"
     assert shown("amq.topic", "a", "events") == "/exchange/amq.topic/a"
@@ -94,7 +94,7 @@ def test_another_exchange_may_be_that_of_topics() -> None:
 @given(
     name=st.text(st.characters(codec="ascii", exclude_characters="%", min_codepoint=32, max_codepoint=126), min_size=1)
 )
-def test_a_reply_finds_its_way_back(name: str) -> None:
+def test_a_reply_destination_is_parsed_to_its_queue(name: str) -> None:
     assert parse(shown("", name, TOPICS), TOPICS).name == name
 
 
@@ -102,5 +102,5 @@ def test_a_reply_finds_its_way_back(name: str) -> None:
     ("written", "pattern"),
     [("/topic/A.>", "A.#"), ("/topic/>", "#"), ("/topic/A.*.B", "A.*.B"), ("/topic/A.>.B", "A.>.B"), ("/queue/>", ">")],
 )
-def test_wildcards_as_activemq_writes_them(written: str, pattern: str) -> None:
+def test_activemqs_wildcards_are_translated(written: str, pattern: str) -> None:
     assert with_wildcards(parse(written, TOPICS)).name == pattern

@@ -1,4 +1,4 @@
-"""SEND: where messages go, what they carry, and when the receipt comes."""
+"""SEND: destinations, message properties, and the time of the receipt."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.protocols.stomp.test_stomp_connecting import refusal
 
 
 @pytest.mark.parametrize("destination", ["/queue/orders", "orders"])
-def test_a_queue_is_made_by_sending_to_it(destination: str) -> None:
+def test_send_declares_a_queue(destination: str) -> None:
     gateway = Gateway()
     assert gateway.client().send(destination, b"one") == []
     queue = gateway.vhost.queue("orders")
@@ -17,7 +17,7 @@ def test_a_queue_is_made_by_sending_to_it(destination: str) -> None:
     assert (queue.is_durable, queue.is_auto_delete, queue.owner, dict(queue.arguments)) == (True, False, None, {})
 
 
-def test_a_queue_is_made_once_in_a_session() -> None:
+def test_a_queue_is_declared_once_in_a_session() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.send("/queue/q")
@@ -26,7 +26,7 @@ def test_a_queue_is_made_once_in_a_session() -> None:
     assert "q" not in gateway.vhost.queue_by_name
 
 
-def test_a_queue_that_must_be_there_already_is_not_made() -> None:
+def test_a_destination_that_must_exist_is_not_declared() -> None:
     gateway = Gateway()
     assert gateway.client().send("/amq/queue/q", b"lost") == []
     assert "q" not in gateway.vhost.queue_by_name
@@ -56,43 +56,43 @@ def test_messages_go_to_the_exchange_of_their_destination(destination: str, exch
     assert (entry.message.exchange, entry.message.routing_key, entry.message.body) == (exchange, routing_key, b"hi")
 
 
-def test_an_exchange_has_to_be_there() -> None:
+def test_an_exchange_must_exist() -> None:
     assert refusal(Gateway().client().send("/exchange/none/k")) == "not_found"
 
 
-def test_nobody_sends_to_an_internal_exchange() -> None:
+def test_a_send_to_an_internal_exchange_is_refused() -> None:
     assert refusal(Gateway().client().send("/exchange/amq.rabbitmq.trace/k")) == "access_refused"
 
 
-def test_nobody_makes_a_queue_with_a_reserved_name() -> None:
+def test_a_queue_with_a_reserved_name_is_refused() -> None:
     assert refusal(Gateway().client().send("/queue/amq.mine")) == "access_refused"
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
-def test_a_destination_is_needed(version: str) -> None:
+def test_a_send_without_a_destination_is_refused(version: str) -> None:
     assert refusal(Gateway().client(version).say("SEND")) == "Missing destination"
 
 
-def test_a_temporary_queue_is_for_replies_alone() -> None:
+def test_a_temporary_queue_is_not_a_destination_of_send() -> None:
     assert refusal(Gateway().client().send("/temp-queue/x")) == "Invalid destination"
 
 
-def test_a_client_does_not_choose_message_ids() -> None:
+def test_a_message_id_in_a_send_is_refused() -> None:
     assert refusal(Gateway().client().send("/queue/q", b"", {"message-id": "1"})) == "Invalid header"
 
 
-def test_a_user_id_has_to_be_the_senders() -> None:
+def test_a_user_id_must_be_the_senders() -> None:
     gateway = Gateway()
     assert gateway.client().send("/queue/q", b"", {"user-id": "guest"}) == []
     assert refusal(gateway.client().send("/queue/q", b"", {"user-id": "other"})) == "precondition_failed"
 
 
 @pytest.mark.parametrize("headers", [{"priority": "x"}, {"expiration": "x"}, {"timestamp": "x"}])
-def test_properties_that_are_none_are_refused(headers: dict[str, str]) -> None:
+def test_invalid_properties_are_refused(headers: dict[str, str]) -> None:
     assert refusal(Gateway().client().send("/queue/q", b"", headers)) == "precondition_failed"
 
 
-def test_a_queue_may_be_given_arguments_by_headers() -> None:
+def test_headers_can_set_queue_arguments() -> None:
     gateway = Gateway()
     asked = {
         "x-message-ttl": "60000",
@@ -110,12 +110,12 @@ def test_a_queue_may_be_given_arguments_by_headers() -> None:
     assert gateway.vhost.queue("q").arguments == {**asked, **numbers, "x-max-priority": 5}
 
 
-def test_arguments_that_make_no_sense_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     assert refusal(Gateway().client().send("/queue/q", b"", {"x-message-ttl": "soon"})) == "precondition_failed"
     assert refusal(Gateway().client().send("/queue/q", b"", {"x-queue-type": "odd"})) == "precondition_failed"
 
 
-def test_a_queue_that_is_there_has_to_be_what_is_asked_for() -> None:
+def test_an_existing_queue_must_have_the_requested_settings() -> None:
     gateway = Gateway()
     gateway.vhost.declare_queue("q", is_durable=True, arguments={"x-max-length": 5})
     assert refusal(gateway.client().send("/queue/q")) == "precondition_failed"
@@ -123,7 +123,7 @@ def test_a_queue_that_is_there_has_to_be_what_is_asked_for() -> None:
     assert gateway.client().send("/amq/queue/q") == []
 
 
-def test_a_queue_may_be_transient_and_is_then_the_clients_own() -> None:
+def test_a_transient_queue_is_exclusive_by_default() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.send("/queue/q", b"", {"durable": "false"})
@@ -133,14 +133,14 @@ def test_a_queue_may_be_transient_and_is_then_the_clients_own() -> None:
     assert "q" not in gateway.vhost.queue_by_name
 
 
-def test_unless_it_says_otherwise() -> None:
+def test_a_transient_queue_may_be_shared_on_request() -> None:
     gateway = Gateway()
     gateway.client().send("/queue/q", b"", {"durable": "false", "auto-delete": "false", "exclusive": "false"})
     queue = gateway.vhost.queue("q")
     assert (queue.is_durable, queue.is_auto_delete, queue.owner) == (False, False, None)
 
 
-def test_whether_a_message_is_persistent_says_nothing_of_the_queue() -> None:
+def test_the_persistent_header_of_a_send_does_not_concern_the_queue() -> None:
     gateway = Gateway()
     gateway.client().send("/queue/q", b"", {"persistent": "false"})
     assert gateway.vhost.queue("q").is_durable
@@ -149,7 +149,7 @@ def test_whether_a_message_is_persistent_says_nothing_of_the_queue() -> None:
 # Receipts
 
 
-def test_a_receipt_comes_once_the_message_is_on_disk() -> None:
+def test_a_receipt_is_sent_when_the_message_is_durable() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.send("/queue/q")
@@ -159,18 +159,18 @@ def test_a_receipt_comes_once_the_message_is_on_disk() -> None:
     assert len(gateway.crashed().vhost.queue("q")) == 1
 
 
-def test_the_receipt_of_a_transient_message_waits_for_no_disk() -> None:
+def test_the_receipt_of_a_transient_message_does_not_wait_for_the_disk() -> None:
     client = Gateway().client()
     client.send("/queue/q")
     client.machine.receive(frame("SEND", {"destination": "/queue/q", "receipt": "r"}))
     assert client.hear_now() == [receipt("r")]
 
 
-def test_a_message_that_reaches_no_queue_has_its_receipt_too() -> None:
+def test_an_unroutable_message_has_a_receipt() -> None:
     assert Gateway().client().send("/topic/nobody", b"", {"receipt": "r"}) == [receipt("r")]
 
 
-def test_a_message_that_a_queue_refuses_has_none() -> None:
+def test_a_message_that_a_queue_refuses_has_no_receipt() -> None:
     gateway = Gateway()
     client = gateway.client()
     full = {"x-max-length": "1", "x-overflow": "reject-publish"}
@@ -205,7 +205,7 @@ def test_a_refused_message_does_not_keep_the_connection_from_ending() -> None:
     assert client.hear() == [CLOSED]
 
 
-def test_not_even_one_that_another_queue_has_to_store() -> None:
+def test_a_refused_message_that_another_queue_stores_does_not_keep_the_connection_from_ending() -> None:
     gateway = Gateway()
     full: Arguments = {"x-max-length": 0, "x-overflow": "reject-publish"}
     for name in ("kept", "full"):
@@ -218,13 +218,13 @@ def test_not_even_one_that_another_queue_has_to_store() -> None:
     assert client.hear() == [CLOSED]
 
 
-def test_an_error_names_the_receipt_of_its_frame() -> None:
+def test_an_error_has_the_receipt_id_of_its_frame() -> None:
     heard = Gateway().client().send("/nowhere/x", b"", {"receipt": "r:1"})
     assert refusal(heard) == "Unknown destination"
     assert heard[0]["receipt-id"] == "r:1"
 
 
-def test_after_a_failure_of_the_store_no_receipt_comes() -> None:
+def test_no_receipt_is_sent_after_a_failure_of_the_store() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.machine.receive(frame("SEND", {"destination": "/queue/q", "persistent": "true", "receipt": "1"}))
@@ -236,7 +236,7 @@ def test_after_a_failure_of_the_store_no_receipt_comes() -> None:
 # Other protocols
 
 
-def test_other_protocols_see_what_was_sent() -> None:
+def test_other_protocols_receive_the_published_headers() -> None:
     gateway = Gateway()
     gateway.client().send("/queue/q", b"{}", {"content-type": "application/json", "persistent": "true", "a": "b"})
     entry = gateway.vhost.queue("q").get()
@@ -245,7 +245,7 @@ def test_other_protocols_see_what_was_sent() -> None:
     assert entry.message.properties == Properties(content_type="application/json", delivery_mode=2, headers={"a": "b"})
 
 
-def test_stored_messages_come_back_as_they_were() -> None:
+def test_stored_messages_are_restored_unchanged() -> None:
     gateway = Gateway()
     sent = {"content-type": "text/plain", "persistent": "true", "odd:name": "odd\\value"}
     gateway.client().send("/queue/q", b"kept", sent)
@@ -259,7 +259,7 @@ def test_stored_messages_come_back_as_they_were() -> None:
 # Replies
 
 
-def test_a_temporary_queue_brings_replies_back() -> None:
+def test_a_temporary_queue_receives_replies() -> None:
     gateway = Gateway()
     asker, server = gateway.client(), gateway.client()
     server.subscribe("/queue/rpc")
@@ -288,7 +288,7 @@ def test_a_temporary_queue_ends_with_its_connection() -> None:
 
 
 @pytest.mark.parametrize("reply_to", ["/queue/answers", "/topic/answers", "answers"])
-def test_another_reply_to_goes_as_it_is(reply_to: str) -> None:
+def test_another_reply_to_is_unchanged(reply_to: str) -> None:
     gateway = Gateway()
     gateway.client().send("/queue/rpc", b"", {"reply-to": reply_to})
     entry = gateway.vhost.queue("rpc").get()
@@ -296,7 +296,7 @@ def test_another_reply_to_goes_as_it_is(reply_to: str) -> None:
     assert entry.message.properties.reply_to == reply_to
 
 
-def test_a_reply_to_that_is_no_destination_is_refused() -> None:
+def test_an_invalid_reply_to_is_refused() -> None:
     assert refusal(Gateway().client().send("/queue/rpc", b"", {"reply-to": "/nowhere"})) == "Unknown destination"
 
 
@@ -311,7 +311,7 @@ def test_a_message_of_another_protocol_can_be_answered() -> None:
     assert len(answers) == 1
 
 
-def test_dead_letters_tell_how_they_died() -> None:
+def test_dead_letters_have_x_death_headers() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/dead.#", "dead")
@@ -343,7 +343,7 @@ def test_a_message_may_be_delayed() -> None:
     assert client.bodies() == [b"later"]
 
 
-def test_what_is_counted() -> None:
+def test_publishes_are_counted() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual")
@@ -354,17 +354,17 @@ def test_what_is_counted() -> None:
     assert (facts.confirmed, facts.unroutable, len(facts.consumers)) == (1, 1, 1)
 
 
-def test_a_client_in_the_midst_of_a_large_body_counts_as_a_publisher() -> None:
+def test_a_client_in_the_middle_of_a_large_body_counts_as_a_publisher() -> None:
     client = Gateway().client()
     send = frame("SEND", {"destination": "/queue/q"}, bytes(1_000_000))
     client.say_bytes(send[:60_000])
     assert not client.machine.has_published
     client.say_bytes(send[60_000:90_000])
-    assert client.machine.has_published, "alarms hold back whoever fills memory, before its message is whole"
+    assert client.machine.has_published, "alarms must apply before the message is complete"
 
 
 @pytest.mark.parametrize("size", [16 * 2**20, 16 * 2**20 + 1])
-def test_a_body_has_16_mib_at_most(size: int) -> None:
+def test_a_body_is_limited_to_16_mib(size: int) -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q")
@@ -379,14 +379,14 @@ def test_a_body_has_16_mib_at_most(size: int) -> None:
 
 
 @pytest.mark.parametrize("length", [[], ["content-length:301"]], ids=["until a NUL", "announced"])
-def test_the_limit_of_a_body_is_a_setting(length: list[str]) -> None:
+def test_the_limit_of_a_body_can_be_set(length: list[str]) -> None:
     client = Gateway(max_body_size=300).client()
     head = "\n".join(["SEND", "destination:/queue/q", *length])
     (error, _) = client.say_bytes(head.encode() + b"\n\n" + b"x" * 301 + b"\0")
     assert error.body == b"A body of 301 bytes; the limit is 300"
 
 
-def test_the_limit_of_one_header_is_a_setting() -> None:
+def test_the_limit_of_one_header_can_be_set() -> None:
     client = Gateway(max_header_size=300).client()
     assert client.send("/queue/q", b"", {"h": "x" * 298}) == []
     (error, _) = client.send("/queue/q", b"", {"h": "x" * 299})

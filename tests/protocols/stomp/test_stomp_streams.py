@@ -1,4 +1,4 @@
-"""Streams over STOMP: made and read with headers."""
+"""Streams over STOMP: declared and read with headers."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ OFFSET = "x-stream-offset"
 
 @pytest.fixture
 def gateway() -> Gateway:
-    """A stream ``s`` of three messages."""
+    """Return a broker with a stream ``s`` of three messages."""
     gateway = Gateway()
     gateway.vhost.declare_queue("s", is_durable=True, arguments={"x-queue-type": "stream"})
     for body, region in ((b"0", "eu"), (b"1", "us"), (b"2", None)):
@@ -25,7 +25,7 @@ def gateway() -> Gateway:
 
 
 def read(client: Client, **headers: str) -> list[Heard]:
-    """Subscribe to the stream; return everything that comes."""
+    """Subscribe to the stream; return all received frames."""
     heard = client.subscribe("/amq/queue/s", **{**READER, **{f"x_stream_{name}": headers[name] for name in headers}})
     return heard + more(client)
 
@@ -56,7 +56,7 @@ STARTS = [
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 @pytest.mark.parametrize(("headers", "messages"), STARTS)
-def test_a_subscription_begins_where_it_wants_to(
+def test_a_subscription_starts_at_its_offset(
     gateway: Gateway, version: str, headers: dict[str, str], messages: list[tuple[bytes, str]]
 ) -> None:
     assert seen(read(gateway.client(version), **headers)) == messages
@@ -70,26 +70,26 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("headers", "words"), REFUSED)
-def test_an_offset_that_is_none_is_refused(gateway: Gateway, headers: dict[str, str], words: str) -> None:
+def test_an_invalid_offset_is_refused(gateway: Gateway, headers: dict[str, str], words: str) -> None:
     error = read(gateway.client(), **headers)[0]
     assert (error.verb, error["message"]) == ("ERROR", "precondition_failed")
     assert words in error.body.decode()
 
 
 @pytest.mark.parametrize("headers", [{"ack": "client"}, {"ack": "auto"}, {}])
-def test_a_prefetch_count_is_needed(gateway: Gateway, headers: dict[str, str]) -> None:
+def test_a_prefetch_count_is_required(gateway: Gateway, headers: dict[str, str]) -> None:
     error = gateway.client().subscribe("/amq/queue/s", **headers)[0]
     assert "consumer prefetch count is not set for 'queue 's' in vhost '/''" in error.body.decode()
 
 
-def test_acknowledgements_are_needed(gateway: Gateway) -> None:
+def test_acknowledgements_are_required(gateway: Gateway) -> None:
     error = gateway.client().subscribe("/amq/queue/s", ack="auto", prefetch_count="5")[0]
     assert (error.verb, error["message"]) == ("ERROR", "not_implemented")
     assert "automatic acknowledgement not supported by stream queues queue 's' in vhost '/'" in error.body.decode()
 
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
-def test_settling_brings_the_next_message_and_nothing_back(gateway: Gateway, verb: str) -> None:
+def test_settling_delivers_the_next_message_and_requeues_nothing(gateway: Gateway, verb: str) -> None:
     client = gateway.client()
     client.subscribe("/amq/queue/s", ack="client-individual", prefetch_count="2", x_stream_offset="first")
     first, second = more(client)
@@ -99,7 +99,7 @@ def test_settling_brings_the_next_message_and_nothing_back(gateway: Gateway, ver
     assert more(client) == []
 
 
-def test_a_named_consumer_goes_on_behind_what_it_acknowledged(gateway: Gateway) -> None:
+def test_a_named_consumer_continues_after_its_last_acknowledgement(gateway: Gateway) -> None:
     client = gateway.client()
     first, *_ = read(client, offset="first", consumer="me")
     client.settle("ACK", first)
@@ -107,7 +107,7 @@ def test_a_named_consumer_goes_on_behind_what_it_acknowledged(gateway: Gateway) 
     assert seen(read(gateway.client(), consumer="me")) == [(b"1", "1"), (b"2", "2")]
 
 
-def test_a_place_survives_a_crash(gateway: Gateway) -> None:
+def test_a_named_consumers_position_survives_a_crash(gateway: Gateway) -> None:
     client = gateway.client()
     messages = read(client, offset="first", consumer="me")
     client.settle("ACK", messages[0])
@@ -115,13 +115,13 @@ def test_a_place_survives_a_crash(gateway: Gateway) -> None:
     assert seen(read(gateway.crashed().client(), consumer="me")) == [(b"1", "1"), (b"2", "2")]
 
 
-def test_a_priority_means_nothing(gateway: Gateway) -> None:
+def test_a_consumer_priority_is_ignored(gateway: Gateway) -> None:
     client = gateway.client()
     client.subscribe("/amq/queue/s", **READER, x_stream_offset="last", x_priority="3")
     assert seen(more(client)) == [(b"2", "2")]
 
 
-def test_a_stream_is_made_by_who_sends_to_it() -> None:
+def test_send_declares_a_stream() -> None:
     gateway = Gateway()
     client = gateway.client()
     made = {"x-queue-type": "stream", "x-max-age": "1D", "x-stream-max-segment-size-bytes": "1000000"}
@@ -132,7 +132,7 @@ def test_a_stream_is_made_by_who_sends_to_it() -> None:
     assert seen(more(client)) == [(b"hello", "0")]
 
 
-def test_a_topic_may_be_kept_in_a_stream() -> None:
+def test_a_subscription_to_a_topic_may_use_a_stream() -> None:
     gateway = Gateway()
     client = gateway.client()
     options = {**READER, "durable": "true", "auto_delete": "false", "x_queue_type": "stream"}
@@ -144,7 +144,7 @@ def test_a_topic_may_be_kept_in_a_stream() -> None:
     assert (message.body, message[OFFSET], message["destination"]) == (b"kept", "0", "/topic/news")
 
 
-def test_an_offset_that_was_published_gives_way() -> None:
+def test_the_brokers_offset_replaces_a_published_one() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.send("/queue/new", b"hello", {"x-queue-type": "stream", OFFSET: "77"})
@@ -152,13 +152,13 @@ def test_an_offset_that_was_published_gives_way() -> None:
     assert seen(more(client)) == [(b"hello", "0")]
 
 
-def test_a_queue_that_is_no_stream_has_no_offsets(gateway: Gateway) -> None:
+def test_an_offset_for_a_queue_that_is_not_a_stream_is_refused(gateway: Gateway) -> None:
     error = gateway.client().subscribe("/queue/q", x_stream_offset="first")[0]
     words = "invalid arg 'x-stream-offset' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"
     assert words in error.body.decode()
 
 
-def test_what_headers_stand_for() -> None:
+def test_stream_headers_are_translated_to_arguments() -> None:
     assert stream_arguments({}) == {}
     assert stream_arguments({OFFSET: " timestamp=60 "}) == {OFFSET: datetime(1970, 1, 1, 0, 1, tzinfo=UTC)}
     assert stream_arguments({OFFSET: "timestamp=-60"}) == {OFFSET: datetime(1970, 1, 1, tzinfo=UTC)}

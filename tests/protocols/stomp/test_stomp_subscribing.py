@@ -1,4 +1,4 @@
-"""SUBSCRIBE and UNSUBSCRIBE: queues, topics, exchanges, durable subscriptions, prefetch, and what a MESSAGE says."""
+"""SUBSCRIBE and UNSUBSCRIBE: queues, topics, exchanges, durable subscriptions, prefetch, and MESSAGE frames."""
 
 import pytest
 
@@ -9,7 +9,7 @@ VERSIONS = ("1.0", "1.1", "1.2")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_message_says(version: str) -> None:
+def test_a_message_has_its_headers(version: str) -> None:
     client = Gateway().client(version)
     client.subscribe("/queue/q", "7")
     (message,) = client.send("/queue/q", b"hi\0there", {"content-type": "text/plain", "a": "b"})
@@ -28,14 +28,14 @@ def test_what_a_message_says(version: str) -> None:
     )
 
 
-def test_an_empty_body_is_told_as_such() -> None:
+def test_an_empty_body_has_content_length_0() -> None:
     client = Gateway().client()
     client.subscribe("/queue/q")
     (message,) = client.send("/queue/q")
     assert (message.body, message["content-length"]) == (b"", "0")
 
 
-def test_1_0_may_leave_the_id_out() -> None:
+def test_the_id_is_optional_in_1_0() -> None:
     client = Gateway().client("1.0")
     assert client.say("SUBSCRIBE", destination="/queue/q") == []
     (message,) = client.send("/queue/q", b"hi")
@@ -47,7 +47,7 @@ def test_1_0_may_leave_the_id_out() -> None:
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 @pytest.mark.parametrize("verb", ["SUBSCRIBE", "UNSUBSCRIBE"])
-def test_the_others_may_not(version: str, verb: str) -> None:
+def test_the_id_is_required_in_other_versions(version: str, verb: str) -> None:
     assert refusal(Gateway().client(version).say(verb, destination="/queue/q")) == "Missing Header"
 
 
@@ -69,17 +69,17 @@ def test_the_others_may_not(version: str, verb: str) -> None:
     ],
     ids=lambda value: " ".join(f"{name}={each}" for name, each in value.items()) if isinstance(value, dict) else value,
 )
-def test_subscriptions_that_cannot_be(headers: dict[str, str], message: str) -> None:
+def test_an_invalid_subscription_is_refused(headers: dict[str, str], message: str) -> None:
     assert refusal(Gateway().client().say("SUBSCRIBE", headers)) == message
 
 
-def test_an_id_is_taken_once() -> None:
+def test_a_duplicate_id_is_refused() -> None:
     client = Gateway().client()
     client.subscribe("/queue/a", "0")
     assert refusal(client.subscribe("/queue/b", "0")) == "Duplicated subscription identifier"
 
 
-def test_an_id_may_be_used_again_and_message_ids_go_on() -> None:
+def test_an_id_may_be_used_again_and_message_ids_continue() -> None:
     client = Gateway().client()
     client.subscribe("/queue/a", "0")
     (first,) = client.send("/queue/a")
@@ -90,29 +90,29 @@ def test_an_id_may_be_used_again_and_message_ids_go_on() -> None:
 
 
 @pytest.mark.parametrize("headers", [{"id": "9"}, {"id": "9", "destination": "/queue/q"}])
-def test_what_is_not_subscribed_to_cannot_be_left(headers: dict[str, str]) -> None:
+def test_unsubscribe_without_a_subscription_is_refused(headers: dict[str, str]) -> None:
     assert refusal(Gateway().client().say("UNSUBSCRIBE", headers)) == "No subscription found"
 
 
-def test_an_id_has_as_many_bytes_as_the_tag_of_a_consumer() -> None:
+def test_the_length_of_an_id_is_limited_by_the_consumer_tag() -> None:
     client = Gateway().client()
     assert client.subscribe("/queue/q", "i" * 253, receipt="r") == [receipt("r")]
     assert refusal(client.subscribe("/queue/q", "i" * 254)) == "Invalid id"
 
 
-def test_a_temporary_queue_is_not_left_by_the_client() -> None:
+def test_a_client_cannot_unsubscribe_from_a_temporary_queue() -> None:
     client = Gateway().client()
     client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})
     assert refusal(client.say("UNSUBSCRIBE", id="/temp-queue/x")) == "Invalid id"
 
 
-def test_receipts_of_both() -> None:
+def test_subscribe_and_unsubscribe_have_receipts() -> None:
     client = Gateway().client()
     assert client.subscribe("/queue/q", receipt="1") == [receipt("1")]
     assert client.say("UNSUBSCRIBE", id="0", receipt="2") == [receipt("2")]
 
 
-def test_a_queue_that_is_made_is_durable_when_the_receipt_comes() -> None:
+def test_a_declared_queue_is_stored_when_the_receipt_is_sent() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.machine.receive(b"SUBSCRIBE\nid:0\ndestination:/queue/q\nreceipt:r\n\n\0")
@@ -121,13 +121,13 @@ def test_a_queue_that_is_made_is_durable_when_the_receipt_comes() -> None:
     assert "q" in gateway.crashed().vhost.queue_by_name
 
 
-def test_a_queue_may_be_given_arguments_by_headers() -> None:
+def test_headers_can_set_queue_arguments() -> None:
     gateway = Gateway()
     gateway.client().subscribe("/queue/q", x_max_length="5", x_single_active_consumer="true")
     assert gateway.vhost.queue("q").arguments == {"x-max-length": 5, "x-single-active-consumer": True}
 
 
-def test_persistent_is_another_word_for_durable() -> None:
+def test_persistent_is_equivalent_to_durable() -> None:
     gateway = Gateway()
     gateway.client().subscribe("/queue/q", persistent="false")
     assert not gateway.vhost.queue("q").is_durable
@@ -143,7 +143,7 @@ def test_two_subscriptions_share_a_queue() -> None:
     assert (one.bodies(), two.bodies()) == ([b"0", b"2"], [b"1", b"3"])
 
 
-def test_the_higher_priority_comes_first() -> None:
+def test_the_consumer_with_the_higher_priority_is_served_first() -> None:
     gateway = Gateway()
     low, high = gateway.client(), gateway.client()
     low.subscribe("/queue/q")
@@ -166,13 +166,15 @@ def test_the_higher_priority_comes_first() -> None:
         ("/exchange/amq.direct/k", "/exchange/amq.direct/l", False),
     ],
 )
-def test_topics_and_exchanges(subscribed: str, sent: str, comes: bool) -> None:
+def test_subscriptions_to_topics_and_exchanges_receive_matching_messages(
+    subscribed: str, sent: str, comes: bool
+) -> None:
     client = Gateway().client()
     client.subscribe(subscribed)
     assert [message.body for message in client.send(sent, b"hi")] == [b"hi"] * comes
 
 
-def test_the_destination_of_a_message_is_where_it_was_sent() -> None:
+def test_a_message_has_the_destination_it_was_sent_to() -> None:
     client = Gateway().client()
     client.subscribe("/topic/#")
     (message,) = client.send("/topic/a.b")
@@ -180,7 +182,7 @@ def test_the_destination_of_a_message_is_where_it_was_sent() -> None:
 
 
 @pytest.mark.parametrize(("destination", "is_exclusive"), [("/topic/t", False), ("/exchange/amq.topic/t", True)])
-def test_a_subscription_has_a_queue_of_its_own_while_it_lasts(destination: str, is_exclusive: bool) -> None:
+def test_a_subscription_has_its_own_queue_until_it_ends(destination: str, is_exclusive: bool) -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe(destination)
@@ -191,7 +193,7 @@ def test_a_subscription_has_a_queue_of_its_own_while_it_lasts(destination: str, 
     assert not gateway.vhost.queue_by_name
 
 
-def test_the_queue_of_a_subscription_may_have_a_name_of_the_clients() -> None:
+def test_the_client_may_name_the_queue_of_a_subscription() -> None:
     gateway = Gateway()
     gateway.client().subscribe("/topic/t", x_queue_name="mine")
     assert list(gateway.vhost.queue_by_name) == ["mine"]
@@ -201,7 +203,7 @@ def test_the_queue_of_a_subscription_may_have_a_name_of_the_clients() -> None:
 
 
 @pytest.mark.parametrize("header", ["durable", "persistent"])
-def test_a_durable_subscription_collects_while_nobody_is_there(header: str) -> None:
+def test_a_durable_subscription_collects_messages_while_disconnected(header: str) -> None:
     gateway = Gateway()
     first = gateway.client()
     first.subscribe("/topic/news", "reader", **{header: "true"})
@@ -213,7 +215,7 @@ def test_a_durable_subscription_collects_while_nobody_is_there(header: str) -> N
     assert message.body == b"missed"
 
 
-def test_its_queue_has_the_name_that_rabbitmq_gives_it() -> None:
+def test_the_queue_of_a_durable_subscription_has_rabbitmqs_name() -> None:
     gateway = Gateway()
     gateway.client().subscribe("/topic/news", "reader", durable="true")
     (queue,) = gateway.vhost.queue_by_name.values()
@@ -221,7 +223,7 @@ def test_its_queue_has_the_name_that_rabbitmq_gives_it() -> None:
     assert (queue.is_durable, queue.is_auto_delete, queue.owner) == (True, False, None)
 
 
-def test_so_a_subscription_made_by_rabbitmq_goes_on() -> None:
+def test_a_durable_subscription_created_by_rabbitmq_continues() -> None:
     gateway = Gateway()
     name = "stomp-subscription-4nVvzVGvGXmuH5JXuuSbkA"
     queue = gateway.vhost.declare_queue(name, is_durable=True, is_auto_delete=True)
@@ -229,7 +231,7 @@ def test_so_a_subscription_made_by_rabbitmq_goes_on() -> None:
     assert len(queue.consumers) == 1
 
 
-def test_or_the_one_the_client_wants() -> None:
+def test_the_client_may_name_the_queue_of_a_durable_subscription() -> None:
     gateway = Gateway()
     gateway.client().subscribe("/topic/news", "reader", durable="true", x_queue_name="mine")
     assert gateway.vhost.queue("mine").is_durable
@@ -240,7 +242,7 @@ def test_a_durable_subscription_needs_an_id() -> None:
     assert refusal(heard) == "Missing Header"
 
 
-def test_it_ends_when_the_client_says_so() -> None:
+def test_unsubscribe_deletes_a_durable_subscription() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/news", "reader", durable="true")
@@ -248,7 +250,7 @@ def test_it_ends_when_the_client_says_so() -> None:
     assert not gateway.vhost.queue_by_name
 
 
-def test_and_not_when_it_only_leaves() -> None:
+def test_a_durable_subscription_survives_a_disconnect() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/news", "reader", durable="true")
@@ -256,7 +258,7 @@ def test_and_not_when_it_only_leaves() -> None:
     assert len(gateway.vhost.queue_by_name) == 1
 
 
-def test_a_queue_is_never_deleted_by_leaving_it() -> None:
+def test_unsubscribe_never_deletes_a_shared_queue() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", "0", durable="true")
@@ -267,7 +269,7 @@ def test_a_queue_is_never_deleted_by_leaving_it() -> None:
 # Flow
 
 
-def test_prefetch_limits_what_is_not_acknowledged() -> None:
+def test_prefetch_limits_unacknowledged_deliveries() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual", prefetch_count="2")
@@ -278,7 +280,7 @@ def test_prefetch_limits_what_is_not_acknowledged() -> None:
     assert client.settle("ACK", first) == []
 
 
-def test_prefetch_means_nothing_where_nothing_is_acknowledged() -> None:
+def test_prefetch_is_ignored_in_auto_mode() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", prefetch_count="1")
@@ -287,7 +289,7 @@ def test_prefetch_means_nothing_where_nothing_is_acknowledged() -> None:
     assert len(client.hear()) == 5
 
 
-def test_a_client_that_does_not_read_is_passed_over() -> None:
+def test_a_client_that_does_not_read_is_skipped() -> None:
     gateway = Gateway()
     slow, other = gateway.client(), gateway.client()
     slow.subscribe("/queue/q")
@@ -316,7 +318,7 @@ def test_a_subscription_whose_queue_is_deleted_ends_the_connection() -> None:
     assert heard[0]["subscription"] == "7"
 
 
-def test_what_was_delivered_of_a_deleted_queue_leaves_the_store_too() -> None:
+def test_unsettled_deliveries_of_a_deleted_queue_are_removed_from_the_store() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual")
@@ -336,7 +338,7 @@ def test_an_exclusive_queue_of_another_is_locked() -> None:
     assert refusal(gateway.client().subscribe("/amq/queue/q")) == "resource_locked"
 
 
-def test_everything_ends_with_the_connection() -> None:
+def test_subscriptions_and_own_queues_end_with_the_connection() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/t", "t")
@@ -353,6 +355,6 @@ def test_a_body_on_anything_but_send_is_refused_since_1_1() -> None:
     assert Gateway().client("1.0").say("BEGIN", {"transaction": "t"}, b"body") == []
 
 
-def test_the_last_frame_is_the_last() -> None:
+def test_no_frame_follows_the_last_one() -> None:
     heard = Gateway().client().say("NONSENSE")
     assert heard[-1] == CLOSED

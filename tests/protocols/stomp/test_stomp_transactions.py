@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT and ABORT: all of a transaction happens in one step, or nothing."""
+"""BEGIN, COMMIT and ABORT: a transaction is performed in one step, or not at all."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_messages_wait_for_the_commit() -> None:
     assert waiting(gateway) == 3
 
 
-def test_an_abort_forgets_them() -> None:
+def test_an_abort_drops_held_messages() -> None:
     gateway = Gateway()
     client = begun(gateway)
     client.send("/queue/q", b"hi", {"transaction": "t"})
@@ -43,7 +43,7 @@ def test_an_abort_forgets_them() -> None:
     assert waiting(gateway) == 0
 
 
-def test_so_does_the_end_of_the_connection() -> None:
+def test_the_end_of_the_connection_drops_held_messages() -> None:
     gateway = Gateway()
     client = begun(gateway)
     client.send("/queue/q", b"hi", {"transaction": "t"})
@@ -51,7 +51,7 @@ def test_so_does_the_end_of_the_connection() -> None:
     assert waiting(gateway) == 0
 
 
-def test_acknowledgements_wait_too() -> None:
+def test_acknowledgements_wait_for_the_commit() -> None:
     gateway = Gateway()
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
@@ -62,7 +62,7 @@ def test_acknowledgements_wait_too() -> None:
     assert gateway.vhost.queue("in").unsettled == 0
 
 
-def test_an_abort_takes_them_back() -> None:
+def test_an_abort_restores_held_acknowledgements() -> None:
     gateway = Gateway()
     client = begun(gateway)
     first, second = delivered(gateway, client, 2)
@@ -74,7 +74,7 @@ def test_an_abort_takes_them_back() -> None:
     assert waiting(gateway, "in") == 1
 
 
-def test_even_when_the_subscription_has_ended() -> None:
+def test_an_abort_restores_acknowledgements_of_an_ended_subscription() -> None:
     gateway = Gateway()
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
@@ -84,7 +84,7 @@ def test_even_when_the_subscription_has_ended() -> None:
     assert client.settle("ACK", message) == []
 
 
-def test_or_another_follows_under_its_id() -> None:
+def test_an_abort_restores_acknowledgements_when_another_subscription_has_the_id() -> None:
     gateway = Gateway()
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
@@ -95,7 +95,7 @@ def test_or_another_follows_under_its_id() -> None:
     assert client.settle("ACK", message) == []
 
 
-def test_what_is_not_committed_comes_back_with_the_connection() -> None:
+def test_uncommitted_acknowledgements_are_requeued_at_the_end_of_the_connection() -> None:
     gateway = Gateway()
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
@@ -123,7 +123,7 @@ def test_a_commit_is_one_step_of_the_store() -> None:
     assert waiting(after, "in") == 0
 
 
-def test_a_commit_that_was_not_answered_happened_whole_or_not_at_all() -> None:
+def test_a_commit_without_an_answer_is_performed_completely_or_not_at_all() -> None:
     gateway = Gateway()
     client = begun(gateway)
     client.send("/queue/a", b"", {"persistent": "true", "transaction": "t"})
@@ -135,7 +135,7 @@ def test_a_commit_that_was_not_answered_happened_whole_or_not_at_all() -> None:
     assert (waiting(after, "a"), waiting(after, "b")) == (0, 0)
 
 
-def test_the_receipts_of_what_it_holds_come_with_the_commit() -> None:
+def test_receipts_of_held_messages_are_sent_with_the_commit() -> None:
     client = begun(Gateway())
     assert client.send("/queue/q", b"", {"transaction": "t", "receipt": "1"}) == []
     heard = client.say("COMMIT", transaction="t", receipt="2")
@@ -150,7 +150,7 @@ def test_a_commit_that_a_queue_refuses_has_no_receipt() -> None:
     assert client.say("COMMIT", transaction="t", receipt="r") == []
 
 
-def test_what_may_not_be_done_any_more_keeps_everything_from_being_done() -> None:
+def test_an_action_that_is_not_allowed_any_more_prevents_the_whole_commit() -> None:
     gateway = Gateway()
     gateway.add_user("ann", "secret")
     client = gateway.client(login="ann", passcode="secret")
@@ -163,14 +163,14 @@ def test_what_may_not_be_done_any_more_keeps_everything_from_being_done() -> Non
 
 
 @pytest.mark.parametrize("destination", ["/nowhere/x", "/exchange/none/k", "/temp-queue/x"])
-def test_what_cannot_be_done_is_refused_at_once(destination: str) -> None:
+def test_an_invalid_send_in_a_transaction_is_refused_at_once(destination: str) -> None:
     client = begun(Gateway())
     heard = client.send(destination, b"", {"transaction": "t", "receipt": "r"})
     assert refusal(heard) in ("Unknown destination", "not_found", "Invalid destination")
     assert heard[0]["receipt-id"] == "r"
 
 
-def test_transactions_do_not_mix() -> None:
+def test_transactions_are_independent() -> None:
     gateway = Gateway()
     client = gateway.client()
     for name in ("a", "b"):
@@ -181,7 +181,7 @@ def test_transactions_do_not_mix() -> None:
     assert (waiting(gateway, "a"), waiting(gateway, "b")) == (0, 1)
 
 
-def test_what_is_outside_does_not_wait() -> None:
+def test_messages_outside_of_a_transaction_do_not_wait() -> None:
     gateway = Gateway()
     client = begun(gateway)
     client.send("/queue/q")
@@ -189,28 +189,28 @@ def test_what_is_outside_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("verb", ["BEGIN", "COMMIT", "ABORT"])
-def test_a_transaction_has_a_name(verb: str) -> None:
+def test_a_transaction_requires_a_name(verb: str) -> None:
     assert refusal(Gateway().client().say(verb)) == "Missing transaction"
 
 
 @pytest.mark.parametrize("verb", ["COMMIT", "ABORT", "SEND", "ACK", "NACK"])
-def test_a_transaction_is_begun_first(verb: str) -> None:
+def test_a_transaction_must_be_begun_first(verb: str) -> None:
     heard = Gateway().client().say(verb, {"destination": "/queue/q", "id": "1", "transaction": "t"})
     assert refusal(heard) == "Bad transaction"
 
 
-def test_and_once() -> None:
+def test_a_transaction_cannot_be_begun_twice() -> None:
     assert refusal(begun(Gateway()).say("BEGIN", transaction="t")) == "Bad transaction"
 
 
-def test_a_name_may_be_used_again() -> None:
+def test_a_transaction_name_may_be_used_again() -> None:
     client = begun(Gateway())
     client.say("COMMIT", transaction="t")
     assert client.say("BEGIN", transaction="t") == []
 
 
 @pytest.mark.parametrize(("settings", "limit"), [({}, 16), ({"max_transactions": 3}, 3)])
-def test_there_are_only_so_many(settings: dict[str, int], limit: int) -> None:
+def test_the_number_of_transactions_is_limited(settings: dict[str, int], limit: int) -> None:
     client = Gateway(**settings).client()
     for number in range(limit):
         assert client.say("BEGIN", transaction=str(number)) == []
@@ -220,7 +220,7 @@ def test_there_are_only_so_many(settings: dict[str, int], limit: int) -> None:
 
 
 @pytest.mark.parametrize(("settings", "limit"), [({}, 1024), ({"max_transaction_actions": 3}, 3)])
-def test_of_a_limited_number_of_actions(settings: dict[str, int], limit: int) -> None:
+def test_the_number_of_actions_in_a_transaction_is_limited(settings: dict[str, int], limit: int) -> None:
     client = begun(Gateway(**settings))
     send = frame("SEND", {"destination": "/queue/q", "transaction": "t"})
     assert client.say_bytes(send * limit) == []
@@ -229,7 +229,7 @@ def test_of_a_limited_number_of_actions(settings: dict[str, int], limit: int) ->
     assert error.body == b"Too many actions in transaction (limit %d)" % limit
 
 
-def test_all_of_them_together_hold_a_limited_number_of_bytes() -> None:
+def test_the_memory_of_all_transactions_is_limited() -> None:
     client = begun(Gateway(max_transaction_size=40_000))
     client.say("BEGIN", transaction="u")
     assert client.say_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 20_000)) == []
@@ -239,7 +239,7 @@ def test_all_of_them_together_hold_a_limited_number_of_bytes() -> None:
 
 
 @pytest.mark.parametrize("verb", ["COMMIT", "ABORT"])
-def test_what_ended_takes_no_room_from_the_next(verb: str) -> None:
+def test_a_finished_transaction_releases_its_memory(verb: str) -> None:
     client = begun(Gateway(max_transaction_size=40_000))
     send = frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 30_000)
     for _ in range(3):
@@ -248,7 +248,7 @@ def test_what_ended_takes_no_room_from_the_next(verb: str) -> None:
         client.say("BEGIN", transaction="t")
 
 
-def test_receipts_of_begin_and_abort() -> None:
+def test_begin_and_abort_have_receipts() -> None:
     client = Gateway().client()
     assert client.say("BEGIN", transaction="t", receipt="1") == [receipt("1")]
     assert client.say("ABORT", transaction="t", receipt="2") == [receipt("2")]
