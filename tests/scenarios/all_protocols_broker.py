@@ -1,10 +1,10 @@
-"""One broker with clients of all protocols at its doors: their machines, a store in memory, a fake clock.
+"""One broker with clients of all protocols: their state machines, a store in memory, a fake clock.
 
-A client of MQTT says and hears what ``tests.protocols.mqtt.dialogue`` tells of, one of AMQP what
-``tests.protocols.amqp.dialogue`` does::
+Clients of MQTT are those of ``tests.protocols.mqtt.dialogue``, clients of AMQP those of
+``tests.protocols.amqp.dialogue``::
 
-    house = House()
-    sensor, worker = house.client("sensor"), house.peer()
+    broker = AllProtocolsBroker()
+    sensor, worker = broker.client("sensor"), broker.peer()
     worker.send(*queue("readings", "sensors.#")).hear()
     sensor.publish("sensors/1", b"23")
     assert fetched(worker, "readings").body == b"23"
@@ -34,7 +34,7 @@ TOPICS = "amq.topic"
 
 
 class AmqpDoor:
-    """The broker of a house as the peers of AMQP see it."""
+    """The broker as peers of AMQP use it."""
 
     def __init__(self, house: "AllProtocolsBroker") -> None:
         tokens = count(1)
@@ -46,7 +46,7 @@ class AmqpDoor:
 
 
 class StompDoor:
-    """The broker of a house as the clients of STOMP see it."""
+    """The broker as clients of STOMP use it."""
 
     def __init__(self, house: "AllProtocolsBroker") -> None:
         tokens = count(1)
@@ -58,7 +58,7 @@ class StompDoor:
 
 
 class AllProtocolsBroker(Gateway):
-    """The broker; a gateway of MQTT with a door for AMQP and one for STOMP."""
+    """The broker: an MQTT gateway with listeners for AMQP and STOMP."""
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, MQTT, STOMP, PLAIN)
 
@@ -68,52 +68,52 @@ class AllProtocolsBroker(Gateway):
         self._stomp_door = StompDoor(self)
 
     def stomp(self, version: str = "1.2") -> StompClient:
-        """Return somebody who speaks STOMP, connected."""
+        """Return a STOMP client with an open connection."""
         client = StompClient(self._stomp_door, version)  # type: ignore[arg-type]  # all that it asks of its gateway
         client.connect()
         assert client.welcome.verb == "CONNECTED"
         return client
 
     def peer(self) -> Peer:
-        """Return somebody who speaks AMQP, with channel 1 open."""
+        """Return an AMQP peer with channel 1 open."""
         peer = Peer(self._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open()
         peer.send(commands.Channel.Open()).hear()
         return peer
 
     def policy(self, pattern: str, **definition: Value) -> None:
-        """Set a policy for queues; ``max_length`` stands for ``max-length``."""
+        """Set a policy for queues; ``max_length`` means ``max-length``."""
         settings = {name.replace("_", "-"): value for name, value in definition.items()}
         self.broker.put_policy(PolicyRecord("/", "p", False, pattern, "queues", 0, settings))
         self.settle()
 
 
 def own_queue(client_id: str, level: int = 1) -> str:
-    """The queue of a client's subscriptions of QoS 0, or of those above."""
+    """Return the name of the queue of a client's QoS 0 subscriptions, or of those above."""
     return f"mqtt-subscription-{client_id}qos{level}"
 
 
 def queue(name: str, *keys: str, **arguments: Value) -> list[Sent]:
-    """Declare a durable queue, bound to the topics by these keys."""
+    """Declare a durable queue, bound to the topic exchange by these keys."""
     asked: dict[str, Any] = {key.replace("_", "-"): value for key, value in arguments.items()}
     declared: list[Sent] = [commands.Queue.Declare(0, name, durable=True, arguments=asked)]
     return declared + [commands.Queue.Bind(0, name, TOPICS, key) for key in keys]
 
 
 def published(key: str, body: bytes = b"hi", *, exchange: str = TOPICS, **properties: Any) -> Publication:
-    """A publish to the topics."""
+    """Return a publish to the topic exchange."""
     return Publication(exchange, key, body, **properties)
 
 
 def fetched(peer: Peer, name: str) -> Heard:
-    """Fetch the first message of a queue, which is acknowledged thereby."""
+    """Get and acknowledge the first message of a queue."""
     (heard,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).listen()
     assert isinstance(heard.method, commands.Basic.GetOk), str(heard)
     return heard
 
 
 def all_of(peer: Peer, name: str) -> list[bytes]:
-    """Fetch everything that is in a queue."""
+    """Get and acknowledge all messages of a queue."""
     bodies: list[bytes] = []
     while True:
         (heard,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).listen()
@@ -123,13 +123,13 @@ def all_of(peer: Peer, name: str) -> list[bytes]:
 
 
 def key_of(heard: Heard) -> str:
-    """The routing key of a message that was fetched or delivered."""
+    """Return the routing key of a received message."""
     assert isinstance(heard.method, commands.Basic.GetOk | commands.Basic.Deliver)
     return str(heard.method.routing_key)
 
 
 def properties_of(heard: Heard) -> Properties:
-    """The properties of a message that was fetched or delivered."""
+    """Return the properties of a received message."""
     return decode_properties(heard.properties)
 
 

@@ -1,4 +1,4 @@
-"""Who may do what, as data: each operation of each protocol, what it takes, and how a client tries it.
+"""The matrix of permissions: each operation of each protocol, the permissions it requires, and a client's attempt.
 
 ``docs/access.md`` shows the same table; a test compares them. ``C``, ``W`` and ``R`` are configure, write and read.
 """
@@ -19,12 +19,12 @@ from tests.scenarios.all_protocols_broker import AllProtocolsBroker, published
 
 USER: Final = "anna"
 
-#: Which permission an operation takes: the operation's letter and the resource's name, a regular expression.
+#: A permission that an operation requires: its letter and a regular expression for the resource's name.
 Need = tuple[str, str]
 
 
 class Scene:
-    """A house with things of guest's, and anna in front of it, who has the permissions that are ``granted``."""
+    """A broker with guest's entities, and the user anna, who has the permissions that are ``granted``."""
 
     def __init__(self, granted: frozenset[Need]) -> None:
         self.house = AllProtocolsBroker()
@@ -49,22 +49,22 @@ class Scene:
         self.house.settle()
 
     def revoke_between(self) -> None:
-        """Let anna try everything twice, over one connection, and lose all permissions in between."""
+        """Let each attempt run twice over one connection, and revoke all permissions of anna in between."""
         self._is_revoking = True
 
     def grant(self, needs: frozenset[Need]) -> None:
-        """Let anna do these things and nothing else."""
+        """Grant these permissions to anna and no others."""
         patterns = ("|".join(f"^{name}$" for letter, name in needs if letter == each) or "^$" for each in "CWR")
         self.house.broker.directory.put_permission(PermissionRecord("/", USER, *patterns))
 
     def probed(self) -> int:
-        """Return how many messages came by way of ``x`` and the topics."""
+        """Return the number of messages routed by ``x`` and the topic exchange."""
         return len(self.house.vhost.queue("probe"))
 
-    # How anna tries: whether it was allowed
+    # Attempts of anna: whether the operation was allowed
 
     def amqp(self, *sent: Sent) -> bool:
-        """Send methods or a publish, and look whether the channel lives on."""
+        """Send methods or a publish; return whether the channel stays open."""
         peer = Peer(self.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open(user=USER, password=USER)
         peer.send(commands.Channel.Open()).hear()
@@ -77,7 +77,7 @@ class Scene:
         return not refusals
 
     def stomp(self, *frames: tuple[str, dict[str, str]]) -> bool:
-        """Send frames, each with a receipt, and look whether the connection lives on."""
+        """Send frames, each with a receipt; return whether the connection stays open."""
         client = StompClient(self.house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
         assert [heard.verb for heard in client.connect(login=USER, passcode=USER)] == ["CONNECTED"]
         if self._is_revoking:
@@ -93,11 +93,11 @@ class Scene:
         return not errors
 
     def mqtt(self) -> Any:
-        """Return anna as a client of MQTT 5, connected."""
+        """Return anna's MQTT 5 client with an open connection."""
         return self.house.client("c", username=USER, password=USER.encode())
 
     def mqtt_subscribe(self, filter: str) -> bool:
-        """Subscribe with QoS 1 and look at the reason code."""
+        """Subscribe with QoS 1; return whether the reason code is a success."""
         client = self.mqtt()
         if self._is_revoking:
             client.subscribe(filter, 1)
@@ -108,7 +108,7 @@ class Scene:
         return bool(code == "1")
 
     def mqtt_publish(self, **options: Any) -> bool:
-        """Publish and look whether it arrived."""
+        """Publish; return whether the message arrived."""
         client = self.mqtt()
         if self._is_revoking:
             client.publish("t", **options)
@@ -118,7 +118,7 @@ class Scene:
         return self.probed() > before
 
     def mqtt_will(self) -> bool:
-        """Die with a will and look whether it arrived."""
+        """Lose a connection with a will; return whether the will arrived."""
         from tests.protocols.mqtt.packets import Will
 
         before = self.probed()
@@ -129,7 +129,7 @@ class Scene:
         return self.probed() > before
 
     def http(self, method: str, path: str, fields: object = None) -> bool:
-        """Ask the API and look at the status."""
+        """Send a request to the API; return whether its status is a success."""
         if self._is_revoking:
             assert self.console.ask("GET", "/whoami", user=USER).status == 200
             self.grant(frozenset())
@@ -141,7 +141,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An operation, the permissions it takes, and an attempt at it."""
+    """An operation, the permissions it requires, and an attempt."""
 
     protocol: str
     operation: str
@@ -154,7 +154,7 @@ class Row:
 
 
 def row(protocol: str, operation: str, needs: str, attempt: Callable[[Scene], bool]) -> Row:
-    """Make a row; ``needs`` are written as ``C:name W:name``."""
+    """Return a row; ``needs`` are written as ``C:name W:name``."""
     pairs = (need.split(":", 1) for need in needs.split())
     return Row(protocol, operation, frozenset((letter, name) for letter, name in pairs), attempt)
 

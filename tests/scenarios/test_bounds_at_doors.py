@@ -1,4 +1,4 @@
-"""A dead-letter key that no record holds is refused at every door in its own words, and the broker starts again."""
+"""A dead-letter key too long for a record is refused over every protocol, and the broker can be restarted."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ SENDER_KEYS = [
 
 
 @pytest.mark.parametrize(("headers", "reason"), SENDER_KEYS)
-def test_further_keys_of_a_message_are_bounded(headers: dict[str, Value], reason: str) -> None:
+def test_additional_keys_of_a_message_are_limited(headers: dict[str, Value], reason: str) -> None:
     house = AllProtocolsBroker()
     peer = house.peer()
     peer.send(*queue("q", "k"), published("k", b"fine", headers={"CC": ["k"] * 1_024})).hear()
@@ -61,7 +61,7 @@ DOORS = [
 
 
 @pytest.mark.parametrize(("ask", "reason"), DOORS)
-def test_a_dead_letter_key_that_no_record_holds_is_refused(
+def test_a_dead_letter_key_too_long_for_a_record_is_refused(
     ask: Callable[[AllProtocolsBroker], str], reason: str
 ) -> None:
     house = AllProtocolsBroker()

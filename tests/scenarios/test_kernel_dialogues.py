@@ -1,4 +1,4 @@
-"""Kernel and store together, as stories: confirmed means safe, one content for many queues, transactions whole."""
+"""Scenarios of kernel and store: durability of confirmed messages, shared contents, atomic transactions."""
 
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
@@ -7,7 +7,7 @@ from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient, header_of
 
 
-def test_everything_confirmed_is_there_after_a_crash_once_and_in_order() -> None:
+def test_confirmed_messages_survive_a_crash_once_and_in_order() -> None:
     broker = MemoryBroker(resident_messages=8)
     broker.vhost.declare_queue("orders", is_durable=True)
     broker.commit()
@@ -31,8 +31,8 @@ def test_everything_confirmed_is_there_after_a_crash_once_and_in_order() -> None
     assert consumer.bodies == [b"%d" % number for number in range(1, 71)]
 
 
-def test_a_message_in_many_queues_is_stored_once_and_goes_with_the_last_of_them() -> None:
-    """R133, R130, also when a restart lies between."""
+def test_a_message_in_many_queues_is_stored_once_and_removed_with_the_last_queue() -> None:
+    """R133, R130, also with a restart in between."""
     broker = MemoryBroker()
     names = [f"queue {number}" for number in range(5)]
     for name in names:
@@ -64,7 +64,7 @@ def test_a_message_in_many_queues_is_stored_once_and_goes_with_the_last_of_them(
     assert restarted.store.held_ids == frozenset()
 
 
-def test_what_happens_in_one_turn_survives_whole_or_not_at_all() -> None:
+def test_the_changes_of_one_turn_are_stored_completely_or_not_at_all() -> None:
     """R115, R116: a transaction settles and publishes in one turn."""
     broker = MemoryBroker()
     for name in ("in", "out"):
@@ -85,8 +85,8 @@ def test_what_happens_in_one_turn_survives_whole_or_not_at_all() -> None:
     assert lengths(broker.crashed()) == (0, 1)
 
 
-def test_work_is_shared_out_and_redone_when_a_worker_dies() -> None:
-    """R148: the task queue, with prefetch 1."""
+def test_work_is_distributed_and_redelivered_when_a_consumer_dies() -> None:
+    """R148: a work queue with prefetch 1."""
     broker = MemoryBroker()
     tasks = broker.vhost.declare_queue("tasks", is_durable=True)
     for number in range(6):
@@ -104,8 +104,8 @@ def test_work_is_shared_out_and_redone_when_a_worker_dies() -> None:
     assert broker.store.held_ids == frozenset()
 
 
-def test_a_request_finds_its_way_back() -> None:
-    """R148: request and reply, through the place that only the default exchange reaches."""
+def test_a_request_is_answered_over_the_reply_queue() -> None:
+    """R148: request and reply, over the reply queue that only the default exchange reaches."""
     broker = MemoryBroker()
     requester, server = Recipient(), Recipient()
     server.consume(broker.vhost.declare_queue("requests"))
@@ -118,7 +118,7 @@ def test_a_request_finds_its_way_back() -> None:
     assert broker.publish(place.name, b"too late") is Verdict.UNROUTED
 
 
-def test_news_reach_whoever_listens_at_the_time() -> None:
+def test_published_messages_reach_the_current_subscribers() -> None:
     """R148, R34: publish and subscribe."""
     broker = MemoryBroker()
     vhost = broker.vhost
@@ -145,7 +145,7 @@ def test_news_reach_whoever_listens_at_the_time() -> None:
     assert late.bodies == [b"sport.golf", b"weather"]
 
 
-def test_disk_use_returns_after_a_backlog_was_drained() -> None:
+def test_disk_use_falls_after_a_backlog_was_consumed() -> None:
     """R130."""
     broker = MemoryBroker(resident_messages=16)
     queue = broker.vhost.declare_queue("q", is_durable=True)

@@ -1,4 +1,4 @@
-"""One message in two protocols: topics and routing keys, what a message says of itself, what becomes of it."""
+"""Messages between MQTT and AMQP: topics and routing keys, properties, and confirmations."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -29,30 +29,30 @@ from tests.scenarios.all_protocols_broker import (
     queue,
 )
 
-#: topic, and the routing key it is published with
+#: topic, and its routing key
 TOPICS = [
     pytest.param("a/b", "a.b", id="levels are words"),
     pytest.param("/a//b/", ".a..b.", id="empty levels are empty words"),
     pytest.param("v1.2/a", "v1%2E2.a", id="a dot is escaped"),
     pytest.param("*/a*", "%2A.a%2A", id="a star is escaped"),
-    pytest.param("50%/a", "50%25.a", id="the sign of escaping is escaped"),
-    pytest.param("%2E", "%252E", id="what looks escaped is escaped once more"),
+    pytest.param("50%/a", "50%25.a", id="the percent sign is escaped"),
+    pytest.param("%2E", "%252E", id="an escape sequence is escaped again"),
     pytest.param("räume/küche", "räume.küche", id="any character"),
     pytest.param("$own/a", "$own.a", id="a dollar"),
 ]
 
-#: routing key of a publisher that never heard of MQTT, and the topic it is delivered under
+#: routing key of a publisher of another protocol, and the topic of the delivery
 FOREIGN_KEYS = [
     pytest.param("a.b", "a/b", id="words are levels"),
     pytest.param("a/b.c", "a/b/c", id="a slash in a word makes levels"),
     pytest.param("a.*.b", "a/*/b", id="a star is only a wildcard of bindings"),
-    pytest.param("a.+.#", "a/%2B/%23", id="what no topic may hold is escaped"),
-    pytest.param("100%", "100%", id="a sign of escaping that escapes nothing"),
-    pytest.param("%41", "%41", id="an escape that nobody writes"),
+    pytest.param("a.+.#", "a/%2B/%23", id="characters not allowed in topics are escaped"),
+    pytest.param("100%", "100%", id="a single percent sign"),
+    pytest.param("%41", "%41", id="an escape of another character"),
     pytest.param("", "/", id="no key at all"),
 ]
 
-#: filter, binding key that means the same
+#: filter, and the equivalent binding key
 FILTERS = [
     pytest.param("a/+/c", "a.*.c", ["a/b/c", "a/x.y/c"], ["a/c", "a/b/b/c"], id="one level"),
     pytest.param("a/#", "a.#", ["a", "a/b", "a/b/c"], ["b", "ab"], id="all below"),
@@ -68,7 +68,7 @@ def house() -> AllProtocolsBroker:
 
 @pytest.fixture
 def client(house: AllProtocolsBroker) -> Client:
-    """A client that wants to hear everything."""
+    """Return a client that subscribes to everything."""
     client = house.client("one")
     client.subscribe("#", 2)
     return client
@@ -76,7 +76,7 @@ def client(house: AllProtocolsBroker) -> Client:
 
 @pytest.fixture
 def peer(house: AllProtocolsBroker) -> Peer:
-    """A peer with a queue ``all`` of every message."""
+    """Return a peer with a queue ``all`` of every message."""
     peer = house.peer()
     peer.send(*queue("all", "#")).hear()
     return peer
@@ -86,7 +86,9 @@ def peer(house: AllProtocolsBroker) -> Peer:
 
 
 @pytest.mark.parametrize(("topic", "key"), TOPICS)
-def test_a_topic_as_a_key_and_back(house: AllProtocolsBroker, peer: Peer, topic: str, key: str) -> None:
+def test_a_topic_is_translated_to_a_routing_key_and_back(
+    house: AllProtocolsBroker, peer: Peer, topic: str, key: str
+) -> None:
     sensor, app = house.client("sensor"), house.client("app")
     app.subscribe(topic)
     sensor.publish(topic)
@@ -97,13 +99,13 @@ def test_a_topic_as_a_key_and_back(house: AllProtocolsBroker, peer: Peer, topic:
 
 
 @pytest.mark.parametrize(("key", "topic"), FOREIGN_KEYS)
-def test_a_foreign_key_as_a_topic(client: Client, peer: Peer, key: str, topic: str) -> None:
+def test_a_foreign_routing_key_is_translated_to_a_topic(client: Client, peer: Peer, key: str, topic: str) -> None:
     peer.send(published(key)).hear()
     assert client.hear() == [f"PUBLISH {topic} 'hi'"]
 
 
 @pytest.mark.parametrize(("filter", "binding_key", "wanted", "unwanted"), FILTERS)
-def test_a_filter_and_its_binding_key_mean_the_same(
+def test_a_filter_and_its_binding_key_match_the_same_topics(
     house: AllProtocolsBroker, filter: str, binding_key: str, wanted: list[str], unwanted: list[str]
 ) -> None:
     peer, app, sensor = house.peer(), house.client("app"), house.client("sensor")
@@ -116,7 +118,7 @@ def test_a_filter_and_its_binding_key_mean_the_same(
     assert all_of(peer, "same") == bodies
 
 
-def test_rabbitmqs_mapping_where_a_virtual_host_is_told_so() -> None:
+def test_a_virtual_host_can_use_rabbitmqs_mapping() -> None:
     house = AllProtocolsBroker(lossy_vhosts=frozenset({"/"}))
     peer, app, sensor = house.peer(), house.client("app"), house.client("sensor")
     peer.send(*queue("all", "#")).hear()
@@ -144,7 +146,7 @@ SAID = [
         response_topic("a/v1.2"), Properties(headers={"x-reply-to-topic": "a.v1%2E2"}), id="response topic, as a key"
     ),
     pytest.param(message_expiry(10), Properties(expiration="10000"), id="expiry, in milliseconds"),
-    pytest.param(payload_format(1), Properties(), id="payload format: AMQP has no word for it"),
+    pytest.param(payload_format(1), Properties(), id="payload format: not available in AMQP"),
     pytest.param(
         user_property("b", "2") + user_property("a", "1") + user_property("b", "3"),
         Properties(headers={"a": "1", "b": "2"}),
@@ -156,7 +158,7 @@ SAID = [
 
 @pytest.mark.parametrize(("properties", "expected"), SAID)
 @pytest.mark.parametrize(("qos", "mode"), [(0, 1), (1, 2), (2, 2)])
-def test_what_mqtt_says_in_amqp(
+def test_mqtt_properties_are_translated_to_amqp(
     house: AllProtocolsBroker, peer: Peer, properties: bytes, expected: Properties, qos: int, mode: int
 ) -> None:
     sensor = house.client("sensor")
@@ -172,7 +174,7 @@ def test_what_mqtt_says_in_amqp(
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize(("qos", "mode"), [(0, 1), (1, 2), (2, 2)])
-def test_before_5_qos_is_all_that_is_said(
+def test_messages_before_5_0_carry_only_their_qos(
     house: AllProtocolsBroker, peer: Peer, version: int, qos: int, mode: int
 ) -> None:
     house.client("sensor", version=version).publish("a", b"body", qos=qos, id=1)
@@ -200,7 +202,7 @@ TOLD: list[Any] = [
         {"headers": {"t": "text", "n": 7, "f": 1.5, "b": True}},
         "PUBLISH a 'hi' USER_PROPERTY=('t', 'text') USER_PROPERTY=('n', '7') USER_PROPERTY=('f', '1.5')"
         " USER_PROPERTY=('b', 'true')",
-        id="headers that have a text",
+        id="headers with a text form",
     ),
     pytest.param(
         {
@@ -210,7 +212,7 @@ TOLD: list[Any] = [
             }
         },
         "PUBLISH a 'hi'",
-        id="headers that have none",
+        id="headers without a text form",
     ),
     pytest.param(
         {
@@ -218,13 +220,15 @@ TOLD: list[Any] = [
             "app_id": "a", "user_id": "guest", "timestamp": datetime(2024, 1, 1, tzinfo=UTC),
         },
         "PUBLISH a 'hi'",
-        id="what MQTT has no word for",
+        id="properties not available in MQTT",
     ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("properties", "line"), TOLD)
-def test_what_amqp_says_in_mqtt(house: AllProtocolsBroker, properties: dict[str, Any], line: str) -> None:
+def test_amqp_properties_are_translated_to_mqtt(
+    house: AllProtocolsBroker, properties: dict[str, Any], line: str
+) -> None:
     app, old, peer = house.client("app"), house.client("old", version=4), house.peer()
     app.subscribe("a", 2)
     old.subscribe("a", 2)
@@ -233,10 +237,12 @@ def test_what_amqp_says_in_mqtt(house: AllProtocolsBroker, properties: dict[str,
     assert old.hear() == [line.partition("'hi'")[0] + "'hi'"]
 
 
-# What becomes of it
+# Confirmations
 
 
-def test_a_publisher_of_mqtt_hears_when_the_queue_of_amqp_has_it_on_disk(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_a_publisher_of_mqtt_is_acknowledged_when_the_amqp_queue_is_durable(
+    house: AllProtocolsBroker, peer: Peer
+) -> None:
     sensor = house.client("sensor")
     sensor.machine.receive(sensor.write.publish("a", b"kept", qos=1, id=7))
     assert sensor.hear_now() == []
@@ -244,7 +250,7 @@ def test_a_publisher_of_mqtt_hears_when_the_queue_of_amqp_has_it_on_disk(house: 
     assert all_of(house.crashed().peer(), "all") == [b"kept"]
 
 
-def test_a_publisher_of_amqp_hears_when_the_session_has_it_on_disk(house: AllProtocolsBroker) -> None:
+def test_a_publisher_of_amqp_is_confirmed_when_the_session_is_durable(house: AllProtocolsBroker) -> None:
     sleeper, peer = house.client("sleeper", expiry=600), house.peer()
     sleeper.subscribe("a", 1)
     sleeper.lose()
@@ -253,10 +259,10 @@ def test_a_publisher_of_amqp_hears_when_the_session_has_it_on_disk(house: AllPro
     assert peer.hear_now() == []
     assert peer.hear() == ["Basic.Ack(delivery_tag=1, multiple=False)"]
     back = house.crashed().client("sleeper", is_clean=False, expiry=600)
-    assert back.backlog == ["PUBLISH q1 #1 dup a 'kept'"]  # a kill leaves in doubt who has seen it
+    assert back.backlog == ["PUBLISH q1 #1 dup a 'kept'"]  # after a kill it is unknown who received it
 
 
-def test_a_queue_that_is_full_refuses_publishers_of_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_a_full_queue_refuses_publishers_of_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
     peer.send(*queue("small", "small", x_max_length=1, x_overflow="reject-publish")).hear()
     peer.send(commands.Queue.Unbind(0, "all", "amq.topic", "#")).hear()
     new, old = house.client("new"), house.client("old", version=4)
@@ -274,7 +280,7 @@ def test_a_binding_of_amqp_counts_as_a_subscriber(house: AllProtocolsBroker) -> 
     assert sensor.publish("a", qos=1, id=2) == ["PUBACK #2"]
 
 
-def test_exactly_once_counts_for_amqp_too(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_exactly_once_delivery_applies_to_amqp_queues(house: AllProtocolsBroker, peer: Peer) -> None:
     sensor = house.client("sensor")
     assert sensor.publish("a", b"once", qos=2, id=9) == ["PUBREC #9"]
     assert sensor.publish("a", b"once", qos=2, id=9, dup=True) == ["PUBREC #9"]
@@ -282,11 +288,11 @@ def test_exactly_once_counts_for_amqp_too(house: AllProtocolsBroker, peer: Peer)
     assert all_of(peer, "all") == [b"once"]
 
 
-def test_retained_messages_are_messages_too(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_retained_messages_reach_amqp_queues(house: AllProtocolsBroker, peer: Peer) -> None:
     sensor, late = house.client("sensor"), house.client("late")
     sensor.publish("lamp", b"on", retain=True)
     assert fetched(peer, "all").body == b"on"
-    peer.send(published("lamp", b"off")).hear()  # AMQP has no way to retain
+    peer.send(published("lamp", b"off")).hear()  # AMQP has no retained messages
     assert late.subscribe("lamp") == ["SUBACK #1 0", "PUBLISH retain lamp 'on'"]
 
 

@@ -1,4 +1,4 @@
-"""The queues of sessions and groups are queues like any other: operators and clients of AMQP can work with them."""
+"""Queues of MQTT sessions and groups are ordinary queues: operators and clients of AMQP can use them."""
 
 import pytest
 from pamqp import commands
@@ -39,7 +39,7 @@ def sensor(house: AllProtocolsBroker) -> Client:
 
 
 def sleeping(house: AllProtocolsBroker, *filters: str, qos: int = 1) -> None:
-    """Have a session wait whose client, ``sleeper``, has subscribed and gone."""
+    """Create a session whose client, ``sleeper``, has subscribed and disconnected."""
     client = house.client("sleeper", expiry=600)
     for filter in filters:
         client.subscribe(filter, qos)
@@ -47,12 +47,12 @@ def sleeping(house: AllProtocolsBroker, *filters: str, qos: int = 1) -> None:
 
 
 def woken(house: AllProtocolsBroker) -> list[str]:
-    """Have the sleeper come back; return the messages that waited."""
+    """Reconnect the sleeper; return the messages that waited."""
     return house.client("sleeper", is_clean=False, expiry=600).backlog
 
 
 def consumed(peer: Peer, name: str) -> list[Heard]:
-    """Consume from a queue, acknowledging nothing; return the deliveries."""
+    """Consume from a queue without acknowledgements; return the deliveries."""
     consumed_, *deliveries = peer.send(commands.Basic.Consume(0, name)).listen()
     assert isinstance(consumed_.method, commands.Basic.ConsumeOk), str(consumed_)
     return deliveries
@@ -83,7 +83,7 @@ def test_a_session_is_two_queues(house: AllProtocolsBroker, peer: Peer) -> None:
     assert bound == {(own_queue("sleeper", 0), "a"), (own_queue("sleeper"), "b"), (own_queue("sleeper"), "c")}
 
 
-def test_what_waits_for_a_session_can_be_taken_over_amqp(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_messages_of_a_session_can_be_consumed_over_amqp(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a/+")
     for number in range(3):
         sensor.publish(f"a/{number}", b"%d" % number, qos=1, id=1)
@@ -105,13 +105,13 @@ def test_a_consumer_of_amqp_competes_with_the_client(house: AllProtocolsBroker, 
     assert client.hear() == ["PUBLISH q1 #3 dup a '1'"]
 
 
-def test_the_queue_of_a_session_that_ends_with_its_connection_is_its_own(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_the_queue_of_a_clean_session_is_exclusive(house: AllProtocolsBroker, peer: Peer) -> None:
     house.client("short").subscribe("a", 1)
     (refused,) = peer.send(commands.Basic.Get(0, own_queue("short"))).hear()
     assert refused.startswith("Channel.Close 405 RESOURCE_LOCKED")
 
 
-def test_a_message_put_straight_into_a_sessions_queue(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_a_message_published_to_a_sessions_queue_by_name_is_delivered(house: AllProtocolsBroker, peer: Peer) -> None:
     client = house.client("client", expiry=600)
     client.subscribe("a", 1)
     name = own_queue("client")
@@ -119,7 +119,9 @@ def test_a_message_put_straight_into_a_sessions_queue(house: AllProtocolsBroker,
     assert client.hear() == [f"PUBLISH q1 #1 {name} 'by hand'"]
 
 
-def test_a_binding_added_over_amqp_brings_more(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_a_binding_added_over_amqp_delivers_more_messages(
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
+) -> None:
     client = house.client("client", expiry=600)
     client.subscribe("a", 1)
     peer.send(commands.Queue.Bind(0, own_queue("client"), "amq.topic", "extra.*")).hear()
@@ -127,7 +129,7 @@ def test_a_binding_added_over_amqp_brings_more(house: AllProtocolsBroker, sensor
     assert client.hear() == ["PUBLISH q1 #1 extra/b 'more'"]
 
 
-def test_a_queue_deleted_meanwhile_is_made_again(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_a_deleted_session_queue_is_declared_again(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a")
     peer.send(commands.Queue.Delete(0, own_queue("sleeper"))).hear()
     client = house.client("sleeper", is_clean=False, expiry=600)
@@ -135,16 +137,14 @@ def test_a_queue_deleted_meanwhile_is_made_again(house: AllProtocolsBroker, sens
     assert client.hear() == ["PUBLISH q1 #1 a 'back'"]
 
 
-def test_a_queue_that_is_purged_has_nothing_for_its_client(
-    house: AllProtocolsBroker, sensor: Client, peer: Peer
-) -> None:
+def test_a_purged_session_queue_delivers_nothing(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a")
     sensor.publish("a", b"lost", qos=1, id=1)
     assert peer.send(commands.Queue.Purge(0, own_queue("sleeper"))).hear() == ["Queue.PurgeOk(message_count=1)"]
     assert woken(house) == []
 
 
-def test_a_session_that_expires_takes_its_queues_along(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_the_queues_of_an_expired_session_are_deleted(house: AllProtocolsBroker, peer: Peer) -> None:
     sleeping(house, "a")
     house.advance(601)
     (closed,) = peer.send(commands.Queue.Declare(0, own_queue("sleeper"), passive=True)).hear()
@@ -154,7 +154,9 @@ def test_a_session_that_expires_takes_its_queues_along(house: AllProtocolsBroker
 # Shared subscriptions
 
 
-def test_a_group_works_in_two_protocols(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_a_shared_subscription_can_be_consumed_in_two_protocols(
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
+) -> None:
     member = house.client("member")
     member.subscribe("$share/workers/jobs/#", 1)
     assert consumed(peer, "mqtt-shared-workers-jobs.#") == []
@@ -166,7 +168,9 @@ def test_a_group_works_in_two_protocols(house: AllProtocolsBroker, sensor: Clien
     assert [line.split()[-1] for line in lines] == ["'0'", "'2'"]
 
 
-def test_what_a_member_leaves_behind_goes_to_amqp(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_unacknowledged_messages_of_a_group_member_are_redelivered_over_amqp(
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
+) -> None:
     member = house.client("member", expiry=600)
     member.subscribe("$share/workers/jobs", 1)
     sensor.publish("jobs", b"unfinished", qos=1, id=1)
@@ -178,7 +182,7 @@ def test_what_a_member_leaves_behind_goes_to_amqp(house: AllProtocolsBroker, sen
     assert heard.method.redelivered
 
 
-def test_a_groups_queue_stays_while_amqp_consumes_from_it(
+def test_a_groups_queue_is_kept_while_it_has_an_amqp_consumer(
     house: AllProtocolsBroker, sensor: Client, peer: Peer
 ) -> None:
     member = house.client("member")
@@ -194,13 +198,15 @@ def test_a_groups_queue_stays_while_amqp_consumes_from_it(
 
 @pytest.fixture
 def graveyard(house: AllProtocolsBroker, peer: Peer) -> None:
-    """A queue ``dead`` for what the sleeper's queue loses."""
+    """Declare a queue ``dead`` for dead letters of the sleeper's queue."""
     dead = [commands.Exchange.Declare(0, "dlx", "fanout", durable=True), *queue("dead")]
     peer.send(*dead, commands.Queue.Bind(0, "dead", "dlx", "")).hear()
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_what_a_client_refuses_is_a_dead_letter(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_a_message_that_a_client_refuses_is_dead_lettered(
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
+) -> None:
     house.policy("^mqtt-subscription-", dead_letter_exchange="dlx")
     client = house.client("client", expiry=600)
     client.subscribe("a/b", 1)
@@ -217,7 +223,9 @@ def test_what_a_client_refuses_is_a_dead_letter(house: AllProtocolsBroker, senso
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_what_expired_while_its_client_slept(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_a_message_that_expires_while_the_client_is_disconnected_is_dead_lettered(
+    house: AllProtocolsBroker, sensor: Client, peer: Peer
+) -> None:
     house.policy("^mqtt-subscription-", dead_letter_exchange="dlx")
     sleeping(house, "a")
     sensor.publish("a", b"short", qos=1, id=1, properties=message_expiry(5))
@@ -231,7 +239,7 @@ def test_what_expired_while_its_client_slept(house: AllProtocolsBroker, sensor: 
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_a_policy_bounds_how_long_messages_wait(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_a_policy_limits_the_age_of_waiting_messages(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a")
     house.policy("^mqtt-subscription-", message_ttl=2000, dead_letter_exchange="dlx")
     sensor.publish("a", b"1", qos=1, id=1)
@@ -242,7 +250,7 @@ def test_a_policy_bounds_how_long_messages_wait(house: AllProtocolsBroker, senso
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_a_policy_bounds_how_many_messages_wait(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
+def test_a_policy_limits_the_number_of_waiting_messages(house: AllProtocolsBroker, sensor: Client, peer: Peer) -> None:
     sleeping(house, "a")
     house.policy("^mqtt-subscription-", max_length=2, dead_letter_exchange="dlx")
     for number in range(5):
@@ -254,8 +262,8 @@ def test_a_policy_bounds_how_many_messages_wait(house: AllProtocolsBroker, senso
     assert woken(house) == ["PUBLISH q1 #1 a '3'", "PUBLISH q1 #2 a '4'"]
 
 
-def test_a_dead_letter_of_amqp_shows_its_death_to_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
-    """``x-death`` itself is an array of tables, which MQTT has no word for; what came first is text."""
+def test_a_dead_letter_of_amqp_has_user_properties_in_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
+    """``x-death`` itself is an array of tables, which MQTT cannot encode; the first-death headers are text."""
     app = house.client("app")
     app.subscribe("graves/#", 1)
     dying = queue("dying", x_dead_letter_exchange="amq.topic", x_dead_letter_routing_key="graves.dying")
@@ -268,10 +276,10 @@ def test_a_dead_letter_of_amqp_shows_its_death_to_mqtt(house: AllProtocolsBroker
     assert "USER_PROPERTY=('x-first-death-queue', 'dying')" in line
 
 
-def test_a_message_of_mqtt_keeps_its_own_words_on_the_way_through_a_dead_letter_exchange(
+def test_a_message_of_mqtt_keeps_its_properties_through_a_dead_letter_exchange(
     house: AllProtocolsBroker, sensor: Client, peer: Peer
 ) -> None:
-    """What AMQP cannot carry, pairs of one name and their order, is still there for a subscriber of MQTT."""
+    """Data that AMQP cannot encode, pairs of one name and their order, still reach a subscriber of MQTT."""
     app = house.client("app")
     app.subscribe("graves/#", 1)
     peer.send(*queue("dying", "a", x_dead_letter_exchange="amq.topic", x_dead_letter_routing_key="graves.a")).hear()
@@ -285,7 +293,7 @@ def test_a_message_of_mqtt_keeps_its_own_words_on_the_way_through_a_dead_letter_
 
 @pytest.mark.parametrize("name", ["x-death", "x-first-death-reason", "CC", "BCC"])
 @pytest.mark.usefixtures("graveyard")
-def test_what_the_broker_says_in_headers_no_user_property_can_say(
+def test_user_properties_cannot_forge_the_brokers_headers(
     house: AllProtocolsBroker, sensor: Client, peer: Peer, name: str
 ) -> None:
     peer.send(
@@ -302,7 +310,7 @@ def test_what_the_broker_says_in_headers_no_user_property_can_say(
 # Permissions
 
 
-def test_topics_of_its_own(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_topic_permissions_can_contain_the_client_id(house: AllProtocolsBroker, peer: Peer) -> None:
     house.add_user("fleet", "secret")
     record = TopicPermissionRecord("/", "fleet", "amq.topic", r"^up\.{client_id}\.", r"^down\.{client_id}\.")
     house.broker.directory.put_topic_permission(record)
@@ -317,14 +325,14 @@ def test_topics_of_its_own(house: AllProtocolsBroker, peer: Peer) -> None:
     assert all_of(peer, "up") == [b"23"]
 
 
-def test_a_will_that_may_not_be_published_is_not(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_a_will_without_permission_is_not_published(house: AllProtocolsBroker, peer: Peer) -> None:
     house.add_user("mute", "secret", (".*", "^mqtt-", ".*"))
     peer.send(*queue("all", "#")).hear()
     house.client("mortal", username="mute", password=b"secret", will=Will("status")).lose()
     assert all_of(peer, "all") == []
 
 
-def test_what_the_broker_tells_of_itself_cannot_be_forged_over_amqp() -> None:
+def test_sys_topics_cannot_be_forged_over_amqp() -> None:
     house = AllProtocolsBroker()
     watcher, peer = house.client("watcher"), house.peer()
     assert watcher.subscribe("$SYS/#") == ["SUBACK #1 0"]

@@ -1,4 +1,4 @@
-"""Ways around permissions: keys a user may not publish with, and things of other users and of the broker."""
+"""Attempts to bypass permissions: forbidden routing keys, and entities of other users and of the broker."""
 
 from collections.abc import Callable
 from typing import Final
@@ -17,7 +17,7 @@ ALL: Final = frozenset((letter, ".*") for letter in "CWR")
 
 
 class Topical(Scene):
-    """Anna may do everything, but publish to topics and read topics of keys that begin with ``ok`` alone."""
+    """Anna has all permissions, but may publish to topics and read topics only with keys that begin with ``ok``."""
 
     def __init__(self) -> None:
         super().__init__(ALL)
@@ -28,7 +28,7 @@ class Topical(Scene):
         peer = Peer(self.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open(user=USER, password=USER)
         peer.send(commands.Channel.Open()).hear()
-        for each in sent:  # a refusal closes the channel: the next one is tried on another
+        for each in sent:  # a refusal closes the channel: the next frame is sent on another
             heard = peer.send(each).hear()  # type: ignore[arg-type]
             if any("Channel.Close" in line for line in heard):
                 peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).hear()
@@ -40,7 +40,7 @@ class Topical(Scene):
             client.say(verb, headers, b"x" if verb == "SEND" else b"")
 
     def keys_of_topics(self) -> set[str]:
-        """The keys of the messages that came by way of the topics."""
+        """The routing keys of the messages that the topic exchange routed."""
         keys = set()
         queue = self.house.vhost.queue("probe")
         while (entry := queue.get()) is not None:
@@ -117,15 +117,15 @@ WAYS: Final[dict[str, Callable[[Topical], object]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_leads_to_topics_under_another_key(way: str) -> None:
+def test_no_attempt_publishes_to_topics_under_a_forbidden_key(way: str) -> None:
     scene = Topical()
     WAYS[way](scene)
     scene.house.advance(1)
     assert scene.keys_of_topics() <= {"ok"}
-    assert len(scene.house.vhost.queue("wrong")) == 0, "a message came under the key, whatever it says its key is"
+    assert len(scene.house.vhost.queue("wrong")) == 0, "a message was routed under the forbidden key"
 
 
-def test_the_good_keys_get_there() -> None:
+def test_allowed_keys_are_routed() -> None:
     scene = Topical()
     scene.amqp_says(published("ok.amqp"))
     scene.stomp_says(("SEND", {"destination": "/topic/ok.stomp"}))
@@ -148,7 +148,7 @@ READS: Final[dict[str, Callable[[Topical], object]]] = {
 
 
 @pytest.mark.parametrize("way", READS)
-def test_no_way_leads_from_topics_under_another_key(way: str) -> None:
+def test_no_attempt_reads_topics_of_a_forbidden_key(way: str) -> None:
     scene = Topical()
     READS[way](scene)
     vhost = scene.house.vhost
@@ -157,7 +157,7 @@ def test_no_way_leads_from_topics_under_another_key(way: str) -> None:
     }  # fmt: skip
 
 
-# Things of the broker and of others, for a user who may do everything
+# Entities of the broker and of others, for a user with all permissions
 
 SYSTEM: Final = {
     "publish to the trace exchange": lambda s: s.amqp(published("x", exchange="amq.rabbitmq.trace")),
@@ -177,14 +177,14 @@ SYSTEM: Final = {
 
 
 @pytest.mark.parametrize("attempt", SYSTEM)
-def test_what_is_the_brokers_is_refused_to_everyone(attempt: str) -> None:
+def test_operations_on_the_brokers_entities_are_refused(attempt: str) -> None:
     scene = Scene(ALL)
     before = set(scene.house.vhost.exchange_by_name), set(scene.house.vhost.queue_by_name)
     assert not SYSTEM[attempt](scene)
     assert (set(scene.house.vhost.exchange_by_name), set(scene.house.vhost.queue_by_name)) == before
 
 
-#: What anna tries with the exclusive queue of guest's connection.
+#: Anna's attempts with the exclusive queue of guest's connection.
 EXCLUSIVE: Final = [
     c.Queue.Declare(0, "hers"),
     c.Queue.Declare(0, "hers", passive=True),
@@ -198,7 +198,7 @@ EXCLUSIVE: Final = [
 
 
 @pytest.mark.parametrize("method", EXCLUSIVE, ids=lambda method: method.name)
-def test_an_exclusive_queue_is_its_connections_alone(method: commands.Queue.Declare) -> None:
+def test_an_exclusive_queue_is_locked_for_other_connections(method: commands.Queue.Declare) -> None:
     scene = Scene(ALL)
     guest = scene.house.peer()
     guest.send(c.Queue.Declare(0, "hers", exclusive=True), c.Queue.Bind(0, "hers", "amq.topic", "there")).hear()
@@ -209,7 +209,7 @@ def test_an_exclusive_queue_is_its_connections_alone(method: commands.Queue.Decl
     assert answer.startswith("Channel.Close 405 RESOURCE_LOCKED"), answer
 
 
-def test_an_exclusive_queue_is_closed_to_stomp_and_http_too() -> None:
+def test_an_exclusive_queue_is_locked_for_stomp_and_http() -> None:
     scene = Scene(ALL)
     guest = scene.house.peer()
     guest.send(c.Queue.Declare(0, "hers", exclusive=True), published("hers", exchange="")).hear()
@@ -226,7 +226,7 @@ def test_an_exclusive_queue_is_closed_to_stomp_and_http_too() -> None:
     assert len(scene.house.vhost.bindings.to(queue)) == 0
 
 
-def test_nobody_listens_at_anothers_reply_queue() -> None:
+def test_a_reply_queue_of_another_connection_cannot_be_consumed() -> None:
     scene = Scene(ALL)
     guest = scene.house.peer()
     guest.send(c.Basic.Consume(0, "amq.rabbitmq.reply-to", no_ack=True)).hear()
@@ -244,7 +244,7 @@ def test_nobody_listens_at_anothers_reply_queue() -> None:
     assert any("Deliver" in line for line in guest.hear())
 
 
-def test_anothers_session_is_neither_resumed_nor_deleted_nor_told_of() -> None:
+def test_another_users_session_can_be_neither_resumed_nor_deleted_nor_listed() -> None:
     scene = Scene(ALL)
     owner = scene.house.client("sensor", expiry=1000, username="guest", password=b"guest")
     owner.subscribe("t", 1)

@@ -1,4 +1,4 @@
-"""Streams with clients of all protocols around them: who publishes, who reads, and what readers do to each other."""
+"""Streams with clients of all protocols: publishers, consumers, and the effects of consumers on each other."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ STREAM = {"x-queue-type": "stream"}
 
 
 def house_with_stream(*keys: str) -> AllProtocolsBroker:
-    """A house with a stream ``s``, bound to the topics by these keys."""
+    """Return a broker with a stream ``s``, bound to the topic exchange by these keys."""
     house = AllProtocolsBroker(clock=FakeClock())
     stream = stream_of(house)
     for key in keys:
@@ -38,7 +38,7 @@ def go_on(house: AllProtocolsBroker, times: int = 3) -> None:
 
 
 def reader(house: AllProtocolsBroker, prefetch: int = 1000, offset: Any = "first", stream: str = "s") -> Peer:
-    """Return somebody who consumes over AMQP; what it hears first are the deliveries."""
+    """Return an AMQP consumer; the first received frames are the deliveries."""
     peer = house.peer()
     arguments = {"x-stream-offset": offset}
     peer.send(commands.Basic.Qos(0, prefetch), commands.Basic.Consume(0, stream, "c", arguments=arguments))
@@ -54,7 +54,7 @@ def offsets(heard: list[Heard]) -> list[Any]:
     return [properties_of(each).headers["x-stream-offset"] for each in heard]
 
 
-def test_what_everybody_publishes_is_read_in_the_order_it_came() -> None:
+def test_messages_of_all_protocols_are_read_in_their_order() -> None:
     house = house_with_stream("news.#")
     sensor, shop, peer = house.client("sensor"), house.stomp(), house.peer()
     sensor.publish("news/a", b"by MQTT", properties=user_property("region", "eu"))
@@ -69,7 +69,7 @@ def test_what_everybody_publishes_is_read_in_the_order_it_came() -> None:
     ]
 
 
-def test_stomp_reads_the_same() -> None:
+def test_stomp_reads_the_same_messages() -> None:
     house = house_with_stream("news.#")
     house.client("sensor").publish("news/a", b"by MQTT", properties=user_property("region", "eu"))
     house.peer().send(publish(TOPICS, "news.c", b"by AMQP", headers={"region": "asia"})).hear()
@@ -83,7 +83,7 @@ def test_stomp_reads_the_same() -> None:
     ]
 
 
-def test_subscribers_of_mqtt_get_what_a_stream_keeps() -> None:
+def test_subscribers_of_mqtt_receive_messages_that_a_stream_keeps() -> None:
     house = house_with_stream("news")
     listener, sensor = house.client("listener"), house.client("sensor")
     listener.subscribe("news", 1)
@@ -92,7 +92,7 @@ def test_subscribers_of_mqtt_get_what_a_stream_keeps() -> None:
     assert any("hi" in line for line in map(str, listener.hear()))
 
 
-def test_sessions_have_queues_where_everything_else_is_a_stream() -> None:
+def test_sessions_have_classic_queues_when_the_default_type_is_stream() -> None:
     house = AllProtocolsBroker(clock=FakeClock())
     house.broker.describe_vhost("/", default_queue_type="stream")
     keeper, sensor = house.client("keeper", version=4, is_clean=False), house.client("sensor")
@@ -102,7 +102,7 @@ def test_sessions_have_queues_where_everything_else_is_a_stream() -> None:
     assert house.vhost.queue(own_queue("keeper")).arguments["x-queue-type"] == "classic"
 
 
-def test_a_peer_that_does_not_read_is_passed_over_until_it_does() -> None:
+def test_a_peer_that_does_not_read_is_skipped_until_it_does() -> None:
     house = house_with_stream()
     writer = house.peer()
     for number in range(40):
@@ -122,7 +122,7 @@ def test_a_peer_that_does_not_read_is_passed_over_until_it_does() -> None:
     assert offsets(heard) == list(range(40))
 
 
-def test_readers_of_one_channel_go_their_own_ways() -> None:
+def test_consumers_of_one_channel_read_independently() -> None:
     house = house_with_stream()
     house.peer().send(*(publish("", "s", b"%d" % number) for number in range(4))).hear()
     peer = house.peer()
@@ -139,7 +139,7 @@ def test_readers_of_one_channel_go_their_own_ways() -> None:
     assert bodies(peer.listen()) == [b"2", b"3"]
 
 
-def test_a_long_replay_lets_others_in_between() -> None:
+def test_other_clients_are_served_during_a_long_replay() -> None:
     house = house_with_stream()
     stream_of(house, "other")
     writer = house.peer()
@@ -155,7 +155,7 @@ def test_a_long_replay_lets_others_in_between() -> None:
     assert len(bodies(long.listen())) > 0
 
 
-def test_a_stream_may_go_while_it_is_read() -> None:
+def test_a_stream_may_be_deleted_while_it_is_read() -> None:
     house = house_with_stream()
     house.peer().send(*(publish("", "s", bytes(1000)) for _ in range(5000))).hear()
     peer = reader(house, prefetch=0xFFFF)
@@ -169,7 +169,7 @@ def test_a_stream_may_go_while_it_is_read() -> None:
     assert peer.hear() == ["Queue.DeclareOk(queue='s', message_count=0, consumer_count=0)"]
 
 
-def test_a_reader_that_vanishes_leaves_the_stream_as_it_was() -> None:
+def test_a_consumer_that_disconnects_does_not_change_the_stream() -> None:
     house = house_with_stream()
     house.peer().send(*(publish("", "s", b"x") for _ in range(10))).hear()
     peer = reader(house, prefetch=5)

@@ -1,4 +1,4 @@
-"""A user that is deleted, or shut out of its virtual host, is out at once, with each protocol."""
+"""Connections of a user that is deleted, or loses access to its virtual host, are closed at once, in each protocol."""
 
 from collections.abc import Callable
 
@@ -42,24 +42,24 @@ CONNECTIONS = {"AMQP": amqp, "STOMP": stomp, "MQTT": mqtt}
 
 
 @pytest.mark.parametrize("protocol", CONNECTIONS)
-def test_the_connections_of_a_deleted_user_are_closed_and_told_why(house: AllProtocolsBroker, protocol: str) -> None:
+def test_the_connections_of_a_deleted_user_are_closed_with_the_reason(house: AllProtocolsBroker, protocol: str) -> None:
     hear = CONNECTIONS[protocol](house)
     assert hear() == []
     assert house.broker.connections.count_of(USER) == 1
     house.broker.directory.remove_user(USER)
     heard = hear()
-    assert heard, "the client is told"
+    assert heard, "the client must receive the reason"
     assert protocol == "MQTT" or any(SAID in line for line in heard), heard
 
 
-def test_others_stay(house: AllProtocolsBroker) -> None:
+def test_connections_of_other_users_stay_open(house: AllProtocolsBroker) -> None:
     guest = house.peer()
     house.broker.directory.remove_user(USER)
     assert guest.hear() == []
     assert guest.send(commands.Queue.Declare(0, "q")).hear() != []
 
 
-def test_a_deleted_user_does_not_log_in_again(house: AllProtocolsBroker) -> None:
+def test_a_deleted_user_cannot_log_in_again(house: AllProtocolsBroker) -> None:
     console = Console(house._door)  # type: ignore[arg-type]  # all that it asks of its gateway
     assert console.ask("GET", "/whoami", user=USER).status == 200
     house.broker.directory.remove_user(USER)
@@ -69,7 +69,7 @@ def test_a_deleted_user_does_not_log_in_again(house: AllProtocolsBroker) -> None
     assert "CONNACK" not in house.stranger().connect("c", username=USER, password=USER.encode())
 
 
-def test_a_user_that_may_not_enter_any_more_is_refused_what_it_does_next(house: AllProtocolsBroker) -> None:
+def test_the_next_operation_of_a_user_without_access_to_the_vhost_is_refused(house: AllProtocolsBroker) -> None:
     peer = Peer(house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
     peer.send(commands.Channel.Open()).hear()

@@ -1,4 +1,4 @@
-"""A furnished broker and one peer with channel 1 open."""
+"""A broker with the reference's exchanges and queues, and one peer with channel 1 open."""
 
 import pytest
 

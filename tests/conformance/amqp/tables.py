@@ -1,4 +1,4 @@
-"""Rows of the conformance tables: what is sent on channel 1 in one write, and the lines that come back."""
+"""Rows of the conformance tables: frames sent on channel 1 in one write, and the lines of the answers."""
 
 from typing import TypeAlias
 
@@ -21,28 +21,28 @@ CLOSE = commands.Connection.Close(200, "bye", 0, 0)
 CHANNEL_CLOSED = "Channel.CloseOk()"
 OPENED = "Channel.OpenOk(channel_id='')"
 
-#: Shows that the channel lives on.
+#: A request and its answer, which show that the channel is still open.
 PROBE = asked(commands.Queue.Declare, queue="okq")
 ALIVE = "Queue.DeclareOk(queue='okq', message_count=0, consumer_count=0)"
 
 
 def row(id: str, sent: list[Sent], *answers: str) -> Row:
-    """One row; ``id`` names the clause, or says in words what a row of the reference says."""
+    """Return one row; ``id`` names the clause, or describes the row in words."""
     return pytest.param(sent, list(answers), id=id)
 
 
 def passes(id: str, *sent: Sent) -> Row:
-    """A row for what has no answer of its own: the channel lives on."""
+    """Return a row for a request without an answer: the channel stays open."""
     return pytest.param([*sent, PROBE], [ALIVE], id=id)
 
 
 def channel_close(text: str, class_id: int, method_id: int) -> str:
-    """The line of a channel error; its text begins with the code's name."""
+    """Return the line of a channel error; its text begins with the code's name."""
     return f"Channel.Close {CODES[text.split(' - ')[0]]} {text} ({class_id},{method_id})"
 
 
 def connection_close(text: str, class_id: int = 0, method_id: int = 0) -> str:
-    """The line of a connection error."""
+    """Return the line of a connection error."""
     return f"Connection.Close {CODES[text.split(' - ')[0]]} {text} ({class_id},{method_id})"
 
 
@@ -70,7 +70,7 @@ def declared(queue: str, messages: int = 0, consumers: int = 0) -> str:
 
 
 def got(tag: int, queue: str, body: bytes = b"hi", *, left: int = 0, redelivered: bool = False) -> str:
-    """The line of a get from a queue that was published to by its name."""
+    """Return the line of a get from a queue to which the message was published by the queue's name."""
     return (
         f"Basic.GetOk(delivery_tag={tag}, redelivered={redelivered}, exchange='', routing_key={queue!r}, "
         f"message_count={left}) {body!r}"
@@ -163,7 +163,7 @@ def reject(tag: int, requeue: bool = True) -> commands.Basic.Reject:
 
 
 def furnish(gateway: Gateway) -> None:
-    """Put up what the reference's broker had: transient ``t``, durable ``d``, ``inuse``, ``ne`` and four exchanges."""
+    """Declare the reference's entities: transient ``t``, durable ``d``, ``inuse``, ``ne`` and four exchanges."""
     vhost = gateway.vhost
     vhost.declare_queue("t")
     vhost.declare_queue("d", is_durable=True)
@@ -176,5 +176,5 @@ def furnish(gateway: Gateway) -> None:
 
 
 def on_channel(method: Frame, channel: int) -> bytes:
-    """A method on a channel that may be the wrong one for it."""
+    """Return a method on a channel, which may be the wrong one for it."""
     return encode_method(channel, method)

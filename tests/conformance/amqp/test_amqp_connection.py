@@ -1,4 +1,4 @@
-"""The connection class and the frame level: greeting, login, tuning, opening, closing, and what must not come when."""
+"""The connection class and the frame level: protocol header, login, tuning, opening, closing, and wrong frames."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ HEARTBEAT = frame(8, 0, b"")
 
 @pytest.fixture
 def caller() -> Peer:
-    """A peer that has not said anything yet."""
+    """Return a peer that has not sent anything yet."""
     return Peer(Gateway())
 
 
@@ -58,11 +58,11 @@ def greeted(caller: Peer) -> Peer:
     return caller
 
 
-# ---------------------------------------------------------------- greeting
+# ---------------------------------------------------------------- protocol header
 
 
 @pytest.mark.parametrize("header", [PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"], ids=["0-9-1", "0-9"])
-def test_2_2_4_the_greeting_says_what_the_broker_can_do(caller: Peer, header: bytes) -> None:
+def test_2_2_4_connection_start_has_the_brokers_capabilities(caller: Peer, header: bytes) -> None:
     [heard] = caller.send(header).listen()
     start = heard.method
     assert isinstance(start, commands.Connection.Start)
@@ -97,12 +97,12 @@ OTHER_HEADERS = [
 
 
 @pytest.mark.parametrize("header", OTHER_HEADERS)
-def test_2_2_4_any_other_greeting_is_answered_with_ours_and_the_end(caller: Peer, header: bytes) -> None:
+def test_2_2_4_any_other_header_is_answered_with_the_protocol_header_and_a_close(caller: Peer, header: bytes) -> None:
     assert caller.send(header).hear() == ["AMQP 0-9-1", EOF]
     assert [event for event, _ in caller.log_lines] == ["connection closing"]
 
 
-def test_half_a_greeting_is_waited_for(caller: Peer) -> None:
+def test_an_incomplete_protocol_header_is_waited_for(caller: Peer) -> None:
     assert caller.send(b"AMQP").hear() == []
     assert caller.send(b"\x00\x00\x09\x01").hear()[0].startswith("Connection.Start(")
 
@@ -143,27 +143,27 @@ LOGINS: list[Any] = [
 
 
 @pytest.mark.parametrize(("mechanism", "response", "answers"), LOGINS)
-def test_sasl(greeted: Peer, mechanism: str, response: str, answers: list[str]) -> None:
+def test_sasl_responses_are_answered(greeted: Peer, mechanism: str, response: str, answers: list[str]) -> None:
     assert greeted.send(start_ok(response, mechanism)).hear() == answers
 
 
-def test_who_cannot_hear_it_is_not_told_why(greeted: Peer) -> None:
+def test_a_refused_client_without_the_capability_is_disconnected_without_a_reason(greeted: Peer) -> None:
     assert greeted.send(start_ok("\0guest\0wrong", capabilities={})).hear() == [EOF]
 
 
-def test_capabilities_that_are_no_table_are_none(greeted: Peer) -> None:
+def test_capabilities_that_are_not_a_table_are_ignored(greeted: Peer) -> None:
     login = start_ok("\0guest\0wrong")
     login.client_properties = {"capabilities": "all"}
     assert greeted.send(login).hear() == [EOF]
 
 
-def test_guest_comes_from_this_machine_only() -> None:
+def test_the_guest_user_is_accepted_from_local_addresses_only() -> None:
     stranger = Peer(Gateway(), host="192.0.2.7")
     stranger.send(PROTOCOL_HEADER).hear()
     assert stranger.send(LOGIN).hear() == refused("PLAIN")
 
 
-def test_external_takes_the_name_from_the_certificate() -> None:
+def test_external_uses_the_name_in_the_certificate() -> None:
     asked_for: list[Credentials] = []
 
     class Certified:
@@ -180,7 +180,7 @@ def test_external_takes_the_name_from_the_certificate() -> None:
 
 
 class Slow:
-    """An authenticator that answers when told."""
+    """An authenticator that answers when a test calls ``answer``."""
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
@@ -189,7 +189,7 @@ class Slow:
         self.answers.append(answer)
 
 
-def test_what_comes_while_somebody_is_asked_waits() -> None:
+def test_input_during_the_authentication_waits() -> None:
     slow = Slow()
     peer = Peer(Gateway(login=Access([slow], [])))
     peer.send(*handshake())
@@ -199,7 +199,7 @@ def test_what_comes_while_somebody_is_asked_waits() -> None:
     assert peer.hear() == [TUNE, OPEN_OK, OPENED, ALIVE]
 
 
-def test_an_answer_for_who_left_is_dropped() -> None:
+def test_an_authentication_that_ends_after_a_disconnect_is_ignored() -> None:
     slow = Slow()
     peer = Peer(Gateway(login=Access([slow], [])))
     peer.send(PROTOCOL_HEADER, LOGIN).hear()
@@ -208,7 +208,7 @@ def test_an_answer_for_who_left_is_dropped() -> None:
     assert peer.machine.state is State.CLOSED
 
 
-def test_what_waits_while_somebody_is_asked_is_bounded() -> None:
+def test_input_during_the_authentication_is_limited() -> None:
     peer = Peer(Gateway(login=Access([Slow()], [])))
     peer.send(PROTOCOL_HEADER, LOGIN).hear()
     for _ in range(1000):
@@ -226,7 +226,7 @@ def not_agreed(text: str) -> str:
 TUNINGS: list[Any] = [
     pytest.param((2047, 131_072, 60), [OPEN_OK], id="as offered"),
     pytest.param((1, 4096, 0), [OPEN_OK], id="the least"),
-    pytest.param((0, 0, 65535), [OPEN_OK], id="4.2.3: 0 is no limit, so ours holds"),
+    pytest.param((0, 0, 65535), [OPEN_OK], id="4.2.3: 0 selects the server's limit"),
     pytest.param((2047, 131_073, 60), [not_agreed("frame_max = 131073 is higher than the maximum allowed value "
                                                   "(131072)")], id="larger frames"),
     pytest.param((2047, 4095, 60), [not_agreed("frame_max = 4095 is lower than the minimum allowed value (4096)")],
@@ -239,7 +239,7 @@ TUNINGS: list[Any] = [
 
 
 @pytest.mark.parametrize(("limits", "answers"), TUNINGS)
-def test_4_2_3_tuning(greeted: Peer, limits: tuple[int, int, int], answers: list[str]) -> None:
+def test_4_2_3_tune_ok_is_answered(greeted: Peer, limits: tuple[int, int, int], answers: list[str]) -> None:
     greeted.send(LOGIN).hear()
     assert greeted.send(commands.Connection.TuneOk(*limits), OPEN).hear() == answers
 
@@ -252,13 +252,13 @@ VHOSTS = [
 
 
 @pytest.mark.parametrize(("vhost", "text"), VHOSTS)
-def test_r2_opening_a_vhost_one_may_not_enter(greeted: Peer, vhost: str, text: str) -> None:
+def test_r2_opening_a_vhost_without_access_is_refused(greeted: Peer, vhost: str, text: str) -> None:
     greeted.gateway.broker.declare_vhost("closed")
     greeted.send(LOGIN, TUNE_OK).hear()
     assert greeted.send(asked(commands.Connection.Open, virtual_host=vhost)).hear() == [connection_close(text, 10, 40)]
 
 
-def test_a_vhost_that_is_not_utf_8(greeted: Peer) -> None:
+def test_a_vhost_name_that_is_not_utf_8_is_refused(greeted: Peer) -> None:
     greeted.send(LOGIN, TUNE_OK).hear()
     assert greeted.send(frame(1, 0, b"\0\x0a\0\x28\x02\xff\xfe\0\0")).hear() == [
         connection_close("FRAME_ERROR - Malformed UTF-8 in shortstr", 10, 40)
@@ -269,7 +269,7 @@ OUT_OF_ORDER: list[Any] = [
     pytest.param([OPEN], [EOF], id="open before start-ok"),
     pytest.param([TUNE_OK], [EOF], id="tune-ok before start-ok"),
     pytest.param([commands.Channel.Open()], [EOF], id="channel.open before start-ok"),
-    pytest.param([HEARTBEAT, LOGIN], [TUNE], id="a heartbeat is always in order"),
+    pytest.param([HEARTBEAT, LOGIN], [TUNE], id="a heartbeat is always allowed"),
     pytest.param([LOGIN, LOGIN], [TUNE, EOF], id="start-ok twice"),
     pytest.param([LOGIN, OPEN], [TUNE, EOF], id="open before tune-ok"),
     pytest.param([LOGIN, TUNE_OK, commands.Channel.Open()],
@@ -348,16 +348,16 @@ FRAMES: list[Row] = [
     row("2.3.5: type 4", [frame(4, 1, b"x")], frame_error('type 4, all octets = <<"x">>: unknown_frame')),
     row("2.3.5: type 0", [frame(0, 1, b"")], frame_error("type 0, all octets = <<>>: unknown_frame")),
     row("2.3.5: type 255", [frame(255, 0, b"x")], frame_error('type 255, all octets = <<"x">>: unknown_frame')),
-    row("4.2.7: a heartbeat that says something", [frame(8, 0, b"abc")],
+    row("4.2.7: a heartbeat with a payload", [frame(8, 0, b"abc")],
         frame_error('type 8, all octets = <<"abc">>: unknown_frame')),
     row("4.2.7: a heartbeat on a channel", [frame(8, 1, b"")], unexpected("type 8, all octets = <<>>")),
     row("4.2.7: a heartbeat on a channel that is not open", [frame(8, 9, b"")],
         unexpected("type 8, all octets = <<>>")),
     row("4.2.7: a heartbeat", [HEARTBEAT, PROBE], ALIVE),
-    row("4.2.3: a frame larger than agreed", [frame(3, 1, bytes(131_073))],
+    row("4.2.3: a frame larger than negotiated", [frame(3, 1, bytes(131_073))],
         frame_error("type 3, all octets = <<>>: {frame_too_large,131073,131064}")),
     row("4.2.3: the largest frame", [frame(3, 1, bytes(131_064))], unexpected(NOT_A_METHOD)),
-    row("a frame of a client that counts its payload alone", [frame(3, 1, bytes(131_072))], unexpected(NOT_A_METHOD)),
+    row("a client that does not count the overhead", [frame(3, 1, bytes(131_072))], unexpected(NOT_A_METHOD)),
     row("4.2.3: a frame of 4 GiB", [b"\1\0\1\xff\xff\xff\xff"[:7] + b"x"],
         frame_error("type 1, all octets = <<>>: {frame_too_large,4294967295,131064}")),
     row("a method frame of three bytes", [frame(1, 1, b"\0\x32\0")],
@@ -387,10 +387,10 @@ FRAMES: list[Row] = [
     row("a channel opened twice", [commands.Channel.Open()],
         connection_close("CHANNEL_ERROR - second 'channel.open' seen", 20, 10)),
     row("a method on a channel that is not open", [on_channel(queue("x"), 7)], not_open(50, 10)),
-    row("a publish there", [on_channel(commands.Basic.Publish(), 7)], not_open(60, 40)),
-    row("a close there", [on_channel(CLOSE_CHANNEL, 7)], not_open(20, 40)),
-    row("a close-ok there", [on_channel(commands.Channel.CloseOk(), 7)], not_open(20, 41)),
-    row("a header there", [content_header(1, channel=7)], unexpected(NOT_A_METHOD)),
+    row("a publish on a channel that is not open", [on_channel(commands.Basic.Publish(), 7)], not_open(60, 40)),
+    row("a close on a channel that is not open", [on_channel(CLOSE_CHANNEL, 7)], not_open(20, 40)),
+    row("a close-ok on a channel that is not open", [on_channel(commands.Channel.CloseOk(), 7)], not_open(20, 41)),
+    row("a header on a channel that is not open", [content_header(1, channel=7)], unexpected(NOT_A_METHOD)),
     row("a body there", [frame(3, 7, b"x")], unexpected(NOT_A_METHOD)),
     row("a method of the connection on a channel", [on_channel(OPEN, 1)], unimplemented(10, 40)),
     row("closing the connection on a channel", [on_channel(CLOSE, 1)], unimplemented(10, 50)),
@@ -414,7 +414,7 @@ for _ in range(100):
 TABLES = [
     pytest.param(b"\0\0\0\4\1a?x", id="an unknown type"),
     pytest.param(b"\0\0\0\5\1aU\0\1", id="type U"),
-    pytest.param(NESTED, id="a hundred tables inside each other"),
+    pytest.param(NESTED, id="a hundred nested tables"),
     pytest.param(b"\0\0\0\4\2\xff\xfeV", id="a name that is not UTF-8"),
 ]
 
@@ -426,7 +426,7 @@ def test_1_8_illegal_values_in_a_table_are_a_syntax_error(peer: Peer, table: byt
     assert answer.endswith("(50,10)")
 
 
-def test_1_8_a_table_whose_inner_text_is_too_long_cannot_be_decoded(peer: Peer) -> None:
+def test_1_8_a_table_whose_inner_text_exceeds_it_cannot_be_decoded(peer: Peer) -> None:
     [answer] = peer.send(frame(1, 1, DECLARE + b"\2bt\0\0\0\0\x08\1aS\0\0\xff\xffx")).hear()
     assert answer.startswith("Connection.Close 501 FRAME_ERROR - cannot decode <<0,0,2,98,116,0,")
 
@@ -443,7 +443,7 @@ ALL_TYPES = b"".join(
 )  # fmt: skip
 
 
-def test_4_2_5_5_every_type_of_table_value_is_read(peer: Peer) -> None:
+def test_4_2_5_5_every_type_of_table_value_is_decoded(peer: Peer) -> None:
     table = len(ALL_TYPES).to_bytes(4, "big") + ALL_TYPES
     assert peer.send(frame(1, 1, DECLARE + b"\3okq\0" + table)).hear() == [ALIVE]
 
@@ -472,7 +472,7 @@ CONTENTS: list[Row] = [
         frame_error("content body exceeds the 2 bytes announced", 60, 40)),
     row("two bodies longer than announced", [PUBLISH, content_header(2), frame(3, 1, b"a"), frame(3, 1, b"bc")],
         frame_error("content body exceeds the 2 bytes announced", 60, 40)),
-    row("a body where none was announced", [PUBLISH, content_header(0), frame(3, 1, b"x")],
+    row("a body after a content header without one", [PUBLISH, content_header(0), frame(3, 1, b"x")],
         unexpected(NOT_A_METHOD)),
     row("empty frames inside a body", [PUBLISH, content_header(2), frame(3, 1, b""), frame(3, 1, b"ab"), PROBE], ALIVE),
     row("4.2.6.1: class 50", [PUBLISH, content_header(1, class_id=50)], of_class(50)),
@@ -481,7 +481,7 @@ CONTENTS: list[Row] = [
     row("a header of three bytes", [PUBLISH, frame(2, 1, b"\0\x3c\0")],
         frame_error("type 2, all octets = <<0,60,0>>: unknown_frame")),
     row("a heartbeat inside a content", [PUBLISH, content_header(2), HEARTBEAT, frame(3, 1, b"ab"), PROBE], ALIVE),
-    row("cluster-id, which means nothing", [PUBLISH, content_header(0, b"\0\4\1x"), PROBE], ALIVE),
+    row("cluster-id, which is ignored", [PUBLISH, content_header(0, b"\0\4\1x"), PROBE], ALIVE),
 ]  # fmt: skip
 
 
@@ -516,7 +516,7 @@ def test_contents_of_two_channels_may_be_interleaved(peer: Peer) -> None:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Return the frames in ``data``."""
+    """Split ``data`` into frames."""
     frames = []
     while data:
         size = 8 + int.from_bytes(data[3:7], "big")
@@ -525,20 +525,20 @@ def split(data: bytes) -> list[bytes]:
     return frames
 
 
-# ---------------------------------------------------------------- channels and their ends
+# ---------------------------------------------------------------- channels and their closing
 
 ABSENT = channel_close("NOT_FOUND - no exchange 'nosuchx' in vhost '/'", 60, 40)
 CLOSE_OK = commands.Channel.CloseOk()
 REOPEN = commands.Channel.Open()
 CHANNEL_ENDS: list[Row] = [
-    row("1.5.2.5: what comes before close-ok is not done",
+    row("1.5.2.5: requests before close-ok are ignored",
         [publish("nosuchx", ""), queue("late"), publish("", "t"), CLOSE_OK, REOPEN, queue("late", passive=True)],
         ABSENT, OPENED, channel_close("NOT_FOUND - no queue 'late' in vhost '/'", 50, 10)),
     row("opening it before close-ok", [publish("nosuchx", ""), REOPEN],
         ABSENT, connection_close("CHANNEL_ERROR - second 'channel.open' seen", 20, 10)),
     row("the client's close crosses ours", [publish("nosuchx", ""), CLOSE_CHANNEL, CLOSE_OK, REOPEN, PROBE],
         ABSENT, CHANNEL_CLOSED, OPENED, ALIVE),
-    row("and it never answers ours", [publish("nosuchx", ""), CLOSE_CHANNEL, REOPEN, PROBE],
+    row("the same without any close-ok", [publish("nosuchx", ""), CLOSE_CHANNEL, REOPEN, PROBE],
         ABSENT, CHANNEL_CLOSED, OPENED, ALIVE),
     row("a client closes and opens again", [CLOSE_CHANNEL, REOPEN, PROBE], CHANNEL_CLOSED, OPENED, ALIVE),
     row("a method on a channel the client closed", [CLOSE_CHANNEL, queue("x")], CHANNEL_CLOSED, not_open(50, 10)),
@@ -548,11 +548,11 @@ CHANNEL_ENDS: list[Row] = [
 
 
 @pytest.mark.parametrize(("sent", "answers"), CHANNEL_ENDS)
-def test_1_5_2_5_the_end_of_a_channel(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
+def test_1_5_2_5_a_channel_is_closed_by_either_side(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
     assert peer.send(*sent).hear() == answers
 
 
-def test_1_4_2_6_more_channels_than_agreed(greeted: Peer) -> None:
+def test_1_4_2_6_more_channels_than_negotiated_are_refused(greeted: Peer) -> None:
     greeted.send(LOGIN, commands.Connection.TuneOk(2, 131_072, 0), OPEN).hear()
     for number in (7, 9):
         assert greeted.send(REOPEN, channel=number).hear() == [f"{OPENED} ch={number}"]
@@ -566,7 +566,7 @@ def test_closing_a_channel_makes_room_for_another(greeted: Peer) -> None:
     assert greeted.send(REOPEN, channel=65_535).hear() == [f"{OPENED} ch=65535"]
 
 
-def test_1_4_2_7_after_our_close_only_close_ok_means_anything(peer: Peer) -> None:
+def test_1_4_2_7_after_the_brokers_close_only_close_ok_is_handled(peer: Peer) -> None:
     refused = connection_close("COMMAND_INVALID - unknown exchange type 'x'", 40, 10)
     assert peer.send(exchange("x", "x"), PROBE, publish("", "t"), frame(8, 0, b"")).hear() == [refused]
     assert peer.machine.state is State.CLOSING
@@ -574,17 +574,17 @@ def test_1_4_2_7_after_our_close_only_close_ok_means_anything(peer: Peer) -> Non
 
 
 def test_1_4_2_7_both_sides_close_at_once(peer: Peer) -> None:
-    peer.force_close("because I say so")
+    peer.force_close("closed by an operator")
     assert peer.send(CLOSE).hear() == [
-        connection_close("CONNECTION_FORCED - because I say so"),
+        connection_close("CONNECTION_FORCED - closed by an operator"),
         "Connection.CloseOk()",
         EOF,
     ]
 
 
 def test_320_an_operator_closes_the_connection(gateway: Gateway, peer: Peer) -> None:
-    gateway.broker.connections.force_close("because I say so")
-    assert peer.hear() == [connection_close("CONNECTION_FORCED - because I say so")]
+    gateway.broker.connections.force_close("closed by an operator")
+    assert peer.hear() == [connection_close("CONNECTION_FORCED - closed by an operator")]
     assert peer.send(commands.Connection.CloseOk()).hear() == [EOF]
 
 
@@ -603,11 +603,11 @@ def test_320_the_user_is_deleted(gateway: Gateway) -> None:
     assert peer.hear() == [connection_close("CONNECTION_FORCED - user 'tagged' is deleted")]
 
 
-def test_a_connection_that_ends_takes_its_exclusive_queues_along(gateway: Gateway, peer: Peer) -> None:
+def test_exclusive_queues_are_deleted_with_their_connection(gateway: Gateway, peer: Peer) -> None:
     peer.send(queue("mine", exclusive=True), CLOSE).hear()
     assert "mine" not in gateway.vhost.queue_by_name
 
 
-def test_capabilities_are_the_clients_own(gateway: Gateway) -> None:
+def test_a_connection_has_the_capabilities_that_its_client_announced(gateway: Gateway) -> None:
     assert all(gateway.connect().machine.has_capability(name) for name in ALL_CAPABILITIES)
     assert not gateway.connect(capabilities={"basic.nack": True}).machine.has_capability("connection.blocked")

@@ -1,4 +1,4 @@
-"""Consuming: consume and cancel, get, prefetch, settling, recovering, flow, and direct replies."""
+"""Consuming: consume and cancel, get, prefetch, settlement, recover, flow, and direct reply-to."""
 
 import pytest
 from pamqp import commands
@@ -79,7 +79,7 @@ ANSWERS: list[Row] = [
         consuming(), cancelled(), consuming()),
     row("R99: an empty tag", [consume("t", "")], consuming("amq.ctag-token-1")),
     row("a tag of 255 bytes", [consume("t", "c" * 255)], consuming("c" * 255)),
-    row("cancelling what is not there", [cancel("nosuch")], cancelled("nosuch")),
+    row("cancelling an unknown tag", [cancel("nosuch")], cancelled("nosuch")),
     row("R92: priority 5", [consume("t", arguments={"x-priority": 5})], consuming()),
     row("R92: priority below zero", [consume("t", arguments={"x-priority": -5})], consuming()),
     row("R92: a large priority", [consume("t", arguments={"x-priority": 1 << 40})], consuming()),
@@ -91,7 +91,7 @@ ANSWERS: list[Row] = [
     row("R49: an argument of streams", [consume("t", arguments={"x-stream-offset": "first"})],
         channel_close("PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 't' in vhost '/' of queue type "
                       "rabbit_classic_queue", 60, 20)),
-    row("no-local means nothing", [consume("t", no_local=True, no_ack=True), publish("", "t")],
+    row("no-local is ignored", [consume("t", no_local=True, no_ack=True), publish("", "t")],
         consuming(), delivered("c", 1, "t")),
     row("R84: a prefetch size", [commands.Basic.Qos(1, 0, False)],
         connection_close("NOT_IMPLEMENTED - prefetch_size!=0 (1)", 60, 10)),
@@ -110,10 +110,10 @@ ANSWERS: list[Row] = [
     row("channel.flow on", [commands.Channel.Flow(True)], "Channel.FlowOk(active=True)"),
     row("channel.flow off", [commands.Channel.Flow(False)],
         connection_close("NOT_IMPLEMENTED - active=false", 20, 20)),
-    row("purge tells how many", [*numbered(2), purge("t")], "Queue.PurgeOk(message_count=2)"),
-    row("delete tells how many", [*numbered(1), delete("t")], "Queue.DeleteOk(message_count=1)"),
+    row("purge answers with the number of messages", [*numbered(2), purge("t")], "Queue.PurgeOk(message_count=2)"),
+    row("delete answers with the number of messages", [*numbered(1), delete("t")], "Queue.DeleteOk(message_count=1)"),
     row("R90: get from an empty queue", [get("t")], EMPTY),
-    row("R36: declare-ok counts what waits and who consumes",
+    row("R36: declare-ok has the numbers of messages and consumers",
         [*numbered(2), get("t"), queue("t"), consume("t"), queue("t")],
         got(1, "t", b"1", left=1), declared("t", 1), consuming(), delivered("c", 2, "t", b"2"), declared("t", 0, 1)),
     row("R89: what was refused with requeue comes back in order",
@@ -123,7 +123,7 @@ ANSWERS: list[Row] = [
         got(6, "t", b"3", redelivered=True)),
     row("R89: what was refused for good is gone", [*numbered(1), get("t"), reject(1, requeue=False), get("t")],
         got(1, "t", b"1"), EMPTY),
-    row("R32: an auto-delete queue goes with its last consumer",
+    row("R32: an auto-delete queue is deleted with its last consumer",
         [queue("ad", auto_delete=True), consume("ad"), cancel(), queue("ad", passive=True)],
         declared("ad"), consuming(), cancelled(), channel_close("NOT_FOUND - no queue 'ad' in vhost '/'", 50, 10)),
     row("R32: a get is no consumer", [queue("ad", auto_delete=True), get("ad"), queue("ad", passive=True)],
@@ -158,13 +158,13 @@ def test_consuming_is_answered(peer: Peer, sent: list[Sent], answers: list[str])
     assert peer.send(*sent).hear() == answers
 
 
-def test_r99_a_tag_is_the_channels_own(peer: Peer) -> None:
+def test_r99_a_consumer_tag_is_unique_per_channel(peer: Peer) -> None:
     peer.send(consume("t"))
     peer.send(commands.Channel.Open(), consume("t"), channel=2)
     assert peer.hear() == [consuming(), f"{OPENED} ch=2", f"{consuming()} ch=2"]
 
 
-def test_r98_without_the_capability_nothing_is_said(gateway: Gateway) -> None:
+def test_r98_without_the_capability_no_cancel_is_sent(gateway: Gateway) -> None:
     capabilities = {name: True for name in ALL_CAPABILITIES if name != "consumer_cancel_notify"}
     peer = gateway.connect(capabilities=capabilities)
     peer.send(consume("t"), delete("t"))
@@ -180,7 +180,7 @@ def test_r98_another_connection_deletes_the_queue(gateway: Gateway, peer: Peer) 
 # ---------------------------------------------------------------- prefetch
 
 
-def test_r83_a_limit_is_each_new_consumers_own(peer: Peer) -> None:
+def test_r83_a_limit_applies_to_each_new_consumer(peer: Peer) -> None:
     peer.send(*numbered(5), qos(1), consume("t", "a"), qos(2), consume("t", "b"))
     assert peer.hear() == [
         QOS_OK,
@@ -204,7 +204,7 @@ def test_r83_a_channel_limit_is_shared(peer: Peer) -> None:
     assert len(peer.send(ack(2, multiple=True)).hear()) == 2
 
 
-def test_r83_who_shares_a_limit_takes_turns(peer: Peer) -> None:
+def test_r83_consumers_that_share_a_limit_are_served_round_robin(peer: Peer) -> None:
     peer.send(*numbered(4), qos(1, is_global=True), consume("t", "a"), consume("t", "b"))
     served = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]
     for tag in (1, 2, 3):
@@ -212,7 +212,7 @@ def test_r83_who_shares_a_limit_takes_turns(peer: Peer) -> None:
     assert served == ["a", "b", "a", "b"]
 
 
-def test_r83_a_commit_gives_shared_credit_back_to_all(peer: Peer) -> None:
+def test_r83_a_commit_returns_shared_credit_to_all_consumers(peer: Peer) -> None:
     peer.send(*numbered(1), *numbered(1, "d"), qos(1, is_global=True), commands.Tx.Select())
     peer.send(consume("t", "a"), consume("d", "b")).hear()
     assert peer.send(ack(1), commands.Tx.Commit()).hear() == [delivered("b", 2, "d", b"1"), "Tx.CommitOk()"]
@@ -224,7 +224,7 @@ def test_r85_a_new_shared_limit_counts_what_a_transaction_has_not_settled_yet(pe
     assert peer.send(commands.Tx.Commit()).hear() == [delivered("a", 3, "t", b"3"), "Tx.CommitOk()"]
 
 
-def test_r85_what_a_transaction_takes_back_still_counts(peer: Peer) -> None:
+def test_r85_settlements_that_a_transaction_rolls_back_still_count(peer: Peer) -> None:
     peer.send(*numbered(5), qos(2, is_global=True), commands.Tx.Select(), consume("t", "a")).hear()
     assert peer.send(ack(1), qos(2, is_global=True), commands.Tx.Rollback()).hear() == [
         "Basic.QosOk()",
@@ -237,13 +237,13 @@ def test_r85_what_a_transaction_takes_back_still_counts(peer: Peer) -> None:
     ]
 
 
-def test_r85_both_limits_bind(peer: Peer) -> None:
+def test_r85_both_limits_apply(peer: Peer) -> None:
     peer.send(*numbered(5), qos(3, is_global=True), qos(2), consume("t", "a"), consume("t", "b"))
     tags = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]
     assert tags == ["a", "a", "b"]
 
 
-def test_r84_raising_the_channel_limit_lets_more_out(peer: Peer) -> None:
+def test_r84_raising_the_channel_limit_delivers_more(peer: Peer) -> None:
     peer.send(*numbered(3), qos(1, is_global=True), consume("t")).hear()
     assert peer.send(qos(0, is_global=True)).hear() == [
         delivered("c", 2, "t", b"2"),
@@ -252,7 +252,7 @@ def test_r84_raising_the_channel_limit_lets_more_out(peer: Peer) -> None:
     ]
 
 
-def test_fetching_does_not_count_against_the_limit(peer: Peer) -> None:
+def test_basic_get_does_not_count_against_the_limit(peer: Peer) -> None:
     peer.send(*numbered(3), get("t"), qos(1), consume("t")).hear()
     assert peer.send(ack(1)).hear() == []
     assert peer.send(ack(2)).hear() == [delivered("c", 3, "t", b"3")]
@@ -274,7 +274,7 @@ def test_r87_tag_0_settles_everything(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("end", ["close the channel", "close the connection", "lose the connection", "be refused"])
-def test_r88_what_was_not_settled_comes_back_in_its_place(gateway: Gateway, peer: Peer, end: str) -> None:
+def test_r88_unsettled_deliveries_are_requeued_at_their_old_positions(gateway: Gateway, peer: Peer, end: str) -> None:
     holder = gateway.connect()
     holder.send(*numbered(4), get("t"), get("t"), get("t"), ack(2)).hear()
     if end == "close the channel":
@@ -294,7 +294,9 @@ def test_r88_what_was_not_settled_comes_back_in_its_place(gateway: Gateway, peer
     ]
 
 
-def test_r88_a_connection_that_ends_hands_nothing_to_its_own_other_channels(gateway: Gateway, peer: Peer) -> None:
+def test_r88_requeued_deliveries_do_not_go_to_other_channels_of_the_closing_connection(
+    gateway: Gateway, peer: Peer
+) -> None:
     holder = gateway.connect()
     holder.send(*numbered(3), get("t"), get("t"), get("t")).hear()
     holder.send(commands.Channel.Open(), consume("t", no_ack=True), channel=2).hear()
@@ -313,7 +315,7 @@ def test_r88_other_consumers_are_served_at_once(gateway: Gateway, peer: Peer) ->
     ]
 
 
-def test_r82_consumers_take_turns(peer: Peer) -> None:
+def test_r82_consumers_are_served_round_robin(peer: Peer) -> None:
     peer.send(consume("t", "a"), consume("t", "b"), *numbered(4))
     tags = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]
     assert tags == ["a", "b", "a", "b"]
@@ -337,12 +339,12 @@ def test_recovery_serves_consumers_again(peer: Peer) -> None:
     )
 
 
-def test_what_a_cancelled_consumer_holds_stays_with_the_channel(peer: Peer) -> None:
+def test_unsettled_deliveries_of_a_cancelled_consumer_stay_with_the_channel(peer: Peer) -> None:
     peer.send(*numbered(1), consume("t"), cancel(), get("t")).hear()
     assert peer.send(ack(1), PROBE).hear() == [ALIVE]
 
 
-def test_a_consumer_whose_way_is_full_is_passed_over(gateway: Gateway, peer: Peer) -> None:
+def test_a_consumer_with_a_full_outbox_is_skipped(gateway: Gateway, peer: Peer) -> None:
     slow = gateway.connect()
     slow.send(consume("t", "slow", no_ack=True)).hear()
     peer.send(consume("t", "quick", no_ack=True)).hear()
@@ -355,7 +357,7 @@ def test_a_consumer_whose_way_is_full_is_passed_over(gateway: Gateway, peer: Pee
     assert len(slow.hear()) <= 2 - first + 1
 
 
-# ---------------------------------------------------------------- direct replies
+# ---------------------------------------------------------------- direct reply-to
 
 FAST = f"{REPLY_TO}.token-1"
 
@@ -375,10 +377,10 @@ REPLIES: list[Row] = [
     row("twice on a channel", [consume(REPLY_TO, no_ack=True), consume(REPLY_TO, "d", no_ack=True)],
         consuming(), precondition("reply consumer already set")),
     row("exclusively", [consume(REPLY_TO, no_ack=True, exclusive=True)], consuming()),
-    row("under a name of the broker's", [consume(REPLY_TO, "", no_ack=True)], consuming("amq.ctag-token-1")),
-    row("asking without listening", [publish("", "t", reply_to=REPLY_TO)],
+    row("with a tag generated by the broker", [consume(REPLY_TO, "", no_ack=True)], consuming("amq.ctag-token-1")),
+    row("a request without a reply consumer", [publish("", "t", reply_to=REPLY_TO)],
         precondition("fast reply consumer does not exist", 40)),
-    row("asking after listening ended", [consume(REPLY_TO, no_ack=True), cancel(), publish("", "t", reply_to=REPLY_TO)],
+    row("a request after a cancel", [consume(REPLY_TO, no_ack=True), cancel(), publish("", "t", reply_to=REPLY_TO)],
         consuming(), cancelled(), precondition("fast reply consumer does not exist", 40)),
     row("declaring it passively", [queue(REPLY_TO, passive=True)], declared(REPLY_TO, 0, 1)),
     row("declaring it", [queue(REPLY_TO)], declared(REPLY_TO, 0, 1)),
@@ -388,7 +390,7 @@ REPLIES: list[Row] = [
     row("deleting it", [delete(REPLY_TO)], "Queue.DeleteOk(message_count=0)"),
     row("binding it", [bind(REPLY_TO, "xd")], no_queue(REPLY_TO, 50, 20)),
     row("purging it", [purge(REPLY_TO)], no_queue(REPLY_TO, 50, 30)),
-    row("replying to nobody", [publish("", f"{REPLY_TO}.bogus.key", mandatory=True)],
+    row("replying to an unknown address", [publish("", f"{REPLY_TO}.bogus.key", mandatory=True)],
         returned(f"{REPLY_TO}.bogus.key")),
     row("through an exchange", [consume(REPLY_TO, no_ack=True), publish("xd", FAST, mandatory=True)],
         consuming(), returned(FAST, exchange="xd")),
@@ -400,7 +402,7 @@ def test_direct_replies_are_answered(peer: Peer, sent: list[Sent], answers: list
     assert peer.send(*sent).hear() == answers
 
 
-def test_r148_a_request_finds_its_way_back(gateway: Gateway, peer: Peer) -> None:
+def test_r148_a_request_is_answered_by_direct_reply_to(gateway: Gateway, peer: Peer) -> None:
     peer.send(consume(REPLY_TO, no_ack=True), publish("", "t", b"ask", reply_to=REPLY_TO)).hear()
     server = gateway.connect()
     server.send(get("t"))
@@ -413,7 +415,7 @@ def test_r148_a_request_finds_its_way_back(gateway: Gateway, peer: Peer) -> None
 
 
 @pytest.mark.parametrize("end", [cancel(), CLOSE_CHANNEL, CLOSE], ids=["cancel", "close channel", "close"])
-def test_a_reply_nobody_waits_for_is_returned(gateway: Gateway, peer: Peer, end: Sent) -> None:
+def test_a_reply_without_a_consumer_is_returned(gateway: Gateway, peer: Peer, end: Sent) -> None:
     peer.send(consume(REPLY_TO, no_ack=True), end).hear()
     server = gateway.connect()
     server.send(publish("", FAST, mandatory=True), queue(FAST, passive=True))

@@ -1,4 +1,4 @@
-"""Names: which are reserved (403), which have to be there (404), and which are whose (405)."""
+"""Names: reserved ones (403), missing entities (404), and exclusive queues of other connections (405)."""
 
 import pytest
 from pamqp import commands
@@ -94,8 +94,8 @@ REFUSED_ACCESS: list[Row] = [
         [consume("t", exclusive=True), cancel(), consume("t")],
         CONSUMING, "Basic.CancelOk(consumer_tag='c')", CONSUMING),
     row("R35: an empty name is replaced by the broker's", [queue("")], declared("amq.gen-token-1")),
-    row("line breaks are taken out of a queue's name", [queue("a\r\nb")], declared("ab")),
-    row("line breaks are taken out of an exchange's name", [exchange("a\nb"), exchange("ab", passive=True)],
+    row("line breaks are removed from a queue's name", [queue("a\r\nb")], declared("ab")),
+    row("line breaks are removed from an exchange's name", [exchange("a\nb"), exchange("ab", passive=True)],
         "Exchange.DeclareOk()", "Exchange.DeclareOk()"),
     row("a name of 255 bytes", [queue("n" * 255)], declared("n" * 255)),
     row("a name with spaces and umlauts", [queue("drei Grüße ✓")], declared("drei Grüße ✓")),
@@ -177,14 +177,14 @@ NOWAIT: list[Row] = [
     passes("queue.delete", delete("t", nowait=True)),
     passes("consume and cancel", consume("t", nowait=True), cancel(nowait=True)),
     passes("confirm.select", commands.Confirm.Select(nowait=True)),
-    row("a refused queue.declare is told", [queue("d", nowait=True)],
+    row("a refused queue.declare is answered", [queue("d", nowait=True)],
         channel_close("PRECONDITION_FAILED - inequivalent arg 'durable' for queue 'd' in vhost '/': "
                       "received 'false' but current is 'true'", 50, 10)),
-    row("a passive declare of nothing is told", [queue("nosuchq", passive=True, nowait=True)],
+    row("a passive declare of a missing queue is answered", [queue("nosuchq", passive=True, nowait=True)],
         channel_close(no_queue("nosuchq"), 50, 10)),
-    row("a refused queue.bind is told", [bind("nosuchq", "xd", "k", nowait=True)],
+    row("a refused queue.bind is answered", [bind("nosuchq", "xd", "k", nowait=True)],
         channel_close(no_queue("nosuchq"), 50, 20)),
-    row("a refused consume is told", [consume("nosuchq", nowait=True)], channel_close(no_queue("nosuchq"), 60, 20)),
+    row("a refused consume is answered", [consume("nosuchq", nowait=True)], channel_close(no_queue("nosuchq"), 60, 20)),
     row("R19: a server-named queue declared so is the last declared one",
         [queue("", nowait=True), publish("", "amq.gen-token-1"), get("")],
         "Basic.GetOk(delivery_tag=1, redelivered=False, exchange='', routing_key='amq.gen-token-1', "
@@ -193,7 +193,7 @@ NOWAIT: list[Row] = [
 
 
 @pytest.mark.parametrize(("sent", "answers"), [*REFUSED_ACCESS, *NOT_FOUND])
-def test_a_name_is_answered_for(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
+def test_a_request_with_a_name_is_answered(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
     assert peer.send(*sent).hear() == answers
 
 
@@ -216,12 +216,12 @@ USES: list[Row] = [
     row("delete", [delete("exq")], channel_close(LOCKED, 50, 40)),
     row("bind", [bind("exq", "xd", "k")], channel_close(LOCKED, 50, 20)),
     row("unbind", [unbind("exq", "xd", "k")], channel_close(LOCKED, 50, 50)),
-    passes("publish is for everybody", publish("", "exq", mandatory=True)),
+    passes("any connection may publish to it", publish("", "exq", mandatory=True)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sent", "answers"), USES)
-def test_r31_an_exclusive_queue_is_its_connections(
+def test_r31_an_exclusive_queue_is_locked_for_other_connections(
     gateway: Gateway, peer: Peer, sent: list[Sent], answers: list[str]
 ) -> None:
     owner = gateway.connect()
@@ -230,7 +230,9 @@ def test_r31_an_exclusive_queue_is_its_connections(
 
 
 @pytest.mark.parametrize("declare", [queue("me", exclusive=True), queue("me")], ids=["exclusive", "shared"])
-def test_r31_exclusiveness_has_to_be_declared_alike(peer: Peer, declare: commands.Queue.Declare) -> None:
+def test_r31_redeclaring_an_exclusive_queue_requires_the_same_properties(
+    peer: Peer, declare: commands.Queue.Declare
+) -> None:
     peer.send(queue("me", exclusive=not declare.exclusive)).hear()
     assert peer.send(declare).hear() == [channel_close(LOCKED.replace("exq", "me"), 50, 10)]
 
@@ -242,14 +244,14 @@ def test_r31_every_channel_of_the_connection_may_use_it(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_r31_it_goes_with_its_connection(gateway: Gateway, peer: Peer, durable: bool) -> None:
+def test_r31_an_exclusive_queue_is_deleted_with_its_connection(gateway: Gateway, peer: Peer, durable: bool) -> None:
     owner = gateway.connect()
     owner.send(queue("exq", exclusive=True, durable=durable), publish("", "exq", delivery_mode=2)).hear()
     owner.lose()
     assert peer.send(queue("exq", passive=True)).hear() == [channel_close(no_queue("exq"), 50, 10)]
 
 
-def test_the_same_name_may_be_declared_anew_afterwards(gateway: Gateway, peer: Peer) -> None:
+def test_the_name_of_a_deleted_exclusive_queue_may_be_declared_again(gateway: Gateway, peer: Peer) -> None:
     owner = gateway.connect()
     owner.send(queue("exq", exclusive=True)).hear()
     owner.send(CLOSE).hear()

@@ -1,4 +1,4 @@
-"""403 by permission: what a user may configure, write and read, and which topics (R4)."""
+"""403 by permission: configure, write, read and topic permissions of a user."""
 
 import pytest
 from pamqp import commands
@@ -42,8 +42,8 @@ def absent(kind: str, name: str, class_id: int, method_id: int) -> str:
 LIMITED: list[Row] = [
     row("declare a new queue", [queue("other")], refused("queue", "other", 50, 10)),
     row("declare an existing queue", [queue("t")], refused("queue", "t", 50, 10)),
-    row("declare passively needs nothing", [queue("t", passive=True)], declared("t")),
-    row("declare passively what is absent", [queue("tnosuch", passive=True)], absent("queue", "tnosuch", 50, 10)),
+    row("a passive declare requires no permission", [queue("t", passive=True)], declared("t")),
+    row("a passive declare of a missing queue", [queue("tnosuch", passive=True)], absent("queue", "tnosuch", 50, 10)),
     row("a server-named queue", [queue("")], refused("queue", "amq.gen-token-1", 50, 10)),
     row("a dead-letter exchange that is not writable",
         [queue_with("mine", {"x-dead-letter-exchange": "amq.direct"})], refused("exchange", "amq.direct", 50, 10)),
@@ -55,11 +55,11 @@ LIMITED: list[Row] = [
     row("bind an absent queue", [bind("tnosuch", "mine", "k")], refused("queue", "tnosuch", 50, 20)),
     row("unbind: write on the queue", [unbind("t", "mine", "k")], refused("queue", "t", 50, 50)),
     row("consume", [consume("t")], refused("queue", "t", 60, 20)),
-    row("consume what is absent", [consume("tnosuch")], refused("queue", "tnosuch", 60, 20)),
+    row("consume from a missing queue", [consume("tnosuch")], refused("queue", "tnosuch", 60, 20)),
     row("get", [get("t")], refused("queue", "t", 60, 70)),
     row("declare an exchange", [exchange("other")], refused("exchange", "other", 40, 10)),
-    row("declare an exchange passively needs nothing", [exchange("xf", passive=True)], "Exchange.DeclareOk()"),
-    row("passively what is absent", [exchange("tnosuch", passive=True)], absent("exchange", "tnosuch", 40, 10)),
+    row("a passive exchange.declare requires no permission", [exchange("xf", passive=True)], "Exchange.DeclareOk()"),
+    row("a passive exchange.declare", [exchange("tnosuch", passive=True)], absent("exchange", "tnosuch", 40, 10)),
     row("R24: an alternate exchange that is not writable",
         [exchange("minex", arguments={"alternate-exchange": "xf"})], refused("exchange", "xf", 40, 10)),
     row("delete an exchange", [delete_exchange("xf")], refused("exchange", "xf", 40, 20)),
@@ -74,7 +74,7 @@ LIMITED: list[Row] = [
         channel_close("ACCESS_REFUSED - queue name 'amq.zzz' contains reserved prefix 'amq.*'", 50, 10)),
     row("an unknown exchange type before permission", [exchange("other", "blah")],
         connection_close("COMMAND_INVALID - unknown exchange type 'blah'", 40, 10)),
-    row("what is one's own", [queue("mine"), queue("mine", passive=True)], declared("mine"), declared("mine")),
+    row("the user's own queue", [queue("mine"), queue("mine", passive=True)], declared("mine"), declared("mine")),
 ]  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def limited(gateway: Gateway) -> Peer:
 
 
 @pytest.mark.parametrize(("sent", "answers"), LIMITED)
-def test_what_a_user_may_not_do_is_refused(limited: Peer, sent: list[Sent], answers: list[str]) -> None:
+def test_operations_without_permission_are_refused(limited: Peer, sent: list[Sent], answers: list[str]) -> None:
     assert limited.send(*sent).hear() == answers
 
 
@@ -109,7 +109,7 @@ TOPICS: list[Row] = [
     row("bind with a good key", [bind("t", "amq.topic", "ok")], "Queue.BindOk()"),
     row("unbind with another key", [unbind("t", "amq.topic", "bad")], topic_refused(50, 50)),
     row("bind an exchange with another key", [bind_exchange("xf", "amq.topic", "bad")], topic_refused(40, 30)),
-    row("only topic exchanges are ruled", [publish("xf", "bad"), PROBE], ALIVE),
+    row("only topic exchanges are restricted", [publish("xf", "bad"), PROBE], ALIVE),
     row(
         "publish with another key in CC",
         [publish("amq.topic", "ok", headers={"CC": ["ok.2", "bad"]})],
@@ -140,7 +140,7 @@ TOPICS: list[Row] = [
 
 
 @pytest.mark.parametrize(("sent", "answers"), TOPICS)
-def test_topic_permissions_rule_keys(gateway: Gateway, sent: list[Sent], answers: list[str]) -> None:
+def test_topic_permissions_restrict_routing_keys(gateway: Gateway, sent: list[Sent], answers: list[str]) -> None:
     gateway.add_user("topical", "secret", "/")
     gateway.broker.directory.put_topic_permission(TopicPermissionRecord("/", "topical", "amq.topic", "^ok", "^ok"))
     assert gateway.connect(user="topical", password="secret").send(*sent).hear() == answers
@@ -156,7 +156,7 @@ def test_a_topic_permission_for_everything_restricts_nothing(gateway: Gateway, p
     ]  # fmt: skip
 
 
-def test_a_permission_that_is_taken_away_is_missed_at_the_next_publish(gateway: Gateway) -> None:
+def test_a_revoked_permission_is_missing_at_the_next_publish(gateway: Gateway) -> None:
     gateway.add_user("former", "secret", "/")
     peer = gateway.connect(user="former", password="secret")
     assert peer.send(publish("", "t"), PROBE).hear() == [ALIVE]
@@ -165,7 +165,7 @@ def test_a_permission_that_is_taken_away_is_missed_at_the_next_publish(gateway: 
     assert answer.startswith("Channel.Close 403 ACCESS_REFUSED - access to exchange 'amq.default'")
 
 
-def test_a_user_without_any_permission_is_refused_what_it_asks_next(gateway: Gateway) -> None:
+def test_the_next_request_of_a_user_whose_permissions_were_revoked_is_refused(gateway: Gateway) -> None:
     gateway.add_user("former", "secret", "/")
     peer = gateway.connect(user="former", password="secret")
     gateway.broker.directory.remove_permission("/", "former")

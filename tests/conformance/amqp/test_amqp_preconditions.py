@@ -1,4 +1,4 @@
-"""406: what exists is otherwise, in use or not empty, an argument makes no sense, a tag was never given."""
+"""406: entities that differ, are in use or not empty, invalid arguments, and unknown delivery tags."""
 
 from typing import Any
 
@@ -47,7 +47,9 @@ def added(value: str, type: str) -> str:
 
 
 def redeclared(id: str, first: dict[str, Value], second: dict[str, Value], *difference: str) -> Row:
-    """The queue ``q`` declared twice; refused with ``difference`` for the argument it names first, or not at all."""
+    """Return a row that declares the queue ``q`` twice; refused with ``difference`` for its first argument, or
+    accepted.
+    """
     last = inequivalent(difference[0], "queue 'q'", difference[1]) if difference else declared("q")
     return row(id, [queue_with("q", first), queue_with("q", second)], declared("q"), last)
 
@@ -107,7 +109,7 @@ INEQUIVALENT: list[Row] = [
 
 @pytest.mark.parametrize(("width", "same"), [(b"b\x64", True), (b"l" + bytes(7) + b"\x64", True),
                                              (b"S\0\0\0\x03100", False)])  # fmt: skip
-def test_r50_integers_are_compared_whatever_their_width(peer: Peer, width: bytes, same: bool) -> None:
+def test_r50_integers_are_compared_by_value_regardless_of_width(peer: Peer, width: bytes, same: bool) -> None:
     field = b"\x0dx-message-ttl" + width
     table = len(field).to_bytes(4, "big") + field
     method = b"\x00\x32\x00\x0a\0\0\x01q\0" + table
@@ -136,29 +138,29 @@ def unknown(tag: int, method: int) -> str:
     return channel_close(f"PRECONDITION_FAILED - unknown delivery tag {tag}", 60, method)
 
 
-#: One message in ``t``, fetched.
+#: One message in ``t``, delivered by a get.
 FETCH: list[Sent] = [publish("", "t"), get("t")]
 
 TAGS: list[Row] = [
     row("R87: ack", [ack(1)], unknown(1, 80)),
     row("R87: ack of a high tag", [ack(99)], unknown(99, 80)),
     row("R87: ack of tag 0 alone", [ack(0)], unknown(0, 80)),
-    passes("1.8.3.13: tag 0 with multiple means all, though there are none", ack(0, multiple=True)),
-    row("R87: multiple up to a tag never given", [ack(5, multiple=True)], unknown(5, 80)),
+    passes("1.8.3.13: tag 0 with multiple means all, even if there are none", ack(0, multiple=True)),
+    row("R87: multiple up to an unknown tag", [ack(5, multiple=True)], unknown(5, 80)),
     row("R87: nack", [nack(1)], unknown(1, 120)),
-    passes("nack of all, though there are none", nack(0, multiple=True)),
+    passes("nack of all, even if there are none", nack(0, multiple=True)),
     row("R87: reject", [reject(1)], unknown(1, 90)),
     row("R87: ack twice", [*FETCH, ack(1), ack(1)], got(1, "t"), unknown(1, 80)),
-    row("R86: ack of what needs none", [publish("", "t"), get("t", no_ack=True), ack(1)],
+    row("R86: ack of a delivery with no-ack", [publish("", "t"), get("t", no_ack=True), ack(1)],
         got(1, "t"), unknown(1, 80)),
-    row("R87: multiple above the highest given", [*FETCH, ack(7, multiple=True)], got(1, "t"), unknown(7, 80)),
+    row("R87: multiple above the highest tag", [*FETCH, ack(7, multiple=True)], got(1, "t"), unknown(7, 80)),
     row("R87: ack after a reject", [*FETCH, reject(1), ack(1)], got(1, "t"), unknown(1, 80)),
     row("R87: tags are the channel's own", [*FETCH, PROBE, ack(2)], got(1, "t"), ALIVE, unknown(2, 80)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sent", "answers"), [*INEQUIVALENT, *IN_USE, *TAGS])
-def test_what_does_not_hold_is_refused(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
+def test_a_failed_precondition_is_refused(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
     assert peer.send(*sent).hear() == answers
 
 
@@ -241,17 +243,17 @@ GOOD_ARGUMENTS: list[tuple[str, Value]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "reason"), BAD_ARGUMENTS)
-def test_r40_to_r48_a_queue_argument_that_makes_no_sense(peer: Peer, name: str, value: Value, reason: str) -> None:
+def test_r40_to_r48_an_invalid_queue_argument_is_refused(peer: Peer, name: str, value: Value, reason: str) -> None:
     text = f"PRECONDITION_FAILED - {reason.replace('{}', name, 1) if '{}' in reason else reason}"
     assert peer.send(queue_with("arg", {name: value})).hear() == [channel_close(text, 50, 10)]
 
 
 @pytest.mark.parametrize(("name", "value"), GOOD_ARGUMENTS)
-def test_r40_to_r49_a_queue_argument_that_is_taken(peer: Peer, name: str, value: Value) -> None:
+def test_r40_to_r49_a_valid_queue_argument_is_accepted(peer: Peer, name: str, value: Value) -> None:
     assert peer.send(queue_with("arg", {name: value})).hear() == [declared("arg")]
 
 
-def test_r41_a_dead_letter_key_with_its_exchange(peer: Peer) -> None:
+def test_r41_a_dead_letter_key_requires_an_exchange(peer: Peer) -> None:
     arguments: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "k"}
     assert peer.send(queue_with("arg", arguments)).hear() == [declared("arg")]
 
@@ -280,22 +282,22 @@ X_MATCH: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "reason"), X_MATCH)
-def test_r15_an_unknown_x_match(peer: Peer, value: Value, reason: str) -> None:
+def test_r15_an_unknown_x_match_is_refused(peer: Peer, value: Value, reason: str) -> None:
     text = f"PRECONDITION_FAILED - Invalid x-match field {reason}"
     binding = asked(commands.Queue.Bind, queue="t", exchange="amq.headers", arguments={"x-match": value})
     assert peer.send(binding).hear() == [channel_close(text, 50, 20)]
 
 
 @pytest.mark.parametrize("value", ["all", "any", "all-with-x", "any-with-x"])
-def test_r15_the_four_modes_of_x_match(peer: Peer, value: str) -> None:
+def test_r15_the_four_modes_of_x_match_are_accepted(peer: Peer, value: str) -> None:
     assert peer.send(bind("t", "amq.headers", arguments={"x-match": value})).hear() == ["Queue.BindOk()"]
 
 
-def test_only_headers_exchanges_look_at_x_match(peer: Peer) -> None:
+def test_x_match_is_checked_by_headers_exchanges_only(peer: Peer) -> None:
     assert peer.send(bind("t", "xd", arguments={"x-match": "bad"})).hear() == ["Queue.BindOk()"]
 
 
-def test_a_channel_error_leaves_the_other_channels_alone(gateway: Gateway, peer: Peer) -> None:
+def test_a_channel_error_does_not_affect_other_channels(gateway: Gateway, peer: Peer) -> None:
     peer.send(commands.Channel.Open(), channel=2).hear()
     peer.send(publish("nosuchx", ""))
     peer.send(publish("nosuchy", ""), channel=2)

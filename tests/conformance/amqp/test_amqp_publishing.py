@@ -1,4 +1,4 @@
-"""Publishing: what is refused, what is returned, and when a publisher hears that its messages are safe."""
+"""Publishing: refused and returned messages, and the time of confirms."""
 
 from datetime import UTC, datetime
 
@@ -77,7 +77,7 @@ REFUSALS: list[Row] = [
     unacceptable("CC", None, "void"),
     unacceptable("BCC", "k", "longstr"),
     unacceptable("BCC", {}, "table"),
-    passes("R29: CC with what is no text", publish("", "d", headers={"CC": [1]})),
+    passes("R29: CC with a value that is not text", publish("", "d", headers={"CC": [1]})),
     passes("R29: an empty CC", publish("", "d", headers={"CC": []})),
     row("R21: immediate", [publish("", "t", immediate=True)],
         connection_close("NOT_IMPLEMENTED - immediate=true", 60, 40)),
@@ -91,7 +91,7 @@ REFUSALS: list[Row] = [
     row("R20: returned, then confirmed", [CONFIRM, publish("xd", "nowhere", mandatory=True)],
         CONFIRMING, returned("nowhere", exchange="xd"), acked(1)),
     row("R119: unroutable is confirmed", [CONFIRM, publish("", "nowhere")], CONFIRMING, acked(1)),
-    passes("the ticket means nothing any more", wire(publish("", "d")).replace(b"\x00\x3c\x00\x28\0\0",
+    passes("the ticket is ignored", wire(publish("", "d")).replace(b"\x00\x3c\x00\x28\0\0",
                                                                               b"\x00\x3c\x00\x28\x12\x34")),
     row("R117: tx on a confirming channel", [CONFIRM, TX],
         CONFIRMING, channel_close("PRECONDITION_FAILED - cannot switch from confirm to tx mode", 90, 10)),
@@ -104,7 +104,7 @@ REFUSALS: list[Row] = [
     row("tx.select twice", [TX, TX], TRANSACTIONAL, TRANSACTIONAL),
     row("confirm.select twice", [CONFIRM, CONFIRM, publish("", "d")], CONFIRMING, CONFIRMING, acked(1)),
     row("confirm.select without an answer", [commands.Confirm.Select(nowait=True), publish("", "d")], acked(1)),
-    row("a publisher's ack is a consumer's", [CONFIRM, ack(1)],
+    row("an ack from a publisher is handled as a consumer's", [CONFIRM, ack(1)],
         CONFIRMING, channel_close("PRECONDITION_FAILED - unknown delivery tag 1", 60, 80)),
     row("R118: return before commit-ok", [TX, publish("", "nowhere", mandatory=True), commands.Tx.Commit()],
         TRANSACTIONAL, returned("nowhere"), "Tx.CommitOk()"),
@@ -120,7 +120,7 @@ def test_a_publish_is_answered(peer: Peer, sent: list[Sent], answers: list[str])
     assert peer.send(*sent).hear() == answers
 
 
-def test_an_impersonator_may_publish_in_anothers_name(gateway: Gateway) -> None:
+def test_a_user_with_the_impersonator_tag_may_set_another_user_id(gateway: Gateway) -> None:
     gateway.add_user("actor", "secret", "/", (".*", ".*", ".*"), "impersonator")
     peer = gateway.connect(user="actor", password="secret")
     assert peer.send(publish("", "t", user_id="hamlet"), PROBE).hear() == [ALIVE]
@@ -131,24 +131,24 @@ def test_an_impersonator_may_publish_in_anothers_name(gateway: Gateway) -> None:
 
 @pytest.fixture
 def frugal_peer() -> Peer:
-    """A peer of a broker that takes messages of up to 1000 bytes."""
+    """Return a peer of a broker that accepts messages of up to 1000 bytes."""
     return Gateway(max_message_size=1000).connect()
 
 
 TOO_LARGE = refused("message size 1001 is larger than configured max size 1000")
 
 
-def test_the_largest_message_passes(frugal_peer: Peer) -> None:
+def test_a_message_of_the_largest_size_is_accepted(frugal_peer: Peer) -> None:
     assert frugal_peer.send(publish("", "t", bytes(1000)), PROBE).hear() == [ALIVE]
 
 
 @pytest.mark.parametrize("pieces", [None, 400], ids=["in one frame", "in three"])
 @pytest.mark.parametrize("name", ["", "nosuchx"], ids=["to an exchange", "to none"])
-def test_one_byte_more_does_not(frugal_peer: Peer, name: str, pieces: int | None) -> None:
+def test_a_message_above_the_largest_size_is_refused(frugal_peer: Peer, name: str, pieces: int | None) -> None:
     assert frugal_peer.send(publish(name, "t", bytes(1001), pieces=pieces)).hear() == [TOO_LARGE]
 
 
-def test_an_announced_giant_is_refused_before_its_body_comes(frugal_peer: Peer) -> None:
+def test_a_content_header_above_the_largest_size_is_refused_before_the_body(frugal_peer: Peer) -> None:
     announced = wire(publish("", "t", b""))[: -len(content_header(0))] + content_header(2**64 - 1)
     assert frugal_peer.send(announced).hear() == [
         refused(f"message size {2**64 - 1} is larger than configured max size 1000")
@@ -158,7 +158,7 @@ def test_an_announced_giant_is_refused_before_its_body_comes(frugal_peer: Peer) 
     assert frugal_peer.send(body, body, *reopened).hear() == ["Channel.OpenOk(channel_id='')", ALIVE]
 
 
-# ---------------------------------------------------------------- content as it was sent
+# ---------------------------------------------------------------- contents are unchanged
 
 EVERY_PROPERTY = {
     "content_type": "text/plain",
@@ -178,7 +178,7 @@ EVERY_PROPERTY = {
 }
 
 
-def test_properties_arrive_as_the_very_bytes_that_were_sent(peer: Peer) -> None:
+def test_properties_are_delivered_with_the_same_bytes(peer: Peer) -> None:
     raw = encode_properties(Properties(**EVERY_PROPERTY))  # type: ignore[arg-type]  # each of its own type
     peer.send(publish("", "t", raw=raw), get("t"))
     [heard] = peer.listen()
@@ -191,7 +191,7 @@ SIZES = [0, 1, FRAME_MAX - 9, FRAME_MAX - 8, FRAME_MAX - 7, 3 * (FRAME_MAX - 8),
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("piece", [FRAME_MAX - 8, 1000], ids=["in full frames", "in small frames"])
-def test_4_2_6_a_body_is_cut_into_frames_no_larger_than_agreed(gateway: Gateway, size: int, piece: int) -> None:
+def test_4_2_6_a_body_is_split_into_frames_of_the_negotiated_size(gateway: Gateway, size: int, piece: int) -> None:
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
     peer = gateway.connect(frame_max=FRAME_MAX)
     peer.send(publish("", "t", body, pieces=piece), consume("t", no_ack=True))
@@ -201,7 +201,7 @@ def test_4_2_6_a_body_is_cut_into_frames_no_larger_than_agreed(gateway: Gateway,
     assert heard.body_sizes == (FRAME_MAX - 8,) * full + ((rest,) if rest else ())
 
 
-def test_r29_cc_and_bcc_are_further_keys_and_bcc_is_blind(peer: Peer) -> None:
+def test_r29_cc_and_bcc_are_additional_keys_and_bcc_is_removed(peer: Peer) -> None:
     peer.send(queue("one"), queue("two"), queue("three")).hear()
     peer.send(publish("", "one", headers={"CC": ["two", "one"], "BCC": ["three"], "kept": 7}))
     peer.send(get("one"), get("one"), get("two"), get("three"))
@@ -231,13 +231,15 @@ def test_r119_a_persistent_message_is_confirmed_when_it_is_durable_and_not_befor
 
 
 @pytest.mark.parametrize(("name", "mode"), [("t", 2), ("d", 1), ("t", 1)])
-def test_r119_what_need_not_be_stored_is_confirmed_at_the_end_of_the_turn(peer: Peer, name: str, mode: int) -> None:
+def test_r119_a_message_that_is_not_stored_is_confirmed_at_the_end_of_the_turn(
+    peer: Peer, name: str, mode: int
+) -> None:
     peer.send(CONFIRM).hear()
     peer.send(publish("", name, delivery_mode=mode))
     assert peer.hear_now() == [acked(1)]
 
 
-def test_r121_a_turn_is_confirmed_at_once(gateway: Gateway, peer: Peer) -> None:
+def test_r121_all_messages_of_a_turn_are_confirmed_at_once(gateway: Gateway, peer: Peer) -> None:
     peer.send(CONFIRM, *(publish("", "d", delivery_mode=2) for _ in range(10)))
     assert peer.hear() == [CONFIRMING, acked(10, multiple=True)]
     peer.send(publish("", "d", delivery_mode=2))
@@ -265,7 +267,7 @@ def test_messages_published_before_confirm_select_are_not_counted(peer: Peer) ->
     assert peer.hear() == [CONFIRMING, acked(1)]
 
 
-def test_r120_a_store_that_gives_up_nacks_what_waits(gateway: Gateway, peer: Peer) -> None:
+def test_r120_waiting_messages_are_nacked_when_the_store_fails(gateway: Gateway, peer: Peer) -> None:
     peer.send(CONFIRM).hear()
     peer.send(*(publish("", "d", delivery_mode=2) for _ in range(3)))
     assert peer.hear_now() == []
@@ -273,7 +275,7 @@ def test_r120_a_store_that_gives_up_nacks_what_waits(gateway: Gateway, peer: Pee
     assert [line for line in peer.hear_now() if line.startswith("Basic")] == [nacked(1), nacked(2), nacked(3)]
 
 
-def test_a_stalled_store_confirms_when_it_is_back(gateway: Gateway, peer: Peer) -> None:
+def test_a_stalled_store_confirms_when_it_recovers(gateway: Gateway, peer: Peer) -> None:
     peer.send(CONFIRM).hear()
     gateway.store.stall("disk full")
     peer.send(publish("", "d", delivery_mode=2))
@@ -282,7 +284,7 @@ def test_a_stalled_store_confirms_when_it_is_back(gateway: Gateway, peer: Peer) 
     assert peer.hear() == ["Connection.Unblocked()", acked(1)]
 
 
-def test_a_closed_channel_confirms_nothing_any_more(peer: Peer) -> None:
+def test_a_closed_channel_sends_no_confirms(peer: Peer) -> None:
     peer.send(CONFIRM).hear()
     peer.send(publish("", "d", delivery_mode=2), CLOSE_CHANNEL, commands.Channel.Open())
     assert peer.hear() == ["Channel.CloseOk()", "Channel.OpenOk(channel_id='')"]
@@ -306,7 +308,7 @@ def test_r115_publishes_are_held_until_commit(gateway: Gateway, peer: Peer) -> N
     assert watcher.send(get("t"), get("t")).hear() == [got(1, "t", b"1", left=1), got(2, "t", b"2")]
 
 
-def test_r115_rollback_forgets_publishes_and_unsettles_settlements(peer: Peer) -> None:
+def test_r115_rollback_drops_publishes_and_restores_unsettled_deliveries(peer: Peer) -> None:
     peer.send(publish("", "t", b"1"), publish("", "t", b"2"), TX, get("t"), get("t")).hear()
     peer.send(ack(1), nack(2), publish("", "t", b"3"), commands.Tx.Rollback(), get("t"))
     assert peer.hear() == ["Tx.RollbackOk()", "Basic.GetEmpty(cluster_id='')"]
@@ -352,7 +354,7 @@ def test_a_channel_that_closes_in_a_transaction_rolls_it_back(gateway: Gateway, 
 LOW = "Connection.Blocked(reason='low on memory')"
 
 
-def test_a_publisher_is_told_of_an_alarm_and_of_its_end(gateway: Gateway, peer: Peer) -> None:
+def test_a_publisher_is_notified_of_an_alarm_and_of_its_end(gateway: Gateway, peer: Peer) -> None:
     peer.send(publish("", "d")).hear()
     gateway.broker.alarms.set(Resource.MEMORY, True)
     assert peer.hear() == [LOW]
@@ -360,7 +362,7 @@ def test_a_publisher_is_told_of_an_alarm_and_of_its_end(gateway: Gateway, peer: 
     assert peer.hear() == ["Connection.Unblocked()"]
 
 
-def test_who_has_not_published_is_told_at_the_first_publish(gateway: Gateway, peer: Peer) -> None:
+def test_a_client_is_notified_of_an_alarm_at_its_first_publish(gateway: Gateway, peer: Peer) -> None:
     gateway.broker.alarms.set(Resource.DISK, True)
     assert peer.send(PROBE).hear() == [ALIVE]
     assert peer.send(publish("", "d")).hear() == ["Connection.Blocked(reason='low on disk')"]
@@ -377,7 +379,7 @@ def test_two_alarms_are_one_block(gateway: Gateway, peer: Peer) -> None:
     assert peer.hear() == ["Connection.Unblocked()"]
 
 
-def test_a_client_without_the_capability_is_told_nothing(gateway: Gateway) -> None:
+def test_a_client_without_the_capability_is_not_notified(gateway: Gateway) -> None:
     capabilities = {name: True for name in ALL_CAPABILITIES if name != "connection.blocked"}
     peer = gateway.connect(capabilities=capabilities)
     peer.send(publish("", "d")).hear()
@@ -393,10 +395,10 @@ def test_consumers_are_served_during_an_alarm(gateway: Gateway, peer: Peer) -> N
     assert consumer.send(consume("t")).hear()[1:] == [delivered("c", 1, "t")]
 
 
-# ---------------------------------------------------------------- exchanges that come and go
+# ---------------------------------------------------------------- deleted exchanges
 
 
-def test_a_publisher_hears_when_its_exchange_is_gone(gateway: Gateway, peer: Peer) -> None:
+def test_a_publish_to_a_deleted_exchange_is_refused(gateway: Gateway, peer: Peer) -> None:
     peer.send(exchange("gone", "fanout"), publish("gone", "")).hear()
     gateway.vhost.delete_exchange("gone")
     assert peer.send(publish("gone", "")).hear() == [
@@ -404,7 +406,7 @@ def test_a_publisher_hears_when_its_exchange_is_gone(gateway: Gateway, peer: Pee
     ]
 
 
-def test_r28_an_auto_delete_exchange_goes_with_its_last_binding(peer: Peer) -> None:
+def test_r28_an_auto_delete_exchange_is_deleted_with_its_last_binding(peer: Peer) -> None:
     peer.send(exchange("adx", auto_delete=True), bind("t", "adx", "k"), unbind("t", "adx", "k")).hear()
     assert peer.send(exchange("adx", passive=True)).hear() == [
         channel_close("NOT_FOUND - no exchange 'adx' in vhost '/'", 40, 10)

@@ -1,4 +1,4 @@
-"""Streams: what cannot be done with them, and how that is refused."""
+"""Streams: operations that streams do not support, and their refusals."""
 
 import pytest
 from pamqp import commands
@@ -70,11 +70,11 @@ REFUSED: list[Row] = [
         QOS_OK, QOS_OK,
         connection_close("NOT_IMPLEMENTED - queue 's' in vhost '/' does not support global qos", 60, 20)),
     bad("a priority", "x-priority", 5, " of queue type rabbit_stream_queue"),
-    bad_offset("an offset in words", "5", '{longstr,<<"5">>}'),
-    bad_offset("no word for a place", "bogus", '{longstr,<<"bogus">>}'),
+    bad_offset("an offset as text", "5", '{longstr,<<"5">>}'),
+    bad_offset("an unknown position", "bogus", '{longstr,<<"bogus">>}'),
     bad_offset("an empty offset", "", '{longstr,<<"">>}'),
-    bad_offset("an interval of nothing", "0s", '{longstr,<<"0s">>}'),
-    bad_offset("an interval in no unit", "5x", '{longstr,<<"5x">>}'),
+    bad_offset("an empty interval", "0s", '{longstr,<<"0s">>}'),
+    bad_offset("an interval without a unit", "5x", '{longstr,<<"5x">>}'),
     bad_offset("capitals", "FIRST", '{longstr,<<"FIRST">>}'),
     bad_offset("a boolean for an offset", True, "{bool,true}"),
     row("a stream that is not durable", [queue_with("new", STREAM, durable=False)],
@@ -89,7 +89,7 @@ REFUSED: list[Row] = [
 
 @pytest.fixture
 def house() -> Gateway:
-    """A stream ``s`` with three messages, on a clock that can go on."""
+    """A broker with a stream ``s`` of three messages, on a fake clock."""
     gateway = Gateway(clock=FakeClock())
     furnish(gateway)
     gateway.vhost.declare_queue("s", is_durable=True, arguments=STREAM)
@@ -99,7 +99,7 @@ def house() -> Gateway:
 
 
 def answered(house: Gateway, peer: Peer, *sent: Sent) -> list[str]:
-    """Send, let everything happen, and return what is heard."""
+    """Send frames, settle the broker, and return the answers."""
     heard = peer.send(*sent).hear()
     for _ in range(3):
         house.settle()
@@ -110,7 +110,7 @@ def answered(house: Gateway, peer: Peer, *sent: Sent) -> list[str]:
 
 
 @pytest.mark.parametrize(("sent", "answers"), REFUSED)
-def test_what_streams_do_not_do_is_refused(house: Gateway, sent: list[Sent], answers: list[str]) -> None:
+def test_unsupported_operations_on_streams_are_refused(house: Gateway, sent: list[Sent], answers: list[str]) -> None:
     assert answered(house, house.connect(), *sent) == answers
 
 
@@ -118,18 +118,18 @@ DELIVERED = [delivered("c", tag, "s", b"%d" % (tag - 1)) for tag in (1, 2, 3)]
 
 ANSWERS: list[Row] = [
     row("from the first", [qos(), read(stream_offset="first")], QOS_OK, CONSUMING, *DELIVERED),
-    row("a prefetch binds", [qos(2), read(stream_offset="first")], QOS_OK, CONSUMING, *DELIVERED[:2]),
+    row("prefetch limits deliveries", [qos(2), read(stream_offset="first")], QOS_OK, CONSUMING, *DELIVERED[:2]),
     row("an ack is credit", [qos(2), read(stream_offset="first"), asked(commands.Basic.Ack, delivery_tag=0,
         multiple=True)], QOS_OK, CONSUMING, *DELIVERED[:2]),
     row("an unknown argument", [qos(), read(stream_offset="last", stream_bogus=5)], QOS_OK, CONSUMING,
         delivered("c", 1, "s", b"2")),
-    row("exclusive means nothing", [qos(), consume("s", exclusive=True), consume("s", "d")], QOS_OK, CONSUMING,
+    row("exclusive is ignored", [qos(), consume("s", exclusive=True), consume("s", "d")], QOS_OK, CONSUMING,
         "Basic.ConsumeOk(consumer_tag='d')"),
     row("cancel", [qos(), read(stream_offset="next"), cancel(), publish("", "s")], QOS_OK, CONSUMING,
         "Basic.CancelOk(consumer_tag='c')"),
     row("delete with a consumer", [qos(), read(), delete("s")], QOS_OK, CONSUMING,
         "Basic.Cancel(consumer_tag='c', nowait=True)", "Queue.DeleteOk(message_count=3)"),
-    row("declared again, with what is in it", [queue_with("s", STREAM, durable=True)], declared("s", 3)),
+    row("declared again, with its messages", [queue_with("s", STREAM, durable=True)], declared("s", 3)),
 ]  # fmt: skip
 
 
@@ -142,11 +142,11 @@ SETTLED: list[Row] = [
     row("ack", [asked(commands.Basic.Ack, delivery_tag=1)], DELIVERED[2]),
     row("ack of both", [asked(commands.Basic.Ack, delivery_tag=2, multiple=True)], DELIVERED[2]),
     row("nack", [nack(1)], DELIVERED[2]),
-    row("nack for good", [nack(1, requeue=False)], DELIVERED[2]),
+    row("nack without requeue", [nack(1, requeue=False)], DELIVERED[2]),
     row("reject", [reject(1, requeue=False)], DELIVERED[2]),
     row("an unknown tag", [asked(commands.Basic.Ack, delivery_tag=9)],
         channel_close("PRECONDITION_FAILED - unknown delivery tag 9", 60, 80)),
-    row("recover brings nothing back", [commands.Basic.Recover(True)], "Basic.RecoverOk()", DELIVERED[2]),
+    row("recover requeues nothing", [commands.Basic.Recover(True)], "Basic.RecoverOk()", DELIVERED[2]),
     row("a transaction", [asked(commands.Tx.Select), asked(commands.Basic.Ack, delivery_tag=2, multiple=True),
         asked(commands.Tx.Commit)], "Tx.SelectOk()", "Tx.CommitOk()", DELIVERED[2]),
     row("a transaction that is rolled back", [asked(commands.Tx.Select), asked(commands.Basic.Ack, delivery_tag=1),
@@ -155,7 +155,7 @@ SETTLED: list[Row] = [
 
 
 @pytest.mark.parametrize(("sent", "answers"), SETTLED)
-def test_settling_is_credit(house: Gateway, sent: list[Sent], answers: list[str]) -> None:
+def test_settling_returns_credit(house: Gateway, sent: list[Sent], answers: list[str]) -> None:
     peer = house.connect()
     assert answered(house, peer, qos(2), read(stream_offset="first"))[2:] == DELIVERED[:2]
     assert answered(house, peer, *sent) == answers

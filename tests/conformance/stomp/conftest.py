@@ -1,4 +1,4 @@
-"""A broker of which nothing is known yet but its user guest."""
+"""A broker with the user guest and nothing else."""
 
 import pytest
 

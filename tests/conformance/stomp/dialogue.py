@@ -1,6 +1,6 @@
-"""A conversation as the tables hold it: frames are bytes, and what is heard are lines.
+"""Harness for the conformance tables: frames are bytes, and received frames are formatted as lines.
 
-``Client.tell`` sends frames in one write and returns what is heard once that has had all its consequences::
+``Client.tell`` sends frames in one write and returns the received frames after all turns and commits::
 
     client = Gateway().client("1.2")
     assert client.tell(subscribe("/queue/q"), send("/queue/q", "receipt:r")) == ["MESSAGE s /queue/q 'hi'", "RECEIPT r"]
@@ -12,10 +12,10 @@ from tests.protocols.stomp import dialogue
 
 
 class Gateway(dialogue.Gateway):
-    """A broker whose clients are heard in lines."""
+    """A broker whose clients return received frames as lines."""
 
     def stranger(self, version: str = "1.2") -> "Client":
-        """Return somebody who has not said anything yet."""
+        """Return a client that has not sent anything yet."""
         return Client(self, version)
 
     def client(self, version: str = "1.2", **headers: str) -> "Client":
@@ -25,12 +25,12 @@ class Gateway(dialogue.Gateway):
         return client
 
     def waiting(self, queue: str) -> int:
-        """How many messages are ready in a queue."""
+        """Return the number of ready messages in a queue."""
         return len(self.vhost.queue(queue))
 
 
 class Client(dialogue.Client):
-    """Somebody at the other end. ``messages`` are all MESSAGE frames it got, oldest first."""
+    """A client connection. ``messages`` are all received MESSAGE frames, oldest first."""
 
     def __init__(self, gateway: dialogue.Gateway, version: str) -> None:
         super().__init__(gateway, version)
@@ -38,17 +38,17 @@ class Client(dialogue.Client):
         self._ear = FrameReader(version)
 
     def tell(self, *frames: bytes) -> list[str]:
-        """Send all of these in one write; return what is heard."""
+        """Send the frames in one write; return the received frames."""
         return [str(heard) for heard in self.ask(*frames)]
 
     def ask(self, *frames: bytes) -> list[Heard]:
-        """Send all of these; return what is heard as values."""
+        """Send the frames; return the received frames as values."""
         heard = [frame for frame in self.say_bytes(b"".join(frames)) if isinstance(frame, Heard)]
         self.messages += [frame for frame in heard if frame.verb == "MESSAGE"]
         return heard
 
     def settled(self, verb: str, number: int, *lines: str) -> bytes:
-        """Return an ACK or NACK of the message that came as this one, 0 for the first."""
+        """Return an ACK or NACK of a received message by its index, 0 for the first."""
         message = self.messages[number].headers
         if self.version == "1.2":
             return frame(verb, f"id:{message['ack']}", *lines)
@@ -67,5 +67,5 @@ class Client(dialogue.Client):
 
     @property
     def closed(self) -> Heard:
-        """What stands for the end of the connection."""
+        """The value that stands for the end of the connection."""
         return Heard("closed")

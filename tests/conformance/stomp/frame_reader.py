@@ -1,8 +1,8 @@
-"""What a client hears: the frames of a connection, checked for being well formed and written as one line each.
+"""Decoder of the frames that a client receives: checks that they are well formed, and formats each as one line.
 
 The lines are those of the tables: ``CONNECTED 1.2``, ``RECEIPT r``, ``MESSAGE s /queue/q 'hi'`` with ``again`` if it is
-redelivered and the publisher's own headers behind, ``ERROR Missing destination`` with ``of r`` if it tells whose frame
-was wrong, and ``closed``. Everything is read by hand, without a line of the codec's own.
+redelivered and followed by the publisher's own headers, ``ERROR Missing destination`` with ``of r`` if it has a
+receipt-id, and ``closed``. The decoder is independent of the product's codec.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ _ESCAPES: Final = {
     "1.2": {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"},
 }
 
-#: Headers of MESSAGE that the line tells otherwise, or not at all.
+#: Headers of MESSAGE that the line shows in another form, or omits.
 _TOLD: Final = frozenset({"subscription", "destination", "message-id", "ack", "redelivered", "content-length"})
 
 
 @dataclass(frozen=True)
 class Heard(dialogue.Heard):
-    """One frame; ``lines`` are its header lines as they were written."""
+    """One received frame; ``lines`` are its header lines unchanged."""
 
     lines: tuple[str, ...] = ()
 
@@ -48,21 +48,21 @@ class Heard(dialogue.Heard):
 
 
 class FrameReader:
-    """Reads what the machine wrote; any bad frame fails the test."""
+    """Decodes the machine's output; an invalid frame fails the test."""
 
     def __init__(self, version: str) -> None:
         self.version = version
         self._unread = b""
 
     def listen(self, data: bytes) -> Iterator[Heard]:
-        """Yield the frames that ``data`` completes, past ends of lines between them."""
+        """Yield the frames that ``data`` completes; skip ends of lines between them."""
         self._unread += data
         while self._unread:
             if self._unread.startswith(b"\n"):
                 self._unread = self._unread[1:]
                 continue
             head, blank, rest = self._unread.partition(b"\n\n")
-            assert blank, "a head that does not end"
+            assert blank, "a head without an end"
             yield self._frame(head.decode().split("\n"), rest)
 
     def _frame(self, head: list[str], rest: bytes) -> Heard:
@@ -71,11 +71,11 @@ class FrameReader:
         headers: dict[str, str] = {}
         for line in lines:
             name, colon, value = line.partition(":")
-            assert colon, f"{line!r} is no header"
+            assert colon, f"{line!r} is not a header"
             assert not escapes or ":" not in value, f"a colon that is not escaped: {line!r}"
             headers.setdefault(_unescaped(name, escapes), _unescaped(value, escapes))
         length = int(headers["content-length"]) if "content-length" in headers else rest.index(b"\0")
-        assert rest[length : length + 1] == b"\0", "no NUL behind the body"
+        assert rest[length : length + 1] == b"\0", "no NUL after the body"
         self._unread = rest[length + 1 :]
         return Heard(verb, headers, rest[:length], tuple(lines))
 

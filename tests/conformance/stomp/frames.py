@@ -1,4 +1,4 @@
-"""Frames as a client writes them: header lines are taken as they stand, so that a test decides about every byte."""
+"""Encoded frames for tests; header lines are not escaped, so that a test controls every byte."""
 
 
 def frame(verb: str, *lines: str, body: bytes = b"") -> bytes:
@@ -6,7 +6,7 @@ def frame(verb: str, *lines: str, body: bytes = b"") -> bytes:
 
 
 def connect(version: str, *lines: str, login: str = "guest", passcode: str = "guest", verb: str = "CONNECT") -> bytes:
-    """1.0 is not asked for by name, as by clients that know no other."""
+    """Return a CONNECT. It does not name 1.0, as clients that support no other version."""
     asked = [] if version == "1.0" else [f"accept-version:{version}", "host:/"]
     return frame(verb, *asked, f"login:{login}", f"passcode:{passcode}", *lines)
 

@@ -1,4 +1,4 @@
-"""Rows of the conformance tables: what a client writes in one piece, and the lines that come back."""
+"""Rows of the conformance tables: bytes that a client sends in one write, and the lines of the answers."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -12,18 +12,18 @@ Row: TypeAlias = ParameterSet
 
 CLOSED = "closed"
 
-#: What a row sends: the same in every version, or what a function makes for one.
+#: The input of a row: bytes for all versions, or a function that returns those of one version.
 Sent: TypeAlias = "bytes | Callable[[str], bytes]"
 
 
 def states(statement: str, *versions: str) -> pytest.MarkDecorator:
-    """Run a test with each ``version`` that the statement holds for, or with these of them."""
+    """Run a test with each ``version`` to which the statement applies, or with these of them."""
     each = versions or STATEMENTS[statement]
     return pytest.mark.parametrize("version", [pytest.param(version, id=show(statement, version)) for version in each])
 
 
 def rows(statement: str, what: str, sent: Sent, *lines: str, versions: str = "") -> list[Row]:
-    """Return a row for each version that the statement holds for; ``what`` says in words what is sent."""
+    """Return a row for each version to which the statement applies; ``what`` describes the input."""
     return [
         pytest.param(
             version,
@@ -36,5 +36,5 @@ def rows(statement: str, what: str, sent: Sent, *lines: str, versions: str = "")
 
 
 def error(message: str, receipt: str = "") -> tuple[str, str]:
-    """The lines of an ERROR, and of the end it is."""
+    """Return the lines of an ERROR and of the close that follows it."""
     return f"ERROR {message}" + (f" of {receipt}" if receipt else ""), CLOSED

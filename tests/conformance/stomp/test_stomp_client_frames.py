@@ -1,4 +1,4 @@
-"""SEND and what becomes of it: receipts, errors, transactions, the end of a connection."""
+"""SEND and its results: receipts, errors, transactions, the end of a connection."""
 
 import pytest
 
@@ -17,14 +17,14 @@ from tests.conformance.stomp.frames import (
 from tests.conformance.stomp.tables import CLOSED, Row, error, rows, states
 
 HEARD = "MESSAGE s /queue/q 'hi'"
-CANNOT_BE_SENT = "SEND: what cannot be processed: ERROR, then close"
+CANNOT_BE_SENT = "SEND: a SEND that cannot be processed: ERROR, then close"
 NOT_OUT_OF_ORDER = "Client Frames: an unknown frame may be answered by ERROR, then close"
 BEGIN_NAMED = "BEGIN: transaction is required"
 COMMIT_NAMED = "COMMIT: transaction is required, and one in progress"
 ABORT_NAMED = "ABORT: transaction is required, and one in progress"
 NAMED_APART = "BEGIN: different transactions have different identifiers"
-FAREWELL = "DISCONNECT: its RECEIPT says that all frames before were received"
-AFTERWARDS = "DISCONNECT: no frame comes after it"
+FAREWELL = "DISCONNECT: its RECEIPT confirms all earlier frames"
+AFTERWARDS = "DISCONNECT: no frame follows it"
 
 SENDING: list[Row] = [
     *rows("SEND: destination is required", "none", frame("SEND", "receipt:r", body=b"hi"),
@@ -36,13 +36,13 @@ SENDING: list[Row] = [
           subscribe("/queue/q") + send("/queue/q", "correlation-id:c", "type:t", "priority:3", "persistent:true"),
           f"{HEARD} correlation-id=c type=t priority=3 persistent=true"),
     *rows(CANNOT_BE_SENT, "no such exchange", send("/exchange/nowhere/k", "receipt:r"), *error("not_found", "r")),
-    *rows(CANNOT_BE_SENT, "nothing of the kind", send("/nonsense/q", "receipt:r"), *error("Unknown destination", "r")),
+    *rows(CANNOT_BE_SENT, "an unknown kind", send("/nonsense/q", "receipt:r"), *error("Unknown destination", "r")),
     *rows(CANNOT_BE_SENT, "a temporary queue", send("/temp-queue/q", "receipt:r"), *error("Invalid destination", "r")),
-    *rows(CANNOT_BE_SENT, "a header that is the server's", send("/queue/q", "message-id:1", "receipt:r"),
+    *rows(CANNOT_BE_SENT, "a header reserved for the server", send("/queue/q", "message-id:1", "receipt:r"),
           *error("Invalid header", "r")),
-    *rows(CANNOT_BE_SENT, "a priority that is none", send("/queue/q", "priority:high", "receipt:r"),
+    *rows(CANNOT_BE_SENT, "an invalid priority", send("/queue/q", "priority:high", "receipt:r"),
           *error("precondition_failed", "r")),
-    *rows(CANNOT_BE_SENT, "what follows is not looked at", send("/nonsense/q") + send("/queue/q", "receipt:r"),
+    *rows(CANNOT_BE_SENT, "frames after the error are ignored", send("/nonsense/q") + send("/queue/q", "receipt:r"),
           *error("Unknown destination")),
     *rows(NOT_OUT_OF_ORDER, "a word", frame("PUBLISH", "receipt:r"), *error("Bad command", "r")),
     *rows(NOT_OUT_OF_ORDER, "a frame of servers", frame("MESSAGE", "receipt:r"), *error("Bad command", "r")),
@@ -64,26 +64,26 @@ SENDING: list[Row] = [
     *rows(AFTERWARDS, "one does", disconnect("receipt:r") + send("/queue/q", "receipt:s"), "RECEIPT r", CLOSED),
     *rows("RECEIPT: receipt-id is the receipt, and there is no body", "any text",
           send("/queue/q", "receipt:message 12345"), "RECEIPT message 12345"),
-    *rows("RECEIPT: it comes once the frame was processed", "for a queue that nobody made",
+    *rows("RECEIPT: it is sent when the frame was processed", "for a queue that does not exist yet",
           send("/amq/queue/nowhere", "receipt:r"), "RECEIPT r"),
     *rows("RECEIPT: all frames before it were received", "in order",
           send("/queue/q", "receipt:1") + send("/queue/q") + send("/queue/q", "receipt:2"), "RECEIPT 1", "RECEIPT 2"),
-    *rows("ERROR: the connection is closed behind it", "nothing comes any more",
+    *rows("ERROR: the connection is closed after it", "nothing is sent afterwards",
           frame("NONSENSE") + subscribe("/queue/q") + send("/queue/q"), *error("Bad command")),
-    *rows("ERROR: receipt-id names the frame it is about", "behind one that was right",
+    *rows("ERROR: receipt-id identifies the frame at fault", "after a valid frame",
           send("/queue/q", "receipt:1") + frame("NONSENSE", "receipt:2"), *error("Bad command", "2"), versions="1.1"),
-    *rows("ERROR: receipt-id names the frame it is about", "no receipt was asked for",
+    *rows("ERROR: receipt-id identifies the frame at fault", "no receipt was asked for",
           frame("NONSENSE"), *error("Bad command"), versions="1.2"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), SENDING)
-def test_what_is_sent_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
+def test_a_send_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
     assert gateway.client(version).tell(sent) == heard
 
 
 @states(CANNOT_BE_SENT)
-def test_who_may_not_write_hears_so(gateway: Gateway, version: str) -> None:
+def test_a_send_without_write_permission_is_refused(gateway: Gateway, version: str) -> None:
     gateway.add_user("reader", "secret", may=("", "", ".*"))
     client = gateway.stranger(version)
     client.tell(connect(version, login="reader", passcode="secret"))
@@ -91,27 +91,27 @@ def test_who_may_not_write_hears_so(gateway: Gateway, version: str) -> None:
 
 
 @states(AFTERWARDS)
-def test_what_comes_after_disconnect_is_not_done(gateway: Gateway, version: str) -> None:
+def test_frames_after_disconnect_are_ignored(gateway: Gateway, version: str) -> None:
     gateway.client(version).tell(send("/queue/q"), disconnect(), send("/queue/q"))
     assert gateway.waiting("q") == 1
 
 
-@states("RECEIPT: it comes once the frame was processed")
-def test_a_receipt_waits_until_the_message_is_safe(gateway: Gateway, version: str) -> None:
+@states("RECEIPT: it is sent when the frame was processed")
+def test_a_receipt_waits_until_the_message_is_durable(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     client.machine.receive(send("/queue/q", "persistent:true", "receipt:r"))
     assert client.hear_now() == []
     assert client.tell() == ["RECEIPT r"]
 
 
-@states("RECEIPT: it comes once the frame was processed")
+@states("RECEIPT: it is sent when the frame was processed")
 def test_a_subscription_s_receipt_comes_before_its_messages_or_with_them(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     assert set(client.tell(send("/queue/q"), subscribe("/queue/q", "receipt:r"))) == {HEARD, "RECEIPT r"}
 
 
-@states("ERROR: message is short, the body says more")
-def test_an_error_is_told_twice(gateway: Gateway, version: str) -> None:
+@states("ERROR: message is short, the body has the details")
+def test_an_error_has_a_short_message_and_a_detailed_body(gateway: Gateway, version: str) -> None:
     failure, _ = gateway.client(version).ask(frame("UNSUBSCRIBE", "id:nothing"))
     assert failure.headers["message"] == "No subscription found"
     assert b"'nothing'\" not found" in failure.body
@@ -121,21 +121,21 @@ def test_an_error_is_told_twice(gateway: Gateway, version: str) -> None:
 
 
 @states("SEND: transaction makes it transactional")
-def test_what_is_sent_in_a_transaction_waits_for_the_commit(gateway: Gateway, version: str) -> None:
+def test_messages_in_a_transaction_wait_for_the_commit(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     assert client.tell(subscribe("/queue/q"), begin("t"), send("/queue/q", "transaction:t")) == []
     assert client.tell(commit("t", "receipt:r")) == [HEARD, "RECEIPT r"]
 
 
 @states("ABORT: it rolls back")
-def test_an_abort_forgets_what_was_sent(gateway: Gateway, version: str) -> None:
+def test_an_abort_drops_messages(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     client.tell(begin("t"), send("/queue/q", "transaction:t"), abort("t"))
     assert client.tell(subscribe("/queue/q", "receipt:r")) == ["RECEIPT r"]
 
 
 @states("ABORT: it rolls back")
-def test_an_abort_forgets_acknowledgements(gateway: Gateway, version: str) -> None:
+def test_an_abort_drops_acknowledgements(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     client.tell(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
     client.ack(0, "transaction:t")
@@ -144,8 +144,8 @@ def test_an_abort_forgets_acknowledgements(gateway: Gateway, version: str) -> No
     assert gateway.waiting("q") == 1
 
 
-@states("BEGIN: sends and acknowledgements are one")
-def test_a_commit_is_all_or_nothing_on_the_disk(gateway: Gateway, version: str) -> None:
+@states("BEGIN: sends and acknowledgements are atomic")
+def test_a_commit_is_stored_completely_or_not_at_all(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     client.tell(send("/queue/in", "persistent:true"), subscribe("/queue/in", "ack:client"), begin("t"))
     client.ack(0, "transaction:t")
@@ -159,8 +159,8 @@ def test_a_commit_is_all_or_nothing_on_the_disk(gateway: Gateway, version: str) 
     assert (len(after.vhost.queue("in")), len(after.vhost.queue("out"))) == (0, 3)
 
 
-@states("BEGIN: sends and acknowledgements are one")
-def test_a_commit_that_cannot_be_done_does_nothing(gateway: Gateway, version: str) -> None:
+@states("BEGIN: sends and acknowledgements are atomic")
+def test_a_refused_commit_performs_nothing(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     gateway.vhost.declare_exchange("doomed", "fanout")
     client.tell(begin("t"), send("/queue/q", "transaction:t"), send("/exchange/doomed/k", "transaction:t"))
@@ -169,9 +169,9 @@ def test_a_commit_that_cannot_be_done_does_nothing(gateway: Gateway, version: st
     assert gateway.waiting("q") == 0
 
 
-@states("BEGIN: what is not committed is aborted at the end")
+@states("BEGIN: an uncommitted transaction is aborted at the end")
 @pytest.mark.parametrize("end", ["DISCONNECT", "a lost connection"])
-def test_what_is_not_committed_is_forgotten(gateway: Gateway, version: str, end: str) -> None:
+def test_an_uncommitted_transaction_is_dropped(gateway: Gateway, version: str, end: str) -> None:
     client = gateway.client(version)
     client.tell(
         send("/queue/in"), subscribe("/queue/in", "ack:client"), begin("t"), send("/queue/out", "transaction:t")
@@ -184,7 +184,7 @@ def test_what_is_not_committed_is_forgotten(gateway: Gateway, version: str, end:
 
 
 @states("ACK: transaction makes it part of the transaction")
-def test_an_acknowledgement_in_a_transaction_holds_once_committed(gateway: Gateway, version: str) -> None:
+def test_an_acknowledgement_in_a_transaction_takes_effect_at_the_commit(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     client.tell(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
     assert client.ack(0, "transaction:t", "receipt:a") == ["RECEIPT a"]

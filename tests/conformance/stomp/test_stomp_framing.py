@@ -1,4 +1,4 @@
-"""Frames: how they are cut, what headers mean, how much there may be of anything."""
+"""Frames: input cut anywhere, the meaning of headers, and limits of size."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def with_subscription(*frames: bytes) -> bytes:
 
 
 def crlf(data: bytes) -> bytes:
-    """The same frame with a carriage return before each end of line of its head."""
+    """Return the frame with a carriage return before each end of line of its head."""
     head, blank, rest = data.partition(b"\n\n")
     return (head + blank).replace(b"\n", b"\r\n") + rest
 
@@ -30,7 +30,7 @@ FRAMES: list[Row] = [
           with_subscription(crlf(send("/queue/q", "a:b")), b"\r\n\r\n", crlf(send("/queue/q"))), f"{HEARD} a=b", HEARD),
     *rows("STOMP Frames: a line may end with a carriage return and a line feed", "some lines",
           with_subscription(b"SEND\r\ndestination:/queue/q\na:b\r\n\nhi\0"), f"{HEARD} a=b"),
-    *rows("STOMP Frames: a line may end with a carriage return and a line feed", "one that is the body's",
+    *rows("STOMP Frames: a line may end with a carriage return and a line feed", "one in the body",
           with_subscription(send("/queue/q", body=b"\r\nhi\r\n")), r"MESSAGE s /queue/q '\r\nhi\r\n'"),
     *rows("STOMP Frames: commands and headers are case sensitive", "a command",
           frame("Send", "destination:/queue/q"), *error("Bad command")),
@@ -71,27 +71,27 @@ FRAMES: list[Row] = [
           frame("SUBSCRIBE", "id:s", "destination:/queue/q", "receipt:r", body=b"x"), *error("Invalid frame", "r")),
     *rows("Body: only SEND, MESSAGE and ERROR have one", "DISCONNECT",
           frame("DISCONNECT", body=b"x"), *error("Invalid frame")),
-    *rows("Body: that of SUBSCRIBE is ignored", "a body",
+    *rows("Body: the body of SUBSCRIBE is ignored", "a body",
           frame("SUBSCRIBE", "id:s", "destination:/queue/q", body=b"x") + send("/queue/q"), HEARD),
-    *rows("Header content-length: so many octets are read, whatever they are", "NULL octets",
+    *rows("Header content-length: that many octets are read, of any value", "NULL octets",
           with_subscription(send("/queue/q", "content-length:5", body=b"\0a\0\n\0")),
           r"MESSAGE s /queue/q '\x00a\x00\n\x00'"),
-    *rows("Header content-length: so many octets are read, whatever they are", "what looks like another frame",
+    *rows("Header content-length: that many octets are read, of any value", "what looks like another frame",
           with_subscription(send("/queue/q", "content-length:13", body=b"\0SEND\na:b\n\n\0\n")),
           r"MESSAGE s /queue/q '\x00SEND\na:b\n\n\x00\n'"),
-    *rows("Header content-length: so many octets are read, whatever they are", "none",
+    *rows("Header content-length: that many octets are read, of any value", "none",
           with_subscription(send("/queue/q", "content-length:0", body=b"")), "MESSAGE s /queue/q ''"),
     *rows("Header content-length: a NULL octet still follows", "another octet",
           send("/queue/q", "content-length:2", body=b"hip"), *error("Invalid frame")),
-    *rows("Header content-length: a NULL octet still follows", "it is no number",
+    *rows("Header content-length: a NULL octet still follows", "it is not a number",
           send("/queue/q", "content-length:two"), *error("Invalid frame")),
     *rows("Header content-length: a NULL octet still follows", "it is negative",
           send("/queue/q", "content-length:-1"), *error("Invalid frame")),
-    *rows("Header content-length: without it the first NULL octet ends the frame", "a body",
+    *rows("Header content-length: without content-length the first NULL octet ends the frame", "a body",
           with_subscription(b"SEND\ndestination:/queue/q\n\nhi\0"), HEARD),
-    *rows("Repeated Header Entries: only the first one counts", "the user's",
+    *rows("Repeated Header Entries: only the first entry counts", "the user's",
           with_subscription(send("/queue/q", "a:first", "a:second")), f"{HEARD} a=first"),
-    *rows("Repeated Header Entries: only the first one counts", "the destination",
+    *rows("Repeated Header Entries: only the first entry counts", "the destination",
           with_subscription(send("/queue/q", "destination:/queue/other")), HEARD),
     *rows("Size Limits: too many headers: ERROR, then close", "101",
           send("/queue/q", *(f"h{number}:x" for number in range(100))), *error("Invalid frame")),
@@ -113,22 +113,20 @@ FRAMES: list[Row] = [
 
 
 @pytest.mark.parametrize(("version", "sent", "heard"), FRAMES)
-def test_a_frame_is_read_as_the_specification_says(
-    gateway: Gateway, version: str, sent: bytes, heard: list[str]
-) -> None:
+def test_a_frame_is_decoded_as_specified(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
     assert gateway.client(version).tell(sent) == heard
 
 
 @states("STOMP Frames: a command, headers, a blank line, a body, a NULL octet")
-def test_frames_may_come_octet_by_octet(gateway: Gateway, version: str) -> None:
+def test_frames_may_arrive_octet_by_octet(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     for octet in subscribe("/queue/q") + send("/queue/q", "content-length:3", body=b"a\0b"):
         client.machine.receive(bytes([octet]))
     assert client.tell() == [r"MESSAGE s /queue/q 'a\x00b'"]
 
 
-@states("Value Encoding: encoding does the reverse")
-def test_what_a_header_holds_is_escaped_again(gateway: Gateway, version: str) -> None:
+@states("Value Encoding: encoding is the reverse")
+def test_header_values_are_escaped_in_output(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     [message] = client.ask(subscribe("/queue/q", id=r"s\c1"), send("/queue/q", r"a\cb:1\n2\c3\\4"))
     assert r"a\cb:1\n2\c3\\4" in message.lines
@@ -138,13 +136,13 @@ def test_what_a_header_holds_is_escaped_again(gateway: Gateway, version: str) ->
 
 
 @states("Value Encoding: CONNECT and CONNECTED escape nothing")
-def test_a_login_means_its_backslashes(gateway: Gateway, version: str) -> None:
+def test_backslashes_in_a_login_are_not_escapes(gateway: Gateway, version: str) -> None:
     gateway.add_user("a:b", r"c\d\n")
     assert gateway.stranger(version).tell(connect(version, login="a:b", passcode=r"c\d\n")) == [f"CONNECTED {version}"]
 
 
-@states("Header content-length: MESSAGE and ERROR with a body have it")
-def test_what_the_server_sends_tells_its_length(gateway: Gateway, version: str) -> None:
+@states("Header content-length: MESSAGE and ERROR with a body have the header")
+def test_frames_of_the_server_with_a_body_have_content_length(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     [message] = client.ask(subscribe("/queue/q"), send("/queue/q", "content-length:3", body=b"a\0b"))
     assert message.headers["content-length"] == "3"
@@ -152,8 +150,8 @@ def test_what_the_server_sends_tells_its_length(gateway: Gateway, version: str) 
     assert failure.headers["content-length"] == str(len(failure.body))
 
 
-@states("Header content-type: MESSAGE and ERROR with a body should have it")
-def test_what_the_server_sends_tells_its_type(gateway: Gateway, version: str) -> None:
+@states("Header content-type: MESSAGE and ERROR with a body should have the header")
+def test_frames_of_the_server_with_a_body_have_content_type(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     [message] = client.ask(subscribe("/queue/q"), send("/queue/q", "content-type:application/json", body=b"[]"))
     assert message.headers["content-type"] == "application/json"
@@ -172,13 +170,13 @@ ASKING = [
 
 
 @pytest.mark.parametrize("asking", ASKING, ids=lambda asking: asking.split(b"\0")[-2].split(b"\n")[0].decode())
-@states("Header receipt: any frame but CONNECT may have it, and RECEIPT answers")
-def test_a_frame_that_asks_for_a_receipt_gets_one(gateway: Gateway, version: str, asking: bytes) -> None:
+@states("Header receipt: any frame but CONNECT may have the header, and RECEIPT answers")
+def test_a_frame_with_a_receipt_header_gets_a_receipt(gateway: Gateway, version: str, asking: bytes) -> None:
     assert gateway.client(version).tell(asking) == ["RECEIPT r"]
 
 
-@states("Header receipt: any frame but CONNECT may have it, and RECEIPT answers")
-def test_an_acknowledgement_that_asks_for_a_receipt_gets_one(gateway: Gateway, version: str) -> None:
+@states("Header receipt: any frame but CONNECT may have the header, and RECEIPT answers")
+def test_an_acknowledgement_with_a_receipt_header_gets_a_receipt(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     client.tell(subscribe("/queue/q", "ack:client"), send("/queue/q"), send("/queue/q"))
     assert client.ack(0, "receipt:a") == ["RECEIPT a"]
@@ -188,6 +186,6 @@ def test_an_acknowledgement_that_asks_for_a_receipt_gets_one(gateway: Gateway, v
 
 
 @states("Size Limits: too large a body: ERROR, then close")
-def test_who_has_not_logged_in_may_say_less(gateway: Gateway, version: str) -> None:
+def test_the_frame_limit_is_smaller_before_the_login(gateway: Gateway, version: str) -> None:
     stranger = gateway.stranger(version)
     assert stranger.tell(connect(version, "content-length:65536")) == list(error("Frame too large"))

@@ -1,4 +1,4 @@
-"""Every statement of the three specifications has a row here, for each version it holds for."""
+"""Every statement of the three specifications has a row for each version it applies to."""
 
 from importlib import import_module
 from pathlib import Path

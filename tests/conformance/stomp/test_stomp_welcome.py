@@ -1,4 +1,4 @@
-"""CONNECT and CONNECTED: which version, who, where, and how often both sides are heard of."""
+"""CONNECT and CONNECTED: version, authentication, virtual host and heart-beats."""
 
 import re
 
@@ -14,8 +14,8 @@ from tests.conformance.stomp.tables import CLOSED, Row, error, rows, states
 
 ACCEPTED = "Connecting: CONNECTED answers a CONNECT that is accepted"
 REJECTED = "Connecting: ERROR answers one that is rejected, then close"
-HIGHEST = "Protocol Negotiation: the highest version in common is used"
-NOTHING_IN_COMMON = "Protocol Negotiation: nothing in common: ERROR with versions, then close"
+HIGHEST = "Protocol Negotiation: the highest common version is used"
+NOTHING_IN_COMMON = "Protocol Negotiation: no common version: ERROR with versions, then close"
 
 
 def asking(versions: str) -> bytes:
@@ -23,12 +23,12 @@ def asking(versions: str) -> bytes:
 
 
 CONNECTING: list[Row] = [
-    *rows(ACCEPTED, "it is all right", connect, "CONNECTED 1.0", versions="1.0"),
-    *rows(ACCEPTED, "it is all right", connect, "CONNECTED 1.1", versions="1.1"),
-    *rows(ACCEPTED, "it is all right", connect, "CONNECTED 1.2", versions="1.2"),
+    *rows(ACCEPTED, "a valid CONNECT", connect, "CONNECTED 1.0", versions="1.0"),
+    *rows(ACCEPTED, "a valid CONNECT", connect, "CONNECTED 1.1", versions="1.1"),
+    *rows(ACCEPTED, "a valid CONNECT", connect, "CONNECTED 1.2", versions="1.2"),
     *rows(ACCEPTED, "ends of lines before it", lambda version: b"\n\n" + connect("1.0"), "CONNECTED 1.0"),
-    *rows(REJECTED, "something else comes first", send("/queue/q"), *error("Illegal command")),
-    *rows(REJECTED, "something else comes first that asks for a receipt",
+    *rows(REJECTED, "another frame comes first", send("/queue/q"), *error("Illegal command")),
+    *rows(REJECTED, "another frame with a receipt comes first",
           send("/queue/q", "receipt:r"), *error("Illegal command", "r")),
     *rows(REJECTED, "it comes twice", lambda version: connect("1.1") + connect("1.1"),
           "CONNECTED 1.1", *error("Illegal command"), versions="1.1"),
@@ -39,20 +39,20 @@ CONNECTING: list[Row] = [
           "CONNECTED 1.1", versions="1.1"),
     *rows("Connecting: STOMP is handled as CONNECT", "STOMP", lambda version: connect(version, verb="STOMP"),
           "CONNECTED 1.2", versions="1.2"),
-    *rows("Connecting: a virtual host that is not known may be rejected", "nowhere",
+    *rows("Connecting: an unknown virtual host may be rejected", "nowhere",
           frame("CONNECT", "accept-version:1.1,1.2", "host:nowhere", "login:guest", "passcode:guest"),
           *error("Bad CONNECT")),
     *rows("Connecting: login and passcode authenticate", "a wrong passcode",
           lambda version: connect(version, passcode="wrong"), *error("Bad CONNECT")),
-    *rows("Connecting: login and passcode authenticate", "nobody known",
-          lambda version: connect(version, login="nobody"), *error("Bad CONNECT")),
+    *rows("Connecting: login and passcode authenticate", "an unknown user",
+          lambda version: connect(version, login="unknown"), *error("Bad CONNECT")),
     *rows("Connecting: login and passcode authenticate", "neither",
           frame("CONNECT"), *error("Bad CONNECT")),
     *rows("Connecting: login and passcode authenticate", "no passcode",
           frame("CONNECT", "login:guest"), *error("Bad CONNECT")),
     *rows(HIGHEST, "all of ours", asking("1.0,1.1,1.2"), "CONNECTED 1.2", versions="1.2"),
     *rows(HIGHEST, "in another order", asking("1.2,1.0"), "CONNECTED 1.2", versions="1.2"),
-    *rows(HIGHEST, "a later one too", asking("1.0,1.1,2.0"), "CONNECTED 1.1", versions="1.1"),
+    *rows(HIGHEST, "an unknown later version, too", asking("1.0,1.1,2.0"), "CONNECTED 1.1", versions="1.1"),
     *rows(HIGHEST, "with spaces", asking("1.0, 1.1"), "CONNECTED 1.1", versions="1.1"),
     *rows("Protocol Negotiation: without accept-version it is 1.0", "no accept-version",
           frame("CONNECT", "login:guest", "passcode:guest"), "CONNECTED 1.0"),
@@ -73,26 +73,26 @@ def test_a_connect_is_answered(gateway: Gateway, version: str, sent: bytes, hear
 
 
 @states("CONNECTED Frame: version is set")
-def test_connected_tells_the_version(gateway: Gateway, version: str) -> None:
+def test_connected_has_the_version(gateway: Gateway, version: str) -> None:
     [connected] = gateway.stranger(version).ask(connect(version))
     assert connected.headers["version"] == version
     assert not connected.body
 
 
 @states("CONNECTED Frame: session is unique")
-def test_each_session_has_a_name_of_its_own(gateway: Gateway, version: str) -> None:
+def test_each_session_has_a_unique_name(gateway: Gateway, version: str) -> None:
     sessions = {gateway.stranger(version).ask(connect(version))[0].headers["session"] for _ in range(3)}
     assert len(sessions) == 3
 
 
 @states("CONNECTED Frame: server is a name and may have a version")
-def test_connected_tells_the_server(gateway: Gateway, version: str) -> None:
+def test_connected_has_the_server_header(gateway: Gateway, version: str) -> None:
     [connected] = gateway.stranger(version).ask(connect(version))
     assert re.fullmatch(r"[^/ ]+(/[^ ]+)?( .*)?", connected.headers["server"])
 
 
 @states(NOTHING_IN_COMMON)
-def test_the_error_lists_the_versions_there_are(gateway: Gateway, version: str) -> None:
+def test_the_error_lists_the_supported_versions(gateway: Gateway, version: str) -> None:
     failure, end = gateway.stranger(version).ask(asking("3.0"))
     assert failure.headers["version"] == "1.0,1.1,1.2"
     assert b"1.0,1.1,1.2" in failure.body
@@ -102,7 +102,7 @@ def test_the_error_lists_the_versions_there_are(gateway: Gateway, version: str) 
 # ---------------------------------------------------------------- heart-beats
 
 BEATS = [
-    # asked, told
+    # requested, answered
     ("10000,20000", "20000,10000"),
     ("0,0", "0,0"),
     ("5000,0", "0,5000"),
@@ -113,27 +113,27 @@ BEATS = [
 
 
 @pytest.mark.parametrize(("asked", "told"), BEATS)
-@states("Heart-beating: CONNECTED says what the server does and wants")
-def test_what_the_client_can_and_wants_is_met(gateway: Gateway, version: str, asked: str, told: str) -> None:
+@states("Heart-beating: CONNECTED has the server's intervals")
+def test_the_clients_heart_beat_intervals_are_accepted(gateway: Gateway, version: str, asked: str, told: str) -> None:
     [connected] = gateway.stranger(version).ask(connect(version, f"heart-beat:{asked}"))
     assert connected.headers["heart-beat"] == told
 
 
 @states("Heart-beating: none in CONNECT is 0,0")
-def test_who_asks_for_no_heart_beats_gets_none(gateway: Gateway, version: str) -> None:
+def test_a_client_that_wants_no_heart_beats_gets_none(gateway: Gateway, version: str) -> None:
     [connected] = gateway.stranger(version).ask(connect(version))
     assert connected.headers["heart-beat"] == "0,0"
 
 
 class Line(StringTransport):
-    """A socket that does not exist, as far as a connection looks at it."""
+    """The interface of Twisted's transports that a connection uses, over a socket that does not exist."""
 
     def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - Twisted's name
         pass
 
 
 class Peer:
-    """A client at the edge, where the clockwork is."""
+    """A client of the Twisted protocol, with its timers."""
 
     def __init__(self, gateway: Gateway, version: str, heart_beat: str) -> None:
         self.gateway = gateway
@@ -152,7 +152,7 @@ class Peer:
         self.gateway.settle()
 
     def wait(self, seconds: float) -> bytes:
-        """Let the clockwork tick; return what was sent meanwhile."""
+        """Let the timers tick; return the output of that time."""
         for _ in range(round(seconds * TICKS_PER_S)):
             self.server.tick()
             self.gateway.settle()
@@ -164,16 +164,16 @@ class Peer:
         return said
 
 
-@states("Heart-beating: the server sends something in time")
-def test_a_quiet_server_sends_an_end_of_line_in_every_interval(gateway: Gateway, version: str) -> None:
+@states("Heart-beating: the server sends data in time")
+def test_an_idle_server_sends_an_end_of_line_in_every_interval(gateway: Gateway, version: str) -> None:
     peer = Peer(gateway, version, "0,4000")
     for _ in range(3):
         assert set(peer.wait(4)) == {10}
     assert Peer(gateway, version, "0,0").wait(60) == b""
 
 
-@states("Heart-beating: a client that is silent may be taken for dead")
-def test_a_client_that_is_silent_is_cut_off_after_a_margin(gateway: Gateway, version: str) -> None:
+@states("Heart-beating: a silent client may be considered dead")
+def test_a_silent_client_is_disconnected_after_a_margin(gateway: Gateway, version: str) -> None:
     peer = Peer(gateway, version, "4000,0")
     peer.wait(5)
     assert not peer.is_cut_off
@@ -183,7 +183,7 @@ def test_a_client_that_is_silent_is_cut_off_after_a_margin(gateway: Gateway, ver
 
 @states("Heart-beating: any data shows that a client is alive")
 @pytest.mark.parametrize("data", [b"\n", b"\r\n", send("/queue/q"), b"SEN"], ids=["LF", "CR LF", "SEND", "a part"])
-def test_whatever_is_heard_of_a_client_counts(gateway: Gateway, version: str, data: bytes) -> None:
+def test_any_data_of_a_client_counts_as_a_heart_beat(gateway: Gateway, version: str, data: bytes) -> None:
     peer = Peer(gateway, version, "4000,0")
     peer.wait(7)
     peer.say(data)

@@ -74,7 +74,7 @@ def test_without_a_host_header_the_virtual_host_of_the_settings_is_used() -> Non
     [
         {"passcode": "wrong"},
         {"passcode": ""},
-        {"login": "nobody"},
+        {"login": "unknown"},
         {"login": ""},
     ],
 )

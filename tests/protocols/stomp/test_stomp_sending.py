@@ -167,7 +167,7 @@ def test_the_receipt_of_a_transient_message_does_not_wait_for_the_disk() -> None
 
 
 def test_an_unroutable_message_has_a_receipt() -> None:
-    assert Gateway().client().send("/topic/nobody", b"", {"receipt": "r"}) == [receipt("r")]
+    assert Gateway().client().send("/topic/unbound", b"", {"receipt": "r"}) == [receipt("r")]
 
 
 def test_a_message_that_a_queue_refuses_has_no_receipt() -> None:
@@ -348,7 +348,7 @@ def test_publishes_are_counted() -> None:
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual")
     client.send("/queue/q", b"1", {"receipt": "1"})
-    client.send("/topic/nobody")
+    client.send("/topic/unbound")
     (facts,) = client.channels()
     assert (facts.counters.publish, facts.counters.deliver, facts.unacknowledged) == (2, 1, 1)
     assert (facts.confirmed, facts.unroutable, len(facts.consumers)) == (1, 1, 1)
