@@ -11,8 +11,8 @@ from gateway.net.socket_writer import SocketWriter
 from gateway.net.turn import Turn
 from tests.net.pairs import Pair, connected
 from tests.net.test_peer_protocol import EchoMachine, Peer
+from tests.net.test_socket_writer import Transport
 from tests.net.test_turn import Scheduled
-from tests.net.test_wire import Transport
 
 
 @pytest.fixture

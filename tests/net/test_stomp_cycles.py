@@ -11,7 +11,7 @@ from gateway_stomp.server import StompServer
 from tests.garbage import garbage_of
 from tests.net.test_stomp_server import FarEnd
 from tests.protocols.stomp.dialogue import Gateway, frame
-from tests.protocols.stomp.test_stomp_late_logins import Slow
+from tests.protocols.stomp.test_stomp_delayed_logins import Slow
 
 CONNECT = frame("CONNECT", {"login": "guest", "passcode": "guest", "accept-version": "1.2", "host": "/"})
 SEND = frame("SEND", {"destination": "/queue/t", "receipt": "s"}, bytes(300_000))

@@ -3,8 +3,8 @@
 Clients of MQTT are those of ``tests.protocols.mqtt.dialogue``, clients of AMQP those of
 ``tests.protocols.amqp.dialogue``::
 
-    broker = AllProtocolsBroker()
-    sensor, worker = broker.client("sensor"), broker.peer()
+    gateway = AllProtocolsBroker()
+    sensor, worker = gateway.client("sensor"), gateway.peer()
     worker.send(*queue("readings", "sensors.#")).hear()
     sensor.publish("sensors/1", b"23")
     assert fetched(worker, "readings").body == b"23"
@@ -33,28 +33,28 @@ from tests.protocols.stomp.dialogue import Client as StompClient
 TOPICS = "amq.topic"
 
 
-class AmqpDoor:
+class AmqpSide:
     """The broker as peers of AMQP use it."""
 
-    def __init__(self, house: "AllProtocolsBroker") -> None:
+    def __init__(self, gateway: "AllProtocolsBroker") -> None:
         tokens = count(1)
-        self.broker, self.turn = house.broker, house.turn
-        self.settle, self.end_turn = house.settle, house.end_turn
+        self.broker, self.turn = gateway.broker, gateway.turn
+        self.settle, self.end_turn = gateway.settle, gateway.end_turn
         self.settings = AmqpContext(
-            house.broker, house.settings.access_of("/"), house.settings.access_of, lambda: f"amqp-{next(tokens)}"
+            gateway.broker, gateway.settings.access_of("/"), gateway.settings.access_of, lambda: f"amqp-{next(tokens)}"
         )
 
 
-class StompDoor:
+class StompSide:
     """The broker as clients of STOMP use it."""
 
-    def __init__(self, house: "AllProtocolsBroker") -> None:
+    def __init__(self, gateway: "AllProtocolsBroker") -> None:
         tokens = count(1)
-        self.broker, self.turn = house.broker, house.turn
-        self.settle, self.end_turn = house.settle, house.end_turn
-        settings = house.settings
+        self.broker, self.turn = gateway.broker, gateway.turn
+        self.settle, self.end_turn = gateway.settle, gateway.end_turn
+        settings = gateway.settings
         login = settings.access_of("/")
-        self.settings = StompContext(house.broker, settings.access_of, login, lambda: f"stomp-{next(tokens)}")
+        self.settings = StompContext(gateway.broker, settings.access_of, login, lambda: f"stomp-{next(tokens)}")
 
 
 class AllProtocolsBroker(Gateway):
@@ -64,8 +64,8 @@ class AllProtocolsBroker(Gateway):
 
     def __init__(self, **options: Any) -> None:  # Any: those of Gateway
         super().__init__(**options)
-        self._door = AmqpDoor(self)
-        self._stomp_door = StompDoor(self)
+        self._door = AmqpSide(self)
+        self._stomp_door = StompSide(self)
 
     def stomp(self, version: str = "1.2") -> StompClient:
         """Return a STOMP client with an open connection."""

@@ -27,15 +27,15 @@ class Scene:
     """A broker with guest's entities, and the user anna, who has the permissions that are ``granted``."""
 
     def __init__(self, granted: frozenset[Need]) -> None:
-        self.house = AllProtocolsBroker()
-        self.console = Console(self.house._door)  # type: ignore[arg-type]  # all that it asks of its gateway
+        self.gateway = AllProtocolsBroker()
+        self.console = Console(self.gateway._door)  # type: ignore[arg-type]  # all that it asks of its gateway
         self._is_revoking = False
         self._set_up()
-        self.house.put_user(USER, USER, "management")
+        self.gateway.put_user(USER, USER, "management")
         self.grant(granted)
 
     def _set_up(self) -> None:
-        vhost = self.house.vhost
+        vhost = self.gateway.vhost
         for name in ("x", "src", "dst", "ae", "dlx"):
             vhost.declare_exchange(name, "fanout", is_durable=True)
         queue = vhost.declare_queue("q", is_durable=True)
@@ -46,7 +46,7 @@ class Scene:
         vhost.bind(vhost.exchange("amq.topic"), vhost.queue("wrong"), "bad")
         vhost.bind(vhost.exchange("src"), queue, "k")
         vhost.bind(vhost.exchange("src"), vhost.exchange("dst"), "k")
-        self.house.settle()
+        self.gateway.settle()
 
     def revoke_between(self) -> None:
         """Let each attempt run twice over one connection, and revoke all permissions of anna in between."""
@@ -55,17 +55,17 @@ class Scene:
     def grant(self, needs: frozenset[Need]) -> None:
         """Grant these permissions to anna and no others."""
         patterns = ("|".join(f"^{name}$" for letter, name in needs if letter == each) or "^$" for each in "CWR")
-        self.house.broker.directory.put_permission(PermissionRecord("/", USER, *patterns))
+        self.gateway.broker.directory.put_permission(PermissionRecord("/", USER, *patterns))
 
     def probed(self) -> int:
         """Return the number of messages routed by ``x`` and the topic exchange."""
-        return len(self.house.vhost.queue("probe"))
+        return len(self.gateway.vhost.queue("probe"))
 
     # Attempts of anna: whether the operation was allowed
 
     def amqp(self, *sent: Sent) -> bool:
         """Send methods or a publish; return whether the channel stays open."""
-        peer = Peer(self.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+        peer = Peer(self.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open(user=USER, password=USER)
         peer.send(commands.Channel.Open()).hear()
         if self._is_revoking:
@@ -78,7 +78,7 @@ class Scene:
 
     def stomp(self, *frames: tuple[str, dict[str, str]]) -> bool:
         """Send frames, each with a receipt; return whether the connection stays open."""
-        client = StompClient(self.house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+        client = StompClient(self.gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
         assert [heard.verb for heard in client.connect(login=USER, passcode=USER)] == ["CONNECTED"]
         if self._is_revoking:
             first = [heard for verb, headers in frames for heard in client.say(verb, {**headers, "receipt": "r"})]
@@ -94,7 +94,7 @@ class Scene:
 
     def mqtt(self) -> Any:
         """Return anna's MQTT 5 client with an open connection."""
-        return self.house.client("c", username=USER, password=USER.encode())
+        return self.gateway.client("c", username=USER, password=USER.encode())
 
     def mqtt_subscribe(self, filter: str) -> bool:
         """Subscribe with QoS 1; return whether the reason code is a success."""
@@ -122,7 +122,7 @@ class Scene:
         from tests.protocols.mqtt.packets import Will
 
         before = self.probed()
-        client = self.house.client("c", username=USER, password=USER.encode(), will=Will("t", b"x"))
+        client = self.gateway.client("c", username=USER, password=USER.encode(), will=Will("t", b"x"))
         if self._is_revoking:
             self.grant(frozenset())
         client.lose()

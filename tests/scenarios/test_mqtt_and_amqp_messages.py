@@ -62,22 +62,22 @@ FILTERS = [
 
 
 @pytest.fixture
-def house() -> AllProtocolsBroker:
+def gateway() -> AllProtocolsBroker:
     return AllProtocolsBroker()
 
 
 @pytest.fixture
-def client(house: AllProtocolsBroker) -> Client:
+def client(gateway: AllProtocolsBroker) -> Client:
     """Return a client that subscribes to everything."""
-    client = house.client("one")
+    client = gateway.client("one")
     client.subscribe("#", 2)
     return client
 
 
 @pytest.fixture
-def peer(house: AllProtocolsBroker) -> Peer:
+def peer(gateway: AllProtocolsBroker) -> Peer:
     """Return a peer with a queue ``all`` of every message."""
-    peer = house.peer()
+    peer = gateway.peer()
     peer.send(*queue("all", "#")).hear()
     return peer
 
@@ -87,9 +87,9 @@ def peer(house: AllProtocolsBroker) -> Peer:
 
 @pytest.mark.parametrize(("topic", "key"), TOPICS)
 def test_a_topic_is_translated_to_a_routing_key_and_back(
-    house: AllProtocolsBroker, peer: Peer, topic: str, key: str
+    gateway: AllProtocolsBroker, peer: Peer, topic: str, key: str
 ) -> None:
-    sensor, app = house.client("sensor"), house.client("app")
+    sensor, app = gateway.client("sensor"), gateway.client("app")
     app.subscribe(topic)
     sensor.publish(topic)
     assert app.hear() == [f"PUBLISH {topic} 'hi'"]
@@ -106,9 +106,9 @@ def test_a_foreign_routing_key_is_translated_to_a_topic(client: Client, peer: Pe
 
 @pytest.mark.parametrize(("filter", "binding_key", "wanted", "unwanted"), FILTERS)
 def test_a_filter_and_its_binding_key_match_the_same_topics(
-    house: AllProtocolsBroker, filter: str, binding_key: str, wanted: list[str], unwanted: list[str]
+    gateway: AllProtocolsBroker, filter: str, binding_key: str, wanted: list[str], unwanted: list[str]
 ) -> None:
-    peer, app, sensor = house.peer(), house.client("app"), house.client("sensor")
+    peer, app, sensor = gateway.peer(), gateway.client("app"), gateway.client("sensor")
     peer.send(*queue("same", binding_key)).hear()
     app.subscribe(filter)
     for topic in wanted + unwanted:
@@ -119,8 +119,8 @@ def test_a_filter_and_its_binding_key_match_the_same_topics(
 
 
 def test_a_virtual_host_can_use_rabbitmqs_mapping() -> None:
-    house = AllProtocolsBroker(lossy_vhosts=frozenset({"/"}))
-    peer, app, sensor = house.peer(), house.client("app"), house.client("sensor")
+    gateway = AllProtocolsBroker(lossy_vhosts=frozenset({"/"}))
+    peer, app, sensor = gateway.peer(), gateway.client("app"), gateway.client("sensor")
     peer.send(*queue("all", "#")).hear()
     app.subscribe("v1/2")
     sensor.publish("v1.2")
@@ -159,9 +159,9 @@ SAID = [
 @pytest.mark.parametrize(("properties", "expected"), SAID)
 @pytest.mark.parametrize(("qos", "mode"), [(0, 1), (1, 2), (2, 2)])
 def test_mqtt_properties_are_translated_to_amqp(
-    house: AllProtocolsBroker, peer: Peer, properties: bytes, expected: Properties, qos: int, mode: int
+    gateway: AllProtocolsBroker, peer: Peer, properties: bytes, expected: Properties, qos: int, mode: int
 ) -> None:
-    sensor = house.client("sensor")
+    sensor = gateway.client("sensor")
     sensor.publish("a", b"body", qos=qos, id=1, properties=properties)
     heard = fetched(peer, "all")
     said = properties_of(heard)
@@ -175,9 +175,9 @@ def test_mqtt_properties_are_translated_to_amqp(
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize(("qos", "mode"), [(0, 1), (1, 2), (2, 2)])
 def test_messages_before_5_0_carry_only_their_qos(
-    house: AllProtocolsBroker, peer: Peer, version: int, qos: int, mode: int
+    gateway: AllProtocolsBroker, peer: Peer, version: int, qos: int, mode: int
 ) -> None:
-    house.client("sensor", version=version).publish("a", b"body", qos=qos, id=1)
+    gateway.client("sensor", version=version).publish("a", b"body", qos=qos, id=1)
     assert properties_of(fetched(peer, "all")) == Properties(delivery_mode=mode)
 
 
@@ -227,9 +227,9 @@ TOLD: list[Any] = [
 
 @pytest.mark.parametrize(("properties", "line"), TOLD)
 def test_amqp_properties_are_translated_to_mqtt(
-    house: AllProtocolsBroker, properties: dict[str, Any], line: str
+    gateway: AllProtocolsBroker, properties: dict[str, Any], line: str
 ) -> None:
-    app, old, peer = house.client("app"), house.client("old", version=4), house.peer()
+    app, old, peer = gateway.client("app"), gateway.client("old", version=4), gateway.peer()
     app.subscribe("a", 2)
     old.subscribe("a", 2)
     peer.send(published("a", **properties)).hear()
@@ -241,31 +241,31 @@ def test_amqp_properties_are_translated_to_mqtt(
 
 
 def test_a_publisher_of_mqtt_is_acknowledged_when_the_amqp_queue_is_durable(
-    house: AllProtocolsBroker, peer: Peer
+    gateway: AllProtocolsBroker, peer: Peer
 ) -> None:
-    sensor = house.client("sensor")
+    sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("a", b"kept", qos=1, id=7))
     assert sensor.hear_now() == []
     assert sensor.hear() == ["PUBACK #7"]
-    assert all_of(house.crashed().peer(), "all") == [b"kept"]
+    assert all_of(gateway.crashed().peer(), "all") == [b"kept"]
 
 
-def test_a_publisher_of_amqp_is_confirmed_when_the_session_is_durable(house: AllProtocolsBroker) -> None:
-    sleeper, peer = house.client("sleeper", expiry=600), house.peer()
+def test_a_publisher_of_amqp_is_confirmed_when_the_session_is_durable(gateway: AllProtocolsBroker) -> None:
+    sleeper, peer = gateway.client("sleeper", expiry=600), gateway.peer()
     sleeper.subscribe("a", 1)
     sleeper.lose()
     peer.send(commands.Confirm.Select()).hear()
     peer.send(published("a", b"kept", delivery_mode=2))
     assert peer.hear_now() == []
     assert peer.hear() == ["Basic.Ack(delivery_tag=1, multiple=False)"]
-    back = house.crashed().client("sleeper", is_clean=False, expiry=600)
+    back = gateway.crashed().client("sleeper", is_clean=False, expiry=600)
     assert back.backlog == ["PUBLISH q1 #1 dup a 'kept'"]  # after a kill it is unknown who received it
 
 
-def test_a_full_queue_refuses_publishers_of_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_a_full_queue_refuses_publishers_of_mqtt(gateway: AllProtocolsBroker, peer: Peer) -> None:
     peer.send(*queue("small", "small", x_max_length=1, x_overflow="reject-publish")).hear()
     peer.send(commands.Queue.Unbind(0, "all", "amq.topic", "#")).hear()
-    new, old = house.client("new"), house.client("old", version=4)
+    new, old = gateway.client("new"), gateway.client("old", version=4)
     assert new.publish("small", b"1", qos=1, id=1) == ["PUBACK #1"]
     assert new.publish("small", b"2", qos=1, id=2) == ["PUBACK #2 QUOTA_EXCEEDED"]
     assert new.publish("small", b"3", qos=2, id=3) == ["PUBREC #3 QUOTA_EXCEEDED"]
@@ -273,39 +273,39 @@ def test_a_full_queue_refuses_publishers_of_mqtt(house: AllProtocolsBroker, peer
     assert all_of(peer, "small") == [b"1"]
 
 
-def test_a_binding_of_amqp_counts_as_a_subscriber(house: AllProtocolsBroker) -> None:
-    sensor, peer = house.client("sensor"), house.peer()
+def test_a_binding_of_amqp_counts_as_a_subscriber(gateway: AllProtocolsBroker) -> None:
+    sensor, peer = gateway.client("sensor"), gateway.peer()
     assert sensor.publish("a", qos=1, id=1) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
     peer.send(*queue("all", "#")).hear()
     assert sensor.publish("a", qos=1, id=2) == ["PUBACK #2"]
 
 
-def test_exactly_once_delivery_applies_to_amqp_queues(house: AllProtocolsBroker, peer: Peer) -> None:
-    sensor = house.client("sensor")
+def test_exactly_once_delivery_applies_to_amqp_queues(gateway: AllProtocolsBroker, peer: Peer) -> None:
+    sensor = gateway.client("sensor")
     assert sensor.publish("a", b"once", qos=2, id=9) == ["PUBREC #9"]
     assert sensor.publish("a", b"once", qos=2, id=9, dup=True) == ["PUBREC #9"]
     assert sensor.pubrel(9) == ["PUBCOMP #9"]
     assert all_of(peer, "all") == [b"once"]
 
 
-def test_retained_messages_reach_amqp_queues(house: AllProtocolsBroker, peer: Peer) -> None:
-    sensor, late = house.client("sensor"), house.client("late")
+def test_retained_messages_reach_amqp_queues(gateway: AllProtocolsBroker, peer: Peer) -> None:
+    sensor, late = gateway.client("sensor"), gateway.client("late")
     sensor.publish("lamp", b"on", retain=True)
     assert fetched(peer, "all").body == b"on"
     peer.send(published("lamp", b"off")).hear()  # AMQP has no retained messages
     assert late.subscribe("lamp") == ["SUBACK #1 0", "PUBLISH retain lamp 'on'"]
 
 
-def test_a_will_reaches_amqp(house: AllProtocolsBroker, peer: Peer) -> None:
+def test_a_will_reaches_amqp(gateway: AllProtocolsBroker, peer: Peer) -> None:
     will = Will("status/mortal", b"gone", qos=1, properties=content_type("text/plain"))
-    house.client("mortal", will=will).lose()
+    gateway.client("mortal", will=will).lose()
     heard = fetched(peer, "all")
     assert (key_of(heard), heard.body) == ("status.mortal", b"gone")
     assert properties_of(heard) == Properties(content_type="text/plain", delivery_mode=2)
 
 
-def test_a_request_of_mqtt_is_answered_over_amqp(house: AllProtocolsBroker, peer: Peer) -> None:
-    client = house.client("client")
+def test_a_request_of_mqtt_is_answered_over_amqp(gateway: AllProtocolsBroker, peer: Peer) -> None:
+    client = gateway.client("client")
     client.subscribe("answers/client", 1)
     asked = response_topic("answers/client") + correlation_data(b"sum-1")
     client.publish("add", b"2 3", qos=1, id=1, properties=asked)
@@ -315,8 +315,8 @@ def test_a_request_of_mqtt_is_answered_over_amqp(house: AllProtocolsBroker, peer
     assert client.hear() == ["PUBLISH answers/client '5' CORRELATION_DATA='sum-1'"]
 
 
-def test_a_request_of_amqp_is_answered_over_mqtt(house: AllProtocolsBroker, peer: Peer) -> None:
-    server = house.client("server")
+def test_a_request_of_amqp_is_answered_over_mqtt(gateway: AllProtocolsBroker, peer: Peer) -> None:
+    server = gateway.client("server")
     server.subscribe("add", 1)
     peer.send(*queue("answers", "answers.peer")).hear()
     peer.send(published("add", b"2 3", correlation_id="sum-1", headers={"x-reply-to-topic": "answers.peer"})).hear()

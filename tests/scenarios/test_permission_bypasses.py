@@ -22,10 +22,10 @@ class Topical(Scene):
     def __init__(self) -> None:
         super().__init__(ALL)
         record = TopicPermissionRecord("/", USER, "amq.topic", "^ok", "^ok")
-        self.house.broker.directory.put_topic_permission(record)
+        self.gateway.broker.directory.put_topic_permission(record)
 
     def amqp_says(self, *sent: object) -> None:
-        peer = Peer(self.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+        peer = Peer(self.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open(user=USER, password=USER)
         peer.send(commands.Channel.Open()).hear()
         for each in sent:  # a refusal closes the channel: the next frame is sent on another
@@ -35,14 +35,14 @@ class Topical(Scene):
 
     def stomp_says(self, *frames: tuple[str, dict[str, str]]) -> None:
         for verb, headers in frames:
-            client = StompClient(self.house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+            client = StompClient(self.gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
             client.connect(login=USER, passcode=USER)
             client.say(verb, headers, b"x" if verb == "SEND" else b"")
 
     def keys_of_topics(self) -> set[str]:
         """The routing keys of the messages that the topic exchange routed."""
         keys = set()
-        queue = self.house.vhost.queue("probe")
+        queue = self.gateway.vhost.queue("probe")
         while (entry := queue.get()) is not None:
             keys.add(entry.message.routing_key)
         return keys
@@ -91,10 +91,12 @@ WAYS: Final[dict[str, Callable[[Topical], object]]] = {
     ),
     "MQTT: the topic itself": lambda s: s.mqtt().publish("bad", qos=1, id=1),
     "MQTT: retained": lambda s: s.mqtt().publish("bad", qos=1, id=1, retain=True),
-    "MQTT: a will": lambda s: s.house.client("c", username=USER, password=USER.encode(), will=Will("bad", b"x")).lose(),
+    "MQTT: a will": lambda s: (
+        s.gateway.client("c", username=USER, password=USER.encode(), will=Will("bad", b"x")).lose()
+    ),
     "MQTT: a delayed will": lambda s: (
-        s.house.client("c", expiry=5, username=USER, password=USER.encode(), will=Will("bad", b"x")).lose(),
-        s.house.advance(10),
+        s.gateway.client("c", expiry=5, username=USER, password=USER.encode(), will=Will("bad", b"x")).lose(),
+        s.gateway.advance(10),
     ),
     "HTTP: the key itself": http(http_message("amq.topic", "bad")),
     "HTTP: CC and BCC": http(
@@ -120,9 +122,9 @@ WAYS: Final[dict[str, Callable[[Topical], object]]] = {
 def test_no_attempt_publishes_to_topics_under_a_forbidden_key(way: str) -> None:
     scene = Topical()
     WAYS[way](scene)
-    scene.house.advance(1)
+    scene.gateway.advance(1)
     assert scene.keys_of_topics() <= {"ok"}
-    assert len(scene.house.vhost.queue("wrong")) == 0, "a message was routed under the forbidden key"
+    assert len(scene.gateway.vhost.queue("wrong")) == 0, "a message was routed under the forbidden key"
 
 
 def test_allowed_keys_are_routed() -> None:
@@ -151,7 +153,7 @@ READS: Final[dict[str, Callable[[Topical], object]]] = {
 def test_no_attempt_reads_topics_of_a_forbidden_key(way: str) -> None:
     scene = Topical()
     READS[way](scene)
-    vhost = scene.house.vhost
+    vhost = scene.gateway.vhost
     assert {binding.destination.name for binding in vhost.bindings.of(vhost.exchange("amq.topic"))} == {
         "probe", "wrong",
     }  # fmt: skip
@@ -179,9 +181,9 @@ SYSTEM: Final = {
 @pytest.mark.parametrize("attempt", SYSTEM)
 def test_operations_on_the_brokers_entities_are_refused(attempt: str) -> None:
     scene = Scene(ALL)
-    before = set(scene.house.vhost.exchange_by_name), set(scene.house.vhost.queue_by_name)
+    before = set(scene.gateway.vhost.exchange_by_name), set(scene.gateway.vhost.queue_by_name)
     assert not SYSTEM[attempt](scene)
-    assert (set(scene.house.vhost.exchange_by_name), set(scene.house.vhost.queue_by_name)) == before
+    assert (set(scene.gateway.vhost.exchange_by_name), set(scene.gateway.vhost.queue_by_name)) == before
 
 
 #: Anna's attempts with the exclusive queue of guest's connection.
@@ -200,9 +202,9 @@ EXCLUSIVE: Final = [
 @pytest.mark.parametrize("method", EXCLUSIVE, ids=lambda method: method.name)
 def test_an_exclusive_queue_is_locked_for_other_connections(method: commands.Queue.Declare) -> None:
     scene = Scene(ALL)
-    guest = scene.house.peer()
+    guest = scene.gateway.peer()
     guest.send(c.Queue.Declare(0, "hers", exclusive=True), c.Queue.Bind(0, "hers", "amq.topic", "there")).hear()
-    peer = Peer(scene.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+    peer = Peer(scene.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
     peer.send(commands.Channel.Open()).hear()
     (answer,) = peer.send(method).hear()
@@ -211,50 +213,50 @@ def test_an_exclusive_queue_is_locked_for_other_connections(method: commands.Que
 
 def test_an_exclusive_queue_is_locked_for_stomp_and_http() -> None:
     scene = Scene(ALL)
-    guest = scene.house.peer()
+    guest = scene.gateway.peer()
     guest.send(c.Queue.Declare(0, "hers", exclusive=True), published("hers", exchange="")).hear()
     scene.console.ask("POST", "/queues/%2F/hers/get", {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"},
                       user=USER)  # fmt: skip
     scene.console.ask("DELETE", "/queues/%2F/hers/contents", user=USER)
     scene.console.ask("DELETE", "/queues/%2F/hers", user=USER)
     scene.console.ask("POST", "/bindings/%2F/e/amq.topic/q/hers", {"routing_key": "k"}, user=USER)
-    client = StompClient(scene.house._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
+    client = StompClient(scene.gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
     client.connect(login=USER, passcode=USER)
     assert [frame.verb for frame in client.subscribe("/amq/queue/hers")] == ["ERROR", "closed"]
-    queue = scene.house.vhost.queue("hers")
+    queue = scene.gateway.vhost.queue("hers")
     assert len(queue) == 1
-    assert len(scene.house.vhost.bindings.to(queue)) == 0
+    assert len(scene.gateway.vhost.bindings.to(queue)) == 0
 
 
 def test_a_reply_queue_of_another_connection_cannot_be_consumed() -> None:
     scene = Scene(ALL)
-    guest = scene.house.peer()
+    guest = scene.gateway.peer()
     guest.send(c.Basic.Consume(0, "amq.rabbitmq.reply-to", no_ack=True)).hear()
-    (name,) = scene.house.vhost.reply_queue_by_name
-    peer = Peer(scene.house._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
+    (name,) = scene.gateway.vhost.reply_queue_by_name
+    peer = Peer(scene.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
     peer.send(commands.Channel.Open()).hear()
     for method in (c.Basic.Consume(0, name), c.Basic.Get(0, name), c.Queue.Purge(0, name), c.Queue.Delete(0, name)):
         heard = peer.send(method).hear()
         if any("Channel.Close" in line for line in heard):
             peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).hear()
-    assert name in scene.house.vhost.reply_queue_by_name
-    scene.house.peer().send(published(name, b"the answer", exchange="")).hear()
+    assert name in scene.gateway.vhost.reply_queue_by_name
+    scene.gateway.peer().send(published(name, b"the answer", exchange="")).hear()
     assert not any("Deliver" in line for line in peer.hear())
     assert any("Deliver" in line for line in guest.hear())
 
 
 def test_another_users_session_can_be_neither_resumed_nor_deleted_nor_listed() -> None:
     scene = Scene(ALL)
-    owner = scene.house.client("sensor", expiry=1000, username="guest", password=b"guest")
+    owner = scene.gateway.client("sensor", expiry=1000, username="guest", password=b"guest")
     owner.subscribe("t", 1)
     owner.lose()
-    scene.house.peer().send(published("t")).hear()
+    scene.gateway.peer().send(published("t")).hear()
     for is_clean in (False, True):
-        thief = scene.house.stranger()
+        thief = scene.gateway.stranger()
         heard = thief.connect("sensor", is_clean=is_clean, username=USER, password=USER.encode())
         assert "CONNACK" in heard[0], heard
         assert heard[0] not in ("CONNACK", "CONNACK present"), heard
         thief.lose()
-    again = scene.house.client("sensor", is_clean=False, username="guest", password=b"guest", expiry=1000)
+    again = scene.gateway.client("sensor", is_clean=False, username="guest", password=b"guest", expiry=1000)
     assert any("PUBLISH" in line for line in [*again.backlog, *again.hear()])

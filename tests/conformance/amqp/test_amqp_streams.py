@@ -88,7 +88,7 @@ REFUSED: list[Row] = [
 
 
 @pytest.fixture
-def house() -> Gateway:
+def streams() -> Gateway:
     """A broker with a stream ``s`` of three messages, on a fake clock."""
     gateway = Gateway(clock=FakeClock())
     furnish(gateway)
@@ -98,20 +98,20 @@ def house() -> Gateway:
     return gateway
 
 
-def answered(house: Gateway, peer: Peer, *sent: Sent) -> list[str]:
+def answered(streams: Gateway, peer: Peer, *sent: Sent) -> list[str]:
     """Send frames, settle the broker, and return the answers."""
     heard = peer.send(*sent).hear()
     for _ in range(3):
-        house.settle()
-        assert isinstance(house.broker.clock, FakeClock)
-        house.broker.clock.advance(0)
+        streams.settle()
+        assert isinstance(streams.broker.clock, FakeClock)
+        streams.broker.clock.advance(0)
         heard += peer.hear()
     return heard
 
 
 @pytest.mark.parametrize(("sent", "answers"), REFUSED)
-def test_unsupported_operations_on_streams_are_refused(house: Gateway, sent: list[Sent], answers: list[str]) -> None:
-    assert answered(house, house.connect(), *sent) == answers
+def test_unsupported_operations_on_streams_are_refused(streams: Gateway, sent: list[Sent], answers: list[str]) -> None:
+    assert answered(streams, streams.connect(), *sent) == answers
 
 
 DELIVERED = [delivered("c", tag, "s", b"%d" % (tag - 1)) for tag in (1, 2, 3)]
@@ -134,8 +134,8 @@ ANSWERS: list[Row] = [
 
 
 @pytest.mark.parametrize(("sent", "answers"), ANSWERS)
-def test_reading_is_answered(house: Gateway, sent: list[Sent], answers: list[str]) -> None:
-    assert answered(house, house.connect(), *sent) == answers
+def test_reading_is_answered(streams: Gateway, sent: list[Sent], answers: list[str]) -> None:
+    assert answered(streams, streams.connect(), *sent) == answers
 
 
 SETTLED: list[Row] = [
@@ -155,7 +155,7 @@ SETTLED: list[Row] = [
 
 
 @pytest.mark.parametrize(("sent", "answers"), SETTLED)
-def test_settling_returns_credit(house: Gateway, sent: list[Sent], answers: list[str]) -> None:
-    peer = house.connect()
-    assert answered(house, peer, qos(2), read(stream_offset="first"))[2:] == DELIVERED[:2]
-    assert answered(house, peer, *sent) == answers
+def test_settling_returns_credit(streams: Gateway, sent: list[Sent], answers: list[str]) -> None:
+    peer = streams.connect()
+    assert answered(streams, peer, qos(2), read(stream_offset="first"))[2:] == DELIVERED[:2]
+    assert answered(streams, peer, *sent) == answers

@@ -22,8 +22,8 @@ from gateway_amqp.tuning import PROTOCOL_HEADER
 from gateway_memory import MemoryStore
 from tests.protocols.amqp.frame_reader import EOF, FrameReader, Heard
 from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire
-from tests.protocols.near_end import ALL, NearEnd
-from tests.protocols.other_end import OtherEnd
+from tests.protocols.broker_harness import ALL, BrokerHarness
+from tests.protocols.peer_harness import PeerHarness
 
 
 class StillClock:
@@ -45,7 +45,7 @@ class StillClock:
         pass
 
 
-class Gateway(NearEnd):
+class Gateway(BrokerHarness):
     """A broker for AMQP; ``limits`` are those of ``AmqpContext``. Time stands still, unless a ``clock`` is given."""
 
     formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, PLAIN)
@@ -82,7 +82,7 @@ class Gateway(NearEnd):
         return peer
 
 
-class Peer(OtherEnd[Connection, Heard]):
+class Peer(PeerHarness[Connection, Heard]):
     """An AMQP client connection.
 
     With ``is_reading`` false it is congested: output for it stays in the outbox.

@@ -26,13 +26,13 @@ from gateway_mqtt.connection import Connection
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.translation.header import MQTT
+from tests.protocols.broker_harness import ALL, BrokerHarness
 from tests.protocols.mqtt.frame_reader import CLOSED, FrameReader, Heard
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
-from tests.protocols.near_end import ALL, NearEnd
-from tests.protocols.other_end import OtherEnd
+from tests.protocols.peer_harness import PeerHarness
 
 
-class Gateway(NearEnd):
+class Gateway(BrokerHarness):
     """A broker with MQTT. ``methods`` are authentication methods by name, besides those of plugins; ``limits`` are
     settings of ``MqttContext``.
     """
@@ -82,7 +82,7 @@ class Gateway(NearEnd):
         return Access(view.authenticators(directory), view.authorizers(directory), methods=self._methods)
 
 
-class Client(OtherEnd[Connection, Heard]):
+class Client(PeerHarness[Connection, Heard]):
     """The client side of a connection.
 
     ``welcome`` is the CONNACK, ``backlog`` the packets right after it if ``Gateway.client`` created the client. With

@@ -27,8 +27,8 @@ from gateway_memory import MemoryStore
 from gateway_stomp.connection import Connection
 from gateway_stomp.header import STOMP
 from gateway_stomp.listener_context import StompContext
-from tests.protocols.near_end import ALL, NearEnd
-from tests.protocols.other_end import OtherEnd
+from tests.protocols.broker_harness import ALL, BrokerHarness
+from tests.protocols.peer_harness import PeerHarness
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def heard_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
     return heard, data
 
 
-class Gateway(NearEnd):
+class Gateway(BrokerHarness):
     """A broker for STOMP; ``settings`` are those of ``StompContext``.
 
     ``authenticators`` replace those of the plugins.
@@ -144,7 +144,7 @@ class Gateway(NearEnd):
         return Access(self._authenticators or view.authenticators(directory), view.authorizers(directory))
 
 
-class Client(OtherEnd[Connection, Heard]):
+class Client(PeerHarness[Connection, Heard]):
     """A STOMP client connection.
 
     ``welcome`` is the CONNECTED frame. With ``is_reading`` false it is congested: output for it stays in the outbox.

@@ -15,23 +15,23 @@ ARGUMENTS = {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key":
 REFUSAL = f"60000 bytes are more than {LONGEST_AMQP_KEY}"
 
 
-def over_amqp(house: AllProtocolsBroker) -> str:
-    peer = house.peer()
+def over_amqp(gateway: AllProtocolsBroker) -> str:
+    peer = gateway.peer()
     (heard,) = peer.send(commands.Queue.Declare(0, "q", durable=True, arguments=ARGUMENTS)).hear()
     assert "406" in heard
     return heard
 
 
-def over_stomp(house: AllProtocolsBroker) -> str:
-    client = house.stomp()
+def over_stomp(gateway: AllProtocolsBroker) -> str:
+    client = gateway.stomp()
     heard = client.subscribe("/queue/q", durable="true", **{"auto-delete": "false"}, **ARGUMENTS)
     assert heard[0].verb == "ERROR"
     return str(heard[0])
 
 
-def by_policy(house: AllProtocolsBroker) -> str:
+def by_policy(gateway: AllProtocolsBroker) -> str:
     with pytest.raises(PreconditionFailed) as refusal:
-        house.policy(".*", dead_letter_exchange="amq.topic", dead_letter_routing_key=KEY)
+        gateway.policy(".*", dead_letter_exchange="amq.topic", dead_letter_routing_key=KEY)
     return str(refusal.value)
 
 
@@ -44,13 +44,13 @@ SENDER_KEYS = [
 
 @pytest.mark.parametrize(("headers", "reason"), SENDER_KEYS)
 def test_additional_keys_of_a_message_are_limited(headers: dict[str, Value], reason: str) -> None:
-    house = AllProtocolsBroker()
-    peer = house.peer()
+    gateway = AllProtocolsBroker()
+    peer = gateway.peer()
     peer.send(*queue("q", "k"), published("k", b"fine", headers={"CC": ["k"] * 1_024})).hear()
     (heard,) = peer.send(published("k", b"not", headers=headers)).hear()
     assert "406" in heard
     assert reason in heard
-    assert all_of(house.peer(), "q") == [b"fine"]
+    assert all_of(gateway.peer(), "q") == [b"fine"]
 
 
 DOORS = [
@@ -64,8 +64,8 @@ DOORS = [
 def test_a_dead_letter_key_too_long_for_a_record_is_refused(
     ask: Callable[[AllProtocolsBroker], str], reason: str
 ) -> None:
-    house = AllProtocolsBroker()
-    assert reason in ask(house)
-    assert "q" not in house.broker.vhost("/").queue_by_name
-    house.settle()
-    assert "q" not in house.crashed().broker.vhost("/").queue_by_name
+    gateway = AllProtocolsBroker()
+    assert reason in ask(gateway)
+    assert "q" not in gateway.broker.vhost("/").queue_by_name
+    gateway.settle()
+    assert "q" not in gateway.crashed().broker.vhost("/").queue_by_name

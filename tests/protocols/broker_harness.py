@@ -1,6 +1,6 @@
-"""The server side of a protocol test: a real broker with the memory store, no sockets, no reactor.
+"""Harness of the broker: a real broker on a store in memory, no sockets, no reactor.
 
-The ``dialogue.py`` of a protocol adds its settings and its clients.
+A protocol's ``dialogue.py`` adds the settings of its machines, and its clients.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def _plugins() -> PluginRegistry:
 
 
 class ManualSchedule(Schedule):
-    """A schedule that never ends a turn by itself."""
+    """A schedule that ends no turn; tests call ``end``."""
 
     def end_soon(self, turn: Turn) -> None:
         pass
@@ -40,11 +40,10 @@ class ManualSchedule(Schedule):
         pass
 
 
-class NearEnd:
-    """A broker with virtual host ``/`` and user guest, whose turns end when told.
+class BrokerHarness:
+    """A broker with virtual host ``/`` and user guest, whose turns end on request.
 
-    It starts with the content of ``store``; ``plugins`` are those that the virtual host enables. A subclass defines the
-    header ``formats``.
+    It starts from the data in ``store``; ``plugins`` are enabled in the virtual host. A subclass sets the ``formats``.
     """
 
     formats: ClassVar[tuple[HeaderFormat, ...]]
@@ -78,7 +77,7 @@ class NearEnd:
 
     @property
     def fake_clock(self) -> FakeClock:
-        """The clock, if it can be advanced."""
+        """The clock, if it is a fake one."""
         assert isinstance(self.clock, FakeClock)
         return self.clock
 
@@ -89,11 +88,11 @@ class NearEnd:
         self.settle()
 
     def end_turn(self) -> None:
-        """End the turn: pass changes to the store and send what is due. Nothing becomes durable."""
+        """End the turn: pass its changes to the store and write the output, without a commit."""
         self.turn.end()
 
     def settle(self) -> None:
-        """End turns and commit until nothing more happens."""
+        """End turns and commit until no more output follows."""
         for _ in range(4):
             self.turn.end()
             self.store.commit()
@@ -109,5 +108,5 @@ class NearEnd:
         return self._accesses[vhost]
 
     def _access_by(self, view: PluginView, directory: Directory) -> Access:
-        """Return the authentication and authorization of a virtual host's plugins."""
+        """Return the access to a virtual host by its plugins."""
         return Access(view.authenticators(directory), view.authorizers(directory))

@@ -16,30 +16,30 @@ from tests.scenarios.all_protocols_broker import TOPICS, AllProtocolsBroker, own
 STREAM = {"x-queue-type": "stream"}
 
 
-def house_with_stream(*keys: str) -> AllProtocolsBroker:
+def gateway_with_stream(*keys: str) -> AllProtocolsBroker:
     """Return a broker with a stream ``s``, bound to the topic exchange by these keys."""
-    house = AllProtocolsBroker(clock=FakeClock())
-    stream = stream_of(house)
+    gateway = AllProtocolsBroker(clock=FakeClock())
+    stream = stream_of(gateway)
     for key in keys:
-        house.vhost.bind(house.vhost.exchange(TOPICS), stream, key)
-    return house
+        gateway.vhost.bind(gateway.vhost.exchange(TOPICS), stream, key)
+    return gateway
 
 
-def stream_of(house: AllProtocolsBroker, name: str = "s") -> Queue:
-    return house.vhost.declare_queue(name, is_durable=True, arguments=STREAM)
+def stream_of(gateway: AllProtocolsBroker, name: str = "s") -> Queue:
+    return gateway.vhost.declare_queue(name, is_durable=True, arguments=STREAM)
 
 
-def go_on(house: AllProtocolsBroker, times: int = 3) -> None:
+def go_on(gateway: AllProtocolsBroker, times: int = 3) -> None:
     for _ in range(times):
-        house.settle()
-        assert isinstance(house.clock, FakeClock)
-        house.clock.advance(0)
-    house.settle()
+        gateway.settle()
+        assert isinstance(gateway.clock, FakeClock)
+        gateway.clock.advance(0)
+    gateway.settle()
 
 
-def reader(house: AllProtocolsBroker, prefetch: int = 1000, offset: Any = "first", stream: str = "s") -> Peer:
+def reader(gateway: AllProtocolsBroker, prefetch: int = 1000, offset: Any = "first", stream: str = "s") -> Peer:
     """Return an AMQP consumer; the first received frames are the deliveries."""
-    peer = house.peer()
+    peer = gateway.peer()
     arguments = {"x-stream-offset": offset}
     peer.send(commands.Basic.Qos(0, prefetch), commands.Basic.Consume(0, stream, "c", arguments=arguments))
     assert len(peer.hear_now()) == 2
@@ -55,13 +55,13 @@ def offsets(heard: list[Heard]) -> list[Any]:
 
 
 def test_messages_of_all_protocols_are_read_in_their_order() -> None:
-    house = house_with_stream("news.#")
-    sensor, shop, peer = house.client("sensor"), house.stomp(), house.peer()
+    gateway = gateway_with_stream("news.#")
+    sensor, shop, peer = gateway.client("sensor"), gateway.stomp(), gateway.peer()
     sensor.publish("news/a", b"by MQTT", properties=user_property("region", "eu"))
     shop.send("/topic/news.b", b"by STOMP", {"region": "us"})
     peer.send(publish(TOPICS, "news.c", b"by AMQP", headers={"region": "asia"})).hear()
-    reading = reader(house)
-    go_on(house)
+    reading = reader(gateway)
+    go_on(gateway)
     heard = reading.listen()
     assert bodies(heard) == [b"by MQTT", b"by STOMP", b"by AMQP"]
     assert [dict(properties_of(each).headers) for each in heard] == [
@@ -70,12 +70,12 @@ def test_messages_of_all_protocols_are_read_in_their_order() -> None:
 
 
 def test_stomp_reads_the_same_messages() -> None:
-    house = house_with_stream("news.#")
-    house.client("sensor").publish("news/a", b"by MQTT", properties=user_property("region", "eu"))
-    house.peer().send(publish(TOPICS, "news.c", b"by AMQP", headers={"region": "asia"})).hear()
-    client = house.stomp()
+    gateway = gateway_with_stream("news.#")
+    gateway.client("sensor").publish("news/a", b"by MQTT", properties=user_property("region", "eu"))
+    gateway.peer().send(publish(TOPICS, "news.c", b"by AMQP", headers={"region": "asia"})).hear()
+    client = gateway.stomp()
     client.subscribe("/amq/queue/s", ack="client-individual", prefetch_count="10", x_stream_offset="first")
-    go_on(house)
+    go_on(gateway)
     heard = client.hear()
     assert [(each.body, each["x-stream-offset"], each["region"], each["destination"]) for each in heard] == [
         (b"by MQTT", "0", "eu", "/topic/news.a"),
@@ -84,84 +84,84 @@ def test_stomp_reads_the_same_messages() -> None:
 
 
 def test_subscribers_of_mqtt_receive_messages_that_a_stream_keeps() -> None:
-    house = house_with_stream("news")
-    listener, sensor = house.client("listener"), house.client("sensor")
+    gateway = gateway_with_stream("news")
+    listener, sensor = gateway.client("listener"), gateway.client("sensor")
     listener.subscribe("news", 1)
     sensor.publish("news", b"hi", qos=1, id=1)
-    assert len(house.vhost.queue("s")) == 1
+    assert len(gateway.vhost.queue("s")) == 1
     assert any("hi" in line for line in map(str, listener.hear()))
 
 
 def test_sessions_have_classic_queues_when_the_default_type_is_stream() -> None:
-    house = AllProtocolsBroker(clock=FakeClock())
-    house.broker.describe_vhost("/", default_queue_type="stream")
-    keeper, sensor = house.client("keeper", version=4, is_clean=False), house.client("sensor")
+    gateway = AllProtocolsBroker(clock=FakeClock())
+    gateway.broker.describe_vhost("/", default_queue_type="stream")
+    keeper, sensor = gateway.client("keeper", version=4, is_clean=False), gateway.client("sensor")
     keeper.subscribe("news", 1)
     sensor.publish("news", b"hi", qos=1, id=1)
     assert any("hi" in line for line in map(str, keeper.hear()))
-    assert house.vhost.queue(own_queue("keeper")).arguments["x-queue-type"] == "classic"
+    assert gateway.vhost.queue(own_queue("keeper")).arguments["x-queue-type"] == "classic"
 
 
 def test_a_peer_that_does_not_read_is_skipped_until_it_does() -> None:
-    house = house_with_stream()
-    writer = house.peer()
+    gateway = gateway_with_stream()
+    writer = gateway.peer()
     for number in range(40):
         writer.send(publish("", "s", bytes([number]) * (HIGH_WATER // 10)))
     writer.hear()
-    slow, quick = reader(house), reader(house)
+    slow, quick = reader(gateway), reader(gateway)
     slow.is_reading = False
-    go_on(house, times=20)
+    go_on(gateway, times=20)
     assert len(bodies(quick.listen())) == 40
     assert slow.machine.outbox.size < 3 * HIGH_WATER
     slow.is_reading = True
     slow.machine.outbox.wake()
     heard: list[Heard] = []
     for _ in range(20):
-        go_on(house)
+        go_on(gateway)
         heard += slow.listen()
     assert offsets(heard) == list(range(40))
 
 
 def test_consumers_of_one_channel_read_independently() -> None:
-    house = house_with_stream()
-    house.peer().send(*(publish("", "s", b"%d" % number) for number in range(4))).hear()
-    peer = house.peer()
+    gateway = gateway_with_stream()
+    gateway.peer().send(*(publish("", "s", b"%d" % number) for number in range(4))).hear()
+    peer = gateway.peer()
     peer.send(commands.Basic.Qos(0, 2))
     for tag, offset in (("a", 0), ("b", 2)):
         peer.send(commands.Basic.Consume(0, "s", tag, arguments={"x-stream-offset": offset}))
     peer.hear_now()
-    go_on(house)
+    go_on(gateway)
     heard = peer.listen()
     tags = [str(getattr(each.method, "consumer_tag", "")) for each in heard]
     assert list(zip(tags, bodies(heard), strict=True)) == [("a", b"0"), ("a", b"1"), ("b", b"2"), ("b", b"3")]
     peer.send(commands.Basic.Ack(2, True))
-    go_on(house)
+    go_on(gateway)
     assert bodies(peer.listen()) == [b"2", b"3"]
 
 
 def test_other_clients_are_served_during_a_long_replay() -> None:
-    house = house_with_stream()
-    stream_of(house, "other")
-    writer = house.peer()
+    gateway = gateway_with_stream()
+    stream_of(gateway, "other")
+    writer = gateway.peer()
     writer.send(*(publish("", "s", bytes(1000)) for _ in range(5000))).hear()
-    long = reader(house, prefetch=0xFFFF)
-    short = reader(house, offset="next", stream="other")
-    house.settle()
+    long = reader(gateway, prefetch=0xFFFF)
+    short = reader(gateway, offset="next", stream="other")
+    gateway.settle()
     writer.send(publish("", "other", b"now")).hear()
-    go_on(house, times=2)
+    go_on(gateway, times=2)
     assert bodies(short.listen()) == [b"now"]
     assert 0 < len(bodies(long.listen())) < 5000
-    go_on(house, times=10)
+    go_on(gateway, times=10)
     assert len(bodies(long.listen())) > 0
 
 
 def test_a_stream_may_be_deleted_while_it_is_read() -> None:
-    house = house_with_stream()
-    house.peer().send(*(publish("", "s", bytes(1000)) for _ in range(5000))).hear()
-    peer = reader(house, prefetch=0xFFFF)
-    go_on(house, times=1)
-    house.vhost.delete_queue(house.vhost.queue("s"))
-    go_on(house)
+    gateway = gateway_with_stream()
+    gateway.peer().send(*(publish("", "s", bytes(1000)) for _ in range(5000))).hear()
+    peer = reader(gateway, prefetch=0xFFFF)
+    go_on(gateway, times=1)
+    gateway.vhost.delete_queue(gateway.vhost.queue("s"))
+    go_on(gateway)
     heard = [str(each) for each in peer.listen()]
     assert heard[-1] == "Basic.Cancel(consumer_tag='c', nowait=True)"
     assert len(heard) < 5001
@@ -170,11 +170,11 @@ def test_a_stream_may_be_deleted_while_it_is_read() -> None:
 
 
 def test_a_consumer_that_disconnects_does_not_change_the_stream() -> None:
-    house = house_with_stream()
-    house.peer().send(*(publish("", "s", b"x") for _ in range(10))).hear()
-    peer = reader(house, prefetch=5)
-    go_on(house)
+    gateway = gateway_with_stream()
+    gateway.peer().send(*(publish("", "s", b"x") for _ in range(10))).hear()
+    peer = reader(gateway, prefetch=5)
+    go_on(gateway)
     peer.lose()
-    go_on(house)
-    stream = house.vhost.queue("s")
+    go_on(gateway)
+    stream = gateway.vhost.queue("s")
     assert (len(stream), len(stream.consumers), stream.unsettled) == (10, 0, 0)

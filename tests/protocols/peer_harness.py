@@ -1,7 +1,7 @@
-"""The client side of a protocol test: no sockets, no reactor.
+"""Harness of one client connection, independent of the protocol: no sockets, no reactor.
 
-It is the machine's driver and a connection of the broker, with a line in its event loop turns. The ``dialogue.py`` of a
-protocol adds the packets of its clients and the decoding of the answers.
+It is the machine's driver and one of the broker's connections; a ``ConnectionIO`` takes part in the turns. A protocol's
+``dialogue.py`` adds the client's requests and the decoder of the answers.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,17 @@ from gateway.net.machine import Machine
 from gateway.net.socket_writer import SocketWriter
 from gateway.net.turn import Turn
 
-Heard = TypeVar("Heard")
-
-
-Spoken = TypeVar("Spoken", bound=Machine)
+FrameT = TypeVar("FrameT")
+MachineT = TypeVar("MachineT", bound=Machine)
 
 
 class Transport:
-    """The methods of a Twisted transport that a wire without a socket needs."""
+    """The interface of Twisted's transports that a ``SocketWriter`` without a socket uses."""
 
     dataBuffer = b""  # noqa: N815 - Twisted's name, as the others
     _tempDataBuffer: Sequence[bytes] = ()  # noqa: N815
 
-    def __init__(self, listener: "OtherEnd[Any, Any]") -> None:  # Any: it does not matter what is spoken
+    def __init__(self, listener: "PeerHarness[Any, Any]") -> None:  # Any: of any protocol
         self._listener = listener
 
     def write(self, data: bytes) -> None:
@@ -44,13 +42,13 @@ class Transport:
 
 
 class DialogueGateway(Protocol):
-    """The gateway as seen by its clients."""
+    """The broker harness, as a connection uses it."""
 
     broker: Broker
     turn: Turn
 
     def settle(self) -> None:
-        """End turns and commit until nothing more happens."""
+        """End turns and commit until no more output follows."""
         ...
 
     def end_turn(self) -> None:
@@ -58,30 +56,34 @@ class DialogueGateway(Protocol):
         ...
 
 
-class OtherEnd(Generic[Spoken, Heard]):
-    """One peer. With ``is_reading`` false the connection is congested: the server's data stays in the outbox.
+class PeerHarness(Generic[MachineT, FrameT]):
+    """One client connection. With ``is_reading`` false it is congested: output for it stays in the outbox.
 
     A subclass sets ``machine``, then calls ``join``.
     """
 
-    machine: Spoken
+    machine: MachineT
 
     def __init__(
-        self, house: DialogueGateway, port: int, host: str = "127.0.0.1", certificate: CertificateSubject | None = None
+        self,
+        gateway: DialogueGateway,
+        port: int,
+        host: str = "127.0.0.1",
+        certificate: CertificateSubject | None = None,
     ) -> None:
-        self.name = f"{host}:{len(house.broker.connections) + 40_000} -> 127.0.0.1:{port}"
+        self.name = f"{host}:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:{port}"
         self.peer_host = host
         self.certificate = certificate
         self.log_lines: list[tuple[str, dict[str, object]]] = []
         self._is_reading = True
-        self._house = house
-        self._heard: list[Heard] = []
-        self.io = ConnectionIO(self, house.broker.journal, house.turn)
+        self._gateway = gateway
+        self._heard: list[FrameT] = []
+        self.io = ConnectionIO(self, gateway.broker.journal, gateway.turn)
         self.io.writer = SocketWriter(Transport(self), self.io.congested)
 
     @property
     def is_reading(self) -> bool:
-        """Whether it accepts data."""
+        """Whether the client reads its input."""
         return self._is_reading
 
     @is_reading.setter
@@ -90,43 +92,43 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.io.congested(not is_reading)
 
     def take(self, data: bytes) -> None:
-        """Receive data."""
+        """Receive output of the machine."""
         self._heard += self.read(data)
 
     def take_end(self) -> None:
         """Receive the end of the connection."""
         self._heard.append(self.closed)
 
-    def join(self, machine: Spoken) -> None:
+    def join(self, machine: MachineT) -> None:
         """Register as one of the broker's connections."""
         self.machine = machine
         self.io.connect(machine)
-        self._house.broker.connections.add(self)
+        self._gateway.broker.connections.add(self)
 
     def go_on(self) -> None:
-        """Continue the machine after a request that took several turns."""
+        """Continue with the input after a request that took several turns."""
         if self.machine.is_held:
             self.machine.receive(b"")
 
     def lose(self) -> None:
-        """Lose the transport."""
-        self._house.broker.connections.remove(self)
+        """Lose the connection."""
+        self._gateway.broker.connections.remove(self)
         self.machine.lost()
         self.io.cut()
-        self._house.settle()
+        self._gateway.settle()
 
-    # For subclasses
+    # Overridden by subclasses
 
-    def read(self, data: bytes) -> list[Heard]:
-        """Decode these bytes."""
+    def read(self, data: bytes) -> list[FrameT]:
+        """Return the frames in these bytes."""
         raise NotImplementedError
 
     @property
-    def closed(self) -> Heard:
-        """The value for the end of the connection."""
+    def closed(self) -> FrameT:
+        """The value that stands for the end of the connection."""
         raise NotImplementedError
 
-    def _taken(self) -> list[Heard]:
+    def _taken(self) -> list[FrameT]:
         heard, self._heard = self._heard, []
         return heard
 
@@ -140,7 +142,7 @@ class OtherEnd(Generic[Spoken, Heard]):
         self.io.outbox.wake()
 
     def opened(self) -> None:
-        self._house.broker.connections.entered(self)
+        self._gateway.broker.connections.entered(self)
 
     def publishing(self) -> None:
         self.update_flow_control()
@@ -153,7 +155,7 @@ class OtherEnd(Generic[Spoken, Heard]):
     def update_reading(self) -> None:
         pass
 
-    # Interface of a connection
+    # Called by the broker
 
     @property
     def vhost_name(self) -> str:
