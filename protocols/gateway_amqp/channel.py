@@ -238,7 +238,7 @@ class Channel:
         return header
 
     def _require_topics(self, keys: tuple[str, ...], target: Target) -> None:
-        """Require the topic permissions for the keys of ``CC`` and ``BCC``."""
+        """Require the topic permissions for the keys of ``CC`` and ``BCC`` (R4)."""
         if target.exchange.type_name == "topic":
             for key in keys:
                 self._scope.host.permissions.require_topic(Operation.WRITE, target.exchange_name, key)
@@ -248,7 +248,7 @@ class Channel:
         raise PreconditionFailed(f"message size {size} is larger than configured max size {limit}")
 
     def _unrouted(self, target: Target, message: Message) -> None:
-        """Return a mandatory message that was not routed to any queue."""
+        """Return a mandatory message that was not routed to any queue (R20)."""
         if not target.is_mandatory:
             target.tally.drop_unroutable += 1
             return

@@ -65,7 +65,7 @@ class Consuming(Subscriber):
     # Consumers
 
     def consume(self, method: commands.Basic.Consume) -> None:
-        """Start a consumer (60, 20). :raises NotAllowed: when its tag is in use."""
+        """Start a consumer (60, 20, R99). :raises NotAllowed: when its tag is in use."""
         tag = method.consumer_tag or f"amq.ctag-{self._scope.token()}"
         if method.queue == REPLY_TO:
             queue = self.replies.open(method.no_ack)
@@ -103,7 +103,7 @@ class Consuming(Subscriber):
             self._scope.reply(commands.Basic.CancelOk(method.consumer_tag))
 
     def cancelled(self, consumer: Consumer) -> None:
-        """Notify the client of a cancelled consumer, if it has that capability: the queue was deleted."""
+        """Notify the client of a cancelled consumer, if it has that capability: the queue was deleted (R98)."""
         self._consumer_by_tag.pop(consumer.tag, None)
         if self._scope.host.has_capability("consumer_cancel_notify"):
             self._scope.reply(commands.Basic.Cancel(consumer.tag, nowait=True))
@@ -138,7 +138,7 @@ class Consuming(Subscriber):
         self._resumption.serve(self.waiting())
 
     def close(self) -> None:
-        """Cancel all consumers, and requeue their deliveries at their old positions."""
+        """Cancel all consumers, and requeue their deliveries at their old positions (R88)."""
         consumers = list(self._consumer_by_tag.values())
         self._consumer_by_tag.clear()
         for consumer in consumers:
@@ -153,7 +153,7 @@ class Consuming(Subscriber):
         consumer.queue.cancel(consumer)
         if not self.replies.close(consumer.queue):
             self._scope.vhost.delete_queue_if_done(consumer.queue)
-        consumer.queue.dispatch()  # another consumer may be active now
+        consumer.queue.dispatch()  # another consumer may be active now (R93)
 
     # Deliveries
 
@@ -190,7 +190,7 @@ class Consuming(Subscriber):
                 tracing.delivered(entry.message, consumer.queue, False, self._scope.origin, entry.position)
 
     def get(self, method: commands.Basic.Get) -> None:
-        """Send one message without a consumer, if there is one (60, 70)."""
+        """Send one message without a consumer, if there is one (60, 70, R90)."""
         queue = self._topology.used_queue(method.queue, Operation.READ)
         if self._scope.outbox.is_full and not method.no_ack:
             raise PreconditionFailed("the connection holds too many deliveries that it has not acknowledged")
@@ -226,7 +226,7 @@ class Consuming(Subscriber):
             counters.redeliver += is_redelivered
 
     def accept(self, tag: int) -> None:
-        """Acknowledge one delivery, as ``settle`` does. :raises PreconditionFailed: for an unknown tag."""
+        """Acknowledge one delivery, as ``settle`` does (R87). :raises PreconditionFailed: for an unknown tag."""
         if self._settle is not settle_all or self._shared_credit is not None:
             self.settle(tag, False, DeliveryOutcome.ACCEPTED)
             return
@@ -242,7 +242,7 @@ class Consuming(Subscriber):
             self.channel_counters.for_queue(delivery.queue).ack += 1
 
     def settle(self, tag: int, is_multiple: bool, outcome: DeliveryOutcome) -> None:
-        """Handle an ack, nack or reject. :raises PreconditionFailed: for an unknown tag."""
+        """Handle an ack, nack or reject (R87). :raises PreconditionFailed: for an unknown tag."""
         deliveries = self._ledger.remove(tag, is_multiple)
         if deliveries is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
@@ -286,12 +286,12 @@ class Consuming(Subscriber):
     # Credit
 
     def share(self) -> None:
-        """Offer returned credit to the consumers that share it."""
+        """Offer returned credit to the consumers that share it (R85)."""
         if self._shared_credit is not None:
             self.resume()
 
     def qos(self, method: commands.Basic.Qos) -> None:
-        """Limit each new consumer, or all consumers of the channel together (60, 10)."""
+        """Limit each new consumer, or all consumers of the channel together (60, 10, R83-R85)."""
         if method.prefetch_size:
             raise NotImplementedHere(f"prefetch_size!=0 ({method.prefetch_size})")
         if method.global_:
@@ -301,7 +301,7 @@ class Consuming(Subscriber):
         self._scope.reply(commands.Basic.QosOk())
 
     def _share_credit(self, limit: int) -> None:
-        """Apply one limit to all consumers of the channel; their unsettled deliveries already count."""
+        """Apply one limit to all consumers of the channel; their unsettled deliveries already count (R85)."""
         undecided = () if self._transaction is None else self._transaction.undecided
         held = chain(self._ledger, undecided)
         holders = [delivery.consumer for delivery in held if delivery.consumer is not None]

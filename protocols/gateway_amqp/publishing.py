@@ -47,7 +47,7 @@ def parse_publish(payload: bytes) -> tuple[str, str, bool]:
 
     :raises FrameError: when the arguments are malformed.
 
-    :raises NotImplementedHere: when ``immediate`` is set.
+    :raises NotImplementedHere: when ``immediate`` is set (R21).
     """
     try:
         exchange_end = 7 + payload[6]
@@ -95,7 +95,7 @@ class Plain:
         self._unrouted = unrouted
 
     def publish(self, target: Target, message: Message) -> None:
-        """Route the message to its queues; return it if it is mandatory and there are none."""
+        """Route the message to its queues; return it if it is mandatory and there are none (R20)."""
         if self._vhost.publish(target.exchange, message, self._origin) is Verdict.UNROUTED:
             self._unrouted(target, message)
 
@@ -105,7 +105,7 @@ class Plain:
 
 
 class Confirming(Plain):
-    """Publishes at once, and confirms when the message is stored, or was refused."""
+    """Publishes at once, and confirms when the message is stored, or was refused (R119-R121)."""
 
     name: ClassVar[str] = "confirm"
 
@@ -130,7 +130,7 @@ Action: TypeAlias = tuple[Target, Message] | tuple[list[Delivery], DeliveryOutco
 
 
 class Transactional(Plain):
-    """Holds publishes and settlements until the commit, which performs all of them in one turn and one store step. A
+    """Holds publishes and settlements until the commit, which performs all in one turn and one store step (R115). A
     rollback drops the publishes, and leaves the deliveries unsettled.
     """
 
@@ -254,7 +254,7 @@ class Transactional(Plain):
 
 
 def require_mode(current: Publisher, wanted: str) -> None:
-    """Refuse to switch between confirms and transactions. :raises PreconditionFailed: if the mode differs."""
+    """Refuse to switch between confirms and transactions (R117). :raises PreconditionFailed: if the mode differs."""
     name = getattr(current, "name", "plain")
     if name not in ("plain", wanted):
         raise PreconditionFailed(f"cannot switch from {name} to {wanted} mode")

@@ -16,7 +16,7 @@ from gateway_amqp.scope import Scope
 
 
 class Topology:
-    """Translates declarations to calls of the virtual host. Remembers the last declared queue."""
+    """Translates declarations to calls of the virtual host. Remembers the last declared queue (R19)."""
 
     __slots__ = ("_scope", "last_queue_name")
 
@@ -88,7 +88,7 @@ class Topology:
     # Queues
 
     def declare_queue(self, method: commands.Queue.Declare) -> None:
-        """Declare a queue, or check that it exists; answer with its numbers of messages and consumers (50, 10)."""
+        """Declare a queue, or check that it exists; answer with its numbers of messages and consumers (50, 10, R36)."""
         name = printable(method.queue)
         vhost = self._scope.vhost
         if not method.passive and vhost.queues.is_being_deleted(name):
@@ -145,7 +145,7 @@ class Topology:
         name = self._queue_name(method.queue)
         routing_key = method.routing_key
         if not method.queue and not routing_key:
-            routing_key = name  # an empty name means the last declared queue
+            routing_key = name  # R19: an empty name means the last declared queue
         self._require_bindable("queue", name, method.exchange, routing_key)
         require_not_default(method.exchange)
         source, queue = vhost.exchange(method.exchange), vhost.queue(name)

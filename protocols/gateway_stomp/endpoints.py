@@ -169,7 +169,7 @@ class Endpoints:
                 self._scope.vhost.bindings.remove(binding)
 
     def _require_dead_letter_exchange(self, name: str, asked: QueueHeaders) -> None:
-        """Require read on the queue and write on its dead letter exchange."""
+        """Require read on the queue and write on its dead letter exchange (R104)."""
         exchange = asked.arguments.get("x-dead-letter-exchange")
         there = self._scope.vhost.exchange_by_name.get(exchange) if isinstance(exchange, str) else None
         require_dead_letters(self._scope.host.permissions, name, asked.arguments, there)

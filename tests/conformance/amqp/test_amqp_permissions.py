@@ -1,4 +1,4 @@
-"""403 by permission: configure, write, read and topic permissions of a user."""
+"""403 by permission: configure, write, read and topic permissions of a user (R4)."""
 
 import pytest
 from pamqp import commands
