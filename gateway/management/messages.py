@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gateway.kernel.messages.bounds import require_headers
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.management.http.bodies import base64, integer
 from gateway.management.http.errors import bad_request
@@ -29,7 +29,7 @@ def message_of(exchange: str, routing_key: str, properties: object, payload: str
         raise bad_request("routing_key and payload must be strings")
     properties = properties_of(properties)
     require_deliverable(routing_key, properties)
-    return Message(exchange, routing_key, plain_header(properties), _body(payload, encoding))
+    return Message(exchange, routing_key, native_header(properties), _body(payload, encoding))
 
 
 def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:

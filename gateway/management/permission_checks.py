@@ -7,7 +7,7 @@ from gateway.access.passing_on import require_alternate, require_dead_letters, r
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.messages.bounds import require_sender_keys
 from gateway.kernel.messages.message import Arguments, Message
-from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.messages.native_header import NATIVE
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.settings.arguments import type_name
 from gateway.kernel.vhosts.virtual_host import VirtualHost

@@ -11,7 +11,7 @@ from gateway.definitions import read_definitions, steps_of
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.broker.recovery import Recovery
-from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.messages.native_header import NATIVE
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
@@ -117,7 +117,7 @@ class Node:
 
     def _kernel(self, clock: ReactorClock) -> Broker:
         settings = self.settings
-        formats = [*(protocol.format for protocol in PROTOCOLS), PLAIN]
+        formats = [*(protocol.format for protocol in PROTOCOLS), NATIVE]
         return Broker(
             self._store,
             clock,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.recovery import recover
 from gateway.kernel.messages.message import Arguments, Header, Message, Properties, Value
-from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer, Credit, Outlet, Selection, Subscriber
@@ -56,7 +56,7 @@ class MemoryBroker:
         self.kernel = Broker(
             self.store,
             self.clock,
-            {PLAIN.name: PLAIN},
+            {NATIVE.name: NATIVE},
             self._view,
             node="gateway@test",
             compile_pattern=compile_pattern,
@@ -123,7 +123,7 @@ def header_of(
     sender_keys: tuple[str, ...] = (),
 ) -> Header:
     """Return the header of a published message."""
-    header = plain_header(Properties(delivery_mode=2 if is_persistent else 1, headers=headers or {}))
+    header = native_header(Properties(delivery_mode=2 if is_persistent else 1, headers=headers or {}))
     header.sender_keys = sender_keys
     return header
 

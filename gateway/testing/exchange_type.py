@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Header, Message, Properties, Value
-from gateway.kernel.messages.native_header import PlainFormat
+from gateway.kernel.messages.native_header import NativeFormat
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType
@@ -79,7 +79,7 @@ def plain_message(routing_key: str = "", headers: Mapping[str, Value] | None = N
     return Message("source", routing_key, Header(_Given(Properties(headers=headers or {})), b""), body)
 
 
-class _Given(PlainFormat):
+class _Given(NativeFormat):
     """A header format with fixed properties."""
 
     name = "given"

@@ -9,7 +9,7 @@ from gateway.kernel.journal.changes import Change, Enqueued, Lsn, Put, Recovered
 from gateway.kernel.journal.records import Entity, QueueRecord, VhostRecord
 from gateway.kernel.journal.store import Store
 from gateway.kernel.messages.message import Header, Message, Properties
-from gateway.kernel.messages.native_header import PlainFormat
+from gateway.kernel.messages.native_header import NativeFormat
 from gateway.kernel.messages.stored_message import StoredMessage
 
 #: How many commits a store may need to move a segment into a file.
@@ -125,7 +125,7 @@ class StoreSession:
         assert threading.get_ident() == self._thread, f"{call} was called on another thread than the kernel's"
 
 
-class _Format(PlainFormat):
+class _Format(NativeFormat):
     """A header format that is never decoded."""
 
     name = "check"

@@ -11,7 +11,7 @@ from gateway.kernel.journal.changes import Appended
 from gateway.kernel.journal.entity_codec import encode_entity
 from gateway.kernel.messages.contents import ContentWriter
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway_lmdb.batch import Batch, TableBatch
 from gateway_lmdb.records import encode_enqueued
 from gateway_lmdb.stream_batch import StreamBatch
@@ -54,7 +54,7 @@ def _blank(batch: Batch, streams: StreamBatch, encode: Callable[[Message], bytes
     for stream_id, changes in streams:
         for change in changes:
             if isinstance(change, Appended) and (reason := _failure(encode, change.message)) is not None:
-                change.message = Message("", "", plain_header(Properties()), b"")
+                change.message = Message("", "", native_header(Properties()), b"")
                 batch.refusals.append(f"message {change.offset} of stream {stream_id}: {reason}")
 
 

@@ -98,4 +98,4 @@ def content_key(message_id: int, is_spilled: bool) -> ContentKey:
 def as_stored(message: Message) -> StoredMessage:
     """Return a content in the form in which the store reads it."""
     header = message.header
-    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)
+    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.stored_raw, message.body)

@@ -71,7 +71,7 @@ def _captured(change: Change, writer: ContentWriter) -> Step:
 def _content(stored: Stored) -> Content:
     message = stored.message
     header = message.header
-    content = StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)
+    content = StoredMessage(message.exchange, message.routing_key, header.format.name, header.stored_raw, message.body)
     return Content(stored.message_id, stored.is_spilled, content)
 
 

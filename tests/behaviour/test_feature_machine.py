@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Message, Properties, Value
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
@@ -152,7 +152,7 @@ class FeatureMachine(RuleBasedStateMachine):
         body = b"%d" % number + b"." * size
         waiting = ModelMessage(number, body, self.now_ms, ttl_ms)
         expiration = None if ttl_ms is None else str(ttl_ms)
-        header = plain_header(Properties(delivery_mode=2, expiration=expiration))
+        header = native_header(Properties(delivery_mode=2, expiration=expiration))
         vhost = self.broker.vhost
         verdict = vhost.publish(vhost.default_exchange, Message("", "q", header, body))
         assert (verdict is Verdict.TAKEN) == self.model.publish(waiting)

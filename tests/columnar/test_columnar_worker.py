@@ -14,7 +14,7 @@ import pytest
 from gateway.columnar.encoding.schema import MESSAGES, TRACE
 from gateway.columnar.tables.sealed import SealedFile
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.worker_process.framing import Frame, FrameReader, encode_frame
 from tests.columnar.streams import NOON_MS, chunk, message, read_stream
 
@@ -87,7 +87,7 @@ def test_a_table_is_written_from_a_file_and_from_the_pipe(worker: Worker, tmp_pa
 
 def test_a_trace_is_a_table_of_events(worker: Worker, tmp_path: Path) -> None:
     row = b'["publish",%d,5,"amqp091","c","guest",null,"lone\\ud800","k","m",9,null,null,null,null,4]' % NOON_MS
-    turns = [Message("", "", plain_header(Properties()), b"[%b]" % b",".join([row] * count)) for count in (1, 3)]
+    turns = [Message("", "", native_header(Properties()), b"[%b]" % b",".join([row] * count)) for count in (1, 3)]
     asked = table(tmp_path, kind="trace", stem="trace-1", queue=None, says={}, **{"from": 0, "to": 2})
     [file] = worker.ask(asked, chunk(turns)).head["files"]
     found = pq.ParquetFile(tmp_path / file).read()

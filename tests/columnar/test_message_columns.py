@@ -10,7 +10,7 @@ from gateway.columnar.encoding.rows import MOST_BYTES, MOST_ROWS
 from gateway.columnar.encoding.schema import MESSAGES
 from gateway.kernel.messages.death_records import DeathReason, headers_after_death
 from gateway.kernel.messages.message import Header, Message, Properties, Value
-from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.kernel.messages.values import loads
 from gateway_mqtt.translation.header import mqtt_header
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE
@@ -27,7 +27,7 @@ def row(header: Header, routing_key: str = "key") -> dict[str, Any]:
 
 
 def headers_of(headers: dict[str, Value]) -> dict[str, Any]:
-    return row(plain_header(Properties(headers=headers)))
+    return row(native_header(Properties(headers=headers)))
 
 
 # ---- Position and time
@@ -104,10 +104,10 @@ def test_a_stomp_message_has_its_headers() -> None:
 
 
 def test_a_header_that_cannot_be_decoded_leaves_its_columns_null() -> None:
-    class Unknown(type(PLAIN)):  # type: ignore[misc]  # a format of a gateway yet to come
+    class Unknown(type(NATIVE)):  # type: ignore[misc]  # a format of a gateway yet to come
         name = "future"
 
-    header = plain_header(Properties(message_id="m"))
+    header = native_header(Properties(message_id="m"))
     header.format = Unknown()
     found = row(header)
     assert (found["protocol"], found["body"], found["message_id"], found["headers"]) == ("future", b"body", None, {})
@@ -148,7 +148,7 @@ def test_the_json_of_headers_restores_every_value() -> None:
 
 
 def test_a_dead_letter_has_its_x_death_entries() -> None:
-    first = plain_header(
+    first = native_header(
         Properties(headers=headers_after_death(message(), "orders", DeathReason.EXPIRED, 1_700_000_000))
     )
     again = headers_after_death(Message("dlx", "k2", first, b""), "retry", DeathReason.REJECTED, 1_700_000_060)

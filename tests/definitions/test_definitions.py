@@ -14,7 +14,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.clock import Background
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
-from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.messages.native_header import NATIVE
 from gateway.patterns import compile_pattern
 from gateway.plugins.registry import load_plugins
 from gateway_memory.store import MemoryStore
@@ -44,7 +44,7 @@ def broker() -> Broker:
     plugins = load_plugins()
     view = lambda vhost, enabled: plugins.view(vhost, {})  # noqa: E731
     broker = Broker(
-        MemoryStore(), StoppedClock(), {PLAIN.name: PLAIN}, view, node="gateway@test", compile_pattern=compile_pattern
+        MemoryStore(), StoppedClock(), {NATIVE.name: NATIVE}, view, node="gateway@test", compile_pattern=compile_pattern
     )
     broker.declare_vhost("/")
     return broker

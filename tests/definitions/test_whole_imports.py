@@ -82,9 +82,9 @@ BAD = [
     pytest.param(
         "queues", {"name": "q", "durable": False, "arguments": {"x-queue-type": "quorum"}}, "non-durable", id="quorum"
     ),
-    pytest.param("queues", {"name": "q\ud800"}, "unicode", id="queue: half a character"),
+    pytest.param("queues", {"name": "q\ud800"}, "unicode", id="queue: lone surrogate"),
     pytest.param("queues", {"name": "q2"}, "queue limit in vhost 'shop' (2) is reached", id="queue: one too many"),
-    pytest.param("bindings", {"source": "made", "destination": "q1", "routing_key": "k\ud800"}, "half", id="binding"),
+    pytest.param("bindings", {"source": "made", "destination": "q1", "routing_key": "k\ud800"}, "surrogate", id="binding"),
     pytest.param(
         "bindings", {"source": "heads", "destination": "there", "arguments": {"x-match": "some"}}, "x-match",
         id="binding: refused by the type of an existing exchange",

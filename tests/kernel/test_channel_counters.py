@@ -3,13 +3,13 @@
 import pytest
 
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.routing import exchange as exchange_module
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 
-HEADER = plain_header(Properties())
+HEADER = native_header(Properties())
 
 
 def vhost_with_a_fanout() -> VirtualHost:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.messages.contents import CONTENT_VERSION, ContentWriter, body_at, decode_content
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.native_header import NATIVE, native_header
 
-HEADER = plain_header(Properties())
+HEADER = native_header(Properties())
 NAMES = st.text(max_size=50)
 MESSAGES = st.builds(
     lambda exchange, key, body: Message(exchange, key, HEADER, body),
@@ -31,7 +31,7 @@ def test_a_content_decodes_to_the_published_message_whatever_was_encoded_before(
             message.routing_key,
             message.body,
         )
-        assert (stored.header_format, stored.header) == (PLAIN.name, message.header.kept)
+        assert (stored.header_format, stored.header) == (NATIVE.name, message.header.stored_raw)
 
 
 @given(MESSAGES, st.binary(max_size=20))

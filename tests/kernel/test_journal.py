@@ -176,11 +176,11 @@ def test_a_call_may_schedule_another_within_the_same_advance() -> None:
 def test_the_header_hidden_from_consumers_is_stored_with_the_content(broker: MemoryBroker, is_committed: bool) -> None:
     """R106: it is needed for dead-lettering."""
     header = header_of(is_persistent=True)
-    header.kept = header.raw + b" "
+    header.stored_raw = header.raw + b" "
     message = Message("", "q", header, b"m")
     broker.vhost.publish(broker.vhost.default_exchange, message)
     if is_committed:
         broker.commit()
     (content,) = broker.kernel.journal.contents([message.id])
     assert content is not None
-    assert content.header == header.kept
+    assert content.header == header.stored_raw

@@ -9,7 +9,7 @@ from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.backlog.ready import SEGMENT_LENGTH
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Recipient
@@ -104,11 +104,11 @@ def test_large_messages_use_more_of_the_budget() -> None:
 
 def test_headers_and_routing_keys_count_for_the_budget() -> None:
     broker = MemoryBroker(resident_messages=1, reserve=20_000)
-    header = plain_header(Properties(message_id="m" * 10_000))
+    header = native_header(Properties(message_id="m" * 10_000))
     queues = [broker.vhost.declare_queue(name) for name in "ab"]
     for queue, message in zip(
         queues,
-        [Message("", "key", header, b""), Message("", "k" * 10_000, plain_header(Properties()), b"")],
+        [Message("", "key", header, b""), Message("", "k" * 10_000, native_header(Properties()), b"")],
         strict=True,
     ):
         queue.offer(message)
@@ -190,7 +190,7 @@ def test_budget_is_given_back_when_messages_are_removed(
     broker = MemoryBroker(resident_messages=10, reserve=2**20)
     queue = broker.vhost.declare_queue("q", arguments=arguments)
     for number in range(200):
-        header = plain_header(Properties(priority=number % 4))
+        header = native_header(Properties(priority=number % 4))
         queue.offer(Message("", "q", header, bytes(number)))
     assert kept(queue) > 100
     leave(queue)
@@ -225,7 +225,7 @@ def test_a_message_kept_in_the_budget_expires_on_time() -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-expire-mode": "anywhere"})
     for number in range(100):
         expiration = "1000" if number % 2 else None
-        queue.offer(Message("", "q", plain_header(Properties(expiration=expiration)), b""))
+        queue.offer(Message("", "q", native_header(Properties(expiration=expiration)), b""))
     taken = broker.kernel.reserve.taken
     broker.advance(1)
     assert len(queue) == 50

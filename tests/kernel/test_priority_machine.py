@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker
@@ -50,7 +50,7 @@ class PriorityMachine(RuleBasedStateMachine):
     def publish(self, priorities: list[int], is_persistent: bool, size: int) -> None:
         for priority in priorities:
             self.number += 1
-            header = plain_header(Properties(delivery_mode=2 if is_persistent else 1, priority=priority))
+            header = native_header(Properties(delivery_mode=2 if is_persistent else 1, priority=priority))
             self.queue.offer(Message("", "q", header, b"%0*d" % (size, self.number)))
             self.ready.append(Waiting(-min(priority, self.highest), self.number, size, is_persistent))
         self.ready.sort()

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Header, Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
@@ -285,4 +285,4 @@ def test_discarding_the_head_removes_the_oldest_message(
 
 
 def _prioritised(priority: int) -> Header:
-    return plain_header(Properties(priority=priority))
+    return native_header(Properties(priority=priority))

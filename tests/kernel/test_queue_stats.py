@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway.kernel.messages.message import Message, Properties, Value
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.testing import MemoryBroker, Recipient
@@ -77,7 +77,7 @@ def test_delayed_messages_are_not_counted(broker: MemoryBroker) -> None:
 
 def publish_with_timestamp(broker: MemoryBroker, second: int | None) -> None:
     timestamp = None if second is None else datetime.fromtimestamp(second, UTC)
-    header = plain_header(Properties(timestamp=timestamp))
+    header = native_header(Properties(timestamp=timestamp))
     broker.vhost.publish(broker.vhost.default_exchange, Message("", "q", header, b"m"))
 
 
@@ -97,7 +97,7 @@ def test_the_stats_have_the_timestamp_of_the_head(broker: MemoryBroker) -> None:
 
 def test_the_timestamp_of_a_paged_head_is_not_read_from_disk() -> None:
     broker, _ = short_memory({})
-    header = plain_header(Properties(delivery_mode=2, timestamp=datetime.fromtimestamp(7, UTC)))
+    header = native_header(Properties(delivery_mode=2, timestamp=datetime.fromtimestamp(7, UTC)))
     broker.vhost.publish(broker.vhost.default_exchange, Message("", "q", header, b"m"))
     broker.commit()
     queue = broker.crashed().vhost.queue("q")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.session_clients import durable_entities
@@ -18,7 +18,7 @@ from tests.kernel.test_subscriptions import FILTERS, TOPICS, matches
 
 def message(topic: str, body: bytes = b"hi", expiry_s: int | None = None) -> Message:
     expiration = None if expiry_s is None else str(expiry_s * 1000)
-    header = plain_header(Properties(delivery_mode=2, expiration=expiration))
+    header = native_header(Properties(delivery_mode=2, expiration=expiration))
     return Message("amq.topic", topic.replace("/", "."), header, body)
 
 
@@ -304,7 +304,7 @@ def test_a_deep_key_of_an_earlier_version_uses_bounded_memory(broker: MemoryBrok
     deep = "." * 60_000
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    broker.vhost.retained.keep(Message("amq.topic", deep, plain_header(Properties(delivery_mode=2)), b"deep"))
+    broker.vhost.retained.keep(Message("amq.topic", deep, native_header(Properties(delivery_mode=2)), b"deep"))
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert taken < 200_000

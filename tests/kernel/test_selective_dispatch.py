@@ -7,7 +7,7 @@ import pytest
 from gateway.kernel.backlog.ready import RUN_LENGTH, SEGMENT_LENGTH
 from gateway.kernel.journal.changes import Discarded
 from gateway.kernel.messages.message import Message, Properties, Value
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Recipient
 from tests.kernel.test_slices import TickingClock
@@ -206,11 +206,11 @@ def test_a_single_active_consumer_leaves_unmatched_messages(broker: MemoryBroker
 def test_matching_messages_are_delivered_by_priority_before_age(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q", arguments={"x-max-priority": 9})
     for number, priority in enumerate([0, 5, 0, 9, 5]):
-        header = plain_header(Properties(priority=priority))
+        header = native_header(Properties(priority=priority))
         queue.offer(Message("", "q", header, (b"red %d" if number else b"green %d") % priority))
     recipient = Recipient()
     recipient.consume(queue, prefetch=1, selection=WordSelection(b"red"))
-    queue.offer(Message("", "q", plain_header(Properties(priority=7)), b"red 7"))
+    queue.offer(Message("", "q", native_header(Properties(priority=7)), b"red 7"))
     for tag in range(1, 5):
         recipient.settle(tag)
     assert recipient.bodies == [b"red 9", b"red 7", b"red 5", b"red 5", b"red 0"]
@@ -238,7 +238,7 @@ def test_an_expired_message_is_dropped_when_examined(broker: MemoryBroker) -> No
     queue = broker.vhost.declare_queue("q")
     for body, expiration in ((b"green 1", None), (b"red 2", "1000"), (b"green 3", "1000")):
         properties = Properties(expiration=expiration)
-        queue.offer(Message("", "q", plain_header(properties), body))
+        queue.offer(Message("", "q", native_header(properties), body))
     broker.advance(2)
     assert len(queue) == 3
     recipient = Recipient()

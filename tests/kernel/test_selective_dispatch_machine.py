@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Received, Recipient
@@ -89,7 +89,7 @@ class SelectingMachine(RuleBasedStateMachine):
             waiting = Waiting(rank, next(self.orders), b"%b %d" % (word, priority))
             properties = Properties(priority=priority, delivery_mode=2 if is_persistent else 1)
             self.wait(ready, waiting)
-            queue.offer(Message("", name, plain_header(properties), waiting.body))
+            queue.offer(Message("", name, native_header(properties), waiting.body))
             self.check_deliveries()
 
     @rule(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from gateway.kernel.messages.chunks import encode_chunk
 from gateway.kernel.messages.contents import ContentReader, ContentWriter
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.kernel.streams.reading import queued_messages
 
 #: Names whose concatenations are ambiguous.
@@ -19,9 +19,9 @@ MESSAGES = st.lists(st.tuples(NAMES, NAMES, IDS, st.binary(max_size=3)), min_siz
 def test_each_message_is_decoded_as_it_was_encoded(
     expected: list[tuple[str, str, str | None, bytes]], cut: int
 ) -> None:
-    writer, reader = ContentWriter(), ContentReader({"plain": PLAIN})
+    writer, reader = ContentWriter(), ContentReader({"plain": NATIVE})
     contents = [
-        writer.encode(Message(exchange, key, plain_header(Properties(correlation_id=id)), body))
+        writer.encode(Message(exchange, key, native_header(Properties(correlation_id=id)), body))
         for exchange, key, id, body in expected
     ]
     data = b"".join(

@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.origin import Origin
 from tests.management.console import Console
 
@@ -14,7 +14,7 @@ KEEP = {"pattern": "^kept$", "apply-to": "queues", "definition": {"archive": Tru
 def publish(console: Console, body: bytes, times: int = 1) -> None:
     vhost = console.gateway.broker.vhost("/")
     for _ in range(times):
-        message = Message("", "kept", plain_header(Properties()), body)
+        message = Message("", "kept", native_header(Properties()), body)
         vhost.publish(vhost.default_exchange, message, Origin("somebody", 1, "guest", "amqp091"))
     console.gateway.settle()
 

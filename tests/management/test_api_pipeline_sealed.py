@@ -11,7 +11,7 @@ import pytest
 
 from gateway.columnar.encoding.worker import Worker
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.streams.stream import Stream
 from gateway.management.http.downloads import PIECE_SIZE
 from gateway.management.http.response_stream import ResponseStream
@@ -52,7 +52,7 @@ def console(file: Path, monkeypatch: pytest.MonkeyPatch) -> Console:
 
 
 def publish(console: Console, numbers: Iterable[int]) -> None:
-    vhost, header = console.gateway.vhost, plain_header(Properties())
+    vhost, header = console.gateway.vhost, native_header(Properties())
     for number in numbers:
         vhost.publish(vhost.default_exchange, Message("", "orders", header, body_of(number)))
 

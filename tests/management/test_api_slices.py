@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.management.fetching import MAX_MESSAGES
 from gateway.management.http.ordering import sort_in_steps
 from tests.management.console import Console
@@ -21,7 +21,7 @@ LONGEST_TURN_S = 0.05
 def fill(console: Console, count: int, body: bytes = b"") -> None:
     vhost = console.gateway.vhost
     vhost.declare_queue("q")
-    header = plain_header(Properties())
+    header = native_header(Properties())
     for _ in range(count):
         vhost.publish(vhost.default_exchange, Message("", "q", header, body))
 

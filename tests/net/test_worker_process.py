@@ -98,8 +98,8 @@ def test_large_payloads_are_exchanged_while_the_reactor_keeps_running() -> None:
         from gateway.kernel.messages.chunks import encode_chunk
         from gateway.kernel.messages.contents import ContentWriter
         from gateway.kernel.messages.message import Message, Properties
-        from gateway.kernel.messages.native_header import plain_header
-        content = ContentWriter().encode(Message("", "q", plain_header(Properties()), os.urandom(1 << 20)))
+        from gateway.kernel.messages.native_header import native_header
+        content = ContentWriter().encode(Message("", "q", native_header(Properties()), os.urandom(1 << 20)))
         chunks = b"".join(encode_chunk(at, [(1, b"", content)]) for at in range(20))
         ticks = []
         def tick():

@@ -17,7 +17,7 @@ from pamqp import commands
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import HeaderFormat, Properties, Value
-from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.messages.native_header import NATIVE
 from gateway_amqp.header import AMQP
 from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.properties import decode_properties
@@ -60,7 +60,7 @@ class StompSide:
 class AllProtocolsBroker(Gateway):
     """The broker: an MQTT gateway with listeners for AMQP and STOMP."""
 
-    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, MQTT, STOMP, PLAIN)
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, MQTT, STOMP, NATIVE)
 
     def __init__(self, **options: Any) -> None:  # Any: those of Gateway
         super().__init__(**options)

@@ -5,12 +5,12 @@ from typing import Final, cast
 
 from gateway.columnar.encoding.envelope_columns import EnvelopeDecoder, ProtocolProperties, ReadProtocolProperties, text
 from gateway.kernel.messages.message import Header, HeaderFormat
-from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.messages.native_header import NATIVE
 from gateway_amqp.header import AMQP
 from gateway_mqtt.translation.header import MQTT, MqttHeader, mapping_of
 from gateway_stomp.header import STOMP
 
-FORMATS: Final[Mapping[str, HeaderFormat]] = {AMQP.name: AMQP, MQTT.name: MQTT, STOMP.name: STOMP, PLAIN.name: PLAIN}
+FORMATS: Final[Mapping[str, HeaderFormat]] = {AMQP.name: AMQP, MQTT.name: MQTT, STOMP.name: STOMP, NATIVE.name: NATIVE}
 
 
 def _of_mqtt(header: Header, routing_key: str) -> ProtocolProperties:

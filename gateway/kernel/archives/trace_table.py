@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.kernel.archives.archive import TRACE
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.archive import Archive
@@ -60,7 +60,7 @@ class TraceTable:
         self._archive: Archive | None = None
         self._rows: list[Row] = []
         self._number = 0
-        self._header = plain_header(Properties())
+        self._header = native_header(Properties())
         self.dropped = 0
 
     @property

@@ -109,16 +109,16 @@ class DelayIndex:
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Delay a message found by recovery."""
         flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
-        place = change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size
-        self._index(change.due_at_ms, change.position, self._row(*place, flags))
+        numbers = change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size
+        self._index(change.due_at_ms, change.position, self._row(*numbers, flags))
 
-    def _row(self, *place: int) -> int:
+    def _row(self, *numbers: int) -> int:
         """Write a message's numbers to a free row; return the row."""
         if not self._free:
-            self._rows.add(*place)
+            self._rows.add(*numbers)
             return len(self._rows) - 1
         row = self._free.pop()
-        self._rows.replace(row, *place)
+        self._rows.replace(row, *numbers)
         return row
 
     def _index(self, due_at_ms: int, position: int, row: int) -> None:

@@ -354,4 +354,4 @@ class Journal:
 
 def _as_stored(message: Message) -> StoredMessage:
     header = message.header
-    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.kept, message.body)
+    return StoredMessage(message.exchange, message.routing_key, header.format.name, header.stored_raw, message.body)

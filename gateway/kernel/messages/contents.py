@@ -59,7 +59,7 @@ class ContentWriter:
     def envelope(self, message: Message) -> bytes:
         """Return everything before the body in the record of a message's content."""
         header = message.header
-        identity = (message.exchange, message.routing_key, header.format.name, header.kept)
+        identity = (message.exchange, message.routing_key, header.format.name, header.stored_raw)
         envelope = self._envelopes.get(identity)
         return self._remember(identity) if envelope is None else envelope
 

@@ -90,16 +90,16 @@ def _entry_for(death: Mapping[str, str], earlier: list[Value]) -> tuple[dict[str
     If a client sent several entries of one queue and reason, only the first is kept; if it has no count, their number
     is its count, as in RabbitMQ.
     """
-    number_by_place: dict[tuple[str, str], int] = {}
+    number_by_cause: dict[tuple[str, str], int] = {}
     for entry in earlier:
         if isinstance(entry, dict):
-            place = _place_of(entry)
-            number_by_place[place] = number_by_place.get(place, 0) + 1
+            cause = _cause_of(entry)
+            number_by_cause[cause] = number_by_cause.get(cause, 0) + 1
     found: dict[str, Value] = {}
     others: list[Value] = []
     for entry in earlier:
         if isinstance(entry, dict):
-            number = number_by_place.pop(_place_of(entry), 0)
+            number = number_by_cause.pop(_cause_of(entry), 0)
             if not number:
                 continue
             if "count" not in entry and number > 1:
@@ -118,7 +118,7 @@ def _with_long_count(entry: Value) -> Value:
     return {**entry, "count": Long(count)}
 
 
-def _place_of(entry: Mapping[str, Value]) -> tuple[str, str]:
+def _cause_of(entry: Mapping[str, Value]) -> tuple[str, str]:
     """Return queue and reason as text, since a client may have sent any type."""
     return repr(entry.get("queue")), repr(entry.get("reason"))
 

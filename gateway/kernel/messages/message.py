@@ -80,9 +80,10 @@ class Header:
     """A message header as its publisher sent it, with the decoded fields that the kernel needs for each message.
 
     ``expiration_ms`` is the publisher's TTL, ``None`` for none. ``sender_keys`` are the routing keys of the ``CC`` and
-    ``BCC`` headers, empty for most messages. ``kept`` are the bytes for the store: ``raw`` with the ``BCC`` header that
-    consumers must not see. ``is_ordinary`` means that the adapter need not check the user id, direct replies or further
-    keys. ``filter_value`` caches the filter value found by a stream (``stream_filters``), ``None`` before.
+    ``BCC`` headers, empty for most messages. ``stored_raw`` are the bytes for the store: ``raw`` with the ``BCC``
+    header, which consumers must not see. ``is_ordinary`` means that the adapter need not check the user id, direct
+    replies or further keys. ``filter_value`` caches the filter value found by a stream (``stream_filters``), ``None``
+    before.
     """
 
     __slots__ = (
@@ -92,10 +93,10 @@ class Header:
         "format",
         "is_ordinary",
         "is_persistent",
-        "kept",
         "priority",
         "raw",
         "sender_keys",
+        "stored_raw",
         "user_id",
     )
 
@@ -113,7 +114,7 @@ class Header:
     ) -> None:
         self.format = format
         self.raw = raw
-        self.kept = raw
+        self.stored_raw = raw
         self.is_persistent = is_persistent
         self.priority = priority
         self.expiration_ms = expiration_ms
@@ -144,8 +145,8 @@ class Header:
             sender_keys=self.sender_keys,
             is_ordinary=self.is_ordinary,
         )
-        if self.kept is not self.raw:
-            edited.kept = self.format.edited(self.kept, headers, without, drops_expiration)
+        if self.stored_raw is not self.raw:
+            edited.stored_raw = self.format.edited(self.stored_raw, headers, without, drops_expiration)
         return edited
 
 

@@ -8,13 +8,13 @@ from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
 
 
-class PlainFormat:
+class NativeFormat:
     """Encodes properties as a table of values."""
 
     name = "plain"
 
     def header(self, raw: bytes) -> Header:
-        """Return the header for these bytes; ``BCC`` is in its ``sender_keys`` and ``kept``, not in its ``raw``."""
+        """Return the header for these bytes; ``BCC`` is in ``sender_keys`` and ``stored_raw``, but not in ``raw``."""
         properties = self.properties(raw)
         expiration = properties.expiration
         headers = properties.headers
@@ -26,7 +26,7 @@ class PlainFormat:
             expiration_ms=None if expiration is None else int(expiration),
             sender_keys=(*_keys(headers, "CC"), *_keys(headers, "BCC")),
         )
-        header.kept = raw
+        header.stored_raw = raw
         return header
 
     def properties(self, raw: bytes) -> Properties:
@@ -52,11 +52,11 @@ def _keys(headers: Mapping[str, Value], name: str) -> list[str]:
     return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
 
-PLAIN: Final = PlainFormat()
+NATIVE: Final = NativeFormat()
 
 
-def plain_header(properties: Properties) -> Header:
+def native_header(properties: Properties) -> Header:
     """Return a header with these properties."""
     table: dict[str, Value] = {f.name: getattr(properties, f.name) for f in fields(Properties)}
     table["headers"] = dict(properties.headers)
-    return PLAIN.header(dumps(table))
+    return NATIVE.header(dumps(table))

@@ -91,9 +91,9 @@ class RoundRobin:
 
     def remove(self, consumer: Consumer) -> None:
         """Remove a consumer."""
-        place = self._row.index(consumer)
-        del self._row[place]
-        if place < self._next:
+        index = self._row.index(consumer)
+        del self._row[index]
+        if index < self._next:
             self._next -= 1
 
     def next(self) -> Consumer | None:

@@ -99,15 +99,15 @@ class SelectiveDispatch(ConsumerScheduler):
         """
         if self._looking():
             self.search()
-        asked = []
+        examined = []
         for consumer in self._round.with_capacity():
             search = self._search_by_consumer[consumer]
             if search.is_over:
                 if consumer.selection is None or consumer.selection.wants(message, 0, False):
                     self._round.move_to_end(consumer)
                     return consumer
-                asked.append(search)
-        for search in asked:
+                examined.append(search)
+        for search in examined:
             search.seen = self._journal.position + 1  # the position the message will get
         return None
 

@@ -71,14 +71,14 @@ def queued_messages(
     header = None
     for head in chunk_heads(data):
         at = head.position + HEAD_SIZE
-        for place in range(head.first, min(head.end, end)):
+        for position in range(head.first, min(head.end, end)):
             timestamp_ms, filter_size, content_size = _unpack_entry(data, at)
             content = at + ENTRY_SIZE + filter_size
             at = content + content_size
-            if place < offset or (wanted is not None and not wanted.takes(data[content - filter_size : content])):
+            if position < offset or (wanted is not None and not wanted.takes(data[content - filter_size : content])):
                 continue
             if header is None or not data.startswith(envelope, content):
                 envelope, header = envelopes.read(content)
                 exchange, routing_key = envelopes.exchange, envelopes.routing_key
             message = Message(exchange, routing_key, header, data[content + len(envelope) : at])
-            yield QueuedMessage(message, place, timestamp_ms, True)
+            yield QueuedMessage(message, position, timestamp_ms, True)

@@ -85,15 +85,15 @@ class Stream(Queue):
         read_scheduler: ReadScheduler | None = None,
         reapply: Callable[[Queue], None] = lambda queue: None,
     ) -> None:
-        asked = arguments or {}
-        bloom_size = asked.get("x-stream-filter-size-bytes", DEFAULT_BLOOM_SIZE)
+        given = arguments or {}
+        bloom_size = given.get("x-stream-filter-size-bytes", DEFAULT_BLOOM_SIZE)
         assert isinstance(bloom_size, int)  # the declaration checks it
         self._segment_size = segment_size
         self.log = StreamLog(id, journal, segment_size, bloom_size)
         self._read_scheduler = read_scheduler or ReadScheduler(journal.clock)
         self._cursor_by_consumer: dict[Consumer, Cursor] = {}
         self.tracking = StoredOffsets(vhost_name, name, journal)
-        super().__init__(vhost_name, name, journal, id=id, is_durable=True, arguments=asked, reapply=reapply)
+        super().__init__(vhost_name, name, journal, id=id, is_durable=True, arguments=given, reapply=reapply)
         self.consumers = StreamConsumers()
         self.log.on_durable.append(self.dispatch)
 

@@ -99,7 +99,7 @@ class StreamLog:
             self._bloom.add(filter_value)
         else:
             self._bloom.holds_unfiltered = True
-        size = len(message.body) + len(header.kept) + len(message.exchange) + len(message.routing_key)
+        size = len(message.body) + len(header.stored_raw) + len(message.exchange) + len(message.routing_key)
         size += len(filter_value) + len(header.format.name) + _OVERHEAD
         offset = self.end
         self.end = offset + 1

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gateway.kernel.messages.bounds import LONGEST_NAME
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 
 
 class VhostTracingScope:
@@ -24,4 +24,4 @@ class VhostTracingScope:
         The routing key is cut to the maximum length of a record, because it may contain a long queue or exchange name.
         """
         routing_key = routing_key.encode()[:LONGEST_NAME].decode(errors="ignore")
-        self._publish(exchange, Message(exchange, routing_key, plain_header(properties), body))
+        self._publish(exchange, Message(exchange, routing_key, native_header(properties), body))

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Header, Properties, Value
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.values import loads
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.message_checks import require_deliverable
@@ -102,7 +102,7 @@ class RowReader:
             require_deliverable(routing_key, properties)
         except (ValueError, TypeError, AttributeError, RecursionError, PreconditionFailed) as error:
             raise bad_request(f"a row cannot be published: {error}") from None
-        return RowDestination(exchange, routing_key), plain_header(properties)
+        return RowDestination(exchange, routing_key), native_header(properties)
 
 
 def _properties(fields: dict[str, Any]) -> Properties:

@@ -4,7 +4,7 @@ from typing import Final
 
 from gateway.access import Operation
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError
@@ -25,7 +25,7 @@ def test(call: Call, vhost: str) -> Fields:
     for operation in Operation:
         permissions.require(operation, "queue", _QUEUE)
     queue = virtual_host.queue_by_name.get(_QUEUE) or virtual_host.declare_queue(_QUEUE)
-    virtual_host.publish(virtual_host.default_exchange, Message("", _QUEUE, plain_header(Properties()), _BODY))
+    virtual_host.publish(virtual_host.default_exchange, Message("", _QUEUE, native_header(Properties()), _BODY))
     entry = queue.get()
     if entry is None:
         raise HttpError(500, "aliveness-test", "the published message was not in the queue")

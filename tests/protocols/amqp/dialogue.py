@@ -14,7 +14,7 @@ from gateway.access import Access, CertificateSubject
 from gateway.kernel.broker.connections import ChannelInfo, ConnectionInfo
 from gateway.kernel.clock import Background, Clock
 from gateway.kernel.messages.message import HeaderFormat, Value
-from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.messages.native_header import NATIVE
 from gateway_amqp.connection import Connection
 from gateway_amqp.header import AMQP
 from gateway_amqp.listener_context import AmqpContext
@@ -48,7 +48,7 @@ class StillClock:
 class Gateway(BrokerHarness):
     """A broker for AMQP; ``limits`` are those of ``AmqpContext``. Time stands still, unless a ``clock`` is given."""
 
-    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, PLAIN)
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (AMQP, NATIVE)
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from pamqp.base import Frame
 
 from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Header, Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_amqp.deliveries import DeliveryWriter
@@ -104,7 +104,7 @@ def test_the_brokers_offset_replaces_a_published_one() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        plain_header(Properties(content_type="text/plain")),
+        native_header(Properties(content_type="text/plain")),
         mqtt_header(1, False, True, "client", b"\x03\x00\x0atext/plain"),
         STOMP.header(b"content-type:text/plain\n"),
     ],

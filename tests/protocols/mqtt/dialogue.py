@@ -18,7 +18,7 @@ from gateway.access import Access, AuthenticationMethod
 from gateway.kernel.broker.connections import ConnectionInfo
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.messages.message import HeaderFormat
-from gateway.kernel.messages.native_header import PLAIN
+from gateway.kernel.messages.native_header import NATIVE
 from gateway.plugins.registry import PluginView
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
@@ -37,7 +37,7 @@ class Gateway(BrokerHarness):
     settings of ``MqttContext``.
     """
 
-    formats: ClassVar[tuple[HeaderFormat, ...]] = (MQTT, PLAIN)
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (MQTT, NATIVE)
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.messages.message import Message, Properties
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicBounds
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import Will
@@ -101,6 +101,6 @@ def test_a_routing_key_of_another_protocol_without_a_valid_topic_does_not_end_th
     for qos, reader in enumerate(readers):
         reader.subscribe("#", qos)
     exchange = gateway.vhost.exchange("amq.topic")
-    gateway.vhost.publish(exchange, Message("amq.topic", key, plain_header(Properties()), b"odd"))
-    gateway.vhost.publish(exchange, Message("amq.topic", "plain", plain_header(Properties()), b"even"))
+    gateway.vhost.publish(exchange, Message("amq.topic", key, native_header(Properties()), b"odd"))
+    gateway.vhost.publish(exchange, Message("amq.topic", "plain", native_header(Properties()), b"even"))
     assert [line.split("'")[1] for reader in readers for line in reader.hear()] == ["odd", "even"] * 2

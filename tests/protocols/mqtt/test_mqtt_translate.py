@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kernel.messages.message import Header, Properties, Value
-from gateway.kernel.messages.native_header import plain_header
+from gateway.kernel.messages.native_header import native_header
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.publish import PublishProperties, scan_publish_properties
 from gateway_mqtt.translation.delivery_view import facts_of, is_plain
@@ -167,7 +167,7 @@ def test_properties_that_both_sides_can_carry_are_restored(
 
 
 def amqp(**said: object) -> Header:
-    return plain_header(Properties(**said))  # type: ignore[arg-type]  # any of them
+    return native_header(Properties(**said))  # type: ignore[arg-type]  # any of them
 
 
 @pytest.mark.parametrize(("delivery_mode", "qos"), [(None, 0), (1, 0), (2, 1)])

@@ -20,7 +20,7 @@ from gateway.kernel.broker.connections import ChannelInfo, ConnectionInfo
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.journal.records import TopicPermissionRecord
 from gateway.kernel.messages.message import Header, HeaderFormat, Message, Properties
-from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.plugins.registry import PluginView
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
@@ -92,7 +92,7 @@ class Gateway(BrokerHarness):
     ``authenticators`` replace those of the plugins.
     """
 
-    formats: ClassVar[tuple[HeaderFormat, ...]] = (STOMP, PLAIN)
+    formats: ClassVar[tuple[HeaderFormat, ...]] = (STOMP, NATIVE)
 
     def __init__(
         self,

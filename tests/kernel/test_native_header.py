@@ -2,16 +2,16 @@
 
 from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Properties, Value
-from gateway.kernel.messages.native_header import PLAIN, plain_header
+from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.kernel.messages.values import dumps, loads
 from gateway.testing import MemoryBroker, Recipient
 
 
 def test_an_edit_sets_and_removes_headers_and_keeps_the_rest() -> None:
-    header = plain_header(Properties(headers={"a": 1, "b": 2}, expiration="5", delivery_mode=2, message_id="m"))
+    header = native_header(Properties(headers={"a": 1, "b": 2}, expiration="5", delivery_mode=2, message_id="m"))
     edited = header.edited({"b": Long(3), "c": None}, without=("a",), drops_expiration=True)
     expected = Properties(headers={"b": 3, "c": None}, delivery_mode=2, message_id="m")
-    assert edited.properties == PLAIN.header(edited.raw).properties == expected
+    assert edited.properties == NATIVE.header(edited.raw).properties == expected
     assert (edited.expiration_ms, edited.is_persistent, header.expiration_ms) == (None, True, 5)
 
 
