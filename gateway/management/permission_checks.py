@@ -69,7 +69,7 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
 
 def _require_sender_keys(message: Message) -> None:
     """Check that ``CC`` and ``BCC`` are lists, as AMQP does. :raises PreconditionFailed: with AMQP's text."""
-    headers = PLAIN.properties(message.header.kept).headers
+    headers = NATIVE.properties(message.header.stored_raw).headers
     for name in ("CC", "BCC"):
         keys = headers.get(name, [])
         if not isinstance(keys, list):

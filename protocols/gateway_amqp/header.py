@@ -37,7 +37,7 @@ class AmqpHeaderFormat:
         self._shared: dict[bytes, Header] = {}
 
     def header(self, raw: bytes) -> Header:
-        """Return the header of these bytes. A ``BCC`` field is in its ``sender_keys`` and ``stored_raw``, not in its ``raw``.
+        """Return the header of these bytes. A ``BCC`` field is in ``sender_keys`` and ``stored_raw``, not in ``raw``.
 
         :raises MalformedField: when ``raw`` cannot be decoded; the header that is returned can be.
 

@@ -121,7 +121,7 @@ class Gateway(BrokerHarness):
 
     def publish(self, exchange: str, routing_key: str, body: bytes = b"", properties: Properties | None = None) -> None:
         """Publish as a client of another protocol."""
-        header: Header = plain_header(properties or Properties())
+        header: Header = native_header(properties or Properties())
         message = Message(exchange, routing_key, header, body)
         self.vhost.publish(self.vhost.exchange(exchange), message)
 
