@@ -208,14 +208,6 @@ class ConnectionIO(TurnParticipant):
         """Schedule a flush at the end of this turn. The outbox calls this once per turn."""
         self._turn.schedule_flush(self)
 
-    def defer_confirms(self) -> None:
-        """Ask for ``end_turn`` to be called at the end of this turn."""
-        self._turn.defer_confirms(self)
-
-    def end_turn(self) -> None:
-        """Write confirms that are due to the outbox."""
-        self.machine.end_turn()
-
     def flush(self) -> None:
         """Send the output that may be sent now."""
         outbox, writer = self.outbox, self.writer

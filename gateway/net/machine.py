@@ -90,10 +90,6 @@ class Machine:
         """Handle bytes from the peer, which may be cut anywhere. Bytes after the end are ignored."""
         raise NotImplementedError
 
-    def end_turn(self) -> None:
-        """Write the confirms to the outbox that are due after the journal was flushed."""
-        raise NotImplementedError
-
     def resume(self) -> None:
         """Resume the consumers that waited while the outbox was full."""
         raise NotImplementedError
@@ -119,9 +115,6 @@ class NullParticipant(TurnParticipant):
     """A participant without output (null object)."""
 
     def wake(self) -> None:
-        """Do nothing."""
-
-    def defer_confirms(self) -> None:
         """Do nothing."""
 
 
@@ -161,9 +154,6 @@ class ClosedMachine(Machine):
 
     def receive(self, data: bytes) -> None:
         """Ignore the input."""
-
-    def end_turn(self) -> None:
-        """Do nothing."""
 
     def resume(self) -> None:
         """Do nothing."""

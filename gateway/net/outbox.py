@@ -63,11 +63,6 @@ class Outbox(Outlet):
         self.is_open = self.is_open and not is_full
         self.wake()
 
-    def defer_confirms(self) -> None:
-        """Schedule a collection of confirms at the end of this turn, before the flush."""
-        self._participant.defer_confirms()
-        self.wake()
-
     def take(self, watermark: int) -> tuple[list[bytes], int]:
         """Return the pieces that may be sent when the store is durable up to ``watermark``, and their approximate size
         in bytes.

@@ -1,8 +1,8 @@
 """One iteration of the event loop: handle what came in, flush the journal, then write to every peer once.
 
-During the turn, outboxes that have output call ``schedule_flush``, and channels that wait for the store call
-``defer_confirms``. At the end of the turn the confirms are collected first, then every scheduled outbox is written. So
-several messages for one peer, from any connections, become one write.
+During the turn, outboxes that have output call ``schedule_flush``. At the end of the turn the journal hands the changes
+to the store and sends the confirms that are due; then every scheduled outbox is written. So several messages for one
+peer, from any connections, become one write.
 """
 
 from collections import deque
@@ -23,14 +23,6 @@ class TurnParticipant:
 
     def wake(self) -> None:
         """Schedule a flush at the end of this turn."""
-        raise NotImplementedError
-
-    def defer_confirms(self) -> None:
-        """Schedule ``end_turn`` at the end of this turn."""
-        raise NotImplementedError
-
-    def end_turn(self) -> None:
-        """Add the confirms that are due after the journal was flushed. Called after ``defer_confirms``."""
         raise NotImplementedError
 
     def flush(self) -> None:
@@ -70,7 +62,6 @@ class Turn:
         self._journal = journal
         self._schedule = schedule
         self._awake: list[TurnParticipant] = []
-        self._owing: list[TurnParticipant] = []
         self._held: deque[TurnParticipant] = deque()
         self.budget = journal.budget
         self.is_scheduled = False
@@ -78,12 +69,6 @@ class Turn:
     def schedule_flush(self, participant: TurnParticipant) -> None:
         """Flush this participant at the end of the turn. Call it once per turn and speaker."""
         self._awake.append(participant)
-        if not self.is_scheduled:
-            self.touch()
-
-    def defer_confirms(self, participant: TurnParticipant) -> None:
-        """Collect confirms from this participant, too. A second call is harmless."""
-        self._owing.append(participant)
         if not self.is_scheduled:
             self.touch()
 
@@ -128,22 +113,16 @@ class Turn:
 
     def end(self) -> None:
         """Flush the journal, then every scheduled participant. Those scheduled meanwhile belong to the next turn."""
-        self.is_scheduled = False
         self.budget.renew()
-        self._journal.flush()
+        try:
+            self._journal.flush()  # confirms schedule flushes, which belong to this turn
+        finally:
+            self.is_scheduled = False
+        if self._journal.has_begun:
+            self.touch()
         awake, self._awake = self._awake, []
-        if self._owing:
-            self._ask_owing()
         for participant in awake:
             try:
                 participant.flush()
             except Exception:  # an error of one connection must not stop the others' output
-                participant.fail()
-
-    def _ask_owing(self) -> None:
-        owing, self._owing = self._owing, []
-        for participant in owing:
-            try:
-                participant.end_turn()
-            except Exception:  # as above
                 participant.fail()

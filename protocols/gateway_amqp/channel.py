@@ -42,13 +42,11 @@ class Channel:
         "_confirmed",
         "_confirms",
         "_holdings",
-        "_is_turning",
         "_max_message_size",
         "_publisher",
         "_scope",
         "_targets",
         "_topology",
-        "_turning",
         "_vhost",
         "_writer",
         "assembly",
@@ -56,7 +54,7 @@ class Channel:
         "number",
     )
 
-    def __init__(self, scope: Scope, frame_max: int, turning: "Callable[[Channel], None]") -> None:
+    def __init__(self, scope: Scope, frame_max: int) -> None:
         self.number = scope.number
         self.assembly: Assembly | None = None
         self._scope = scope
@@ -71,8 +69,6 @@ class Channel:
         self._confirms: Confirms | None = None
         self._answered = 0
         self._confirmed = 0
-        self._turning = turning
-        self._is_turning = False
 
     # Frames in
 
@@ -142,12 +138,6 @@ class Channel:
 
     # Turns
 
-    def end_turn(self) -> None:
-        """Send the confirms that are due; called once after each turn in which a message was published."""
-        self._is_turning = False
-        if self._confirms is not None:
-            self._confirms.end_turn()
-
     def close(self) -> None:
         """Close the channel: drop open transactions, and requeue unsettled deliveries."""
         if isinstance(self._publisher, Transactional):
@@ -162,7 +152,6 @@ class Channel:
         self._drop_assembly()
         self._targets.clear()
         self._publisher = Plain(self._vhost, self._scope.origin, _to_nobody)
-        self._turning = _not_turning
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm, because the store has failed."""
@@ -256,12 +245,6 @@ class Channel:
         self._vhost.traffic.returned += 1
         self._writer.returned(312, "NO_ROUTE", message)
 
-    def _publishing(self) -> None:
-        if not self._is_turning:
-            self._is_turning = True
-            self._turning(self)
-            self._scope.outbox.defer_confirms()
-
     def _confirm(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
         if is_accepted:
             count = number - self._answered if is_multiple else 1
@@ -283,7 +266,7 @@ class Channel:
         if self._confirms is None:
             scope = self._scope
             self._confirms = Confirms(scope.journal, self._confirm)
-            self._publisher = Confirming(scope.vhost, scope.origin, self._unrouted, self._confirms, self._publishing)
+            self._publisher = Confirming(scope.vhost, scope.origin, self._unrouted, self._confirms)
         if not method.nowait:
             self._scope.reply(commands.Confirm.SelectOk())
 
@@ -333,10 +316,6 @@ class Channel:
 
 def _to_nobody(target: Target, message: Message) -> None:
     """Return nothing: the channel is closed."""
-
-
-def _not_turning(channel: Channel) -> None:
-    """Do nothing: the channel is closed."""
 
 
 Perform: TypeAlias = Callable[[Channel, Any], None]  # each row takes its own method class

@@ -77,7 +77,6 @@ class Connection(Machine):
         self._incoming = IncomingBytes()
         self._frame_max = FRAME_MIN
         self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
-        self._turning: list[Channel] = []
         self._resumption = Resumption()
 
     # Used by channels and listings
@@ -321,7 +320,7 @@ class Connection(Machine):
             settings.token,
             settings.max_message_size,
         )
-        return Channel(scope, self._frame_max, self._turning.append)
+        return Channel(scope, self._frame_max)
 
     # Channel 0
 
@@ -364,7 +363,6 @@ class Connection(Machine):
         """Release everything the connection held: the transport is closed."""
         self.state = State.CLOSED
         self._release()
-        self._turning.clear()
         self._channels.retire()
         self._incoming.take()
 
@@ -449,14 +447,6 @@ class Connection(Machine):
             self.vhost.release(self)
 
     # Turns, alarms and congestion
-
-    def end_turn(self) -> None:
-        """Write confirms that are due to the outbox."""
-        if self._turning:
-            turning = self._turning.copy()
-            self._turning.clear()
-            for channel in turning:
-                channel.end_turn()
 
     def resume(self) -> None:
         """Resume the consumers that waited while the outbox was full."""

@@ -109,12 +109,9 @@ class Confirming(Plain):
 
     name: ClassVar[str] = "confirm"
 
-    def __init__(
-        self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted, confirms: Confirms, publishing: Callable[[], None]
-    ) -> None:
+    def __init__(self, vhost: VirtualHost, origin: Origin, unrouted: Unrouted, confirms: Confirms) -> None:
         super().__init__(vhost, origin, unrouted)
         self.confirms = confirms
-        self._publishing = publishing
 
     def publish(self, target: Target, message: Message) -> None:
         """Route the message; its confirm is due at the end of the turn, or when the message is durable."""
@@ -122,7 +119,6 @@ class Confirming(Plain):
         if verdict is Verdict.UNROUTED:
             self._unrouted(target, message)
         self.confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
-        self._publishing()
 
 
 #: An action of a transaction: a message for a target, or deliveries and their outcome.

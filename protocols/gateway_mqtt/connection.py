@@ -82,7 +82,6 @@ class Connection(Machine):
         self._limit = settings.max_packet_size_unauthenticated
         self._packets = 0
         self._task: Iterator[None] | None = None
-        self._is_turning = False
 
     # Queries of the transport
 
@@ -265,18 +264,6 @@ class Connection(Machine):
         self.driver.opened()
 
     # Turns
-
-    def awaits_turn(self) -> None:
-        """Request ``end_turn`` at the end of this turn, for the acknowledgements of its publishes."""
-        if not self._is_turning:
-            self._is_turning = True
-            self.outbox.defer_confirms()
-
-    def end_turn(self) -> None:
-        """Write the acknowledgements that are due to the outbox."""
-        if self._is_turning and self.conversation is not None:
-            self._is_turning = False
-            self.conversation.publishing.end_turn()
 
     def resume(self) -> None:
         """Serve the consumers that waited for room in the outbox or for credit."""

@@ -34,10 +34,6 @@ class Host(Protocol):
         """Mark the client as a publisher, so that flow control applies to it."""
         ...
 
-    def awaits_turn(self) -> None:
-        """Request a call at the end of this turn, for the acknowledgements of its publishes."""
-        ...
-
     def explained(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
         """Return the packet that ``write`` builds, with a reason string if the client accepts it."""
         ...

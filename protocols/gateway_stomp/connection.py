@@ -56,7 +56,6 @@ class Connection(Machine):
         )
         self._postponed: tuple[Head, bytes] | None = None
         self._farewell: str | None = None
-        self._is_turning = False
 
     # Used by the transport side
 
@@ -173,19 +172,8 @@ class Connection(Machine):
 
     # Turns
 
-    def awaits_turn(self) -> None:
-        """Schedule ``end_turn``: receipts of this turn's publishes are due at its end."""
-        if not self._is_turning:
-            self._is_turning = True
-            self.outbox.defer_confirms()
-
-    def end_turn(self) -> None:
-        """Write receipts that are due to the outbox."""
-        if self.conversation is None:
-            return
-        if self._is_turning:
-            self._is_turning = False
-            self.conversation.publishing.end_turn()
+    def answered(self) -> None:
+        """Send the last receipt of a client that disconnects, once no other receipt is due."""
         if self.state is State.LEAVING:
             self._depart()
 
@@ -286,7 +274,7 @@ class Connection(Machine):
         self._decoder.stop()
         self._farewell = head.headers.get("receipt")
         self.conversation.leave()
-        self.outbox.defer_confirms()
+        self._depart()
 
     def _depart(self) -> None:
         """Send the last receipt when no other output is due, and close."""

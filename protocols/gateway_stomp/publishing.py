@@ -89,7 +89,6 @@ class Publishing:
         if receipt is not None:
             self._receipts.append(receipt)
             self._confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
-            self._scope.host.awaits_turn()
         return verdict
 
     def check(self, head: Head) -> None:
@@ -115,10 +114,6 @@ class Publishing:
 
     # Turns
 
-    def end_turn(self) -> None:
-        """Send the receipts that are due; called once after each turn in which a message was published."""
-        self._confirms.end_turn()
-
     def fail(self) -> None:
         """Refuse every publish that waits for its receipt, because the store has failed."""
         self._confirms.fail()
@@ -136,10 +131,10 @@ class Publishing:
             if is_accepted:
                 self._scope.receipt(receipt)
         self._answered = number
-        self._scope.outbox.defer_confirms()  # a pending DISCONNECT checks again whether receipts are due
         if is_accepted:
             self._confirmed += count
             self._vhost.traffic.confirmed += count
+        self._scope.host.answered()
 
     # Targets
 

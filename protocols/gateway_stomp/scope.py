@@ -32,8 +32,8 @@ class Host(Protocol):
         """Report the client's first publish: alarms and flow control apply from now on."""
         ...
 
-    def awaits_turn(self) -> None:
-        """Schedule ``end_turn``: receipts of this turn's publishes are due at its end."""
+    def answered(self) -> None:
+        """Report that receipts of publishes were written."""
         ...
 
     def withdraw(self, subscription: str, reason: str) -> None:

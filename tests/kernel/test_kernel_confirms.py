@@ -24,7 +24,6 @@ class Publisher:
 
     def end_turn(self) -> None:
         self._broker.end_turn()
-        self.confirms.end_turn()
 
     @property
     def answered(self) -> list[tuple[int, bool]]:

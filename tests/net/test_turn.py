@@ -1,8 +1,4 @@
-"""The end of a turn: the journal is flushed first, then confirms are collected, then each peer is written to once."""
-
-from collections.abc import Callable
-
-import pytest
+"""The end of a turn: the journal is flushed first, which sends confirms, then each peer is written to once."""
 
 from gateway.kernel.budget import TURN_S, TurnBudget
 from gateway.net import turn as turns
@@ -28,12 +24,16 @@ class Events(list[str]):
         super().__init__()
         self.now_s = 0.0
         self.has_begun = False
+        self.confirmed: list[TurnParticipant] = []
         self.budget = TurnBudget(lambda: self.now_s)
         self.schedule = Scheduled()
         self.turn = Turn(self, self.schedule)
 
     def flush(self) -> None:
         self.append("journal")
+        for participant in self.confirmed:
+            self.turn.schedule_flush(participant)
+        self.confirmed.clear()
 
 
 class TurnParticipant(turns.TurnParticipant):
@@ -41,9 +41,6 @@ class TurnParticipant(turns.TurnParticipant):
         self.name = name
         self.events = events
         self.awaken_in = awaken_in
-
-    def end_turn(self) -> None:
-        self._say("end_turn")
 
     def flush(self) -> None:
         self._say("flush")
@@ -59,34 +56,41 @@ class TurnParticipant(turns.TurnParticipant):
 
 
 def speak(events: Events, participant: TurnParticipant) -> None:
-    """Let a participant have output at the end of the turn, confirms included."""
+    """Let a participant have output at the end of the turn."""
     events.turn.schedule_flush(participant)
-    events.turn.defer_confirms(participant)
 
 
-def test_the_journal_is_flushed_first_and_confirms_are_collected_before_any_output() -> None:
+def test_the_journal_is_flushed_before_any_output() -> None:
     events = Events()
     for name in "ab":
         speak(events, TurnParticipant(name, events))
     assert events == []
     events.turn.end()
-    assert events == ["journal", "a.end_turn", "b.end_turn", "a.flush", "b.flush"]
+    assert events == ["journal", "a.flush", "b.flush"]
 
 
-def test_confirms_are_collected_only_from_participants_that_deferred_some() -> None:
+def test_confirms_that_the_journal_sends_are_output_of_the_same_turn() -> None:
+    events = Events()
+    speak(events, TurnParticipant("a", events))
+    events.confirmed.append(TurnParticipant("b", events))
+    events.turn.end()
+    assert events == ["journal", "a.flush", "b.flush"]
+    assert len(events.schedule.turns) == 1
+
+
+def test_changes_recorded_while_confirms_are_sent_belong_to_the_next_turn() -> None:
+    events = Events()
+    speak(events, TurnParticipant("a", events))
+    events.has_begun = True
+    events.turn.end()
+    assert len(events.schedule.turns) == 2
+
+
+def test_a_turn_is_scheduled_once() -> None:
     events = Events()
     events.turn.schedule_flush(TurnParticipant("a", events))
-    speak(events, TurnParticipant("b", events))
-    events.turn.end()
-    assert events == ["journal", "b.end_turn", "a.flush", "b.flush"]
-
-
-@pytest.mark.parametrize("act", [Turn.schedule_flush, Turn.defer_confirms])
-def test_a_turn_is_scheduled_once(act: Callable[[Turn, TurnParticipant], None]) -> None:
-    events = Events()
-    act(events.turn, TurnParticipant("a", events))
     events.turn.touch()
-    act(events.turn, TurnParticipant("b", events))
+    events.turn.schedule_flush(TurnParticipant("b", events))
     assert len(events.schedule.turns) == 1
 
 
@@ -103,35 +107,31 @@ def test_an_ended_turn_calls_no_participant_twice() -> None:
     assert events == ["journal"]
 
 
-def test_a_participant_scheduled_while_a_turn_ends_belongs_to_the_next_turn() -> None:
-    for moment in ("end_turn", "flush"):
-        events = Events()
-        speak(events, TurnParticipant("a", events, awaken_in=moment))
-        events.turn.end()
-        assert events == ["journal", "a.end_turn", "a.flush"]
-        assert len(events.schedule.turns) == 2
-        events.turn.end()
-        assert events[3:] == ["journal", "a.end_turn", "a.flush"]
+def test_a_participant_scheduled_while_outputs_are_flushed_belongs_to_the_next_turn() -> None:
+    events = Events()
+    speak(events, TurnParticipant("a", events, awaken_in="flush"))
+    events.turn.end()
+    assert events == ["journal", "a.flush"]
+    assert len(events.schedule.turns) == 2
+    events.turn.end()
+    assert events[2:] == ["journal", "a.flush"]
 
 
 class Broken(TurnParticipant):
-    """Raises in one of the two steps."""
+    """Raises when it is flushed."""
 
     def _say(self, what: str) -> None:
         super()._say(what)
-        if what == self.name:
+        if what == "flush":
             raise RuntimeError("a fault")
 
 
-@pytest.mark.parametrize("step", ["end_turn", "flush"])
-def test_a_participant_that_raises_is_failed_and_the_others_are_served(step: str) -> None:
+def test_a_participant_that_raises_is_failed_and_the_others_are_served() -> None:
     events = Events()
-    speak(events, Broken(step, events))
+    speak(events, Broken("a", events))
     speak(events, TurnParticipant("b", events))
     events.turn.end()
-    assert f"{step}.fail" in events
-    assert events[-1] == "b.flush"
-    assert "b.end_turn" in events
+    assert events == ["journal", "a.flush", "a.fail", "b.flush"]
 
 
 class Worker(turns.TurnParticipant):

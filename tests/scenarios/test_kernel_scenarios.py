@@ -19,7 +19,6 @@ def test_confirmed_messages_survive_a_crash_once_and_in_order() -> None:
         confirms.published(is_accepted=True)
         if number % 7 == 0:
             broker.end_turn()
-            confirms.end_turn()
         if number % 35 == 0:
             broker.store.commit()
     assert confirmed == [0, 35, 70]

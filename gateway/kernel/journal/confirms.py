@@ -15,7 +15,7 @@ class Confirms:
     and once for each refused message (R119, R120, R121); never from within a publish.
     """
 
-    __slots__ = ("_answer", "_answered", "_is_stored", "_journal", "_published", "_refused", "_waiting")
+    __slots__ = ("_answer", "_answered", "_is_due", "_is_stored", "_journal", "_published", "_refused", "_waiting")
 
     def __init__(self, journal: "Journal", answer: Callable[[int, bool, bool], None]) -> None:
         self._journal = journal
@@ -23,6 +23,7 @@ class Confirms:
         self._published = 0
         self._answered = 0
         self._is_stored = False
+        self._is_due = False
         # Lists: an empty deque takes 760 bytes, and most of 10,000 clients publish nothing.
         self._refused: list[int] = []
         self._waiting: list[tuple[int, int]] = []
@@ -37,6 +38,9 @@ class Confirms:
             self._is_stored = True
         if not is_accepted:
             self._refused.append(self._published)
+        if not self._is_due:
+            self._is_due = True
+            self._journal.confirm_at_end_of_turn(self)
         return self._published
 
     @property
@@ -47,9 +51,11 @@ class Confirms:
     def end_turn(self) -> None:
         """Confirm what needs no store; messages stored in this turn wait until they are durable.
 
-        Call after the journal was flushed. A message that needs no store waits only for earlier stored messages of the
+        The journal calls it once for each turn in which a message was published, after the turn's changes went to the
+        store. A message that needs no store waits only for earlier stored messages of the
         same publisher, because order is worth more to it than a millisecond.
         """
+        self._is_due = False
         if self._journal.has_failed:
             self.fail()
             return

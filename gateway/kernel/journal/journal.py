@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.confirms import Confirms
     from gateway.kernel.journal.store import Store
     from gateway.kernel.messages.message import HeaderFormat
     from gateway.kernel.messages.paged_segment import PagedSegment
@@ -52,10 +53,10 @@ class Journal:
 
     ``position`` is the last position given to a message: all queues share the counter, and so one order.
     ``formats`` decodes the headers of stored messages by format name; ``reader`` decodes whole messages.
-    ``indirect_lsn`` is the log position of the last turn that stored something for a publish other than its message: a
-    dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
-    ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
-    counts the messages paged out or in during the turn. ``on_fault`` is called with exceptions of callbacks.
+    ``moved_lsn`` is the log position of the last turn that stored a dead letter or appended to a stream. ``turn_ms`` is
+    the cached ``now_ms`` of this turn, or 0. ``budget`` is the rest of the turn's time. ``turn_position``
+    is ``position`` at the start of the turn; ``moved`` counts the messages paged out or in during the turn.
+    ``on_fault`` is called with exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -71,6 +72,7 @@ class Journal:
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._end_of_turn_calls: list[Callable[[], None]] = []
+        self._confirming: list[Confirms] = []
         self._open_steps: list[OpenStep] = []
         self._step: OpenStep | None = None
         self.turn_ms = 0
@@ -85,7 +87,7 @@ class Journal:
         self.on_backlog: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] | None = None
         self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
-        self.indirect_lsn = Lsn(0)
+        self.moved_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
 
@@ -171,7 +173,7 @@ class Journal:
     def spilled(self, message: Message) -> int:
         """Store content that need not survive a restart; return its id for reading it back."""
         self._message_id += 1
-        copy = message.with_routing_key(message.routing_key)
+        copy = message.keyed(message.routing_key)
         copy.id = self._message_id
         self._turn_bytes += len(message.body)
         self._changes.append(Stored(copy, is_spilled=True))
@@ -210,9 +212,9 @@ class Journal:
     def appended(self, change: Appended, size: int) -> None:
         """Record that a stream took a message, which takes about ``size`` bytes in the store.
 
-        Sets ``indirect_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
+        Sets ``moved_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
         """
-        self.indirect_lsn = self.lsn
+        self.moved_lsn = self.lsn
         self._turn_bytes += size
         self._changes.append(change)
 
@@ -278,7 +280,11 @@ class Journal:
         """Call once before this turn's changes go to the store; what the call records is part of the turn."""
         self._end_of_turn_calls.append(call)
 
-    def _end_turn(self) -> None:
+    def confirm_at_end_of_turn(self, confirms: "Confirms") -> None:
+        """Call ``end_turn`` of these confirms once, after this turn's changes went to the store."""
+        self._confirming.append(confirms)
+
+    def _run_end_of_turn_calls(self) -> None:
         calls, self._end_of_turn_calls = self._end_of_turn_calls, []
         for call in calls:
             self._call(call)
@@ -295,16 +301,22 @@ class Journal:
     @property
     def has_begun(self) -> bool:
         """Whether this turn has work for ``flush``."""
-        return bool(self._changes) or self.turn_ms != 0 or bool(self._end_of_turn_calls)
+        return bool(self._changes) or self.turn_ms != 0 or bool(self._end_of_turn_calls) or bool(self._confirming)
 
     def flush(self) -> None:
-        """End the turn: hand all its changes to the store as one step."""
+        """End the turn: hand all its changes to the store as one step, then send the confirms that are due."""
         if self._end_of_turn_calls:
-            self._end_turn()
+            self._run_end_of_turn_calls()
         self.turn_ms = 0
         self.turn_position, self.moved = self.position, 0
-        if not self._changes:
-            return
+        if self._changes:
+            self._append()
+        if self._confirming:
+            confirming, self._confirming = self._confirming, []
+            for confirms in confirming:
+                self._call(confirms.end_turn)
+
+    def _append(self) -> None:
         changes, self._changes = self._changes, []
         self._flushed_id = self._message_id
         lsn = self._store.append(changes)
@@ -313,7 +325,7 @@ class Journal:
         self._turn_bytes = self._gathered = 0
         self._backlog.append((lsn, size))
         self._backlog_bytes += size
-        self._update_backlog()
+        self._weigh_backlog()
 
     @property
     def is_filling(self) -> bool:
@@ -340,12 +352,12 @@ class Journal:
         self.watermark = watermark
         while self._backlog and self._backlog[0][0] <= watermark:
             self._backlog_bytes -= self._backlog.popleft()[1]
-        self._update_backlog()
+        self._weigh_backlog()
         waiting = self._waiting
         while waiting and waiting[0][0] <= watermark:
             self._call(waiting.popleft()[1])
 
-    def _update_backlog(self) -> None:
+    def _weigh_backlog(self) -> None:
         is_backlogged = self._backlog_bytes > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
         if is_backlogged != self.is_backlogged:
             self.is_backlogged = is_backlogged

@@ -192,10 +192,6 @@ class Publishing:
 
     # Acknowledgements
 
-    def end_turn(self) -> None:
-        """Send the acknowledgements that are due; called once after each turn with publishes."""
-        self._confirms.end_turn()
-
     def fail(self) -> None:
         """Refuse every publish that waits for its acknowledgement, because the store failed."""
         self._confirms.fail()
@@ -221,7 +217,6 @@ class Publishing:
         if packet_type is PacketType.PUBACK:
             self._pubacks += 1
         self._confirms.published(verdict is not Verdict.REFUSED, is_stored)
-        self._scope.host.awaits_turn()
 
     def _answer(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
         """Write the acknowledgements up to the ``number``-th publish; refusals come one by one."""
