@@ -53,10 +53,10 @@ class Journal:
 
     ``position`` is the last position given to a message: all queues share the counter, and so one order.
     ``formats`` decodes the headers of stored messages by format name; ``reader`` decodes whole messages.
-    ``moved_lsn`` is the log position of the last turn that stored a dead letter or appended to a stream. ``turn_ms`` is
-    the cached ``now_ms`` of this turn, or 0. ``budget`` is the rest of the turn's time. ``turn_position``
-    is ``position`` at the start of the turn; ``moved`` counts the messages paged out or in during the turn.
-    ``on_fault`` is called with exceptions of callbacks.
+    ``indirect_lsn`` is the log position of the last turn that stored something for a publish other than its message: a
+    dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
+    ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
+    counts the messages paged out or in during the turn. ``on_fault`` is called with exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -87,7 +87,7 @@ class Journal:
         self.on_backlog: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] | None = None
         self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
-        self.moved_lsn = Lsn(0)
+        self.indirect_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
 
@@ -173,7 +173,7 @@ class Journal:
     def spilled(self, message: Message) -> int:
         """Store content that need not survive a restart; return its id for reading it back."""
         self._message_id += 1
-        copy = message.keyed(message.routing_key)
+        copy = message.with_routing_key(message.routing_key)
         copy.id = self._message_id
         self._turn_bytes += len(message.body)
         self._changes.append(Stored(copy, is_spilled=True))
@@ -212,9 +212,9 @@ class Journal:
     def appended(self, change: Appended, size: int) -> None:
         """Record that a stream took a message, which takes about ``size`` bytes in the store.
 
-        Sets ``moved_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
+        Sets ``indirect_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
         """
-        self.moved_lsn = self.lsn
+        self.indirect_lsn = self.lsn
         self._turn_bytes += size
         self._changes.append(change)
 
@@ -325,7 +325,7 @@ class Journal:
         self._turn_bytes = self._gathered = 0
         self._backlog.append((lsn, size))
         self._backlog_bytes += size
-        self._weigh_backlog()
+        self._update_backlog()
 
     @property
     def is_filling(self) -> bool:
@@ -352,12 +352,12 @@ class Journal:
         self.watermark = watermark
         while self._backlog and self._backlog[0][0] <= watermark:
             self._backlog_bytes -= self._backlog.popleft()[1]
-        self._weigh_backlog()
+        self._update_backlog()
         waiting = self._waiting
         while waiting and waiting[0][0] <= watermark:
             self._call(waiting.popleft()[1])
 
-    def _weigh_backlog(self) -> None:
+    def _update_backlog(self) -> None:
         is_backlogged = self._backlog_bytes > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
         if is_backlogged != self.is_backlogged:
             self.is_backlogged = is_backlogged
