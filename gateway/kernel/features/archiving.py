@@ -24,11 +24,11 @@ class Archiving(QueueFeature):
         self._archives = archives
         self._archive = archives.open(QUEUE, queue.name)
 
-    def fitted(self, queue: "Queue") -> None:
+    def attached(self, queue: "Queue") -> None:
         """Open the archive again; the feature that this one replaces has just retired it."""
         self._archive = self._archives.open(QUEUE, queue.name)
 
-    def retired(self, queue: "Queue") -> None:
+    def detached(self, queue: "Queue") -> None:
         """Stop archiving."""
         self._archives.retire(QUEUE, queue.name)
 

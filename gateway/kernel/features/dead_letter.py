@@ -45,14 +45,14 @@ class DeadLetter(QueueFeature):
         self._second = 0
         self._headers: dict[tuple[Header, str, str, DeathReason], Header] = {}
 
-    def fitted(self, queue: Queue) -> None:
+    def attached(self, queue: Queue) -> None:
         """Set how pending dead letters are sent, whichever strategy stored them."""
         if self._is_at_least_once or queue.delayed is not None:
             held = queue.ensure_delayed().dead_letters
             held.send = self._send_again
             held.is_blocked = lambda: not self._letters.is_deliverable(self._exchange_name)
 
-    def retired(self, queue: Queue) -> None:
+    def detached(self, queue: Queue) -> None:
         """Stop dead-lettering."""
         if queue.delayed is not None:
             queue.delayed.dead_letters.send = None

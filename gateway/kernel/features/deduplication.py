@@ -32,11 +32,11 @@ class Deduplication(QueueFeature):
         self._ttl_ms = ttl_ms
         self._window = self._open(queue)
 
-    def fitted(self, queue: "Queue") -> None:
+    def attached(self, queue: "Queue") -> None:
         """Open the cache again; the feature that this one replaces has just retired it."""
         self._window = self._open(queue)
 
-    def retired(self, queue: "Queue") -> None:
+    def detached(self, queue: "Queue") -> None:
         """Stop deduplication; delete the cache with the queue."""
         if queue.is_deleted:
             self._deduplication_caches.close(QUEUE, queue.name)

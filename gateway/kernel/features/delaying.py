@@ -63,7 +63,7 @@ class Delaying(QueueFeature):
         self._retry_delays_ms = retry_delays_ms
         self._release = release
 
-    def fitted(self, queue: "Queue") -> None:
+    def attached(self, queue: "Queue") -> None:
         """Set how messages that are due are released, before recovery restores any."""
         queue.ensure_delayed(self._release)
 

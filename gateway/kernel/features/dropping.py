@@ -14,9 +14,9 @@ _AT_ONCE: Final = 8
 
 
 class Dropping(QueueFeature):
-    """Drops the oldest messages while ``_drops_one`` finds one to drop; stops when it is retired.
+    """Drops the oldest messages while ``_drops_one`` finds one to drop; stops when it is detached.
 
-    Has one timer, which a subclass sets and ``retired`` cancels.
+    Has one timer, which a subclass sets and ``detached`` cancels.
     """
 
     def __init__(self, clock: "Clock") -> None:
@@ -25,7 +25,7 @@ class Dropping(QueueFeature):
         self._is_retired = False
         self._timer: Timer | None = None
 
-    def retired(self, queue: "Queue") -> None:
+    def detached(self, queue: "Queue") -> None:
         """Stop dropping, and cancel the timer."""
         self._is_retired = True
         self._cancel_timer()

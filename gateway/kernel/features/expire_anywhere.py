@@ -61,7 +61,7 @@ class ExpireAnywhere(QueueFeature):
         self._index = earlier._index
         self._is_complete = earlier._is_complete
 
-    def fitted(self, queue: "Queue") -> None:
+    def attached(self, queue: "Queue") -> None:
         """Index the messages that wait already."""
         if self._is_complete or not queue.has_expirations:
             self._is_complete = True
@@ -69,7 +69,7 @@ class ExpireAnywhere(QueueFeature):
         else:
             self._clock.background.add(self._complete(queue))
 
-    def retired(self, queue: "Queue") -> None:
+    def detached(self, queue: "Queue") -> None:
         """Cancel the timer."""
         self._is_retired = True
         if self._timer is not None:

@@ -37,11 +37,11 @@ class Lease(QueueFeature):
         assert isinstance(earlier, Lease)
         self._used_at_s = earlier._used_at_s
 
-    def fitted(self, queue: Queue) -> None:
+    def attached(self, queue: Queue) -> None:
         """Start the timer."""
         self._go_on(queue)
 
-    def retired(self, queue: Queue) -> None:
+    def detached(self, queue: Queue) -> None:
         """Cancel the timer."""
         self._is_retired = True
         if self._timer is not None:

@@ -46,7 +46,7 @@ class DropHead(Dropping):
         self._max_length = max_length
         self._max_bytes = max_bytes
 
-    def fitted(self, queue: "Queue") -> None:
+    def attached(self, queue: "Queue") -> None:
         """Drop messages above the limit."""
         self._shrink(queue)
 

@@ -43,7 +43,7 @@ class MessageTtl(Dropping):
         self._journal = context.journal
         self._rings_at_ms = inf
 
-    def fitted(self, queue: "Queue") -> None:
+    def attached(self, queue: "Queue") -> None:
         """Check the messages that wait already."""
         self._look(queue)
 

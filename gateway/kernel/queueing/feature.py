@@ -22,10 +22,10 @@ class QueueFeature:
     def inherit(self, earlier: "QueueFeature") -> None:
         """Copy the state of an ``earlier`` object of the same type, which this one replaces on a change of settings."""
 
-    def fitted(self, queue: "Queue") -> None:
+    def attached(self, queue: "Queue") -> None:
         """Called when the feature was added to the queue, which may already hold messages."""
 
-    def retired(self, queue: "Queue") -> None:
+    def detached(self, queue: "Queue") -> None:
         """Called when the queue was deleted or the feature removed; cancels timers and pending work."""
 
     # A message arrives

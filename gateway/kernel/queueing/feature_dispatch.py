@@ -57,13 +57,13 @@ class FeatureDispatch:
     def succeed(self, queue: "Queue", earlier: "FeatureDispatch") -> None:
         """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor."""
         for feature in earlier.features:
-            feature.retired(queue)
+            feature.detached(queue)
         earlier_by_type = {type(feature): feature for feature in earlier.features}
         for feature in self.features:
             if type(feature) in earlier_by_type:
                 feature.inherit(earlier_by_type[type(feature)])
         for feature in self.features:
-            feature.fitted(queue)
+            feature.attached(queue)
 
     def diverts(self, queue: "Queue", message: "Message") -> bool:
         """Return whether a feature takes a message instead of the queue."""
