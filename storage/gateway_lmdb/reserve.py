@@ -1,8 +1,8 @@
 """Reserved pages of the file: on a full disk without free pages, not even a deletion could be written.
 
 LMDB writes every change to free pages first. On a full disk there are none, so consumed or purged messages would stay
-on disk, and the stall would not end. The reserve is one record; a stalled writer deletes it when little waits to be
-written, and can then write deletions.
+on disk, and the stall would not end. The reserve is one record; a stalled writer deletes it when deletions and little
+else wait to be written.
 """
 
 from contextlib import suppress
@@ -10,6 +10,7 @@ from typing import Final
 
 import lmdb
 
+from gateway.kernel.errors import StorageError
 from gateway_lmdb.environment import Environment
 
 #: The size of the reserve, in bytes.
@@ -20,6 +21,9 @@ MOST_WAITING: Final = SIZE // 4
 
 #: Smaller files have no reserve.
 _LEAST_FILE: Final = 8 * 2**20
+
+#: So much free space replaces the reserve where it is in pieces, each too small for one record.
+_FREE_INSTEAD: Final = 4 * SIZE
 
 _KEY: Final = b"reserve"
 _MARK: Final = b"reserve used"
@@ -49,6 +53,18 @@ class FreePageReserve:
                 transaction.put(_KEY, bytes(SIZE), db=self._environment.tables.meta)
             self.is_there = True
         self._pause = 0 if self.is_there else _PAUSE
+
+    def is_back(self) -> bool:
+        """Renew the reserve after a stall; return whether the file has it, has other free pages, or needs none."""
+        self._pause = 0
+        self.renew()
+        if self.is_there:
+            return True
+        try:
+            usage = self._environment.usage()
+        except StorageError:
+            return False
+        return usage.file_bytes < _LEAST_FILE or usage.free_bytes >= _FREE_INSTEAD
 
     def release(self) -> None:
         """Delete the reserve to free its pages; do nothing if that fails."""

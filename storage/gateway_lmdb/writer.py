@@ -56,6 +56,7 @@ class Writer:
         self._staged: SimpleQueue[Append | None] = SimpleQueue()
         self._stopping = Event()
         self._has_failed = False
+        self._is_stalled = False
         self._batches = BatchWriter(environment.tables)
         self._compaction: Compaction | None = None
         self._reserve = FreePageReserve(environment)
@@ -102,7 +103,8 @@ class Writer:
                 if batch.lsn:
                     self._listener.on_durable(batch.lsn)
                 self._environment.saw(TRANSACTION_SEEN + batch.size + RECORD_SEEN * batch.deletes)
-                self._reserve.renew()
+                if not self._is_stalled:
+                    self._reserve.renew()
                 self._environment.trim()
                 self._compact(batch)
         except (_GivenUp, lmdb.Error) as error:
@@ -118,9 +120,15 @@ class Writer:
     # ---- Gathering ---------------------------------------------------------------------------------------------
 
     def _next_batch(self) -> Batch | None:
-        """Wait for an append, and collect all that are staged; ``None`` once the store is closing."""
+        """Wait for an append, and collect all that are staged; ``None`` once the store is closing.
+
+        During a stall the batch may be empty: the disk may have space again without a change to write.
+        """
         batch = Batch(self._written)
-        first = self._staged.get()
+        try:
+            first = self._staged.get(timeout=self._retry_interval_s if self._is_stalled else None)
+        except Empty:
+            return batch
         if first is None:
             return None
         batch.fold(first)
@@ -144,21 +152,24 @@ class Writer:
         """Write the batch, however long it takes.
 
         While the disk is full the batch collects all staged appends: messages acknowledged meanwhile need not be
-        written, so a stall can end without more disk space.
+        written, so a stall can end without more disk space. It ends when the next one has its reserve: else publishers
+        would use the space of a few deletions, and then no deletion could be written.
         """
         reason = self._try(batch)
-        if reason is None:
-            return
-        self._listener.on_stalled(reason)
+        if reason is not None and not self._is_stalled:
+            self._is_stalled = True
+            self._listener.on_stalled(reason)
         while reason is not None:
             is_last_try = self._stopping.wait(self._retry_interval_s)
             self._fold_staged(batch, beyond_bounds=True)
-            if batch.size <= MOST_WAITING:
+            if batch.deletes and batch.size <= MOST_WAITING:  # publishes alone would only fill the reserve
                 self._reserve.release()
             reason = self._try(batch)
             if reason is not None and is_last_try:
                 raise _GivenUp(f"closed while the store could not write: {reason}")
-        self._listener.on_resumed()
+        if self._is_stalled and self._reserve.is_back():
+            self._is_stalled = False
+            self._listener.on_resumed()
 
     def _try(self, batch: Batch) -> str | None:
         """Write the batch, or return why that is not possible for now. :raises lmdb.Error: for a final error.

@@ -2,12 +2,15 @@
 
 import random
 from collections.abc import Iterator
+from threading import Semaphore
 
 import pytest
 
 from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, Put
 from gateway.testing.store_session import queue_record
 from gateway_lmdb import LmdbStore, reserve
+from gateway_lmdb.batch import Batch
+from gateway_lmdb.writer import Writer
 from tests.storage.listeners import Heard
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing
@@ -53,8 +56,8 @@ def test_messages_that_leave_here_and_there_make_room_in_a_full_store(place: Lmd
         leaving += [Dequeued(number), Discarded(number)]
     lsn = store.append([*leaving, *map(Dequeued, range(durable + 1, durable + 21))])
     store.append([Discarded(number) for number in range(durable + 1, durable + 21)])
-    place.pump(lambda: heard.has("resumed"))
     place.pump(lambda: heard.watermark >= lsn)
+    assert not heard.has("resumed"), "publishers would take the space that the next deletions need"
     store.close()
     store, _ = opened(place)
     found = {each.position for each in store.recover() if isinstance(each, Enqueued)}
@@ -67,6 +70,39 @@ def test_the_reserve_is_kept_for_what_leaves(place: LmdbPlace) -> None:
     with store._environment.read() as transaction:
         assert len(transaction.get(b"reserve", db=store._environment.tables.meta) or b"") == reserve.SIZE
     assert durable * 1000 < MAP_SIZE - reserve.SIZE
+
+
+def test_the_reserve_is_not_used_for_publishes_alone(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts, attempt = Semaphore(0), Writer._try
+
+    def counted(writer: Writer, batch: Batch) -> str | None:
+        attempts.release()
+        return attempt(writer, batch)
+
+    store, heard = opened(place)
+    full(place, store, heard)
+    monkeypatch.setattr(Writer, "_try", counted)
+    assert all(attempts.acquire(timeout=10) for _ in range(3))
+    assert not heard.has("resumed")
+    with store._environment.read() as transaction:
+        assert transaction.get(b"reserve", db=store._environment.tables.meta) is not None
+
+
+def test_a_store_that_fills_again_and_again_lets_go_of_messages_each_time(place: LmdbPlace) -> None:
+    store, heard = opened(place)
+    number, oldest = full(place, store, heard) + 20, 1
+    for _ in range(3):
+        heard.reports.clear()
+        while not heard.has("resumed"):
+            leaving = [change for each in range(oldest, oldest + 50) for change in (Dequeued(each), Discarded(each))]
+            oldest += 50
+            lsn = store.append(leaving)
+            place.pump(lambda lsn=lsn: heard.watermark >= lsn)
+        heard.reports.clear()
+        while not heard.has("stalled"):
+            lsn = store.append(publishing(number + 1, number + 20, 1000))
+            number += 20
+            place.pump(lambda lsn=lsn: heard.watermark >= lsn or heard.has("stalled"))
 
 
 def test_a_small_store_has_no_reserve(place: LmdbPlace) -> None:
