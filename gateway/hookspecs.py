@@ -99,7 +99,7 @@ def gateway_authenticators(
 def gateway_authentication_methods(
     vhost: str, directory: "Directory", settings: Mapping[str, Value]
 ) -> "Mapping[str, AuthenticationMethod]":
-    """Offer authentication methods to a virtual host: exchanges of several steps, for protocols that support them.
+    """Offer authentication methods to a virtual host: dialogues of several steps, for protocols that support them.
 
     Called once per virtual host while it starts. The mappings of all plugins are merged; the same name from two plugins
     stops the start with ``DuplicateAuthenticationMethod``. A client requests a method by its name (MQTT 5: the

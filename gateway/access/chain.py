@@ -103,7 +103,7 @@ class Access:
         self._ask(0, credentials, answer, is_attempt=False)
 
     def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
-        """Start an exchange of the named authentication method; return ``None`` if no plugin offers it."""
+        """Start an dialogue of the named authentication method; return ``None`` if no plugin offers it."""
         offered = self._methods.get(method)
         if offered is None:
             return None

@@ -14,7 +14,7 @@ _log: Final = StructuredLog("access")
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The data known of a client before the exchange; ``client_id`` is empty in protocols without one."""
+    """The data known of a client before the dialogue; ``client_id`` is empty in protocols without one."""
 
     vhost: str
     client_id: str = ""
@@ -54,7 +54,7 @@ Answer: TypeAlias = Challenge | Success | Failure
 
 
 class Dialogue(Protocol):
-    """One client's exchange of a method. It ends with ``Success``, ``Failure`` or the connection."""
+    """One client's dialogue of a method. It ends with ``Success``, ``Failure`` or the connection."""
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
         """Handle the client's data and call ``answer`` once, now or later, on the kernel's thread.
@@ -70,12 +70,12 @@ class AuthenticationMethod(Protocol):
     """Authenticates clients in several steps. Supplied by plugins under the name that clients request."""
 
     def begin(self, visitor: Visitor) -> Dialogue:
-        """Start an exchange. Called for each login and each re-authentication; must not block."""
+        """Start a dialogue. Called for each login and each re-authentication; must not block."""
         ...
 
 
 class GuardedDialogue:
-    """A plugin's exchange with guarantees: one answer to each step, and an exception refuses the login."""
+    """A plugin's dialogue with guarantees: one answer to each step, and an exception refuses the login."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class GuardedDialogue:
         on_fault: Callable[[str, object, BaseException], None],
         throttle: LoginThrottle | None = None,
     ) -> None:
-        """Guard the exchanges of ``method``. ``objection`` returns why a principal may not connect from a host."""
+        """Guard the dialogues of ``method``. ``objection`` returns why a principal may not connect from a host."""
         self._on_fault = on_fault
         self._throttle = throttle
         self._name = name

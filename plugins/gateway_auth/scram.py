@@ -50,7 +50,7 @@ _UNESCAPED: Final = {"=2C": ",", "=3D": "="}
 
 
 class Unproven(Exception):
-    """The exchange has failed; ``error`` is the server-error-value of RFC 5802, 7."""
+    """The dialogue has failed; ``error`` is the server-error-value of RFC 5802, 7."""
 
     def __init__(self, reason: str, error: str) -> None:
         super().__init__(reason)
@@ -66,7 +66,7 @@ class Scram:
         self._own_secret = secrets.token_bytes(32)
 
     def begin(self, visitor: Visitor) -> "ScramDialogue":
-        """Start an exchange; ``visitor`` is not used."""
+        """Start a dialogue; ``visitor`` is not used."""
         return ScramDialogue(self, self._nonce())
 
     def credential(self, name: str) -> ScramCredential:
@@ -98,7 +98,7 @@ class Scram:
 
 
 class ScramDialogue:
-    """One SCRAM exchange: client's first message, challenge, client's proof, server's signature."""
+    """One SCRAM dialogue: client's first message, challenge, client's proof, server's signature."""
 
     def __init__(self, scram: Scram, nonce: str) -> None:
         self._scram = scram
@@ -178,7 +178,7 @@ class Challenged:
     def signature(self, data: bytes) -> bytes | None:
         """Return the server signature for the client's final message; ``None`` for a wrong proof.
 
-        :raises Unproven: if the message is malformed or belongs to another exchange.
+        :raises Unproven: if the message is malformed or belongs to another dialogue.
         """
         final = _parsed(_FINAL, data)
         if _decoded(final["binding"]) != self.first.header.encode():

@@ -1,4 +1,4 @@
-"""Where a broker under test is: a gateway of ours, or any broker named by a URL."""
+"""The broker under test: a new gateway, or any broker named by a URL."""
 
 import os
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 
-#: Set to ``amqp://user:password@host:port/vhost`` to run the suite against a broker that is already there.
+#: Set to ``amqp://user:password@host:port/vhost`` to run the suite against a running broker.
 BROKER_URL: Final = os.environ.get("GATEWAY_TEST_AMQP_URL")
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where a broker listens and who may log in. ``pid`` is 0 for one that was there already."""
+    """A broker's address and login. ``pid`` is 0 for a broker that the tests did not start."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""Stock clients against one broker: what every file in this directory shares."""
+"""Fixtures for tests of stock clients against a broker."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from tests.interop.stomp_server import StompServer
 from tests.interop.stomp_server import running_server as running_stomp_server
 from tests.running import running_gateway
 
-#: Every wait in these tests is shorter; this bounds the ones inside a client.
+#: The limit of each test; waits in the tests are shorter, so it matters only inside clients.
 TEST_TIMEOUT_S = 60
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bound every test of this directory in time."""
+    """Limit the time of every test in this directory."""
     for item in items:
         if item.path.parent.name == "interop" and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """The gateway, for the whole session, unless GATEWAY_TEST_AMQP_URL names another broker."""
+    """Run a gateway for the session, unless GATEWAY_TEST_AMQP_URL names another broker."""
     if BROKER_URL is not None:
         yield Broker.from_url(BROKER_URL)
         return
@@ -43,13 +43,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def name() -> str:
-    """A name for a queue or an exchange which no other test uses."""
+    """Return a unique name for a queue or an exchange."""
     return f"interop-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture
 def connect(broker: Broker) -> Iterator[Callable[..., BlockingConnection]]:
-    """Open pika connections; whatever is open when the test ends is closed."""
+    """Open pika connections; those that are open when the test ends are closed."""
     opened: list[BlockingConnection] = []
 
     def open_connection(**overrides: object) -> BlockingConnection:
@@ -64,20 +64,20 @@ def connect(broker: Broker) -> Iterator[Callable[..., BlockingConnection]]:
 
 @pytest.fixture
 def channel(connect: Callable[..., BlockingConnection]) -> BlockingChannel:
-    """A channel on a pika connection of its own."""
+    """Return a channel on a separate pika connection."""
     return connect().channel()
 
 
 @pytest.fixture
 def queue(channel: BlockingChannel, name: str) -> str:
-    """An exclusive queue of the test's own, empty."""
+    """Declare an exclusive, empty queue."""
     channel.queue_declare(name, exclusive=True)
     return name
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttServer]:
-    """The gateway as a server of MQTT, for the whole session, unless GATEWAY_TEST_MQTT_URL names another one."""
+    """Run a gateway as an MQTT server for the session, unless GATEWAY_TEST_MQTT_URL names another one."""
     if SERVER_URL is not None:
         yield MqttServer.from_url(SERVER_URL)
         return
@@ -87,7 +87,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttServer]:
 
 @pytest.fixture
 def paho(server: MqttServer) -> Iterator[Callable[..., Paho]]:
-    """Make paho clients; whatever is connected when the test ends is disconnected."""
+    """Create paho clients; those that are connected when the test ends are disconnected."""
     made: list[Paho] = []
 
     def make(*arguments: Any, at: MqttServer = server, **options: Any) -> Paho:
@@ -101,21 +101,21 @@ def paho(server: MqttServer) -> Iterator[Callable[..., Paho]]:
 
 @pytest.fixture(params=list(VERSIONS.values()), ids=list(VERSIONS))
 def version(request: pytest.FixtureRequest) -> MQTTProtocolVersion:
-    """Each version of MQTT, as paho names it."""
+    """Return each version of MQTT, as a paho constant."""
     found: MQTTProtocolVersion = request.param
     return found
 
 
 @pytest.fixture(scope="session")
 def whole_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StompServer]:
-    """A gateway with all its protocols, for the whole session."""
+    """Run a gateway with all its protocols for the session."""
     with running_stomp_server(tmp_path_factory.mktemp("whole")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def stomp_server(request: pytest.FixtureRequest) -> StompServer:
-    """The gateway as a server of STOMP, unless GATEWAY_TEST_STOMP_URL names another one."""
+    """Return the gateway as a STOMP server, unless GATEWAY_TEST_STOMP_URL names another one."""
     if STOMP_URL is not None:
         return StompServer.from_url(STOMP_URL)
     gateway: StompServer = request.getfixturevalue("whole_gateway")
@@ -124,7 +124,7 @@ def stomp_server(request: pytest.FixtureRequest) -> StompServer:
 
 @pytest.fixture
 def stomp(stomp_server: StompServer) -> Iterator[Callable[..., Stomp]]:
-    """Make stomp.py clients; whatever is connected when the test ends is disconnected."""
+    """Create stomp.py clients; those that are connected when the test ends are disconnected."""
     made: list[Stomp] = []
 
     def make(*arguments: Any, at: StompServer = stomp_server, **options: Any) -> Stomp:
@@ -138,5 +138,5 @@ def stomp(stomp_server: StompServer) -> Iterator[Callable[..., Stomp]]:
 
 @pytest.fixture(scope="session")
 def installed_package() -> None:
-    """The package of the Node.js clients."""
+    """Install the package of the Node.js clients."""
     node_package.install()

@@ -9,13 +9,13 @@ from pika.channel import Channel
 from tests.interop.broker import Broker
 from tests.interop.pika_client import ARRIVAL_TIMEOUT_S, parameters
 
-#: Starts something and hands the callback it is given to it.
+#: Starts an operation and passes it the given callback.
 Step = Callable[[Callable[..., None]], object]
 Dialogue = Callable[[Channel], Generator[Step, Any, None]]
 
 
 class Conversation:
-    """One connection and channel; resumes the dialogue with what each step's callback received.
+    """One connection and channel; resumes the dialogue with the arguments of each step's callback.
 
     A step whose callback receives nothing resumes with ``()``, one value with
     that value, several with a tuple. The channel or connection closed by the
@@ -34,7 +34,7 @@ class Conversation:
         )
 
     def hold(self) -> None:
-        """Run the dialogue to its end, bounded in time, and raise what made it fail."""
+        """Run the dialogue to its end, with a time limit, and raise its exception."""
         loop = self._connection.ioloop
         timer = loop.call_later(ARRIVAL_TIMEOUT_S, lambda: self._end(TimeoutError("the dialogue did not end")))
         loop.start()
@@ -61,7 +61,7 @@ class Conversation:
             step(lambda *results: self._resume(results[0] if len(results) == 1 else results))
         except StopIteration:
             self._end(None)
-        except BaseException as failure:  # whatever the dialogue raises, an assertion too, ends the test
+        except BaseException as failure:  # any exception of the dialogue, also an assertion, ends the test
             self._end(failure)
 
     def _end(self, failure: BaseException | None) -> None:

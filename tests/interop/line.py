@@ -1,4 +1,4 @@
-"""A line between client and server that loses what one of them says, or breaks, when a test wants it to."""
+"""A TCP proxy between client and server that drops answers or cuts the connection when told."""
 
 import socket
 from contextlib import suppress
@@ -10,9 +10,9 @@ CHUNK: Final = 65_536
 
 
 class Line:
-    """Listens on ``port`` and passes on what is said to and by the server, one connection at a time.
+    """Listens on ``port`` and forwards bytes between client and server, one connection at a time.
 
-    While ``loses_answers`` is true nothing of what the server says arrives.
+    While ``loses_answers`` is true, the server's bytes are dropped.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -34,10 +34,10 @@ class Line:
         self.cut()
 
     def cut(self) -> None:
-        """Break the connection, at both ends."""
+        """Cut the connection at both ends."""
         ends, self._ends = self._ends, []
         for end in ends:
-            with suppress(OSError):  # the peer may have been faster
+            with suppress(OSError):  # the peer may have closed it already
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
 

@@ -6,18 +6,18 @@ from typing import ClassVar, Final
 
 from tests.interop.server import Server
 
-#: Set to ``mqtt://user:password@host:port`` to run the tests of MQTT clients against a server that is already there.
+#: Set to ``mqtt://user:password@host:port`` to run the tests of MQTT clients against a running server.
 SERVER_URL: Final = os.environ.get("GATEWAY_TEST_MQTT_URL")
 
 
 @dataclass(frozen=True, slots=True)
 class MqttServer(Server):
-    """A user of ``""`` connects without a name. ``ports`` has ``mqtt``, ``mqtts``, ``web_mqtt``."""
+    """An MQTT server; an empty user name means an anonymous client. ``ports`` has ``mqtt``, ``mqtts``, ``web_mqtt``."""
 
     protocol: ClassVar[str] = "mqtt"
     usual_port: ClassVar[int] = 1883
-    nobody: ClassVar[str] = ""
-    #: Who may not log in hears of it at once, so that tests of that need no patience.
+    default_user: ClassVar[str] = ""
+    #: Refused logins are answered without delay, so that tests do not wait.
     settings: ClassVar[tuple[str, ...]] = ("mqtt.failed_login_delay_s=0",)
 
 

@@ -1,4 +1,4 @@
-"""The package of Node.js clients: what its files say they do, and each scenario in a process of its own."""
+"""The package of Node.js clients: lists the scenarios of its files and runs each in a separate process."""
 
 import re
 from pathlib import Path
@@ -10,17 +10,17 @@ PACKAGE: Final = Path(__file__).parent / "node"
 INSTALL_TIMEOUT_S: Final = 180.0
 SCENARIO_TIMEOUT_S: Final = 30.0
 
-#: For a test that may have to install the package first.
+#: The limit of a test that may have to install the package first.
 TIMEOUT_S: Final = INSTALL_TIMEOUT_S + SCENARIO_TIMEOUT_S
 
 
 def sentences(file: str) -> list[str]:
-    """Return the scenarios of a file."""
+    """Return the names of the scenarios in a file."""
     return re.findall(r'^  "(.+)": async', (PACKAGE / file).read_text(), flags=re.MULTILINE)
 
 
 def install() -> None:
-    """Install what the lock file names by ``npm ci``, unless it is there."""
+    """Install the packages of the lock file by ``npm ci``, unless they are installed."""
     lock, installed = PACKAGE / "package-lock.json", PACKAGE / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         ended = run([program("npm"), "ci", "--ignore-scripts"], cwd=PACKAGE, timeout_s=INSTALL_TIMEOUT_S)
@@ -28,6 +28,6 @@ def install() -> None:
 
 
 def check_scenario(file: str, url: str, sentence: str) -> None:
-    """Run one scenario against a broker; it has to hold."""
+    """Run one scenario against a broker; it must succeed."""
     ended = run([program("node"), "run.mjs", file, url, sentence], cwd=PACKAGE, timeout_s=SCENARIO_TIMEOUT_S)
     assert ended.returncode == 0, ended.stderr.decode()

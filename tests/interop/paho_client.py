@@ -1,4 +1,4 @@
-"""paho-mqtt as the tests use it: what it calls back becomes an answer that is waited for, bounded in time."""
+"""A paho-mqtt client with blocking calls: its callbacks become results, each with a time limit."""
 
 import itertools
 import socket
@@ -20,22 +20,22 @@ V311: Final = MQTTProtocolVersion.MQTTv311
 V5: Final = MQTTProtocolVersion.MQTTv5
 VERSIONS: Final = {"3.1": V31, "3.1.1": V311, "5.0": V5}
 
-#: How long an answer or a message that must come may take.
+#: The time limit of answers and expected messages.
 ARRIVAL_TIMEOUT_S: Final = 15.0
 
-#: How long a session waits for its client where one is to be kept.
+#: The session expiry of persistent sessions, in seconds.
 KEPT_S: Final = 600
 
 
-class Welcome(NamedTuple):
-    """What CONNACK said. ``properties`` are ``None`` before 5.0."""
+class Connack(NamedTuple):
+    """The content of CONNACK. ``properties`` are ``None`` before 5.0."""
 
     is_session_present: bool
     properties: Any
 
 
 class Refused(Exception):
-    """CONNACK said no. ``code`` is paho's value: that of 5.0, to which it translates the ones of 3.x."""
+    """The server refused the connection. ``code`` is the 5.0 code, to which paho translates those of 3.x."""
 
     def __init__(self, reason: ReasonCode) -> None:
         super().__init__(str(reason))
@@ -84,8 +84,8 @@ class Paho:
 
     # Connections
 
-    def connect(self, *, clean_start: bool | None = None, port: int | None = None, **properties: Any) -> Welcome:
-        """Connect with properties of 5.0. :raises Refused: with the code that CONNACK gave."""
+    def connect(self, *, clean_start: bool | None = None, port: int | None = None, **properties: Any) -> Connack:
+        """Connect with 5.0 properties. :raises Refused: with the code of CONNACK."""
         options: dict[str, Any] = {}
         if self._version == V5:
             kept = {"SessionExpiryInterval": KEPT_S} if self._keeps_session else {}
@@ -97,35 +97,35 @@ class Paho:
         if reason.is_failure:
             self.client.loop_stop()
             raise Refused(reason)
-        return Welcome(flags.session_present, said)
+        return Connack(flags.session_present, said)
 
     def disconnect(self, **properties: Any) -> None:
-        """Say goodbye and wait until the connection is gone."""
+        """Send DISCONNECT and wait until the connection is closed."""
         self.client.disconnect(properties=properties_of(PacketTypes.DISCONNECT, **properties) if properties else None)
         self.wait_for_the_end()
 
     def vanish(self) -> None:
-        """Cut the connection as a broken network does: without a DISCONNECT."""
+        """Close the socket without DISCONNECT, like a broken network."""
         line = self.client.socket()
         assert line is not None
         line.shutdown(socket.SHUT_RDWR)
         self.wait_for_the_end()
 
     def wait_for_the_end(self) -> ReasonCode:
-        """Wait until the connection is gone; return what the server said, if it did."""
+        """Wait until the connection is closed; return the server's reason, if any."""
         reason = self._departures.get(timeout=ARRIVAL_TIMEOUT_S)
         self.client.loop_stop()
         return reason
 
     def close(self) -> None:
-        """Leave, whatever the state; harmless twice."""
+        """Disconnect in any state; safe to call twice."""
         self.client.disconnect()
         self.client.loop_stop()
 
     # Messages
 
     def subscribe(self, *filters: str, qos: int = 0, **options: Any) -> list[int]:
-        """Subscribe; return the codes of SUBACK. ``options`` are those of 5.0, and ``properties``."""
+        """Subscribe; return the codes of SUBACK. ``options`` are 5.0 options and ``properties``."""
         properties = options.pop("properties", None)
         wanted: Any = [(filter, qos) for filter in filters]
         if self._version == V5:
@@ -134,7 +134,7 @@ class Paho:
         return self._answer_to(mid)
 
     def unsubscribe(self, filter: str) -> list[int]:
-        """Unsubscribe; return the codes of UNSUBACK, none before 5.0."""
+        """Unsubscribe; return the codes of UNSUBACK, empty before 5.0."""
         _, mid = self.client.unsubscribe(filter)
         assert mid is not None
         return self._answer_to(mid)
@@ -142,28 +142,28 @@ class Paho:
     def publish(
         self, topic: str, payload: bytes | str = b"", *, qos: int = 0, retain: bool = False, **properties: Any
     ) -> int:
-        """Publish and wait until that is done; return the code of PUBACK or PUBREC, 0 where there is none."""
+        """Publish and wait for the acknowledgement; return the code of PUBACK or PUBREC, 0 without one."""
         mid = self.start_publish(topic, payload, qos=qos, retain=retain, **properties)
         return self._answer_to(mid)[0]
 
     def start_publish(
         self, topic: str, payload: bytes | str = b"", *, qos: int = 0, retain: bool = False, **properties: Any
     ) -> int:
-        """Publish and wait for nothing; return the packet identifier."""
+        """Publish without waiting; return the packet identifier."""
         said = properties_of(PacketTypes.PUBLISH, **properties) if properties else None
         return self.client.publish(topic, payload, qos, retain, said).mid
 
     def wait_for_publishes(self, mids: Iterable[int]) -> None:
-        """Wait until all of these are done."""
+        """Wait until all of these are acknowledged."""
         for mid in mids:
             self._answer_to(mid)
 
-    def next(self) -> Any:  # Any: paho's type of a message says too little of its properties
-        """Return the next message that comes."""
+    def next(self) -> Any:  # Any: paho's message type has no types for properties
+        """Return the next received message."""
         try:
             return self._messages.get(timeout=ARRIVAL_TIMEOUT_S)
         except Empty:
-            raise AssertionError("no message came in time") from None
+            raise AssertionError("no message was received in time") from None
 
     def payloads(self, count: int) -> list[bytes]:
         """Return the payloads of the next ``count`` messages."""
@@ -171,11 +171,11 @@ class Paho:
 
     @property
     def unread(self) -> int:
-        """How many messages came that nobody asked for yet."""
+        """The number of received messages that ``next`` has not returned yet."""
         return self._messages.qsize()
 
-    def hears_nothing_more(self) -> bool:
-        """Whether a message published now, over this connection, is the next that comes."""
+    def receives_nothing_more(self) -> bool:
+        """Whether a message published now on this connection is the next one received."""
         topic = f"fence/{self.client._client_id.decode()}/{next(self._fences)}"
         for qos in (0, 1):
             self.subscribe(topic, qos=qos)
@@ -189,14 +189,14 @@ class Paho:
         self._answers.put((mid, [reason.value for reason in reasons]))
 
     def _answer_to(self, wanted: int) -> list[int]:
-        """Return the codes of the next answer, which is to be the one to this packet."""
+        """Return the codes of the next answer, which must be for this packet."""
         mid, codes = self._answers.get(timeout=ARRIVAL_TIMEOUT_S)
-        assert mid == wanted, f"the answer is to packet {mid}, not {wanted}"
+        assert mid == wanted, f"the answer is for packet {mid}, not {wanted}"
         return codes
 
 
 def properties_of(packet: int, **said: Any) -> Properties:
-    """Return properties of a packet, by the names paho gives them."""
+    """Return properties of a packet, with paho's names."""
     properties = Properties(packet)
     for name, value in said.items():
         setattr(properties, name, value)

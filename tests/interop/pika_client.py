@@ -1,4 +1,4 @@
-"""What the pika tests share: connection parameters and bounded ways to receive."""
+"""Helpers of the pika tests: connection parameters and functions that receive with a time limit."""
 
 import time
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 
 from tests.interop.broker import Broker
 
-#: How long a message that must come may take.
+#: The time limit of expected messages.
 ARRIVAL_TIMEOUT_S = 10.0
 
 
 def parameters(broker: Broker, **overrides: object) -> pika.ConnectionParameters:
-    """Describe a connection to the broker on which nothing waits for ever."""
+    """Return connection parameters with time limits for all waits."""
     settings: dict[str, object] = {
         "host": broker.host,
         "port": broker.port,
@@ -27,10 +27,10 @@ def parameters(broker: Broker, **overrides: object) -> pika.ConnectionParameters
 
 
 def wait_for(connection: BlockingConnection, happened: Callable[[], object]) -> None:
-    """Serve the connection until the condition holds; fail when it does not in time."""
+    """Serve the connection until the condition is true; fail after the time limit."""
     deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
     while not happened():
-        assert time.monotonic() < deadline, "what was awaited did not happen"
+        assert time.monotonic() < deadline, "the condition is still false"
         connection.process_data_events(time_limit=0.05)
 
 
@@ -51,6 +51,6 @@ def fetch(channel: BlockingChannel, queue: str, count: int) -> list[bytes]:
 
 
 def is_empty(channel: BlockingChannel, queue: str) -> bool:
-    """Tell whether basic.get finds nothing ready."""
+    """Whether basic.get finds no message."""
     method, _, _ = channel.basic_get(queue, auto_ack=True)
     return method is None

@@ -1,4 +1,4 @@
-"""A server under test: the listeners of a gateway started for the session, or any server named by a URL."""
+"""The server under test: the listeners of a gateway started for the session, or any server named by a URL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +12,15 @@ from tests.running import Gateway, gateway_in
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a server listens, and who may log in. ``ports`` are those of the gateway's listeners, by name.
+    """A server's address and login. ``ports`` are the ports of the gateway's listeners by name.
 
-    ``protocol`` is the name of the listener and of URLs, ``nobody`` the user of a URL without one, ``settings`` what
-    tests ask of every gateway.
+    ``protocol`` is the name of the listener and the URL scheme, ``default_user`` the user of a URL without one,
+    ``settings`` the settings of every gateway started here.
     """
 
     protocol: ClassVar[str]
     usual_port: ClassVar[int]
-    nobody: ClassVar[str] = "guest"
+    default_user: ClassVar[str] = "guest"
     settings: ClassVar[tuple[str, ...]] = ()
 
     host: str
@@ -34,19 +34,19 @@ class Server:
         """Read ``protocol://user:password@host:port``."""
         parts = urlsplit(url)
         host, port = parts.hostname or "127.0.0.1", parts.port or cls.usual_port
-        login = unquote(parts.username or cls.nobody), unquote(parts.password or cls.nobody)
+        login = unquote(parts.username or cls.default_user), unquote(parts.password or cls.default_user)
         return cls(host, port, *login, {cls.protocol: port})
 
     @classmethod
     def of(cls, gateway: Gateway) -> Self:
-        """Return what a running gateway offers."""
+        """Return the server of a running gateway."""
         ports = {name: port for name, (_, port) in gateway.addresses.items()}
         return cls("127.0.0.1", ports[cls.protocol], ports=ports)
 
     @classmethod
     @contextmanager
     def running(cls, directory: Path, *settings: str) -> Iterator[Self]:
-        """Run a gateway with further settings; stopping it by SIGTERM must succeed."""
+        """Run a gateway with further settings; SIGTERM must stop it with success."""
         with gateway_in(directory, *cls.settings, *settings) as gateway:
             yield cls.of(gateway)
             exit_code = gateway.stop()
@@ -54,5 +54,5 @@ class Server:
 
     @property
     def login(self) -> str:
-        """Who may log in, as in a URL."""
+        """The login part of a URL."""
         return f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"

@@ -1,4 +1,4 @@
-"""stomp.py as the tests use it: what it calls back becomes an answer that is waited for, bounded in time."""
+"""A stomp.py client with blocking calls: its callbacks become results, each with a time limit."""
 
 import itertools
 import socket
@@ -18,15 +18,15 @@ CONNECTIONS: Final = {
     "1.2": stomp.StompConnection12,
 }
 
-#: How long an answer or a message that must come may take.
+#: The time limit of answers and expected messages.
 ARRIVAL_TIMEOUT_S: Final = 15.0
 
-#: The same for the end of a connection after DISCONNECT, which never comes where the server closed first.
+#: The time limit of the close after DISCONNECT, which stomp.py does not report if the server closed first.
 DISCONNECT_TIMEOUT_S: Final = 1.0
 
 
 class Refused(Exception):
-    """CONNECT was answered with this ERROR."""
+    """CONNECT was answered with this ERROR frame."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame.headers["message"])
@@ -36,7 +36,7 @@ class Refused(Exception):
 class Stomp(stomp.ConnectionListener):
     """One client of a version. Its receiver runs in stomp.py's thread while it is connected.
 
-    ``tls`` are options of ``set_ssl``: it connects by TLS then.
+    ``tls`` are options of ``set_ssl``; with them it connects over TLS.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Stomp(stomp.ConnectionListener):
     ) -> None:
         self._server = server
         self._version = version
-        # Where the version has none, stomp.py does not take them.
+        # stomp.py does not accept them for a version without heart-beats.
         options: dict[str, Any] = {} if version == "1.0" else {"heartbeats": heartbeats, "vhost": vhost}
         where = [(server.host, server.port if tls is None else server.ports["stomps"])]
         self.connection = CONNECTIONS[version](where, reconnect_attempts_max=1, auto_decode=False, **options)
@@ -68,11 +68,11 @@ class Stomp(stomp.ConnectionListener):
     # Connections
 
     def connect_by_certificate(self) -> "Stomp":
-        """Connect without a login. :raises Refused: with the ERROR that came."""
+        """Connect without a login. :raises Refused: with the ERROR frame."""
         return self._connect(None, None)
 
     def connect(self, user: str | None = None, password: str | None = None, **headers: str) -> "Stomp":
-        """Connect as the server's user, unless told otherwise. :raises Refused: with the ERROR that came."""
+        """Connect as the server's user by default. :raises Refused: with the ERROR frame."""
         return self._connect(user or self._server.user, password or self._server.password, **headers)
 
     def _connect(self, user: str | None, password: str | None, **headers: str) -> "Stomp":
@@ -84,25 +84,25 @@ class Stomp(stomp.ConnectionListener):
         return self
 
     def disconnect(self) -> None:
-        """Say goodbye and wait for the receipt and the end."""
+        """Send DISCONNECT; wait for the receipt and the close."""
         self.connection.disconnect(receipt="goodbye")
         self.wait_for_receipt("goodbye")
         self.wait_for_the_end()
 
     def vanish(self) -> None:
-        """Cut the connection as a broken network does: without a DISCONNECT."""
+        """Close the socket without DISCONNECT, like a broken network."""
         self.connection.transport.socket.shutdown(socket.SHUT_RDWR)
         self.wait_for_the_end()
 
     def wait_for_the_end(self) -> None:
-        """Wait until the connection is gone."""
+        """Wait until the connection is closed."""
         self._ends.get(timeout=ARRIVAL_TIMEOUT_S)
 
     def close(self) -> None:
         """Disconnect in any state, and end stomp.py's thread; safe to call twice.
 
-        Over TLS stomp.py does not notice when the server closes the connection: its thread then asks the socket without
-        a pause, for as long as the process lives, and slows down every later test.
+        Over TLS stomp.py does not detect that the server closed the connection: its thread then polls the socket in a
+        busy loop until the process ends, and slows down every later test.
         """
         if self.connection.is_connected():
             self.connection.disconnect()
@@ -113,7 +113,7 @@ class Stomp(stomp.ConnectionListener):
     # Frames
 
     def send(self, destination: str, body: bytes | str = b"hi", /, **headers: str) -> None:
-        """Send and wait for the receipt; ``_`` in the names of ``headers`` is ``-``."""
+        """Send and wait for the receipt; ``_`` in the names of ``headers`` becomes ``-``."""
         receipt = self._receipt()
         self.connection.send(destination, body, headers=_spelled(headers), receipt=receipt)
         self.wait_for_receipt(receipt)
@@ -137,7 +137,7 @@ class Stomp(stomp.ConnectionListener):
         self.wait_for_receipt(receipt)
 
     def nack(self, message: Frame, **headers: str) -> None:
-        """Refuse and wait for the receipt; stomp.py knows no NACK in 1.0."""
+        """Refuse and wait for the receipt; stomp.py has no NACK in 1.0."""
         receipt = self._receipt()
         self.connection.nack(*self._named(message), receipt=receipt, **headers)
         self.wait_for_receipt(receipt)
@@ -149,18 +149,18 @@ class Stomp(stomp.ConnectionListener):
         self.wait_for_receipt(receipt)
 
     def next(self) -> Frame:
-        """Return the next message that comes."""
+        """Return the next received message."""
         try:
             return self._messages.get(timeout=ARRIVAL_TIMEOUT_S)
         except Empty:
-            raise AssertionError("no message came in time") from None
+            raise AssertionError("no message was received in time") from None
 
     def bodies(self, count: int) -> list[bytes]:
         """Return the bodies of the next ``count`` messages."""
         return [self.next().body for _ in range(count)]
 
-    def hears_nothing_more(self) -> bool:
-        """Whether a message sent now, over this connection, is the next that comes."""
+    def receives_nothing_more(self) -> bool:
+        """Whether a message sent now on this connection is the next one received."""
         fence = f"fence-{self._receipt()}"
         self.subscribe(f"/topic/{fence}", id=fence)
         self.send(f"/topic/{fence}")
@@ -168,24 +168,24 @@ class Stomp(stomp.ConnectionListener):
         return is_next
 
     def error(self) -> Frame:
-        """Return the ERROR that comes."""
+        """Return the next ERROR frame."""
         return self._errors.get(timeout=ARRIVAL_TIMEOUT_S)
 
     def wait_for_receipt(self, wanted: str) -> None:
-        """Wait for this receipt, which is to be the next."""
+        """Wait for this receipt, which must be the next."""
         assert self._receipts.get(timeout=ARRIVAL_TIMEOUT_S) == wanted
 
     def _receipt(self) -> str:
         return f"r-{next(self._numbers)}"
 
     def _named(self, message: Frame) -> tuple[str, ...]:
-        """Return what the version names a message by."""
+        """Return the identifiers of a message in this version."""
         headers = message.headers
         if self._version == "1.2":
             return (headers["ack"],)
         return (headers["message-id"], headers["subscription"])[: 1 if self._version == "1.0" else 2]
 
-    # What stomp.py calls
+    # Callbacks of stomp.py
 
     def on_connected(self, frame: Frame) -> None:
         self.welcome = frame.headers

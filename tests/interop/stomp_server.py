@@ -8,7 +8,7 @@ from tests.interop.broker import Broker
 from tests.interop.mqtt_server import MqttServer
 from tests.interop.server import Server
 
-#: Set to ``stomp://user:password@host:port`` to run the tests of STOMP clients against a server that is already there.
+#: Set to ``stomp://user:password@host:port`` to run the tests of STOMP clients against a running server.
 SERVER_URL: Final = os.environ.get("GATEWAY_TEST_STOMP_URL")
 
 
@@ -21,12 +21,12 @@ class StompServer(Server):
 
     @property
     def amqp(self) -> Broker:
-        """The same server to clients of AMQP."""
+        """The AMQP listener of the same server."""
         return Broker(self.host, self.ports["amqp"])
 
     @property
     def mqtt(self) -> MqttServer:
-        """The same server to clients of MQTT."""
+        """The MQTT listener of the same server."""
         return MqttServer(self.host, self.ports["mqtt"], ports=self.ports)
 
 

@@ -1,4 +1,4 @@
-"""stomp.py, pika and paho-mqtt at one gateway: the same queues and topics, and what a message keeps on its way."""
+"""stomp.py, pika and paho-mqtt with one gateway: shared queues and topics, and translated properties."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ Got = tuple[pika.spec.Basic.Deliver, pika.BasicProperties, bytes]
 
 
 def take(channel: BlockingChannel, queue: str, count: int) -> list[Got]:
-    """Wait for the next messages of a queue, and take whatever is there."""
+    """Wait for the next ``count`` messages of a queue."""
     arrived: list[Got] = []
     tag = channel.basic_consume(queue, lambda _c, deliver, said, body: arrived.append((deliver, said, body)), True)
     wait_for(channel.connection, lambda: len(arrived) >= count)
@@ -50,7 +50,7 @@ def take(channel: BlockingChannel, queue: str, count: int) -> list[Got]:
 
 
 def got(channel: BlockingChannel, queue: str) -> Got:
-    """Wait for the one message of a queue."""
+    """Wait for the only message of a queue."""
     [message] = take(channel, queue, 1)
     return message
 
@@ -58,7 +58,7 @@ def got(channel: BlockingChannel, queue: str) -> Got:
 # ---------------------------------------------------------------- STOMP and AMQP
 
 
-def test_a_message_from_stomp_is_one_of_amqp(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_amqp_receives_a_message_from_stomp(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     said = {"content-type": "text/plain", "content-encoding": "gzip", "correlation-id": "c", "type": "t", "app-id": "a"}
     more = {"priority": "3", "persistent": "true", "timestamp": "1709208000", "amqp-message-id": "m", "colour": "blue"}
     stomp_client.send(f"/queue/{name}", "hello", **said, **more, expiration="60000")
@@ -71,7 +71,7 @@ def test_a_message_from_stomp_is_one_of_amqp(stomp_client: Stomp, amqp: Blocking
     assert properties.headers == {"colour": "blue"}
 
 
-def test_a_message_from_amqp_is_one_of_stomp(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_stomp_receives_a_message_from_amqp(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     stomp_client.subscribe(f"/queue/{name}")
     headers = {
         "colour": "blue",
@@ -95,12 +95,12 @@ def test_a_message_from_amqp_is_one_of_stomp(stomp_client: Stomp, amqp: Blocking
     assert not {"flag", "raw", "list", "when"} & said.keys()
 
 
-def test_the_queue_of_a_send_is_a_durable_one(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_a_stomp_send_declares_a_durable_queue(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     stomp_client.send(f"/queue/{name}")
     assert amqp.queue_declare(name, durable=True).method.message_count == 1
 
 
-def test_both_take_from_one_queue(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_stomp_and_amqp_consumers_share_a_queue(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     arrived: list[bytes] = []
     stomp_client.subscribe(f"/queue/{name}", ack="client-individual", prefetch_count="1")
     amqp.basic_qos(prefetch_count=1)
@@ -111,7 +111,9 @@ def test_both_take_from_one_queue(stomp_client: Stomp, amqp: BlockingChannel, na
     assert {arrived[0], stomp_client.next().body} == {b"0", b"1"}
 
 
-def test_an_exchange_of_amqp_is_a_destination(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_stomp_can_send_and_subscribe_to_an_amqp_exchange(
+    stomp_client: Stomp, amqp: BlockingChannel, name: str
+) -> None:
     amqp.exchange_declare(name, "direct", auto_delete=True)
     amqp.queue_declare(f"{name}-q", exclusive=True)
     amqp.queue_bind(f"{name}-q", name, "k")
@@ -122,7 +124,7 @@ def test_an_exchange_of_amqp_is_a_destination(stomp_client: Stomp, amqp: Blockin
     assert (message.body, message.headers["destination"]) == (b"to both", f"/exchange/{name}/k")
 
 
-def test_amqp_answers_what_stomp_asks(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_an_amqp_server_replies_to_a_stomp_request(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     stomp_client.send(f"/queue/{name}", "question", reply_to="/temp-queue/answers", correlation_id="1")
     _, asked, _ = got(amqp, name)
     answer = pika.BasicProperties(correlation_id=asked.correlation_id)
@@ -131,7 +133,7 @@ def test_amqp_answers_what_stomp_asks(stomp_client: Stomp, amqp: BlockingChannel
     assert (message.body, message.headers["correlation-id"]) == (b"answer", "1")
 
 
-def test_stomp_answers_what_amqp_asks(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_a_stomp_server_replies_to_an_amqp_request(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     stomp_client.subscribe(f"/queue/{name}")
     answers: list[bytes] = []
     amqp.basic_consume("amq.rabbitmq.reply-to", lambda _c, _d, _p, body: answers.append(body), auto_ack=True)
@@ -144,7 +146,7 @@ def test_stomp_answers_what_amqp_asks(stomp_client: Stomp, amqp: BlockingChannel
 # ---------------------------------------------------------------- dead letters
 
 
-def test_stomp_sees_why_a_message_died(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
+def test_stomp_receives_the_reason_of_a_dead_letter(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}-dead"}
     amqp.queue_declare(name, exclusive=True, arguments=dead)
     stomp_client.subscribe(f"/queue/{name}-dead")
@@ -162,7 +164,7 @@ def test_stomp_sees_why_a_message_died(stomp_client: Stomp, amqp: BlockingChanne
 
 
 @pytest.mark.parametrize("reason", ["rejected", "expired", "maxlen"])
-def test_amqp_sees_why_a_message_of_stomp_died(
+def test_amqp_receives_the_reason_of_a_dead_letter_from_stomp(
     stomp_client: Stomp, amqp: BlockingChannel, name: str, reason: str
 ) -> None:
     amqp.queue_declare(f"{name}-dead", exclusive=True)
@@ -179,7 +181,7 @@ def test_amqp_sees_why_a_message_of_stomp_died(
     assert [(death["queue"], death["reason"]) for death in properties.headers["x-death"]] == [(name, reason)]
 
 
-def test_a_message_may_die_twice_on_its_way_through_stomp(stomp_client: Stomp, name: str) -> None:
+def test_a_message_can_be_dead_lettered_twice_through_stomp(stomp_client: Stomp, name: str) -> None:
     dead = {"x_dead_letter_exchange": "", "x_dead_letter_routing_key": f"{name}-two"}
     stomp_client.subscribe(f"/queue/{name}-two", id="two", x_dead_letter_exchange="", ack="client-individual",
                            x_dead_letter_routing_key=f"{name}-three")  # fmt: skip
@@ -196,7 +198,7 @@ def test_a_message_may_die_twice_on_its_way_through_stomp(stomp_client: Stomp, n
 # ---------------------------------------------------------------- STOMP and MQTT
 
 
-def test_a_topic_of_mqtt_is_one_of_stomp(stomp_client: Stomp, mqtt_client: Paho, name: str) -> None:
+def test_a_topic_of_mqtt_is_received_by_stomp(stomp_client: Stomp, mqtt_client: Paho, name: str) -> None:
     stomp_client.subscribe(f"/topic/{name}.*.state")
     mqtt_client.publish(f"{name}/lamp/state", "on", qos=1, ContentType="text/plain", UserProperty=[("colour", "blue")])
     message = stomp_client.next()
@@ -205,7 +207,7 @@ def test_a_topic_of_mqtt_is_one_of_stomp(stomp_client: Stomp, mqtt_client: Paho,
     assert message.headers["persistent"] == "true"
 
 
-def test_a_topic_of_stomp_is_one_of_mqtt(stomp_client: Stomp, mqtt_client: Paho, name: str) -> None:
+def test_a_topic_of_stomp_is_received_by_mqtt(stomp_client: Stomp, mqtt_client: Paho, name: str) -> None:
     mqtt_client.subscribe(f"{name}/+/state", qos=1)
     stomp_client.send(
         f"/topic/{name}.lamp.state",
@@ -222,7 +224,7 @@ def test_a_topic_of_stomp_is_one_of_mqtt(stomp_client: Stomp, mqtt_client: Paho,
     assert ("colour", "blue") in message.properties.UserProperty
 
 
-def test_a_client_of_mqtt_3_hears_stomp(stomp_client: Stomp, whole_gateway: StompServer, name: str) -> None:
+def test_a_client_of_mqtt_3_receives_from_stomp(stomp_client: Stomp, whole_gateway: StompServer, name: str) -> None:
     old = Paho(whole_gateway.mqtt, V311, f"{name}-old")
     old.connect()
     try:
@@ -234,7 +236,7 @@ def test_a_client_of_mqtt_3_hears_stomp(stomp_client: Stomp, whole_gateway: Stom
         old.close()
 
 
-def test_a_durable_subscription_of_stomp_collects_what_mqtt_publishes(
+def test_a_durable_subscription_of_stomp_stores_messages_of_mqtt(
     stomp_client: Stomp, mqtt_client: Paho, stomp: Callable[..., Stomp], whole_gateway: StompServer, name: str
 ) -> None:
     durable = {"durable": "true", "auto_delete": "false"}
@@ -247,9 +249,7 @@ def test_a_durable_subscription_of_stomp_collects_what_mqtt_publishes(
     again.unsubscribe(id=name, destination=f"/topic/{name}.#", **durable)
 
 
-def test_a_session_of_mqtt_collects_what_stomp_sends(
-    stomp_client: Stomp, whole_gateway: StompServer, name: str
-) -> None:
+def test_a_session_of_mqtt_stores_messages_of_stomp(stomp_client: Stomp, whole_gateway: StompServer, name: str) -> None:
     sensor = Paho(whole_gateway.mqtt, V5, f"{name}-kept", keeps_session=True)
     sensor.connect()
     sensor.subscribe(f"{name}/a", qos=1)
@@ -267,7 +267,7 @@ def test_a_session_of_mqtt_collects_what_stomp_sends(
 # ---------------------------------------------------------------- all three
 
 
-def test_what_one_publishes_all_three_hear(
+def test_a_message_of_one_protocol_is_received_by_all_three(
     stomp_client: Stomp, mqtt_client: Paho, amqp: BlockingChannel, name: str
 ) -> None:
     stomp_client.subscribe(f"/topic/{name}.#")

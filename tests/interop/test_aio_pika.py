@@ -32,7 +32,7 @@ SILENCE_S: Final = 0.3
 
 
 def on_a_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
-    """Run an async test on a loop of its own, bounded in time."""
+    """Run an async test on its own event loop, with a time limit."""
 
     async def bounded(*args: P.args, **kwargs: P.kwargs) -> None:
         async with asyncio.timeout(TIMEOUT_S):
@@ -66,7 +66,7 @@ async def publish(channel: AbstractChannel, queue: str, *bodies: bytes) -> None:
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    """Wait until something has happened; ``on_a_loop`` bounds the time."""
+    """Wait until the condition is true; ``on_a_loop`` limits the time."""
     while not happened():
         await asyncio.sleep(0.01)
 
@@ -119,7 +119,7 @@ async def test_an_iterator_yields_messages_in_order(broker: Broker, name: str) -
 
 
 @on_a_loop
-async def test_get_on_an_empty_queue_finds_nothing(broker: Broker, name: str) -> None:
+async def test_get_on_an_empty_queue_returns_nothing(broker: Broker, name: str) -> None:
     async with channel_and_queue(broker, name) as (_, queue):
         with pytest.raises(QueueEmpty):
             await queue.get()
@@ -127,7 +127,7 @@ async def test_get_on_an_empty_queue_finds_nothing(broker: Broker, name: str) ->
 
 @pytest.mark.parametrize("refuse", ["nack", "reject"])
 @on_a_loop
-async def test_a_refused_message_comes_back_redelivered(broker: Broker, name: str, refuse: str) -> None:
+async def test_a_refused_message_is_redelivered(broker: Broker, name: str, refuse: str) -> None:
     async with channel_and_queue(broker, name) as (channel, queue):
         await publish(channel, name, b"again")
         await getattr(await take(queue), refuse)(requeue=True)
@@ -136,7 +136,7 @@ async def test_a_refused_message_comes_back_redelivered(broker: Broker, name: st
 
 
 @on_a_loop
-async def test_a_message_whose_processing_fails_is_requeued(broker: Broker, name: str) -> None:
+async def test_a_message_whose_handler_fails_is_requeued(broker: Broker, name: str) -> None:
     async with channel_and_queue(broker, name) as (channel, queue):
         await publish(channel, name, b"try again")
         with pytest.raises(RuntimeError):
@@ -146,7 +146,7 @@ async def test_a_message_whose_processing_fails_is_requeued(broker: Broker, name
 
 
 @on_a_loop
-async def test_an_acknowledged_message_does_not_come_back(broker: Broker, name: str) -> None:
+async def test_an_acknowledged_message_is_not_redelivered(broker: Broker, name: str) -> None:
     async with connected(broker) as first:
         channel = await first.channel()
         queue = await channel.declare_queue(name)
@@ -160,7 +160,7 @@ async def test_an_acknowledged_message_does_not_come_back(broker: Broker, name: 
 
 
 @on_a_loop
-async def test_qos_bounds_what_is_unacknowledged(broker: Broker, name: str) -> None:
+async def test_qos_limits_unacknowledged_messages(broker: Broker, name: str) -> None:
     arrived: list[AbstractIncomingMessage] = []
 
     async def keep(message: AbstractIncomingMessage) -> None:
@@ -255,7 +255,7 @@ async def test_headers_of_every_type_survive(broker: Broker, name: str) -> None:
 
 @pytest.mark.parametrize("size", [0, 1024 * 1024 + 1])
 @on_a_loop
-async def test_a_body_of_any_size_arrives_whole(broker: Broker, name: str, size: int) -> None:
+async def test_a_body_of_any_size_is_delivered_unchanged(broker: Broker, name: str, size: int) -> None:
     body = b"\xce" * size
     async with channel_and_queue(broker, name) as (channel, queue):
         await publish(channel, name, body)
@@ -274,7 +274,7 @@ async def test_an_exchange_can_be_bound_to_an_exchange(broker: Broker, name: str
 
 
 @on_a_loop
-async def test_channels_of_one_connection_work_side_by_side(broker: Broker, name: str) -> None:
+async def test_channels_of_one_connection_are_independent(broker: Broker, name: str) -> None:
     async def publish_on_its_own_channel(connection: AbstractConnection) -> None:
         async with connection.channel() as channel:
             await publish(channel, name, *[b"x" * 1000] * 20)
@@ -295,7 +295,7 @@ async def test_an_idle_connection_outlives_its_heartbeat(broker: Broker, name: s
 
 
 @on_a_loop
-async def test_a_procedure_is_called_through_the_broker(broker: Broker, name: str) -> None:
+async def test_a_remote_procedure_call(broker: Broker, name: str) -> None:
     async def multiply(*, x: int, y: int) -> int:
         return x * y
 

@@ -1,4 +1,4 @@
-"""aiomqtt on an asyncio loop: its own way with messages, sessions, refusals and wills."""
+"""aiomqtt: messages, sessions, refusals and wills."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ async def test_messages_of_every_qos(server: MqttServer, name: str, version: Pro
 
 
 @on_a_loop
-async def test_messages_wait_for_a_client_that_comes_back(server: MqttServer, name: str) -> None:
+async def test_messages_wait_for_a_client_that_reconnects(server: MqttServer, name: str) -> None:
     kept = {
         "identifier": name,
         "clean_start": False,
@@ -70,10 +70,10 @@ async def test_a_will_with_properties(server: MqttServer, name: str) -> None:
     will = aiomqtt.Will(name, b"gone", qos=1, properties=said)
     async with connected(server) as witness:
         await witness.subscribe(name, qos=1)
-        with suppress(aiomqtt.MqttError):  # however it notices
+        with suppress(aiomqtt.MqttError):  # any error about the lost connection
             async with connected(server, will=will) as mortal:
                 line: Any = mortal._client.socket()
-                line.shutdown(SHUT_RDWR)  # the network goes
+                line.shutdown(SHUT_RDWR)  # cuts the network
         (message,) = await received(witness)
     told: Any = message.properties
     assert (message.payload, told.ContentType) == (b"gone", "text/plain")

@@ -13,7 +13,7 @@ from tests.interop.tools import program, run
 
 
 class Tool(Protocol):
-    """Runs ``amqp-NAME`` against the broker; succeeds unless told which exit code to expect."""
+    """Runs ``amqp-NAME`` against the broker and checks the exit code."""
 
     def __call__(self, name: str, *arguments: str, stdin: bytes = b"", exit_code: int = 0) -> str: ...
 
@@ -38,7 +38,7 @@ def amqp(broker: Broker) -> Tool:
 
 
 def _split_at_command(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split options from the command that ``amqp-consume`` runs for every message, marked by ``--``."""
+    """Split options from the command after ``--``, which ``amqp-consume`` runs for every message."""
     if "--" not in arguments:
         return arguments, ()
     border = arguments.index("--")
@@ -47,7 +47,7 @@ def _split_at_command(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], tupl
 
 @pytest.fixture
 def queue(amqp: Tool, name: str) -> Iterator[str]:
-    """A queue declared by amqp-declare-queue."""
+    """Declare a queue by amqp-declare-queue."""
     assert amqp("declare-queue", f"--queue={name}").strip() == name
     yield name
     amqp("delete-queue", f"--queue={name}")
@@ -62,13 +62,13 @@ def test_get_on_an_empty_queue_fails(amqp: Tool, queue: str) -> None:
     amqp("get", f"--queue={queue}", exit_code=2)
 
 
-def test_a_queue_without_a_name_is_given_one(amqp: Tool) -> None:
+def test_a_queue_declared_without_a_name_gets_one(amqp: Tool) -> None:
     queue = amqp("declare-queue", "--queue=").strip()
     assert queue.startswith("amq.gen-")
     amqp("delete-queue", f"--queue={queue}")
 
 
-def test_delete_says_how_many_messages_went(amqp: Tool, name: str) -> None:
+def test_delete_prints_the_number_of_deleted_messages(amqp: Tool, name: str) -> None:
     amqp("declare-queue", f"--queue={name}")
     for _ in range(3):
         amqp("publish", f"--routing-key={name}", "--body=x")
@@ -89,27 +89,27 @@ def test_every_line_becomes_a_message_and_is_consumed_in_order(amqp: Tool, queue
 
 
 @pytest.mark.parametrize("mode", ["--prefetch-count=1", "--no-ack"])
-def test_a_consumed_message_does_not_come_back(amqp: Tool, queue: str, mode: str) -> None:
+def test_a_consumed_message_is_not_redelivered(amqp: Tool, queue: str, mode: str) -> None:
     for body in ("one", "two"):
         amqp("publish", f"--routing-key={queue}", f"--body={body}")
     assert amqp("consume", f"--queue={queue}", "--count=2", mode, "--", "cat") == "onetwo"
     amqp("get", f"--queue={queue}", exit_code=2)
 
 
-def test_what_was_prefetched_but_not_consumed_comes_back(amqp: Tool, queue: str) -> None:
+def test_prefetched_unconsumed_messages_are_requeued(amqp: Tool, queue: str) -> None:
     for body in ("one", "two", "three"):
         amqp("publish", f"--routing-key={queue}", f"--body={body}")
     assert amqp("consume", f"--queue={queue}", "--count=1", "--prefetch-count=10", "--", "cat") == "one"
     assert amqp("get", f"--queue={queue}") + amqp("get", f"--queue={queue}") == "twothree"
 
 
-def test_a_body_above_one_mebibyte_arrives_whole(amqp: Tool, queue: str) -> None:
+def test_a_body_above_one_mebibyte_is_delivered_unchanged(amqp: Tool, queue: str) -> None:
     body = b"x" * (1024 * 1024 + 1)
     amqp("publish", f"--routing-key={queue}", stdin=body)
     assert amqp("get", f"--queue={queue}") == body.decode()
 
 
-def test_properties_and_headers_reach_other_clients(amqp: Tool, queue: str, channel: BlockingChannel) -> None:
+def test_properties_and_headers_are_received_by_other_clients(amqp: Tool, queue: str, channel: BlockingChannel) -> None:
     options = ("--content-type=text/plain", "--content-encoding=utf-8", "--reply-to=answers", "--header=tenant: acme")
     amqp("publish", "--persistent", f"--routing-key={queue}", *options, "--body=hello")
     _, properties, _ = channel.basic_get(queue, auto_ack=True)
@@ -137,7 +137,7 @@ def test_an_exclusive_consumer_queue_receives_from_its_exchange(
     )
     assert consumer.stderr is not None
     assert consumer.stderr.readline().startswith(b"Server provided queue name: amq.gen-")
-    while consumer.poll() is None:  # its binding follows the line it prints: publish until it has heard one
+    while consumer.poll() is None:  # it binds after it prints the line: publish until it receives a message
         amqp("publish", f"--exchange={name}", "--routing-key=", "--body=to all")
     output, _ = consumer.communicate(timeout=10)
     assert (consumer.returncode, output) == (0, b"to all")

@@ -1,4 +1,4 @@
-"""AMQPStorm: a client that counts the payload of a frame alone, so its largest body frames are 8 bytes too long."""
+"""AMQPStorm, whose largest body frames are 8 bytes too long, because it counts only the payload of a frame."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,9 @@ def channel(broker: Broker) -> Iterator[amqpstorm.Channel]:
 
 
 @pytest.mark.parametrize("size", [131_063, 131_064, 131_065, 131_072, 131_073, 1_000_000])
-def test_a_body_around_the_largest_frame_arrives_whole(channel: amqpstorm.Channel, name: str, size: int) -> None:
+def test_a_body_of_about_the_largest_frame_is_delivered_unchanged(
+    channel: amqpstorm.Channel, name: str, size: int
+) -> None:
     channel.queue.declare(name, exclusive=True)
     channel.confirm_deliveries()
     body = bytes(range(256)) * (size // 256 + 1)

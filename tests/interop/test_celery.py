@@ -1,4 +1,4 @@
-"""A real Celery worker: tasks there, results back, remote control by broadcast."""
+"""A Celery worker process: tasks, results, and remote control by broadcast."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ RESULT_TIMEOUT_S: Final = 15.0
 
 @pytest.fixture(scope="module")
 def tasks(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The tasks module, with a worker process serving it; a warm shutdown must succeed."""
+    """Return the tasks module while a worker process serves it; a warm shutdown must succeed."""
     environment = {
         "INTEROP_AMQP_URL": f"{broker.url}?heartbeat=10",
         "INTEROP_QUEUE": f"interop-celery-{uuid.uuid4().hex[:12]}",
     }
     os.environ.update(environment)
-    from tests.interop import celery_tasks  # it reads the environment when it is imported
+    from tests.interop import celery_tasks  # it reads the environment on import
 
     log = tmp_path_factory.mktemp("celery") / "worker.log"
     command = [sys.executable, "-m", "celery", "-A", APPLICATION, "worker", "--pool", "solo", "--loglevel", "info"]
@@ -55,11 +55,11 @@ def _wait_until_ready(app: Celery, worker: subprocess.Popen[bytes], log: Path) -
         assert time.monotonic() < deadline, f"the worker does not answer:\n{log.read_text()}"
 
 
-def test_a_task_is_executed_and_its_result_comes_back(tasks: Any) -> None:
+def test_a_task_is_executed_and_returns_its_result(tasks: Any) -> None:
     assert tasks.add.delay(2, 3).get(timeout=RESULT_TIMEOUT_S) == 5
 
 
-def test_an_exception_in_a_task_comes_back(tasks: Any) -> None:
+def test_an_exception_in_a_task_is_returned(tasks: Any) -> None:
     with pytest.raises(ValueError, match="not today"):
         tasks.refuse.delay("not today").get(timeout=RESULT_TIMEOUT_S)
 
@@ -73,7 +73,7 @@ def test_a_group_collects_all_results(tasks: Any) -> None:
     assert results.get(timeout=RESULT_TIMEOUT_S) == list(range(1, 21))
 
 
-def test_a_chain_hands_each_result_to_the_next_task(tasks: Any) -> None:
+def test_a_chain_passes_each_result_to_the_next_task(tasks: Any) -> None:
     assert chain(tasks.add.s(1, 2), tasks.add.s(10), tasks.add.s(100))().get(timeout=RESULT_TIMEOUT_S) == 113
 
 

@@ -1,4 +1,4 @@
-"""gatewayctl against a running broker: a gateway of its own, or the one that the environment names.
+"""gatewayctl against a running broker: a new gateway, or a broker that the environment names.
 
 ``GATEWAY_TEST_MANAGEMENT_URL`` (such as ``http://guest:guest@127.0.0.1:15672``) together with ``GATEWAY_TEST_AMQP_URL``
 runs the same tests against a RabbitMQ with its management plugin.
@@ -27,13 +27,13 @@ from tests.running import running_gateway
 
 MANAGEMENT_URL = os.environ.get("GATEWAY_TEST_MANAGEMENT_URL")
 
-#: RabbitMQ tells of new connections and messages every five seconds.
+#: RabbitMQ reports new connections and messages every five seconds.
 STATISTICS_TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True)
 class Managed:
-    """A broker and where its management API is."""
+    """A broker and the URL of its management API."""
 
     amqp: Broker
     url: str
@@ -62,7 +62,7 @@ def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
 
 @pytest.fixture
 def ended(managed: Managed) -> Callable[..., CompletedProcess[bytes]]:
-    """Run ``gatewayctl`` to its end, however it ends."""
+    """Run ``gatewayctl`` and return its result, success or not."""
 
     def call(*arguments: str) -> CompletedProcess[bytes]:
         command = [sys.executable, "-m", "gateway.cli.ctl", *arguments]
@@ -73,7 +73,7 @@ def ended(managed: Managed) -> Callable[..., CompletedProcess[bytes]]:
 
 @pytest.fixture
 def ctl(ended: Callable[..., CompletedProcess[bytes]]) -> Ctl:
-    """Run ``gatewayctl``, which must succeed unless told with which code and line it fails; return its output."""
+    """Run ``gatewayctl`` and return its output; ``fails`` is the expected exit code and error line of a failure."""
 
     def call(*arguments: str, fails: tuple[int, str] | None = None) -> str:
         result = ended(*arguments)
@@ -86,7 +86,7 @@ def ctl(ended: Callable[..., CompletedProcess[bytes]]) -> Ctl:
 
 @pytest.fixture
 def channel(managed: Managed) -> Iterator[BlockingChannel]:
-    """A channel that confirms; what it declares is exclusive or deleted by the test."""
+    """Return a channel with confirms; its queues are exclusive or deleted by the test."""
     connection = pika.BlockingConnection(parameters(managed.amqp))
     channel = connection.channel()
     channel.confirm_delivery()
@@ -97,7 +97,7 @@ def channel(managed: Managed) -> Iterator[BlockingChannel]:
 
 @pytest.fixture
 def vhost(ctl: Ctl) -> Iterator[str]:
-    """A virtual host of the test's own, which guest may use."""
+    """Create a virtual host with permissions for guest."""
     name = f"ctl-{uuid.uuid4().hex[:8]}"
     ctl("add_vhost", name, "--description", "of a test")
     ctl("set_permissions", "-p", name, "guest", ".*", ".*", ".*")
@@ -107,7 +107,7 @@ def vhost(ctl: Ctl) -> Iterator[str]:
 
 @pytest.fixture
 def user(ctl: Ctl) -> Iterator[str]:
-    """A user of the test's own, with the password ``secret``."""
+    """Create a user with the password ``secret``."""
     name = f"ctl-{uuid.uuid4().hex[:8]}"
     ctl("add_user", name, "secret")
     yield name
@@ -115,7 +115,7 @@ def user(ctl: Ctl) -> Iterator[str]:
 
 
 def eventually(read: Callable[[], str], expected: str) -> None:
-    """Wait until ``expected`` stands in what is read."""
+    """Wait until the output contains ``expected``."""
     deadline = time.monotonic() + STATISTICS_TIMEOUT_S
     while expected not in (found := read()):
         assert time.monotonic() < deadline, f"{expected!r} does not come: {found!r}"
@@ -127,7 +127,7 @@ def eventually(read: Callable[[], str], expected: str) -> None:
 
 @pytest.fixture
 def my_pol(ctl: Ctl) -> Iterator[None]:
-    """Clear the policy that the test sets."""
+    """Clear the policy ``my_pol`` after the test."""
     yield
     ctl("clear_policy", "my-pol")
 
@@ -192,7 +192,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "reason"), REFUSED)
-def test_a_policy_that_is_wrong_is_refused_with_the_reason(
+def test_an_invalid_policy_is_refused_with_the_reason(
     ended: Callable[..., CompletedProcess[bytes]], arguments: list[str], reason: str
 ) -> None:
     result = ended("set_policy", "bad", *arguments)
@@ -205,7 +205,7 @@ def test_a_policy_that_is_wrong_is_refused_with_the_reason(
 # Users, permissions, virtual hosts
 
 
-def test_a_user_keeps_what_a_verb_does_not_change(ctl: Ctl, user: str) -> None:
+def test_a_command_keeps_a_user_s_other_properties(ctl: Ctl, user: str) -> None:
     ctl("set_user_tags", user, "monitoring", "policymaker")
     ctl("authenticate_user", user, "secret")
     ctl("change_password", user, "other")
@@ -215,7 +215,7 @@ def test_a_user_keeps_what_a_verb_does_not_change(ctl: Ctl, user: str) -> None:
     assert {"user": user, "tags": ["monitoring", "policymaker"]} in json.loads(result)
 
 
-def test_a_user_without_tags_can_be_authenticated_but_does_not_manage(ctl: Ctl, user: str) -> None:
+def test_a_user_without_tags_can_be_authenticated_but_not_use_the_management_api(ctl: Ctl, user: str) -> None:
     assert ctl("authenticate_user", user, "secret", "-q") == "Success\n"
     login = ("--username", user, "--password", "secret")
     ctl("list_queues", *login, "-q", fails=(77, f"the broker refuses user '{user}': Not management user"))
@@ -229,12 +229,12 @@ def test_a_cleared_or_wrong_password_does_not_authenticate(
     assert ended("authenticate_user", user, "secret").returncode == 65
 
 
-def test_users_that_exist_or_do_not(ctl: Ctl, user: str) -> None:
+def test_commands_report_users_that_exist_or_do_not(ctl: Ctl, user: str) -> None:
     ctl("add_user", user, "x", fails=(70, f'User "{user}" already exists'))
     for verb in (["delete_user"], ["change_password"], ["set_permissions", ".*", ".*", ".*"], ["set_user_tags"]):
         name, *rest = verb
         password = ["x"] if name == "change_password" else []
-        ctl(name, "nobody-there", *rest, *password, fails=(67, 'User "nobody-there" does not exist'))
+        ctl(name, "unknown-user", *rest, *password, fails=(67, 'User "unknown-user" does not exist'))
 
 
 def test_permissions_are_set_listed_and_cleared(ctl: Ctl, user: str, vhost: str) -> None:
@@ -250,7 +250,7 @@ def test_permissions_are_set_listed_and_cleared(ctl: Ctl, user: str, vhost: str)
     assert ctl("list_user_permissions", user, "-s") == ctl("list_user_topic_permissions", user, "-s") == ""
 
 
-def test_a_virtual_host_keeps_its_description_while_it_is_traced(ctl: Ctl, vhost: str) -> None:
+def test_a_virtual_host_keeps_its_description_while_tracing_is_on(ctl: Ctl, vhost: str) -> None:
     def listed() -> list[str]:
         return ctl("list_vhosts", "name", "tracing", "description", "tags").splitlines()
 
@@ -274,7 +274,7 @@ def test_a_virtual_host_keeps_its_description_while_it_is_traced(ctl: Ctl, vhost
         *("list_bindings -p none", "set_permissions -p none guest a b c", "list_parameters -p none"),
     ],
 )
-def test_a_virtual_host_that_is_not_there_is_65(ended: Callable[..., CompletedProcess[bytes]], line: str) -> None:
+def test_a_missing_virtual_host_gives_exit_code_65(ended: Callable[..., CompletedProcess[bytes]], line: str) -> None:
     result = ended(*line.split())
     assert (result.returncode, result.stderr) == (65, b"Error: Virtual host 'none' does not exist\n")
 
@@ -339,7 +339,7 @@ def test_connections_channels_and_consumers_are_listed_and_closed(ctl: Ctl, mana
         connection.process_data_events(time_limit=10)
     assert closed.value.reply_code == 320
     assert "for a test" in closed.value.reply_text
-    ctl("close_connection", "nobody", "why", fails=(69, "connection 'nobody' does not exist"))
+    ctl("close_connection", "unknown", "why", fails=(69, "connection 'unknown' does not exist"))
 
 
 def test_all_connections_of_a_virtual_host_are_closed(ctl: Ctl, managed: Managed, vhost: str) -> None:
@@ -354,7 +354,7 @@ def test_all_connections_of_a_virtual_host_are_closed(ctl: Ctl, managed: Managed
 # Definitions, parameters
 
 
-def test_definitions_come_back_as_they_went(ctl: Ctl, vhost: str, tmp_path: Path) -> None:
+def test_exported_definitions_can_be_imported(ctl: Ctl, vhost: str, tmp_path: Path) -> None:
     ctl("set_policy", "-p", vhost, "p", "^q", '{"max-length":1}', "--apply-to", "queues")
     whole, part = tmp_path / "whole.json", tmp_path / "part.json"
     ctl("export_definitions", str(whole))
@@ -388,11 +388,11 @@ def test_global_parameters_are_set_listed_and_cleared(ctl: Ctl) -> None:
         *("status --formatter=json", "list_feature_flags", "list_parameters"),
     ],
 )
-def test_a_broker_that_is_well_passes(ctl: Ctl, line: str) -> None:
+def test_probes_of_a_healthy_broker_succeed(ctl: Ctl, line: str) -> None:
     ctl(*line.split())
 
 
-def test_ports_that_are_listened_on_and_not(
+def test_ports_with_and_without_a_listener(
     ctl: Ctl, ended: Callable[..., CompletedProcess[bytes]], managed: Managed
 ) -> None:
     ctl("check_port_listener", str(managed.amqp.port))

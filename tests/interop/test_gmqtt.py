@@ -1,4 +1,4 @@
-"""gmqtt on an asyncio loop: callbacks, properties of 5.0 by their names in the specification, and its own codec."""
+"""gmqtt: callbacks, 5.0 properties with the names of the specification, and its own codec."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ class Received(NamedTuple):
 
 
 class Client(gmqtt.Client):
-    """One client, with a queue of what it receives and events for what it waits for."""
+    """One client, with a queue of received messages and events for answers."""
 
     def __init__(self, client_id: str, **options: Any) -> None:
         super().__init__(client_id, **options)
@@ -108,7 +108,7 @@ async def test_request_and_response(server: MqttServer, name: str) -> None:
 
 
 @on_a_loop
-async def test_messages_wait_for_a_client_that_comes_back(server: MqttServer, name: str) -> None:
+async def test_messages_wait_for_a_client_that_reconnects(server: MqttServer, name: str) -> None:
     async with connected(server, name, clean_session=False, session_expiry_interval=600) as sleeper:
         await sleeper.subscribe_and_wait(name, qos=1)
     async with connected(server, f"{name}-other") as other:
@@ -124,7 +124,7 @@ async def test_messages_wait_for_a_client_that_comes_back(server: MqttServer, na
 
 
 @on_a_loop
-async def test_a_will_when_the_line_breaks(server: MqttServer, name: str) -> None:
+async def test_a_will_is_published_when_the_connection_is_cut(server: MqttServer, name: str) -> None:
     async with connected(server, name) as witness:
         await witness.subscribe_and_wait(f"{name}/will", qos=1)
         mortal = Client(f"{name}-mortal", will_message=gmqtt.Message(f"{name}/will", b"gone", qos=1))
@@ -136,7 +136,7 @@ async def test_a_will_when_the_line_breaks(server: MqttServer, name: str) -> Non
 
 
 @on_a_loop
-async def test_a_group_shares_what_comes(server: MqttServer, name: str) -> None:
+async def test_a_group_shares_messages(server: MqttServer, name: str) -> None:
     async with connected(server, f"{name}-1") as one, connected(server, f"{name}-2") as two:
         for member in (one, two):
             await member.subscribe_and_wait(f"$share/workers/{name}", qos=1)

@@ -25,7 +25,7 @@ def connection(broker: Broker) -> Iterator[Connection]:
 
 @pytest.fixture
 def queue(connection: Connection, name: str) -> Iterator[Queue]:
-    """A declared queue on a direct exchange of its own, bound with the key ``task``."""
+    """Declare a queue on its own direct exchange, bound with the key ``task``."""
     exchange = Exchange(name, "direct", durable=False, auto_delete=True)
     declared = Queue(name, exchange, "task", durable=False, channel=connection.default_channel)
     declared.declare()
@@ -46,7 +46,7 @@ def take(queue: Queue) -> Message:
 
 
 def drain(connection: Connection) -> None:
-    """Take in whatever arrives, until nothing does."""
+    """Receive until nothing more arrives."""
     with contextlib.suppress(socket.timeout):
         while True:
             connection.drain_events(timeout=0.3)
@@ -76,7 +76,7 @@ def test_a_cancelled_consumer_receives_nothing_more(connection: Connection, queu
     assert take(queue).payload == "late"
 
 
-def test_a_requeued_message_comes_back_redelivered(queue: Queue) -> None:
+def test_a_requeued_message_is_redelivered(queue: Queue) -> None:
     publish(queue, "again")
     first = take(queue)
     assert not first.delivery_info["redelivered"]
@@ -84,17 +84,17 @@ def test_a_requeued_message_comes_back_redelivered(queue: Queue) -> None:
     assert take(queue).delivery_info["redelivered"]
 
 
-def test_a_rejected_message_is_gone(queue: Queue) -> None:
+def test_a_rejected_message_is_discarded(queue: Queue) -> None:
     publish(queue, "unwanted")
     take(queue).reject()
     assert queue.get() is None
 
 
-def test_get_on_an_empty_queue_finds_nothing(queue: Queue) -> None:
+def test_get_on_an_empty_queue_returns_nothing(queue: Queue) -> None:
     assert queue.get() is None
 
 
-def test_qos_bounds_what_is_unacknowledged(connection: Connection, queue: Queue) -> None:
+def test_qos_limits_unacknowledged_messages(connection: Connection, queue: Queue) -> None:
     received: list[Message] = []
     with Consumer(queue.channel, [queue], on_message=received.append, prefetch_count=2):
         publish(queue, *range(5))
@@ -144,7 +144,7 @@ def test_headers_priority_and_compression_survive(queue: Queue) -> None:
     assert (message.headers["depth"], message.properties["priority"]) == (3, 4)
 
 
-def test_a_body_above_one_mebibyte_arrives_whole(queue: Queue) -> None:
+def test_a_body_above_one_mebibyte_is_delivered_unchanged(queue: Queue) -> None:
     body = b"\xce" * (1024 * 1024 + 1)
     publish(queue, body, content_type="application/data", content_encoding="binary")
     assert bytes(take(queue).body) == body
@@ -181,7 +181,7 @@ def test_a_simple_queue_puts_and_gets(connection: Connection, name: str) -> None
             simple.get(block=False)
 
 
-def test_a_pooled_producer_declares_what_it_publishes_to(connection: Connection, name: str) -> None:
+def test_a_pooled_producer_declares_its_exchange(connection: Connection, name: str) -> None:
     queue = Queue(name, Exchange("", "direct"), name, durable=False, auto_delete=True)
     with producers[connection].acquire(block=True, timeout=5) as producer:
         producer.publish("declared first", exchange="", routing_key=name, declare=[queue], retry=True)
@@ -191,10 +191,8 @@ def test_a_pooled_producer_declares_what_it_publishes_to(connection: Connection,
     reset()
 
 
-def test_a_prefetch_limit_raised_later_holds_for_consumers_that_run_already(
-    connection: Connection, queue: Queue
-) -> None:
-    """kombu shares the limit among a channel's consumers where ``product`` is RabbitMQ of 3.3 or later."""
+def test_a_higher_prefetch_limit_applies_to_running_consumers(connection: Connection, queue: Queue) -> None:
+    """kombu shares the limit among a channel's consumers if ``product`` is RabbitMQ 3.3 or later."""
     assert connection.connection.server_properties["product"] == "RabbitMQ"
     shares = not connection.qos_semantics_matches_spec
     assert shares

@@ -1,4 +1,4 @@
-"""mosquitto_pub and mosquitto_sub of Debian's mosquitto-clients, from the command line."""
+"""mosquitto_pub and mosquitto_sub of Debian's mosquitto-clients."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.interop.paho_client import Paho
 from tests.interop.tools import program, run
 
 TIMEOUT_S: Final = 15
-#: How mosquitto_sub ends when its time is up (``-W``).
+#: The exit code of mosquitto_sub at its time limit (``-W``).
 TIME_IS_UP: Final = 27
 VERSIONS: Final = {"3.1": "mqttv31", "3.1.1": "mqttv311", "5.0": "mqttv5"}
 
@@ -27,46 +27,46 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 class Tools:
-    """The two programs, at one server and as one user unless told otherwise."""
+    """The two programs with the server's address and, by default, one user."""
 
     def __init__(self, server: MqttServer, *options: str) -> None:
         login = ("-u", server.user, "-P", server.password) if server.user and not options else options
         self.options = ["-h", server.host, "-p", str(server.port), *login]
 
     def pub(self, *arguments: str, stdin: bytes = b"", exit_code: int = 0) -> str:
-        """Publish, and return what is said on standard error."""
+        """Publish, and return the output on standard error."""
         ended = run([program("mosquitto_pub"), *self.options, *arguments], stdin=stdin, timeout_s=TIMEOUT_S)
         assert ended.returncode == exit_code, ended.stderr.decode()
         return ended.stderr.decode()
 
     def sub(self, *arguments: str, exit_code: int = 0) -> str:
-        """Subscribe to the end, and return what was received or, when that is expected to fail, what is said."""
+        """Subscribe until the program ends; return its messages, or the error output of an expected failure."""
         ended = run([program("mosquitto_sub"), *self.options, *arguments], timeout_s=TIMEOUT_S)
         assert ended.returncode == exit_code, ended.stderr.decode()
         return (ended.stdout if exit_code == 0 else ended.stderr).decode()
 
     @contextmanager
-    def subscribed(self, topic: str, *arguments: str) -> Iterator["Waiting"]:
-        """Have mosquitto_sub run in the block, with its subscription in place from the start."""
+    def subscribed(self, topic: str, *arguments: str) -> Iterator["Subscriber"]:
+        """Run mosquitto_sub during the block, subscribed from the start."""
         debug = [program("mosquitto_sub"), *self.options, "--debug", "-t", topic, *arguments]
         unbuffered = ["stdbuf", "--output=L", *debug]
         with subprocess.Popen(unbuffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
             try:
-                waiting = Waiting(child)
+                waiting = Subscriber(child)
                 waiting.until("Subscribed")
                 yield waiting
             finally:
                 child.kill()
 
 
-class Waiting:
-    """A mosquitto_sub that runs."""
+class Subscriber:
+    """A running mosquitto_sub."""
 
     def __init__(self, child: "subprocess.Popen[bytes]") -> None:
         self._child = child
 
     def until(self, start: str) -> str:
-        """Return the next line that starts so."""
+        """Return the next line with this prefix."""
         assert self._child.stdout is not None
         for line in self._child.stdout:
             if line.startswith(start.encode()):
@@ -84,7 +84,9 @@ def tools(server: MqttServer) -> Tools:
 
 
 @pytest.mark.parametrize("qos", ["0", "1", "2"])
-def test_what_one_publishes_the_other_prints(tools: Tools, name: str, version: str, qos: str) -> None:
+def test_a_message_of_mosquitto_pub_is_printed_by_mosquitto_sub(
+    tools: Tools, name: str, version: str, qos: str
+) -> None:
     with tools.subscribed(f"{name}/#", "-V", version, "-q", qos, "-F", ">%t %q %r %p") as waiting:
         tools.pub("-V", version, "-q", qos, "-t", f"{name}/a", "-m", "hello")
         assert waiting.messages(1) == [f"{name}/a {qos} 0 hello"]
@@ -115,7 +117,7 @@ def test_retained_messages_are_listed_and_removed(tools: Tools, name: str, versi
     assert tools.sub("-V", version, "-t", f"{name}/#", "-C", "1", "-F", "%t") == f"{name}/cellar\n"
 
 
-def test_a_session_keeps_what_comes_meanwhile(tools: Tools, name: str, version: str) -> None:
+def test_a_session_stores_messages_while_its_client_is_offline(tools: Tools, name: str, version: str) -> None:
     kept = ("-V", version, "-i", name, "-c", "-q", "1", "-t", name)
     expiry = ("-x", "600") if version == "mqttv5" else ()
     tools.sub(*kept, *expiry, "-E")
@@ -124,15 +126,15 @@ def test_a_session_keeps_what_comes_meanwhile(tools: Tools, name: str, version: 
     assert tools.sub(*kept, *expiry, "-C", "5").split() == ["0", "1", "2", "3", "4"]
 
 
-def test_the_will_of_a_killed_client(tools: Tools, name: str, version: str) -> None:
+def test_the_will_of_a_killed_client_is_published(tools: Tools, name: str, version: str) -> None:
     will = ("--will-topic", f"{name}/will", "--will-payload", "gone", "--will-qos", "1")
     with tools.subscribed(f"{name}/will", "-V", version, "-q", "1", "-F", ">%p") as witness:
         with tools.subscribed(f"{name}/other", "-V", version, *will):
-            pass  # killed at the end of the block
+            pass  # the program is killed at the end of the block
         assert witness.messages(1) == ["gone"]
 
 
-def test_properties_both_ways(tools: Tools, name: str) -> None:
+def test_properties_in_both_directions(tools: Tools, name: str) -> None:
     publish = ("-D", "publish")
     said = (
         *publish, "content-type", "application/json",
@@ -152,7 +154,7 @@ def test_properties_both_ways(tools: Tools, name: str) -> None:
     assert pairs == "colour:red colour:blue"
 
 
-def test_json_shows_what_a_message_is(tools: Tools, name: str) -> None:
+def test_the_json_format_shows_all_fields_of_a_message(tools: Tools, name: str) -> None:
     with tools.subscribed(name, "-V", "mqttv5", "-q", "1", "-F", ">%j") as waiting:
         tools.pub("-V", "mqttv5", "-q", "1", "-t", name, "-m", "1")
         (line,) = waiting.messages(1)
@@ -160,7 +162,7 @@ def test_json_shows_what_a_message_is(tools: Tools, name: str) -> None:
     assert (shown["topic"], shown["qos"], shown["retain"], shown["payloadlen"]) == (name, 1, 0, 1)
 
 
-def test_a_group_shares_what_comes(tools: Tools, name: str) -> None:
+def test_a_group_shares_messages(tools: Tools, name: str) -> None:
     options = ("-V", "mqttv5", "-q", "1", "-F", ">%p")
     with (
         tools.subscribed(f"$share/workers/{name}", *options) as one,
@@ -184,22 +186,22 @@ def test_request_and_response(tools: Tools, paho: Callable[..., Paho], name: str
     assert answer == b"42\n"
 
 
-# At the door
+# Logins
 
 
 @pytest.mark.parametrize(("version", "code"), [("mqttv31", 4), ("mqttv311", 4), ("mqttv5", 0x86)])
 def test_a_wrong_password_is_refused(server: MqttServer, version: str, code: int) -> None:
-    stranger = Tools(server, "-u", "guest", "-P", "wrong")
-    stranger.pub("-V", version, "-t", "x", "-m", "x", exit_code=code)  # the tool ends with what CONNACK said
+    unknown_user = Tools(server, "-u", "guest", "-P", "wrong")
+    unknown_user.pub("-V", version, "-t", "x", "-m", "x", exit_code=code)  # the exit code is that of CONNACK
 
 
-def test_nobody_in_particular(server: MqttServer, name: str, version: str) -> None:
+def test_an_anonymous_client(server: MqttServer, name: str, version: str) -> None:
     anonymous = Tools(server, "--quiet")
     anonymous.pub("-V", version, "-q", "1", "-r", "-t", name, "-m", "kept")
     assert anonymous.sub("-V", version, "-t", name, "-C", "1") == "kept\n"
 
 
-def test_a_certificate_is_enough_through_tls(tmp_path: Path, version: str) -> None:
+def test_login_by_certificate_over_tls(tmp_path: Path, version: str) -> None:
     authority = Authority(tmp_path)
     (tmp_path / "definitions.json").write_text(
         json.dumps(

@@ -1,4 +1,4 @@
-"""npm's amqplib: every scenario of ``node/amqp.mjs``, each in a Node.js process of its own."""
+"""npm's amqplib: every scenario of ``node/amqp.mjs``, each in its own Node.js process."""
 
 import pytest
 

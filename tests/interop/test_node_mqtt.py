@@ -5,7 +5,7 @@ import pytest
 from tests.interop import node_package
 from tests.interop.mqtt_server import SERVER_URL, MqttServer
 
-#: How a client reaches the server; another server than the gateway is reached as its URL says.
+#: The URL of each transport. With another server than the gateway its own URL is used.
 TRANSPORTS = {"tcp": "mqtt://{login}@{host}:{mqtt}", "websocket": "ws://{login}@{host}:{web_mqtt}/ws"}
 
 

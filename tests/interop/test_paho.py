@@ -1,4 +1,4 @@
-"""paho-mqtt in all three versions of the protocol: what MQTT promised from its first day."""
+"""paho-mqtt in all three versions of the protocol: features common to all versions."""
 
 import itertools
 from collections.abc import Callable
@@ -17,12 +17,12 @@ SESSION_TAKEN_OVER = 0x8E
 
 @pytest.fixture
 def client(paho: Client, version: MQTTProtocolVersion, name: str) -> Client:
-    """Make a client of the version, whose identifier is the test's name for it."""
+    """Create a client of the version, with the test's name for it as identifier."""
     return lambda who="one", **options: paho(version, f"{name}-{who}", **options)
 
 
 @pytest.mark.parametrize(("published", "subscribed"), [*itertools.product(range(3), range(3))])
-def test_a_message_comes_with_the_lesser_qos(client: Client, name: str, published: int, subscribed: int) -> None:
+def test_a_message_is_delivered_with_the_lower_qos(client: Client, name: str, published: int, subscribed: int) -> None:
     one = client()
     one.connect()
     assert one.subscribe(name, qos=subscribed) == [subscribed]
@@ -31,7 +31,7 @@ def test_a_message_comes_with_the_lesser_qos(client: Client, name: str, publishe
     assert (message.topic, message.payload, message.qos) == (name, b"hello", min(published, subscribed))
     assert not message.retain
     assert not message.dup
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_a_message_comes_with_the_lesser_qos(client: Client, name: str, publishe
         pytest.param("a/#", "a/b/c", True, id="all below"),
         pytest.param("a/+/c", "a/b/c", True, id="one level in the middle"),
         pytest.param("+/+", "/", True, id="two empty levels"),
-        pytest.param("A/b", "a/b", False, id="case counts"),
-        pytest.param("a.b", "a/b", False, id="a dot is no separator"),
+        pytest.param("A/b", "a/b", False, id="letter case is significant"),
+        pytest.param("a.b", "a/b", False, id="a dot is not a separator"),
         pytest.param("a/+", "a/x.y", True, id="a dot in a level"),
-        pytest.param("a/*", "a/b", False, id="a star is no wildcard"),
-        pytest.param("a/*", "a/*", True, id="a star is a star"),
+        pytest.param("a/*", "a/b", False, id="a star is not a wildcard"),
+        pytest.param("a/*", "a/*", True, id="a star matches itself"),
         pytest.param("räume/+/%", "räume/küche/%", True, id="any character"),
     ],
 )
@@ -62,32 +62,32 @@ def test_filters(client: Client, name: str, filter: str, topic: str, matches: bo
     one.publish(f"{name}/{topic}", b"x", qos=1)
     if matches:
         assert one.next().topic == f"{name}/{topic}"
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_wildcards_do_not_match_topics_of_the_server(client: Client, name: str) -> None:
+def test_wildcards_do_not_match_topics_with_a_dollar(client: Client, name: str) -> None:
     one = client()
     one.connect()
     one.subscribe("+/" + name, qos=1)
     one.subscribe("$own/" + name, qos=1)
     one.publish("$own/" + name, b"asked for by name", qos=1)
     assert one.next().topic == "$own/" + name
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_what_is_unsubscribed_does_not_come(client: Client, name: str) -> None:
+def test_an_unsubscribed_filter_receives_nothing(client: Client, name: str) -> None:
     one = client()
     one.connect()
     one.subscribe(name, qos=1)
     one.unsubscribe(name)
     one.publish(name, qos=1)
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
 # Retained messages
 
 
-def test_a_retained_message_waits_for_later_subscribers(client: Client, name: str) -> None:
+def test_a_retained_message_is_sent_to_later_subscribers(client: Client, name: str) -> None:
     one, two = client(), client("two")
     one.connect()
     one.subscribe(f"{name}/#", qos=1)
@@ -100,22 +100,22 @@ def test_a_retained_message_waits_for_later_subscribers(client: Client, name: st
     two.subscribe(f"{name}/+", qos=1)
     kept = sorted((message.topic, message.payload, message.retain) for message in (two.next(), two.next()))
     assert kept == [(f"{name}/door", b"open", True), (f"{name}/lamp", b"on", True)]
-    assert two.hears_nothing_more()
+    assert two.receives_nothing_more()
 
 
-def test_an_empty_retained_message_clears(client: Client, name: str) -> None:
+def test_an_empty_retained_message_deletes_the_retained_one(client: Client, name: str) -> None:
     one = client()
     one.connect()
     one.publish(name, b"kept", qos=1, retain=True)
     one.publish(name, b"", qos=1, retain=True)
     one.subscribe(name, qos=1)
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
 # Wills
 
 
-def test_the_will_of_a_client_that_vanishes_is_published(client: Client, name: str) -> None:
+def test_the_will_of_a_lost_client_is_published(client: Client, name: str) -> None:
     witness, mortal = client(), client("mortal")
     witness.connect()
     witness.subscribe(name, qos=2)
@@ -140,21 +140,21 @@ def test_a_retained_will_is_retained(client: Client, name: str) -> None:
     assert (message.payload, message.retain) == (b"offline", True)
 
 
-def test_who_says_goodbye_leaves_no_will(client: Client, name: str) -> None:
+def test_disconnect_discards_the_will(client: Client, name: str) -> None:
     witness, mortal = client(), client("mortal")
     witness.connect()
     witness.subscribe(name, qos=1)
     mortal.client.will_set(name, b"gone", qos=1)
     mortal.connect()
     mortal.disconnect()
-    assert witness.hears_nothing_more()
+    assert witness.receives_nothing_more()
 
 
 # Sessions
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_messages_wait_for_a_client_that_comes_back(client: Client, name: str, qos: int) -> None:
+def test_messages_wait_for_a_client_that_reconnects(client: Client, name: str, qos: int) -> None:
     sleeper, publisher = client("sleeper", keeps_session=True), client()
     assert not sleeper.connect().is_session_present
     sleeper.subscribe(f"{name}/+", qos=qos)
@@ -166,10 +166,10 @@ def test_messages_wait_for_a_client_that_comes_back(client: Client, name: str, q
     back = client("sleeper", keeps_session=True)
     assert back.connect().is_session_present or back.client.protocol == 3  # 3.1 has no such flag
     assert back.payloads(20) == [b"%d" % number for number in range(20)]
-    assert back.hears_nothing_more()
+    assert back.receives_nothing_more()
 
 
-def test_a_clean_start_forgets(client: Client, name: str) -> None:
+def test_a_clean_start_deletes_the_session(client: Client, name: str) -> None:
     sleeper, publisher = client("sleeper", keeps_session=True), client()
     sleeper.connect()
     sleeper.subscribe(name, qos=1)
@@ -180,10 +180,10 @@ def test_a_clean_start_forgets(client: Client, name: str) -> None:
     fresh = client("sleeper")
     assert not fresh.connect().is_session_present
     publisher.publish(name, b"lost too", qos=1)
-    assert fresh.hears_nothing_more()
+    assert fresh.receives_nothing_more()
 
 
-def test_the_same_client_elsewhere_takes_the_session_over(client: Client, name: str) -> None:
+def test_a_second_connection_of_a_client_takes_its_session_over(client: Client, name: str) -> None:
     first, second = client(keeps_session=True), client(keeps_session=True)
     first.connect()
     first.subscribe(name, qos=1)
@@ -195,7 +195,7 @@ def test_the_same_client_elsewhere_takes_the_session_over(client: Client, name: 
     assert second.payloads(1) == [b"for the second"]
 
 
-def test_what_was_not_acknowledged_comes_again_in_order(client: Client, name: str) -> None:
+def test_unacknowledged_messages_are_resent_in_order(client: Client, name: str) -> None:
     forgetful, publisher = client("forgetful", keeps_session=True, acknowledges=False), client()
     forgetful.connect()
     forgetful.subscribe(name, qos=1)
@@ -215,12 +215,14 @@ def test_what_was_not_acknowledged_comes_again_in_order(client: Client, name: st
     assert [message.payload for message in again] == [b"3", b"4", b"5", b"6", b"7"]
     assert [message.dup for message in again] == [True] * 5
     assert [message.mid for message in again] == [message.mid for message in seen[3:]]
-    assert back.hears_nothing_more()
+    assert back.receives_nothing_more()
 
 
 @pytest.mark.parametrize(("qos", "copies"), [pytest.param(1, 2, id="at least"), pytest.param(2, 1, id="exactly")])
-def test_once_though_the_answers_are_lost(server: MqttServer, client: Client, name: str, qos: int, copies: int) -> None:
-    """paho sends what was not answered again when it is back: QoS 2 makes one message of it."""
+def test_resent_publishes_after_lost_acknowledgements_are_deduplicated_with_qos_2(
+    server: MqttServer, client: Client, name: str, qos: int, copies: int
+) -> None:
+    """paho resends unacknowledged messages after a reconnect."""
     witness, publisher = client(), client("publisher", keeps_session=True)
     witness.connect()
     witness.subscribe(name, qos=qos)
@@ -238,7 +240,7 @@ def test_once_though_the_answers_are_lost(server: MqttServer, client: Client, na
     assert witness.payloads(20 * copies - 20 + 1) == sent * (copies - 1) + [b"last"]
 
 
-def test_exactly_once_to_a_subscriber_however_often_its_line_breaks(client: Client, name: str) -> None:
+def test_qos_2_deliveries_arrive_exactly_once_despite_lost_connections(client: Client, name: str) -> None:
     subscriber, publisher = client("subscriber", keeps_session=True), client()
     subscriber.connect(clean_start=True)
     subscriber.subscribe(name, qos=2)
@@ -252,14 +254,14 @@ def test_exactly_once_to_a_subscriber_however_often_its_line_breaks(client: Clie
         subscriber.connect(clean_start=False)
     received += subscriber.payloads(240 - len(received))
     assert received == [b"%d" % number for number in range(240)]
-    assert subscriber.hears_nothing_more()
+    assert subscriber.receives_nothing_more()
 
 
 # Sizes and numbers
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_a_payload_of_a_mebibyte_arrives_whole(client: Client, name: str, qos: int) -> None:
+def test_a_payload_of_a_mebibyte_is_delivered_unchanged(client: Client, name: str, qos: int) -> None:
     one = client()
     one.connect()
     one.subscribe(name, qos=qos)
@@ -269,7 +271,7 @@ def test_a_payload_of_a_mebibyte_arrives_whole(client: Client, name: str, qos: i
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_a_thousand_messages_come_in_order(client: Client, name: str, qos: int) -> None:
+def test_a_thousand_messages_are_delivered_in_order(client: Client, name: str, qos: int) -> None:
     one, two = client(), client("two")
     one.connect()
     one.subscribe(name, qos=qos)

@@ -1,4 +1,4 @@
-"""paho-mqtt with what version 5.0 brought: properties, shared subscriptions, expiry, reasons."""
+"""paho-mqtt with features of 5.0: properties, shared subscriptions, expiry, reasons."""
 
 import time
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def client(paho: Client, name: str) -> Client:
 
 @pytest.fixture
 def one(client: Client) -> Paho:
-    """A client that is connected."""
+    """Return a connected client."""
     one = client()
     one.connect()
     return one
@@ -42,10 +42,10 @@ def will_properties(**said: Any) -> Any:
     return properties_of(PacketTypes.WILLMESSAGE, **said)
 
 
-# Messages and what they say
+# Messages and properties
 
 
-def test_every_property_arrives_as_it_was_sent(one: Paho, name: str) -> None:
+def test_every_property_is_delivered_unchanged(one: Paho, name: str) -> None:
     one.subscribe(name, qos=1)
     pairs = [("colour", "red"), ("size", "größer"), ("colour", "blue"), ("", "")]
     one.publish(
@@ -84,7 +84,7 @@ def test_request_and_response(client: Client, one: Paho, name: str) -> None:
     assert (answer.payload, answer.properties.CorrelationData) == (b"5", b"sum-1")
 
 
-def test_an_alias_stands_for_its_topic(one: Paho, name: str) -> None:
+def test_an_alias_replaces_its_topic(one: Paho, name: str) -> None:
     assert one.subscribe(f"{name}/#", qos=1) == [1]
     one.publish(f"{name}/a/long/topic", b"1", qos=1, TopicAlias=3)
     one.publish("", b"2", qos=1, TopicAlias=3)
@@ -94,14 +94,14 @@ def test_an_alias_stands_for_its_topic(one: Paho, name: str) -> None:
     assert topics == ["/a/long/topic", "/a/long/topic", "/another", "/another"]
 
 
-def test_an_alias_beyond_the_maximum_ends_the_connection(client: Client, name: str) -> None:
+def test_an_alias_above_the_maximum_ends_the_connection(client: Client, name: str) -> None:
     one = client()
     most = one.connect().properties.TopicAliasMaximum
     one.start_publish(name, qos=1, TopicAlias=most + 1)
     assert one.wait_for_the_end().value == TOPIC_ALIAS_INVALID
 
 
-def test_the_server_uses_no_more_aliases_than_it_takes(client: Client, name: str) -> None:
+def test_the_server_respects_the_topic_alias_maximum(client: Client, name: str) -> None:
     one = client()
     most = one.connect(TopicAliasMaximum=1000).properties.TopicAliasMaximum
     one.subscribe(f"{name}/#", qos=1)
@@ -111,7 +111,7 @@ def test_the_server_uses_no_more_aliases_than_it_takes(client: Client, name: str
     assert aliases == [*range(1, most + 1), None, None, None, None]
 
 
-def test_a_message_that_expired_is_not_delivered(client: Client, one: Paho, name: str) -> None:
+def test_an_expired_message_is_not_delivered(client: Client, one: Paho, name: str) -> None:
     sleeper = client("sleeper", keeps_session=True)
     sleeper.connect()
     sleeper.subscribe(name, qos=1)
@@ -119,24 +119,24 @@ def test_a_message_that_expired_is_not_delivered(client: Client, one: Paho, name
     one.publish(name, b"short", qos=1, MessageExpiryInterval=1)
     one.publish(name, b"long", qos=1, MessageExpiryInterval=100)
     one.publish(name, b"for ever", qos=1)
-    time.sleep(1.2)  # the one clock here is the server's
+    time.sleep(1.2)  # the server's clock decides
 
     back = client("sleeper", keeps_session=True)
     back.connect()
     long, forever = back.next(), back.next()
     assert (long.payload, forever.payload) == (b"long", b"for ever")
-    assert 80 <= long.properties.MessageExpiryInterval <= 99, "it goes on growing older while it waits"
+    assert 80 <= long.properties.MessageExpiryInterval <= 99, "the expiry interval excludes the waiting time"
     assert not hasattr(forever.properties, "MessageExpiryInterval")
-    assert back.hears_nothing_more()
+    assert back.receives_nothing_more()
 
 
-def test_a_payload_that_is_not_what_it_says_is_refused(one: Paho, name: str) -> None:
+def test_a_payload_that_is_not_utf_8_as_announced_is_refused(one: Paho, name: str) -> None:
     one.subscribe(name, qos=1)
     assert one.publish(name, b"\xff\xfe", qos=1, PayloadFormatIndicator=1) == PAYLOAD_FORMAT_INVALID
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_a_publisher_learns_that_nobody_listens(one: Paho, name: str) -> None:
+def test_a_publisher_gets_the_reason_no_matching_subscribers(one: Paho, name: str) -> None:
     assert one.publish(name, qos=1) == NO_MATCHING_SUBSCRIBERS
     one.subscribe(name)
     assert one.publish(name, qos=1) == 0
@@ -145,7 +145,7 @@ def test_a_publisher_learns_that_nobody_listens(one: Paho, name: str) -> None:
 # Subscriptions
 
 
-def test_a_group_shares_what_comes(client: Client, one: Paho, name: str) -> None:
+def test_a_group_shares_messages(client: Client, one: Paho, name: str) -> None:
     members = [client(f"member-{number}") for number in range(3)]
     for member in members:
         member.connect()
@@ -158,11 +158,11 @@ def test_a_group_shares_what_comes(client: Client, one: Paho, name: str) -> None
 
     shares = [member.payloads(10) for member in members]
     assert sorted(int(payload) for share in shares for payload in share) == list(range(30))
-    assert all(member.hears_nothing_more() for member in members)
+    assert all(member.receives_nothing_more() for member in members)
     assert outsider.payloads(30) == [b"%d" % number for number in range(30)]
 
 
-def test_what_a_member_did_not_acknowledge_goes_to_another(client: Client, one: Paho, name: str) -> None:
+def test_an_unacknowledged_message_of_a_member_goes_to_another(client: Client, one: Paho, name: str) -> None:
     forgetful, careful = client("forgetful", acknowledges=False), client("careful")
     forgetful.connect()
     forgetful.subscribe(f"$share/workers/{name}", qos=1)
@@ -174,21 +174,21 @@ def test_what_a_member_did_not_acknowledge_goes_to_another(client: Client, one: 
     assert careful.next().payload == b"work"
 
 
-def test_identifiers_tell_which_subscriptions_matched(one: Paho, name: str) -> None:
+def test_a_delivery_has_the_identifiers_of_matching_subscriptions(one: Paho, name: str) -> None:
     one.subscribe(f"{name}/+", qos=1, properties=with_identifier(7))
     one.subscribe(f"{name}/#", qos=1, properties=with_identifier(268_435_455))
     one.publish(f"{name}/a", qos=1)
     assert sorted(one.next().properties.SubscriptionIdentifier) == [7, 268_435_455]
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_subscriptions_that_overlap_bring_one_copy_with_the_most_qos(one: Paho, name: str) -> None:
+def test_overlapping_subscriptions_deliver_one_copy_with_the_highest_qos(one: Paho, name: str) -> None:
     one.subscribe(f"{name}/+", qos=0)
     one.subscribe(f"{name}/#", qos=2)
     one.subscribe(f"{name}/a", qos=1)
     one.publish(f"{name}/a", b"once", qos=2)
     assert one.next().qos == 2
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
 def test_no_local(client: Client, one: Paho, name: str) -> None:
@@ -198,7 +198,7 @@ def test_no_local(client: Client, one: Paho, name: str) -> None:
     one.publish(name, b"mine", qos=1)
     other.publish(name, b"another's", qos=1)
     assert one.payloads(1) == [b"another's"]
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
 def test_retain_as_published(client: Client, one: Paho, name: str) -> None:
@@ -223,17 +223,17 @@ def test_retain_handling(one: Paho, name: str, handling: int, copies: int) -> No
     one.subscribe(name, qos=1, retainHandling=handling)
     one.subscribe(name, qos=1, retainHandling=handling)
     assert [one.next().retain for _ in range(copies)] == [True] * copies
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_filters_that_are_none_are_refused_one_by_one(one: Paho, name: str) -> None:
-    # paho checks filters itself, but not what follows $share
+def test_invalid_filters_are_refused_one_by_one(one: Paho, name: str) -> None:
+    # paho validates filters itself, but not the part after $share
     assert one.subscribe(f"$share//{name}", name, qos=1) == [TOPIC_FILTER_INVALID, 1]
     assert one.unsubscribe(name) == [0]
     assert one.unsubscribe(name) == [NO_SUBSCRIPTION_EXISTED]
 
 
-def test_no_local_has_no_place_in_a_group(one: Paho, name: str) -> None:
+def test_no_local_on_a_shared_subscription_is_refused(one: Paho, name: str) -> None:
     options = SubscribeOptions(1, noLocal=True)
     one.client.subscribe(f"$share/workers/{name}", options=options)
     assert one.wait_for_the_end().value == PROTOCOL_ERROR
@@ -242,14 +242,14 @@ def test_no_local_has_no_place_in_a_group(one: Paho, name: str) -> None:
 # Sessions and connections
 
 
-def test_a_client_without_an_identifier_is_given_one(paho: Client) -> None:
+def test_a_client_without_an_identifier_gets_one(paho: Client) -> None:
     nameless, another = paho(V5), paho(V5)
     first = nameless.connect().properties.AssignedClientIdentifier
     assert first
     assert another.connect().properties.AssignedClientIdentifier != first
 
 
-def test_a_session_that_lasts_no_longer_than_its_connection(client: Client, name: str) -> None:
+def test_a_session_without_expiry_ends_with_its_connection(client: Client, name: str) -> None:
     one = client()
     one.connect()
     one.subscribe(name, qos=1)
@@ -257,7 +257,7 @@ def test_a_session_that_lasts_no_longer_than_its_connection(client: Client, name
     assert not client().connect(clean_start=False).is_session_present
 
 
-def test_goodbye_may_shorten_how_long_the_session_waits(client: Client, name: str) -> None:
+def test_disconnect_may_shorten_the_session_expiry(client: Client, name: str) -> None:
     one = client(keeps_session=True)
     one.connect()
     one.subscribe(name, qos=1)
@@ -265,7 +265,7 @@ def test_goodbye_may_shorten_how_long_the_session_waits(client: Client, name: st
     assert not client().connect(clean_start=False).is_session_present
 
 
-def test_a_will_waits_for_its_client_to_come_back(client: Client, one: Paho, name: str) -> None:
+def test_a_delayed_will_is_cancelled_by_a_reconnect(client: Client, one: Paho, name: str) -> None:
     one.subscribe(f"{name}/+", qos=1)
     for who, delay_s in (("quick", 30), ("slow", 1)):
         mortal = client(who, keeps_session=True)
@@ -277,10 +277,10 @@ def test_a_will_waits_for_its_client_to_come_back(client: Client, one: Paho, nam
     message = one.next()
     assert message.topic == f"{name}/slow"
     assert message.properties.UserProperty == [("from", "slow")]
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_goodbye_with_will_publishes_it(client: Client, one: Paho, name: str) -> None:
+def test_disconnect_with_will_publishes_the_will(client: Client, one: Paho, name: str) -> None:
     one.subscribe(name, qos=1)
     mortal = client("mortal")
     mortal.client.will_set(name, b"gone on purpose", qos=1)
@@ -290,21 +290,21 @@ def test_goodbye_with_will_publishes_it(client: Client, one: Paho, name: str) ->
     assert one.payloads(1) == [b"gone on purpose"]
 
 
-def test_no_more_is_sent_at_once_than_the_client_can_take(client: Client, one: Paho, name: str) -> None:
+def test_deliveries_respect_receive_maximum(client: Client, one: Paho, name: str) -> None:
     narrow = client("narrow", acknowledges=False)
     narrow.connect(ReceiveMaximum=3)
     narrow.subscribe(name, qos=1)
     for number in range(8):
         one.publish(name, b"%d" % number, qos=1)
     received = [narrow.next() for _ in range(3)]
-    narrow.subscribe(f"{name}/other")  # its answer would come behind a fourth message
+    narrow.subscribe(f"{name}/other")  # its answer would follow a fourth message
     assert narrow.unread == 0
     for message in received:
         narrow.client.ack(message.mid, 1)
     assert narrow.payloads(3) == [b"3", b"4", b"5"]
 
 
-def test_nothing_larger_is_sent_than_the_client_can_take(client: Client, one: Paho, name: str) -> None:
+def test_deliveries_respect_maximum_packet_size(client: Client, one: Paho, name: str) -> None:
     small = client("small")
     small.connect(MaximumPacketSize=200)
     small.subscribe(name, qos=1)
@@ -313,14 +313,14 @@ def test_nothing_larger_is_sent_than_the_client_can_take(client: Client, one: Pa
     assert small.payloads(1) == [b"fits"]
 
 
-def test_what_cannot_be_taken_is_announced(client: Client) -> None:
+def test_unavailable_features_are_announced(client: Client) -> None:
     said = client().connect().properties
     assert said.MaximumPacketSize == 16 * 2**20
     assert said.TopicAliasMaximum == 16
     for absent in ("MaximumQoS", "RetainAvailable", "WildcardSubscriptionAvailable", "SharedSubscriptionAvailable"):
-        assert getattr(said, absent, 1) == 1  # available, or not mentioned, which is the same
+        assert getattr(said, absent, 1) == 1  # absent means available
 
 
-def test_a_session_waits_no_longer_than_the_server_allows(client: Client) -> None:
+def test_the_session_expiry_is_limited_by_the_server(client: Client) -> None:
     one = client(keeps_session=False)
     assert one.connect(SessionExpiryInterval=4_294_967_295).properties.SessionExpiryInterval == 86_400

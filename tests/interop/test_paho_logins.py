@@ -1,4 +1,4 @@
-"""paho-mqtt at the door: users, virtual hosts, certificates, nobody in particular, and what the refused are told."""
+"""paho-mqtt logins: users, virtual hosts, certificates, anonymous clients, and the codes of refusals."""
 
 import json
 import ssl
@@ -64,7 +64,7 @@ def authority(directory: Path) -> Authority:
 
 @pytest.fixture(scope="module")
 def server(directory: Path, authority: Authority) -> Iterator[MqttServer]:
-    """A gateway with users, virtual hosts and TLS of its own."""
+    """Run a gateway with its own users, virtual hosts and TLS."""
     (directory / "definitions.json").write_text(json.dumps(DEFINITIONS))
     certificate, key = authority.sign("broker")
     settings = [
@@ -80,19 +80,19 @@ def server(directory: Path, authority: Authority) -> Iterator[MqttServer]:
 
 
 def echoes(one: Paho, topic: str = "device/one/state") -> bool:
-    """Whether what the client publishes comes back to it."""
+    """Whether the client receives what it publishes."""
     one.subscribe(topic, qos=1)
     one.publish(topic, b"echo", qos=1)
     return one.next().payload == b"echo"
 
 
-def test_name_and_password(paho: Client, version: MQTTProtocolVersion) -> None:
+def test_user_name_and_password(paho: Client, version: MQTTProtocolVersion) -> None:
     one = paho(version, "one", user="sensor", password="secret")
     one.connect()
     assert echoes(one)
 
 
-def test_nobody_in_particular(paho: Client, version: MQTTProtocolVersion) -> None:
+def test_an_anonymous_client(paho: Client, version: MQTTProtocolVersion) -> None:
     one = paho(version, "one", user="")
     one.connect()
     assert echoes(one)
@@ -109,7 +109,7 @@ def test_nobody_in_particular(paho: Client, version: MQTTProtocolVersion) -> Non
         pytest.param("factory:listener", "secret", NOT_AUTHORIZED, id="permissions in another virtual host"),
     ],
 )
-def test_who_is_refused_is_told_why(
+def test_a_refused_client_gets_the_reason(
     paho: Client, version: MQTTProtocolVersion, name: str, password: str, code: int
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -117,24 +117,24 @@ def test_who_is_refused_is_told_why(
     assert refused.value.code == code
 
 
-def test_3_1_wants_an_identifier(paho: Client) -> None:
+def test_3_1_requires_a_client_identifier(paho: Client) -> None:
     nameless = paho(V31, "x")
-    nameless.client._client_id = b""  # paho itself would not send this, and helps itself in 3.1.1
+    nameless.client._client_id = b""  # paho never sends an empty one in 3.1
     with pytest.raises(Refused) as refused:
         nameless.connect()
     assert refused.value.code == CLIENT_IDENTIFIER_NOT_VALID
 
 
-def test_virtual_hosts_are_worlds_of_their_own(paho: Client, version: MQTTProtocolVersion) -> None:
+def test_virtual_hosts_are_isolated(paho: Client, version: MQTTProtocolVersion) -> None:
     here, there = (paho(version, "one", user=name, password="secret") for name in ("sensor", "factory:sensor"))
     here.connect()
-    there.connect()  # the same client identifier, in another world
+    there.connect()  # the same client identifier, in another virtual host
     here.subscribe("#", qos=1)
     assert echoes(there)
-    assert here.hears_nothing_more()
+    assert here.receives_nothing_more()
 
 
-def test_the_last_colon_ends_the_virtual_host(paho: Client) -> None:
+def test_the_virtual_host_ends_at_the_last_colon_of_the_user_name(paho: Client) -> None:
     one = paho(V5, "one", user="a:b:sensor", password="secret")
     one.connect()
     assert echoes(one)
@@ -143,7 +143,7 @@ def test_the_last_colon_ends_the_virtual_host(paho: Client) -> None:
 # Permissions
 
 
-def test_who_may_not_publish_is_disconnected(paho: Client, version: MQTTProtocolVersion) -> None:
+def test_a_client_that_publishes_without_permission_is_disconnected(paho: Client, version: MQTTProtocolVersion) -> None:
     one = paho(version, "one", user="listener", password="secret")
     one.connect()
     one.start_publish("device/one", b"x", qos=0 if version == V5 else 1)
@@ -151,38 +151,38 @@ def test_who_may_not_publish_is_disconnected(paho: Client, version: MQTTProtocol
     assert version != V5 or reason.value == NOT_AUTHORIZED
 
 
-def test_who_publishes_with_an_answer_is_told_and_stays(paho: Client) -> None:
+def test_an_acknowledged_publish_without_permission_is_refused_and_the_connection_stays(paho: Client) -> None:
     one = paho(V5, "one", user="listener", password="secret")
     one.connect()
     assert one.publish("device/one", b"x", qos=1) == NOT_AUTHORIZED
     assert one.subscribe("device/one", qos=1) == [1]
 
 
-def test_who_may_not_subscribe_is_told(paho: Client, version: MQTTProtocolVersion) -> None:
+def test_a_subscription_without_permission_is_refused(paho: Client, version: MQTTProtocolVersion) -> None:
     one = paho(version, "one", user="mute", password="secret")
     one.connect()
     code = {V31: 0x80, V311: 0x80, V5: NOT_AUTHORIZED}[version]
     assert one.subscribe("device/one", qos=1) == [code]
 
 
-def test_topics_of_the_client_itself(paho: Client, version: MQTTProtocolVersion) -> None:
+def test_permissions_with_the_client_identifier(paho: Client, version: MQTTProtocolVersion) -> None:
     one = paho(version, "lamp.1", user="tidy", password="secret")
     one.connect()
     assert echoes(one, "device/lamp.1/state")
     assert one.subscribe("device/lamp.2/state", qos=1) != [1]
-    assert one.subscribe("device/lampX1/state", qos=1) != [1]  # the dot stands for itself
+    assert one.subscribe("device/lampX1/state", qos=1) != [1]  # the dot matches literally
     one.start_publish("device/lamp.2/state", b"x", qos=0 if version == V5 else 1)
     one.wait_for_the_end()
 
 
 @pytest.mark.parametrize(("client_id", "filter"), [("*", "device/+/state"), ("#", "device/#"), ("+", "device/+/state")])
-def test_nobody_hears_all_others_by_the_name_of_a_wildcard(paho: Client, client_id: str, filter: str) -> None:
+def test_a_client_named_like_a_wildcard_gets_no_other_topics(paho: Client, client_id: str, filter: str) -> None:
     one = paho(V5, client_id, user="nosy", password="secret")
     one.connect()
     assert one.subscribe(filter, qos=1) == [NOT_AUTHORIZED]
 
 
-def test_a_gateway_may_be_told_to_keep_who_may_not(paho: Client, tmp_path: Path) -> None:
+def test_a_setting_keeps_clients_that_publish_without_permission(paho: Client, tmp_path: Path) -> None:
     (tmp_path / "definitions.json").write_text(json.dumps(DEFINITIONS))
     settings = [f"load_definitions={tmp_path / 'definitions.json'}", "mqtt.disconnect_on_unauthorized=false"]
     with running_server(tmp_path, *settings) as lenient:
@@ -192,15 +192,15 @@ def test_a_gateway_may_be_told_to_keep_who_may_not(paho: Client, tmp_path: Path)
         assert one.subscribe("device/one", qos=1) == [1]
 
 
-def test_nobody_in_particular_may_be_turned_away(paho: Client, tmp_path: Path) -> None:
+def test_a_setting_refuses_anonymous_clients(paho: Client, tmp_path: Path) -> None:
     with running_server(tmp_path, "mqtt.anonymous_user=") as strict:
         with pytest.raises(Refused) as refused:
             paho(V5, "one", user="", at=strict).connect()
         assert refused.value.code == NOT_AUTHORIZED
 
 
-def test_the_answer_to_a_wrong_password_takes_a_while(paho: Client, tmp_path: Path) -> None:
-    """Nothing is asserted of the time: the answer comes by the gateway's own clockwork, not at once."""
+def test_a_wrong_password_is_answered_after_a_delay(paho: Client, tmp_path: Path) -> None:
+    """The time is not measured; the answer comes from the gateway's timer."""
     with gateway_in(tmp_path, "mqtt.failed_login_delay_s=1") as gateway:
         with pytest.raises(Refused) as refused:
             paho(V5, "one", user="guest", password="wrong", at=MqttServer.of(gateway)).connect()
@@ -216,7 +216,7 @@ def trusting(one: Paho, authority: Authority, common_name: str | None = None) ->
     return one
 
 
-def test_a_password_through_tls(
+def test_a_password_over_tls(
     paho: Client, server: MqttServer, authority: Authority, version: MQTTProtocolVersion
 ) -> None:
     one = trusting(paho(version, "one", user="sensor", password="secret"), authority)
@@ -224,7 +224,7 @@ def test_a_password_through_tls(
     assert echoes(one)
 
 
-def test_a_client_certificate_is_enough(
+def test_login_by_client_certificate(
     paho: Client, server: MqttServer, authority: Authority, version: MQTTProtocolVersion
 ) -> None:
     one = trusting(paho(version, "one", user=""), authority, "lamp")
@@ -232,14 +232,16 @@ def test_a_client_certificate_is_enough(
     assert echoes(one)
 
 
-def test_a_certificate_of_no_user_is_refused(paho: Client, server: MqttServer, authority: Authority) -> None:
+def test_a_certificate_of_an_unknown_user_is_refused(paho: Client, server: MqttServer, authority: Authority) -> None:
     one = trusting(paho(V5, "one", user=""), authority, "stranger")
     with pytest.raises(Refused) as refused:
         one.connect(port=server.ports["mqtts"])
     assert refused.value.code == NOT_AUTHORIZED
 
 
-def test_a_server_nobody_vouches_for_is_not_spoken_to(paho: Client, server: MqttServer, tmp_path: Path) -> None:
+def test_a_client_closes_the_connection_to_an_untrusted_server(
+    paho: Client, server: MqttServer, tmp_path: Path
+) -> None:
     one = trusting(paho(V5, "one"), Authority(tmp_path, "others"))
     with pytest.raises(ssl.SSLCertVerificationError):
         one.connect(port=server.ports["mqtts"])

@@ -1,4 +1,4 @@
-"""paho-mqtt asks what the server tells of itself below ``$SYS/broker``."""
+"""paho-mqtt and the ``$SYS/broker`` topics."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def one(paho: Callable[..., Paho], version: MQTTProtocolVersion, name: str) -> P
 
 
 def told(one: Paho, *topics: str) -> dict[str, str]:
-    """Return the first that is heard of each of these."""
+    """Return the first value of each of these topics."""
     heard: dict[str, str] = {}
     while len(heard) < len(topics):
         message = one.next()
@@ -27,7 +27,7 @@ def told(one: Paho, *topics: str) -> dict[str, str]:
     return heard
 
 
-def test_a_subscriber_is_told_at_once(one: Paho) -> None:
+def test_a_subscriber_gets_the_values_at_once(one: Paho) -> None:
     one.subscribe("$SYS/broker/#")
     version, uptime = "$SYS/broker/version", "$SYS/broker/uptime"
     said = told(one, version, uptime, "$SYS/broker/clients/connected", "$SYS/broker/load/messages/received/1min")
@@ -37,18 +37,18 @@ def test_a_subscriber_is_told_at_once(one: Paho) -> None:
 
 def test_a_client_is_counted(one: Paho) -> None:
     one.subscribe("$SYS/broker/clients/connected")
-    while int(one.next().payload) < 1:  # what was told before it came
+    while int(one.next().payload) < 1:  # values from before it connected
         pass
 
 
-def test_what_changes_is_told_again(one: Paho) -> None:
+def test_changed_values_are_sent_again(one: Paho) -> None:
     one.subscribe("$SYS/broker/uptime")
     first, second = one.next(), one.next()
     assert (first.retain, second.retain) == (True, False)
     assert int(first.payload.split()[0]) < int(second.payload.split()[0])
 
 
-def test_who_asks_for_everything_does_not_ask_for_these(one: Paho) -> None:
+def test_a_subscriber_to_all_topics_does_not_get_these(one: Paho) -> None:
     one.subscribe("#", qos=1)
     one.subscribe("$SYS/broker/uptime")
     heard = [one.next().topic]
@@ -57,7 +57,7 @@ def test_who_asks_for_everything_does_not_ask_for_these(one: Paho) -> None:
     assert {topic for topic in heard if topic.startswith("$SYS")} == {"$SYS/broker/uptime"}
 
 
-def test_nobody_but_the_server_publishes_there(one: Paho, version: MQTTProtocolVersion) -> None:
+def test_clients_cannot_publish_to_these_topics(one: Paho, version: MQTTProtocolVersion) -> None:
     one.start_publish("$SYS/broker/uptime", b"for ever", qos=0, retain=True)
     reason = one.wait_for_the_end()
     assert version != V5 or reason.value == NOT_AUTHORIZED

@@ -25,11 +25,11 @@ def test_a_declared_queue_reports_its_messages_and_consumers(channel: BlockingCh
     assert channel.queue_declare(queue, passive=True).method.consumer_count == 1
 
 
-def test_a_queue_declared_without_a_name_is_given_one(channel: BlockingChannel) -> None:
+def test_a_queue_declared_without_a_name_gets_one(channel: BlockingChannel) -> None:
     assert channel.queue_declare("", exclusive=True).method.queue.startswith("amq.gen-")
 
 
-def test_purge_and_delete_say_how_many_messages_went(channel: BlockingChannel, queue: str) -> None:
+def test_purge_and_delete_return_the_number_of_messages(channel: BlockingChannel, queue: str) -> None:
     channel.confirm_delivery()
     publish(channel, queue, b"one", b"two")
     assert channel.queue_purge(queue).method.message_count == 2
@@ -53,14 +53,16 @@ def test_an_exclusive_queue_is_locked_for_other_connections(connect: Connect, qu
     assert closed.value.reply_code == 405
 
 
-def test_an_exclusive_queue_goes_with_its_connection(connect: Connect, channel: BlockingChannel, queue: str) -> None:
+def test_an_exclusive_queue_is_deleted_with_its_connection(
+    connect: Connect, channel: BlockingChannel, queue: str
+) -> None:
     channel.connection.close()
     with pytest.raises(ChannelClosedByBroker) as closed:
         connect().channel().queue_declare(queue, passive=True)
     assert closed.value.reply_code == 404
 
 
-def test_an_auto_delete_queue_goes_with_its_last_consumer(channel: BlockingChannel, name: str) -> None:
+def test_an_auto_delete_queue_is_deleted_with_its_last_consumer(channel: BlockingChannel, name: str) -> None:
     channel.queue_declare(name, auto_delete=True)
     channel.basic_cancel(channel.basic_consume(name, lambda *_: None))
     with pytest.raises(ChannelClosedByBroker) as closed:

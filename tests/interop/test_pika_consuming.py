@@ -20,11 +20,11 @@ def test_consumed_messages_arrive_in_publishing_order(channel: BlockingChannel, 
     assert arrived == published
 
 
-def test_get_on_an_empty_queue_finds_nothing(channel: BlockingChannel, queue: str) -> None:
+def test_get_on_an_empty_queue_returns_nothing(channel: BlockingChannel, queue: str) -> None:
     assert channel.basic_get(queue) == (None, None, None)
 
 
-def test_an_acknowledged_message_does_not_come_back(connect: Connect, name: str) -> None:
+def test_an_acknowledged_message_is_not_redelivered(connect: Connect, name: str) -> None:
     first = connect()
     channel = first.channel()
     channel.queue_declare(name)
@@ -40,7 +40,7 @@ def test_an_acknowledged_message_does_not_come_back(connect: Connect, name: str)
 
 
 @pytest.mark.parametrize("refuse", ["basic_nack", "basic_reject"])
-def test_a_refused_message_comes_back_redelivered(channel: BlockingChannel, queue: str, refuse: str) -> None:
+def test_a_refused_message_is_redelivered(channel: BlockingChannel, queue: str, refuse: str) -> None:
     publish(channel, queue, b"again")
     first, _, _ = channel.basic_get(queue)
     assert first is not None
@@ -52,7 +52,7 @@ def test_a_refused_message_comes_back_redelivered(channel: BlockingChannel, queu
 
 
 @pytest.mark.parametrize("refuse", ["basic_nack", "basic_reject"])
-def test_a_message_refused_without_requeue_is_gone(channel: BlockingChannel, queue: str, refuse: str) -> None:
+def test_a_message_refused_without_requeue_is_discarded(channel: BlockingChannel, queue: str, refuse: str) -> None:
     publish(channel, queue, b"unwanted")
     method, _, _ = channel.basic_get(queue)
     assert method is not None
@@ -81,7 +81,7 @@ def test_unacknowledged_messages_return_in_order_when_the_channel_closes(
     assert fetch(channel, queue, 3) == [b"1", b"2", b"3"]
 
 
-def test_qos_bounds_what_a_consumer_holds_unacknowledged(channel: BlockingChannel, queue: str) -> None:
+def test_qos_limits_the_unacknowledged_messages_of_a_consumer(channel: BlockingChannel, queue: str) -> None:
     arrived: list[int] = []
     channel.basic_qos(prefetch_count=2)
     channel.basic_consume(queue, lambda _channel, method, _properties, _body: arrived.append(method.delivery_tag))
@@ -102,7 +102,7 @@ def test_a_cancelled_consumer_receives_nothing_more(channel: BlockingChannel, qu
     assert arrived == []
 
 
-def test_a_consumer_is_told_when_its_queue_is_deleted(channel: BlockingChannel, queue: str) -> None:
+def test_a_consumer_is_notified_when_its_queue_is_deleted(channel: BlockingChannel, queue: str) -> None:
     cancelled: list[str] = []
     channel.add_on_cancel_callback(lambda frame: cancelled.append(frame.method.consumer_tag))
     tag = channel.basic_consume(queue, lambda *_: None)
@@ -110,7 +110,7 @@ def test_a_consumer_is_told_when_its_queue_is_deleted(channel: BlockingChannel, 
     wait_for(channel.connection, lambda: cancelled == [tag])
 
 
-def test_two_consumers_share_a_queue_in_turn(channel: BlockingChannel, queue: str) -> None:
+def test_two_consumers_share_a_queue_alternately(channel: BlockingChannel, queue: str) -> None:
     arrived: dict[str, list[bytes]] = {"left": [], "right": []}
 
     def keep(side: str, _channel: object, _method: object, _properties: object, body: bytes) -> None:

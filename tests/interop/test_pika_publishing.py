@@ -1,4 +1,4 @@
-"""pika's BlockingConnection: what is published arrives whole, is confirmed, returned or held by a transaction."""
+"""pika's BlockingConnection: bodies and properties, confirms, returns and transactions."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -45,7 +45,7 @@ def test_a_returned_message_keeps_its_properties(channel: BlockingChannel, name:
 
 
 @pytest.mark.parametrize("size", [0, 1, 131_064, 131_065, 1024 * 1024 + 1, 5 * 1024 * 1024])
-def test_a_body_of_any_size_arrives_whole(channel: BlockingChannel, queue: str, size: int) -> None:
+def test_a_body_of_any_size_is_delivered_unchanged(channel: BlockingChannel, queue: str, size: int) -> None:
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
     channel.confirm_delivery()
     publish(channel, queue, body)

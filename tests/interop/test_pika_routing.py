@@ -68,12 +68,12 @@ def test_an_exchange_can_be_bound_to_an_exchange(channel: BlockingChannel, name:
     assert fetch(channel, queue, 1) == [b"through both"]
     channel.exchange_unbind(destination, source, "a.#")
     channel.confirm_delivery()
-    with pytest.raises(ChannelClosedByBroker) as closed:  # the source went with its last binding
+    with pytest.raises(ChannelClosedByBroker) as closed:  # the source was deleted with its last binding
         channel.basic_publish(source, "a.b", b"")
     assert closed.value.reply_code == 404
 
 
-def test_what_an_exchange_cannot_route_goes_to_its_alternate(channel: BlockingChannel, name: str, queue: str) -> None:
+def test_an_unroutable_message_goes_to_the_alternate_exchange(channel: BlockingChannel, name: str, queue: str) -> None:
     alternate, exchange = f"{name}-alternate", f"{name}-exchange"
     channel.exchange_declare(alternate, "fanout", auto_delete=True)
     channel.queue_bind(queue, alternate)
@@ -94,7 +94,7 @@ def test_a_sender_can_select_further_queues(channel: BlockingChannel) -> None:
         assert (body, properties.headers) == (b"for three", {"CC": [copied]})
 
 
-def test_a_reply_comes_straight_back_to_the_requester(connect: Connect, channel: BlockingChannel, name: str) -> None:
+def test_a_direct_reply_is_sent_to_the_requester(connect: Connect, channel: BlockingChannel, name: str) -> None:
     channel.queue_declare(name, auto_delete=True)
     replies: list[bytes] = []
     channel.basic_consume(REPLY_TO, lambda *delivery: replies.append(delivery[-1]), auto_ack=True)

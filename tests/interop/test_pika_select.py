@@ -19,7 +19,7 @@ def declare(channel: Channel, queue: str) -> Step:
 
 
 def confirm(channel: Channel, confirmed: list[int]) -> Step:
-    """Switch confirms on; the delivery tags the broker takes responsibility for are collected."""
+    """Enable confirms and collect the confirmed delivery tags."""
 
     def note(frame: Any) -> None:
         assert isinstance(frame.method, pika.spec.Basic.Ack)
@@ -73,7 +73,7 @@ def test_deliveries_arrive_in_order_and_are_acknowledged(broker: Broker, name: s
     assert arrived == [b"%d" % number for number in range(100)]
 
 
-def test_a_nacked_message_comes_back_redelivered(broker: Broker, name: str) -> None:
+def test_a_nacked_message_is_redelivered(broker: Broker, name: str) -> None:
     def dialogue(channel: Channel) -> Steps:
         yield declare(channel, name)
         channel.basic_publish("", name, b"again")
@@ -85,7 +85,7 @@ def test_a_nacked_message_comes_back_redelivered(broker: Broker, name: str) -> N
     Conversation(broker, dialogue).hold()
 
 
-def test_qos_bounds_what_arrives_unacknowledged(broker: Broker, name: str) -> None:
+def test_qos_limits_unacknowledged_messages(broker: Broker, name: str) -> None:
     tags: list[int] = []
 
     def dialogue(channel: Channel) -> Steps:

@@ -72,7 +72,7 @@ def stays_silent(connection: amqp.Connection, seconds: float = 0.3) -> bool:
     return False
 
 
-def test_the_broker_announces_what_it_can(amqp_connect: Connect) -> None:
+def test_the_broker_announces_its_capabilities(amqp_connect: Connect) -> None:
     capabilities = amqp_connect().server_capabilities
     assert capabilities == {
         "publisher_confirms": True,
@@ -118,7 +118,7 @@ def test_deliveries_arrive_in_order(amqp_channel: amqp.Channel, queue: str) -> N
     assert arrived == bodies
 
 
-def test_get_finds_a_message_or_nothing(amqp_channel: amqp.Channel, queue: str) -> None:
+def test_get_returns_a_message_or_nothing(amqp_channel: amqp.Channel, queue: str) -> None:
     assert amqp_channel.basic_get(queue) is None
     publish(amqp_channel, queue, b"one", b"two")
     message = amqp_channel.basic_get(queue)
@@ -135,7 +135,7 @@ def test_an_acknowledged_message_is_not_recovered(amqp_channel: amqp.Channel, qu
 
 
 @pytest.mark.parametrize(("requeue", "comes_back"), [(True, True), (False, False)])
-def test_a_rejected_message_comes_back_if_requeued(
+def test_a_rejected_message_is_redelivered_if_requeued(
     amqp_channel: amqp.Channel, queue: str, requeue: bool, comes_back: bool
 ) -> None:
     publish(amqp_channel, queue, b"again")
@@ -145,7 +145,7 @@ def test_a_rejected_message_comes_back_if_requeued(
     assert message is None or message.delivery_info["redelivered"]
 
 
-def test_qos_bounds_what_is_unacknowledged(amqp_channel: amqp.Channel, queue: str) -> None:
+def test_qos_limits_unacknowledged_messages(amqp_channel: amqp.Channel, queue: str) -> None:
     arrived: list[amqp.Message] = []
     amqp_channel.basic_qos(prefetch_size=0, prefetch_count=1, a_global=False)
     amqp_channel.basic_consume(queue, callback=arrived.append)
@@ -231,7 +231,7 @@ def test_headers_of_every_type_survive(amqp_channel: amqp.Channel, queue: str) -
 
 
 @pytest.mark.parametrize("size", [0, 1024 * 1024 + 1])
-def test_a_body_of_any_size_arrives_whole(amqp_channel: amqp.Channel, queue: str, size: int) -> None:
+def test_a_body_of_any_size_is_delivered_unchanged(amqp_channel: amqp.Channel, queue: str, size: int) -> None:
     publish(amqp_channel, queue, b"\xce" * size)
     assert bytes(amqp_channel.basic_get(queue).body or b"") == b"\xce" * size
 
@@ -246,7 +246,7 @@ def test_an_exchange_can_be_bound_to_an_exchange(amqp_channel: amqp.Channel, nam
     assert amqp_channel.basic_get(queue).body == b"through both"
 
 
-def test_a_reply_comes_straight_back(amqp_channel: amqp.Channel, queue: str) -> None:
+def test_a_direct_reply_is_received(amqp_channel: amqp.Channel, queue: str) -> None:
     replies: list[bytes] = []
     amqp_channel.basic_consume(REPLY_TO, no_ack=True, callback=lambda message: replies.append(message.body))
     amqp_channel.basic_publish(amqp.Message(b"question", reply_to=REPLY_TO), "", queue)
@@ -256,7 +256,7 @@ def test_a_reply_comes_straight_back(amqp_channel: amqp.Channel, queue: str) -> 
     wait_for(amqp_channel.connection, lambda: replies == [b"answer"])
 
 
-def test_a_client_that_falls_silent_is_disconnected(amqp_connect: Connect) -> None:
+def test_a_client_without_heartbeats_is_disconnected(amqp_connect: Connect) -> None:
     connection = amqp_connect(heartbeat=1)
     started = time.monotonic()
     with pytest.raises(OSError, match=r"closed|reset"):
@@ -264,7 +264,7 @@ def test_a_client_that_falls_silent_is_disconnected(amqp_connect: Connect) -> No
     assert 1.5 < time.monotonic() - started < 8
 
 
-def test_heartbeats_of_the_broker_keep_an_idle_client_content(amqp_connect: Connect) -> None:
+def test_the_broker_sends_heartbeats_to_an_idle_client(amqp_connect: Connect) -> None:
     connection = amqp_connect(heartbeat=1)
     frames_before = connection.bytes_recv  # py-amqp counts frames here, not bytes
     ends = time.monotonic() + 3.5

@@ -1,4 +1,4 @@
-"""The rabbitmqadmin script that comes with RabbitMQ 3, against a gateway of its own."""
+"""The rabbitmqadmin script of RabbitMQ 3, against a gateway started for these tests."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ Admin = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, int]]:
-    """A gateway, and the port of its management API."""
+    """Run a gateway; return it with the port of its management API."""
     port = free_port()
     with running_gateway(tmp_path_factory.mktemp("managed"), f"management.port={port}") as broker:
         yield broker, port
@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, i
 
 @pytest.fixture
 def admin(server: tuple[Broker, int]) -> Admin:
-    """Run rabbitmqadmin; it has to succeed. Returns what it prints."""
+    """Run rabbitmqadmin, which must succeed; return its output."""
 
     def rabbitmqadmin(*words: str) -> str:
         command = [sys.executable, program("rabbitmqadmin"), "--host=127.0.0.1", f"--port={server[1]}", *words]
@@ -40,13 +40,13 @@ def admin(server: tuple[Broker, int]) -> Admin:
 
 
 def listed(admin: Admin, *words: str) -> list[dict[str, Any]]:
-    """Return a list as JSON."""
+    """Return a listing as JSON."""
     entries: list[dict[str, Any]] = json.loads(admin("--format=raw_json", "list", *words))
     return entries
 
 
 def named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Return the entry of this name."""
+    """Return the entry with this name."""
     (entry,) = [entry for entry in entries if entry["name"] == name]
     return entry
 

@@ -1,4 +1,4 @@
-"""The examples of README.md, run as they stand there but for the ports."""
+"""The examples of README.md, run unchanged except for the ports."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
 
 
 def example(language: str, about: str, gateway: Gateway) -> str:
-    """Return the one example in a language that mentions something, with this gateway's ports."""
+    """Return the only example in a language that contains a text, with this gateway's ports."""
     (found,) = (text for text in re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL) if about in text)
     amqp, mqtt = (gateway.addresses[listener][1] for listener in ("amqp", "mqtt"))
     found = found.replace("BlockingConnection()", f'BlockingConnection(pika.ConnectionParameters("127.0.0.1", {amqp}))')
@@ -55,7 +55,7 @@ def test_sensors_and_the_office(gateway: Gateway) -> None:
 
 
 def _wait_for_queue(gateway: Gateway, name: str) -> None:
-    """Wait until somebody consumes from a queue."""
+    """Wait until the queue has a consumer."""
     with pika.BlockingConnection(pika.ConnectionParameters(*gateway.addresses["amqp"])) as connection:
         channel = connection.channel()
         declared = channel.queue_declare(name, durable=True)

@@ -1,4 +1,4 @@
-"""What a client is told when the broker declines: RabbitMQ's reply codes and wording, seen through pika."""
+"""RabbitMQ's reply codes and texts for refused requests, tested with pika."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -18,7 +18,7 @@ INVALID: Final = "PRECONDITION_FAILED - invalid arg"
 
 
 def publish(exchange: str = "", key: str = "", **properties: object) -> Request:
-    """Publish with confirms, so that the refusal is there when the call ends."""
+    """Publish with confirms, so that the call raises the refusal."""
 
     def request(channel: BlockingChannel) -> None:
         channel.confirm_delivery()
@@ -36,7 +36,7 @@ def declare_argument(key: str, value: object) -> Request:
 
 
 def settle(request: Request) -> Request:
-    """Acknowledgements have no answer; a declare after one makes the refusal arrive."""
+    """Send an acknowledgement, then a declare, whose answer follows the refusal."""
 
     def settle_and_wait(channel: BlockingChannel) -> None:
         request(channel)
@@ -46,7 +46,7 @@ def settle(request: Request) -> Request:
 
 
 CHANNEL_REFUSALS = [
-    #            what is asked, code, text
+    #            request, code, text
     pytest.param(declare("amq.mine"), 403,
                  "ACCESS_REFUSED - queue name 'amq.mine' contains reserved prefix 'amq.*'",
                  id="a queue with a reserved name"),
@@ -68,10 +68,10 @@ CHANNEL_REFUSALS = [
                  id="publishing to an absent exchange"),
     pytest.param(lambda channel: channel.exchange_declare("interop-absent", passive=True), 404,
                  "NOT_FOUND - no exchange 'interop-absent' in vhost '/'",
-                 id="looking for an absent exchange"),
+                 id="checking an absent exchange"),
     pytest.param(declare("interop-absent", passive=True), 404,
                  "NOT_FOUND - no queue 'interop-absent' in vhost '/'",
-                 id="looking for an absent queue"),
+                 id="checking an absent queue"),
     pytest.param(lambda channel: channel.basic_get("interop-absent"), 404,
                  "NOT_FOUND - no queue 'interop-absent' in vhost '/'",
                  id="getting from an absent queue"),
@@ -86,7 +86,7 @@ CHANNEL_REFUSALS = [
                  id="binding to an absent exchange"),
     pytest.param(lambda channel: channel.queue_purge(""), 404,
                  "NOT_FOUND - no previously declared queue",
-                 id="meaning the last declared queue when there is none"),
+                 id="using the last declared queue without one"),
     pytest.param(declare("interop-refusals", durable=True), 406,
                  f"{INEQUIVALENT} 'durable' for queue 'interop-refusals' in vhost '/': "
                  "received 'true' but current is 'false'",
@@ -140,18 +140,18 @@ CHANNEL_REFUSALS = [
     pytest.param(publish(expiration="-1"), 406,
                  "PRECONDITION_FAILED - invalid expiration '-1': {value_negative,-1}",
                  id="a negative expiration"),
-    pytest.param(publish(user_id="somebody"), 406,
-                 "PRECONDITION_FAILED - user_id property set to 'somebody' but authenticated user was 'guest'",
-                 id="publishing in another's name"),
+    pytest.param(publish(user_id="another"), 406,
+                 "PRECONDITION_FAILED - user_id property set to 'another' but authenticated user was 'guest'",
+                 id="publishing with another user_id"),
     pytest.param(publish(headers={"CC": "key"}), 406,
                  'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}',
                  id="a CC header which is not an array"),
     pytest.param(publish(reply_to=REPLY_TO), 406,
                  "PRECONDITION_FAILED - fast reply consumer does not exist",
-                 id="asking for a direct reply without listening"),
+                 id="requesting a direct reply without a consumer"),
     pytest.param(lambda channel: channel.basic_consume(REPLY_TO, print), 406,
                  "PRECONDITION_FAILED - reply consumer cannot acknowledge",
-                 id="listening for direct replies with acknowledgements"),
+                 id="consuming direct replies with acknowledgements"),
     pytest.param(lambda channel: (channel.confirm_delivery(), channel.tx_select()), 406,
                  "PRECONDITION_FAILED - cannot switch from confirm to tx mode",
                  id="a transaction on a confirming channel"),
@@ -181,7 +181,7 @@ CONNECTION_REFUSALS = [
 
 @pytest.fixture
 def ordinary_queue(connect: Connect) -> Iterator[None]:
-    """The transient, shared queue ``interop-refusals`` which some requests above redeclare or bind."""
+    """Declare the transient, shared queue ``interop-refusals`` for the requests above."""
     owner = connect().channel()
     owner.queue_declare("interop-refusals")
     yield
@@ -190,7 +190,7 @@ def ordinary_queue(connect: Connect) -> Iterator[None]:
 
 @pytest.mark.usefixtures("ordinary_queue")
 @pytest.mark.parametrize(("request_", "code", "text"), CHANNEL_REFUSALS)
-def test_a_refused_request_closes_its_channel_and_says_why(
+def test_a_refused_request_closes_its_channel_with_the_reason(
     channel: BlockingChannel, request_: Request, code: int, text: str
 ) -> None:
     with pytest.raises(ChannelClosedByBroker) as closed:
@@ -200,7 +200,7 @@ def test_a_refused_request_closes_its_channel_and_says_why(
 
 
 @pytest.mark.parametrize(("request_", "code", "text"), CONNECTION_REFUSALS)
-def test_a_request_beyond_the_protocol_closes_the_connection_and_says_why(
+def test_an_unsupported_request_closes_the_connection_with_the_reason(
     channel: BlockingChannel, request_: Request, code: int, text: str
 ) -> None:
     with pytest.raises(ConnectionClosedByBroker) as closed:
@@ -208,7 +208,7 @@ def test_a_request_beyond_the_protocol_closes_the_connection_and_says_why(
     assert (closed.value.reply_code, closed.value.reply_text) == (code, text)
 
 
-def test_a_queue_in_use_or_not_empty_is_kept_when_asked(channel: BlockingChannel, name: str) -> None:
+def test_a_conditional_delete_keeps_a_queue_in_use_or_not_empty(channel: BlockingChannel, name: str) -> None:
     channel.queue_declare(name, exclusive=True)
     channel.confirm_delivery()
     channel.basic_publish("", name, b"still here")
@@ -224,7 +224,7 @@ def test_a_queue_in_use_or_not_empty_is_kept_when_asked(channel: BlockingChannel
     assert in_use.value.reply_text == f"PRECONDITION_FAILED - queue '{name}' in vhost '/' in use"
 
 
-def test_an_exclusive_consumer_admits_no_second(channel: BlockingChannel, name: str) -> None:
+def test_an_exclusive_consumer_excludes_others(channel: BlockingChannel, name: str) -> None:
     channel.queue_declare(name, exclusive=True)
     channel.basic_consume(name, lambda *_: None, exclusive=True)
     with pytest.raises(ChannelClosedByBroker) as refused:
@@ -234,11 +234,11 @@ def test_an_exclusive_consumer_admits_no_second(channel: BlockingChannel, name: 
 
 
 @pytest.mark.parametrize("delete", ["queue_delete", "exchange_delete"])
-def test_deleting_what_is_absent_succeeds(channel: BlockingChannel, name: str, delete: str) -> None:
+def test_deleting_an_absent_queue_or_exchange_succeeds(channel: BlockingChannel, name: str, delete: str) -> None:
     getattr(channel, delete)(name)
     assert channel.is_open
 
 
-def test_unbinding_what_is_not_bound_succeeds(channel: BlockingChannel, name: str) -> None:
+def test_removing_an_absent_binding_succeeds(channel: BlockingChannel, name: str) -> None:
     channel.queue_unbind(name, "amq.direct", "no such key")
     assert channel.is_open

@@ -24,14 +24,14 @@ def client(stomp: Callable[..., Stomp], version: str) -> Client:
 
 @pytest.fixture
 def queue(name: str, client: Client) -> Iterator[str]:
-    """The destination of a queue that nobody else uses; what a test left in it is taken out."""
+    """Return a unique queue destination; messages left in it are removed."""
     yield f"/queue/{name}"
     one = client()
     one.subscribe(f"/queue/{name}", id="leftovers")
     one.unsubscribe(id="leftovers")
 
 
-def test_it_logs_in_and_out(client: Client, version: str) -> None:
+def test_login_and_disconnect(client: Client, version: str) -> None:
     one = client()
     assert one.welcome["version"] == version
     assert one.welcome["session"]
@@ -43,7 +43,7 @@ def test_a_wrong_password_is_refused(stomp: Callable[..., Stomp], version: str) 
         stomp(version).connect(password="wrong")
 
 
-def test_a_virtual_host_that_is_not_there_is_refused(stomp: Callable[..., Stomp]) -> None:
+def test_an_unknown_virtual_host_is_refused(stomp: Callable[..., Stomp]) -> None:
     with pytest.raises(Refused, match="Bad CONNECT"):
         stomp("1.2", vhost="nowhere").connect()
 
@@ -52,7 +52,7 @@ BODIES = {"text": "hello", "other letters": "größe: 3 µm", "nothing": "", "ev
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_a_body_goes_through_a_queue(client: Client, queue: str, body: str | bytes) -> None:
+def test_a_body_is_unchanged_after_a_queue(client: Client, queue: str, body: str | bytes) -> None:
     one = client()
     one.subscribe(queue)
     one.send(queue, body)
@@ -61,7 +61,7 @@ def test_a_body_goes_through_a_queue(client: Client, queue: str, body: str | byt
     assert message.headers["destination"] == queue
 
 
-def test_headers_go_through_a_queue(client: Client, queue: str) -> None:
+def test_headers_are_unchanged_after_a_queue(client: Client, queue: str) -> None:
     one = client()
     one.subscribe(queue)
     sent = {"content-type": "application/json", "correlation-id": "c", "colour": "blue", "persistent": "true"}
@@ -71,14 +71,14 @@ def test_headers_go_through_a_queue(client: Client, queue: str) -> None:
     assert headers["subscription"] == "s"
 
 
-def test_headers_with_odd_characters_go_through(stomp: Callable[..., Stomp], queue: str) -> None:
+def test_headers_with_special_characters_are_unchanged(stomp: Callable[..., Stomp], queue: str) -> None:
     one = stomp("1.2").connect()
     one.subscribe(queue)
     one.send(queue, odd="a:b\\c\nd\re")
     assert one.next().headers["odd"] == "a:b\\c\nd\re"
 
 
-def test_messages_come_in_the_order_they_were_sent(client: Client, queue: str) -> None:
+def test_messages_are_delivered_in_order(client: Client, queue: str) -> None:
     one, other = client(), client()
     for number in range(50):
         one.connection.send(queue, str(number))
@@ -87,7 +87,7 @@ def test_messages_come_in_the_order_they_were_sent(client: Client, queue: str) -
     assert other.bodies(51) == [*(str(number).encode() for number in range(50)), b"last"]
 
 
-def test_an_ack_of_a_client_subscription_is_for_all_before(client: Client, queue: str) -> None:
+def test_an_ack_of_a_client_subscription_is_cumulative(client: Client, queue: str) -> None:
     one = client()
     for number in range(3):
         one.send(queue, str(number))
@@ -99,10 +99,10 @@ def test_an_ack_of_a_client_subscription_is_for_all_before(client: Client, queue
     other.subscribe(queue)
     message = other.next()
     assert (message.body, message.headers["redelivered"]) == (b"2", "true")
-    assert other.hears_nothing_more()
+    assert other.receives_nothing_more()
 
 
-def test_an_ack_of_a_client_individual_subscription_is_for_one(client: Client, queue: str) -> None:
+def test_an_ack_of_a_client_individual_subscription_is_for_one_message(client: Client, queue: str) -> None:
     one = client()
     for number in range(3):
         one.send(queue, str(number))
@@ -113,11 +113,11 @@ def test_an_ack_of_a_client_individual_subscription_is_for_one(client: Client, q
     other = client()
     other.subscribe(queue)
     assert other.bodies(2) == [b"0", b"2"]
-    assert other.hears_nothing_more()
+    assert other.receives_nothing_more()
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"], indirect=True)
-def test_a_nack_brings_a_message_again(client: Client, queue: str) -> None:
+def test_a_nack_requeues_a_message(client: Client, queue: str) -> None:
     one = client()
     one.send(queue)
     one.subscribe(queue, ack="client-individual")
@@ -125,21 +125,21 @@ def test_a_nack_brings_a_message_again(client: Client, queue: str) -> None:
     again = one.next()
     assert again.headers["redelivered"] == "true"
     one.nack(again, requeue="false")
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_prefetch_bounds_what_comes_unacknowledged(client: Client, queue: str) -> None:
+def test_prefetch_limits_unacknowledged_messages(client: Client, queue: str) -> None:
     one = client()
     for number in range(3):
         one.send(queue, str(number))
     one.subscribe(queue, ack="client-individual", prefetch_count="1")
     first = one.next()
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
     one.ack(first)
     assert one.next().body == b"1"
 
 
-def test_an_aborted_transaction_leaves_nothing_and_a_committed_one_everything(client: Client, queue: str) -> None:
+def test_an_aborted_transaction_sends_nothing_and_a_committed_one_everything(client: Client, queue: str) -> None:
     one = client()
     one.subscribe(queue)
     for body in ("aborted", "committed"):
@@ -151,7 +151,7 @@ def test_an_aborted_transaction_leaves_nothing_and_a_committed_one_everything(cl
         else:
             one.commit(transaction)
     assert one.bodies(2) == [b"committed 1", b"committed 2"]
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
 def test_an_acknowledgement_in_a_transaction_waits_for_the_commit(client: Client, queue: str) -> None:
@@ -165,23 +165,23 @@ def test_an_acknowledgement_in_a_transaction_waits_for_the_commit(client: Client
     one.disconnect()
     other = client()
     other.subscribe(queue)
-    assert other.hears_nothing_more()
+    assert other.receives_nothing_more()
 
 
 @pytest.mark.parametrize(
     ("pattern", "key", "matches"),
     [("{}.a", "{}.a", True), ("{}.*", "{}.a", True), ("{}.*", "{}.a.b", False), ("{}.#", "{}.a.b", True)],
 )
-def test_topics_match_as_amqp_s_do(client: Client, name: str, pattern: str, key: str, matches: bool) -> None:
+def test_topic_patterns_match_as_in_amqp(client: Client, name: str, pattern: str, key: str, matches: bool) -> None:
     one = client()
     one.subscribe(f"/topic/{pattern.format(name)}")
     one.send(f"/topic/{key.format(name)}")
     if matches:
         assert one.next().headers["destination"] == f"/topic/{key.format(name)}"
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_every_subscriber_of_a_topic_gets_it(client: Client, name: str) -> None:
+def test_every_subscriber_of_a_topic_gets_the_message(client: Client, name: str) -> None:
     clients = [client() for _ in range(3)]
     for one in clients:
         one.subscribe(f"/topic/{name}")
@@ -189,7 +189,7 @@ def test_every_subscriber_of_a_topic_gets_it(client: Client, name: str) -> None:
     assert [one.next().body for one in clients] == [b"all"] * 3
 
 
-def test_an_exchange_is_sent_to_and_subscribed_to(client: Client, name: str) -> None:
+def test_sending_and_subscribing_to_an_exchange(client: Client, name: str) -> None:
     one = client()
     one.subscribe(f"/exchange/amq.direct/{name}")
     one.send(f"/exchange/amq.direct/{name}", "by key")
@@ -197,7 +197,7 @@ def test_an_exchange_is_sent_to_and_subscribed_to(client: Client, name: str) -> 
     assert (message.body, message.headers["destination"]) == (b"by key", f"/exchange/amq.direct/{name}")
 
 
-def test_a_durable_subscription_collects_while_nobody_is_there(client: Client, name: str) -> None:
+def test_a_durable_subscription_stores_messages_while_its_client_is_offline(client: Client, name: str) -> None:
     one = client()
     one.subscribe(f"/topic/{name}", id=name, durable="true", auto_delete="false")
     one.disconnect()
@@ -209,7 +209,7 @@ def test_a_durable_subscription_collects_while_nobody_is_there(client: Client, n
     again.unsubscribe(id=name, durable="true", auto_delete="false", destination=f"/topic/{name}")
 
 
-def test_a_question_is_answered_through_temporary_queues(client: Client, queue: str) -> None:
+def test_request_and_reply_by_temporary_queues(client: Client, queue: str) -> None:
     asker, answerer = client(), client()
     answerer.subscribe(queue)
     asker.send(queue, "question", reply_to="/temp-queue/answers")
@@ -219,7 +219,7 @@ def test_a_question_is_answered_through_temporary_queues(client: Client, queue: 
     assert (answer.body, answer.headers["subscription"]) == (b"answer", "/temp-queue/answers")
 
 
-def test_what_a_lost_client_held_comes_to_another(client: Client, queue: str) -> None:
+def test_unacknowledged_messages_of_a_lost_client_go_to_another(client: Client, queue: str) -> None:
     one, other = client(), client()
     one.send(queue)
     one.subscribe(queue, ack="client")
@@ -229,7 +229,7 @@ def test_what_a_lost_client_held_comes_to_another(client: Client, queue: str) ->
     assert other.next().headers["redelivered"] == "true"
 
 
-def test_an_error_says_why(client: Client) -> None:
+def test_an_error_has_a_reason(client: Client) -> None:
     one = client()
     one.connection.send("/nonsense/x", "hi", receipt="r")
     failure = one.error()
@@ -237,14 +237,14 @@ def test_an_error_says_why(client: Client) -> None:
     assert b"is not a valid destination" in failure.body
 
 
-def test_an_error_is_the_end(client: Client) -> None:
+def test_an_error_closes_the_connection(client: Client) -> None:
     one = client()
     one.connection.send("/nonsense/x", "hi")
-    one.wait_for_the_end()  # 1.2, "ERROR"; RabbitMQ goes on
+    one.wait_for_the_end()  # 1.2, "ERROR"; RabbitMQ keeps the connection
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
-def test_heart_beats_keep_a_quiet_connection(stomp_server: StompServer, version: str) -> None:
+def test_heart_beats_keep_an_idle_connection_open(stomp_server: StompServer, version: str) -> None:
     one = Stomp(stomp_server, version, heartbeats=(1000, 1000)).connect()
     try:
         for _ in range(4):
@@ -254,7 +254,7 @@ def test_heart_beats_keep_a_quiet_connection(stomp_server: StompServer, version:
         one.close()
 
 
-def test_headers_may_be_pythons_booleans(client: Client, name: str) -> None:
+def test_headers_may_be_python_booleans(client: Client, name: str) -> None:
     one = client()
     declared = {"durable": True, "auto_delete": False, "x_queue_type": "quorum"}
     one.subscribe(f"/queue/{name}", ack="client-individual", **declared)  # type: ignore[arg-type]  # as users do
@@ -262,7 +262,7 @@ def test_headers_may_be_pythons_booleans(client: Client, name: str) -> None:
     assert one.next().headers["persistent"] == "true"
 
 
-def test_a_body_of_16_mib_goes_through_a_queue(client: Client, queue: str) -> None:
+def test_a_body_of_16_mib_is_unchanged_after_a_queue(client: Client, queue: str) -> None:
     one = client()
     body = bytes(range(256)) * 65_536
     one.subscribe(queue)
@@ -270,7 +270,9 @@ def test_a_body_of_16_mib_goes_through_a_queue(client: Client, queue: str) -> No
     assert one.next().body == body
 
 
-def test_a_durable_subscription_to_an_exchange_collects_meanwhile(client: Client, name: str) -> None:
+def test_a_durable_subscription_to_an_exchange_stores_messages_while_its_client_is_offline(
+    client: Client, name: str
+) -> None:
     wanted = {"id": name, "durable": True, "auto_delete": False}
     first = client()
     first.subscribe(f"/exchange/amq.direct/{name}", **wanted)  # type: ignore[arg-type]

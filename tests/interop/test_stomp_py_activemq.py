@@ -1,4 +1,4 @@
-"""stomp.py at a gateway that accepts the habits of ActiveMQ's clients: selectors on queues and topics."""
+"""stomp.py with a gateway in ActiveMQ compatibility mode: selectors on queues and topics."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,7 +10,7 @@ from tests.interop.stomp_server import StompServer
 
 @pytest.fixture(scope="module")
 def activemq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StompServer]:
-    """A gateway in that mode, which keeps few messages in memory."""
+    """Run a gateway in that mode, with a small memory limit for messages."""
     settings = ("stomp.activemq=true", "queues.resident_messages=64", "queues.reserve=0")
     with StompServer.running(tmp_path_factory.mktemp("activemq"), *settings) as running:
         yield running
@@ -18,11 +18,11 @@ def activemq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StompServer]:
 
 @pytest.fixture(params=CONNECTIONS)
 def client(request: pytest.FixtureRequest, stomp: Callable[..., Stomp], activemq: StompServer) -> Callable[[], Stomp]:
-    """Connect a client of each version, to the host it names by itself."""
+    """Connect a client of each version, with its default host header."""
     return lambda: stomp(request.param, at=activemq, vhost="some.machine").connect()
 
 
-def test_readers_share_a_queue_by_their_selectors(client: Callable[[], Stomp], name: str) -> None:
+def test_consumers_share_a_queue_by_their_selectors(client: Callable[[], Stomp], name: str) -> None:
     red, large, sender = client(), client(), client()
     red.subscribe(f"/queue/{name}", selector="colour = 'red'")
     large.subscribe(f"/queue/{name}", selector="colour <> 'red' AND size > 5")
@@ -33,10 +33,10 @@ def test_readers_share_a_queue_by_their_selectors(client: Callable[[], Stomp], n
     rest = client()
     rest.subscribe(f"/queue/{name}")
     assert rest.bodies(3) == [b"1", b"3", b"5"]
-    assert rest.hears_nothing_more()
+    assert rest.receives_nothing_more()
 
 
-def test_an_answer_is_found_among_those_of_others(client: Callable[[], Stomp], name: str) -> None:
+def test_a_reply_is_selected_from_a_shared_queue(client: Callable[[], Stomp], name: str) -> None:
     asker, answerer = client(), client()
     for number in range(500):
         answerer.connection.send(f"/queue/{name}", str(number), headers={"correlation-id": str(number)})
@@ -45,10 +45,10 @@ def test_an_answer_is_found_among_those_of_others(client: Callable[[], Stomp], n
     message = asker.next()
     assert message.body == b"the answer"
     asker.ack(message)
-    assert asker.hears_nothing_more()
+    assert asker.receives_nothing_more()
 
 
-def test_credit_brings_the_next_that_is_wanted(client: Callable[[], Stomp], name: str) -> None:
+def test_freed_credit_delivers_the_next_matching_message(client: Callable[[], Stomp], name: str) -> None:
     one = client()
     for number in range(200):
         one.connection.send(f"/queue/{name}", str(number), headers={"number": str(number), "persistent": "true"})
@@ -57,10 +57,10 @@ def test_credit_brings_the_next_that_is_wanted(client: Callable[[], Stomp], name
         message = one.next()
         assert message.body == expected
         one.ack(message)
-    assert one.hears_nothing_more()
+    assert one.receives_nothing_more()
 
 
-def test_what_was_refused_may_go_to_another_reader(client: Callable[[], Stomp], name: str) -> None:
+def test_a_refused_message_may_go_to_another_consumer(client: Callable[[], Stomp], name: str) -> None:
     first, second = client(), client()
     first.subscribe(f"/queue/{name}", ack="client", selector="JMSRedelivered = FALSE")
     second.subscribe(f"/queue/{name}", ack="client", selector="JMSXDeliveryCount > 1")
@@ -72,7 +72,7 @@ def test_what_was_refused_may_go_to_another_reader(client: Callable[[], Stomp], 
 
 
 @pytest.mark.parametrize("destination", ["/queue", "/topic"])
-def test_what_is_no_selector_is_refused(client: Callable[[], Stomp], name: str, destination: str) -> None:
+def test_an_invalid_selector_is_refused(client: Callable[[], Stomp], name: str, destination: str) -> None:
     one = client()
     one.connection.subscribe(f"{destination}/{name}", id="s", headers={"selector": "colour ="})
     assert one.error().headers["message"] == "Invalid selector"

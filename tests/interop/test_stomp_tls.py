@@ -1,4 +1,4 @@
-"""stomp.py and stompit over TLS, and let in by their certificates alone."""
+"""stomp.py and stompit over TLS, with passwords and with client certificates."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from tests.interop import node_package
 from tests.interop.stomp_client import CONNECTIONS, Refused, Stomp
 from tests.interop.stomp_server import StompServer
 
-#: Whom the certificate of this common name lets in, and the only queue they may use.
+#: The user of the certificate with common name ``lamp``, and the only queue it may use.
 LAMP: Final = "CN=lamp,O=acme"
 
 DEFINITIONS: Final = {
@@ -39,7 +39,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def secure_server(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[StompServer]:
-    """A gateway that asks for certificates and needs none."""
+    """Run a gateway that requests certificates without requiring them."""
     directory = tmp_path_factory.mktemp("secure")
     (directory / "definitions.json").write_text(json.dumps(DEFINITIONS))
     certificate, key = authority.sign("broker")
@@ -57,7 +57,7 @@ def secure_server(tmp_path_factory: pytest.TempPathFactory, authority: Authority
 
 @pytest.fixture
 def secure(stomp: Callable[..., Stomp], secure_server: StompServer, authority: Authority) -> Callable[..., Stomp]:
-    """Make clients that trust the authority; with a ``common_name`` they have a certificate of theirs."""
+    """Create clients that trust the authority; with a ``common_name`` they have a certificate."""
 
     def make(version: str = "1.2", common_name: str | None = None, trusted: Path = authority.certificate) -> Stomp:
         tls = {"ca_certs": str(trusted)}
@@ -69,7 +69,7 @@ def secure(stomp: Callable[..., Stomp], secure_server: StompServer, authority: A
 
 
 @pytest.mark.parametrize("version", CONNECTIONS)
-def test_messages_go_over_tls(secure: Callable[..., Stomp], name: str, version: str) -> None:
+def test_messages_over_tls(secure: Callable[..., Stomp], name: str, version: str) -> None:
     body = bytes(range(256)) * 1000
     one, other = secure(version).connect(), secure(version).connect()
     one.subscribe(f"/topic/{name}", ack="client")
@@ -80,19 +80,19 @@ def test_messages_go_over_tls(secure: Callable[..., Stomp], name: str, version: 
     one.disconnect()
 
 
-def test_a_password_counts_over_tls_too(secure: Callable[..., Stomp]) -> None:
+def test_login_by_password_over_tls(secure: Callable[..., Stomp]) -> None:
     with pytest.raises(Refused, match="Bad CONNECT"):
         secure().connect(password="wrong")
 
 
-def test_a_client_that_trusts_somebody_else_does_not_stay(secure: Callable[..., Stomp], tmp_path: Path) -> None:
+def test_a_client_closes_the_connection_to_an_untrusted_server(secure: Callable[..., Stomp], tmp_path: Path) -> None:
     stranger = secure(trusted=Authority(tmp_path, "stranger").certificate)
     with pytest.raises(ConnectFailedException):
         stranger.connection.connect("guest", "guest", wait=True)
 
 
 @pytest.mark.parametrize("version", CONNECTIONS)
-def test_a_certificate_says_who_it_is(secure: Callable[..., Stomp], version: str) -> None:
+def test_login_by_certificate(secure: Callable[..., Stomp], version: str) -> None:
     lamp = secure(version, "lamp").connect_by_certificate()
     lamp.subscribe("/queue/light")
     lamp.send("/queue/light", "on")
@@ -101,12 +101,12 @@ def test_a_certificate_says_who_it_is(secure: Callable[..., Stomp], version: str
     assert lamp.error().headers["message"] == "access_refused"
 
 
-def test_a_login_goes_before_a_certificate(secure: Callable[..., Stomp], name: str) -> None:
+def test_a_login_has_precedence_over_a_certificate(secure: Callable[..., Stomp], name: str) -> None:
     secure(common_name="lamp").connect("guest", "guest").send(f"/topic/{name}", "what a lamp may not")
 
 
-@pytest.mark.parametrize("common_name", ["nobody", None], ids=["of a stranger", "none"])
-def test_a_certificate_that_is_nobody_s_lets_nobody_in(secure: Callable[..., Stomp], common_name: str | None) -> None:
+@pytest.mark.parametrize("common_name", ["unknown", None], ids=["of an unknown user", "none"])
+def test_a_certificate_of_an_unknown_user_is_refused(secure: Callable[..., Stomp], common_name: str | None) -> None:
     with pytest.raises(Refused, match="Bad CONNECT"):
         secure(common_name=common_name).connect_by_certificate()
 
@@ -122,8 +122,8 @@ def test_stompit_over_tls(secure_server: StompServer, authority: Authority, sent
 
 @pytest.mark.timeout(node_package.TIMEOUT_S)
 @pytest.mark.usefixtures("installed_package")
-def test_stompit_by_its_certificate(secure_server: StompServer, authority: Authority) -> None:
+def test_stompit_logs_in_by_certificate(secure_server: StompServer, authority: Authority) -> None:
     certificate, key = authority.sign("lamp")
     files = urlencode({"ca": authority.certificate, "cert": certificate, "key": key})
     url = f"stomps://{secure_server.host}:{secure_server.ports['stomps']}?{files}"
-    node_package.check_scenario("stompit_certificate.mjs", url, "a certificate lets it in")
+    node_package.check_scenario("stompit_certificate.mjs", url, "login by certificate")

@@ -1,4 +1,4 @@
-"""Streams as pika, aio-pika and stomp.py read them: every start, replay, filters, a place that survives a crash."""
+"""Streams with pika, aio-pika and stomp.py: start offsets, repeated reads, filters, and offsets stored over a crash."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -21,13 +21,13 @@ from tests.running import gateway_in
 STREAM = {"x-queue-type": "stream"}
 Connect = Callable[..., BlockingConnection]
 
-#: Somebody who waited this long for a message has none to expect.
+#: The time without a message after which none is expected.
 SILENCE_S = 0.5
 
 
 @pytest.fixture
 def stream(channel: BlockingChannel, name: str) -> Iterator[str]:
-    """A stream of the test's own, in which ten messages are safe."""
+    """Declare a stream with ten confirmed messages."""
     channel.queue_declare(name, durable=True, arguments=STREAM)
     publish(channel, name, *(b"%d" % number for number in range(10)))
     yield name
@@ -44,7 +44,7 @@ def publish(channel: BlockingChannel, stream: str, *bodies: bytes, **headers: ob
 
 
 def read(connection: BlockingConnection, stream: str, count: int, prefetch: int = 100, **arguments: Any) -> list[Any]:
-    """Return ``count`` messages as (offset, body), each acknowledged; no more may come for a while."""
+    """Return ``count`` messages as (offset, body), each acknowledged; no more may arrive for a while."""
     channel = connection.channel()
     channel.basic_qos(prefetch_count=prefetch)
     arrived: list[Any] = []
@@ -80,24 +80,24 @@ STARTS = {
 
 
 @pytest.mark.parametrize(("start", "seen"), STARTS.values(), ids=STARTS)
-def test_a_consumer_begins_where_it_wants_to(channel: BlockingChannel, stream: str, start: Any, seen: range) -> None:
+def test_a_consumer_starts_at_its_offset(channel: BlockingChannel, stream: str, start: Any, seen: range) -> None:
     assert read(channel.connection, stream, len(seen), offset=start) == numbered(*seen)
 
 
-def test_a_stream_is_read_again_and_again(connect: Connect, stream: str) -> None:
+def test_a_stream_can_be_read_repeatedly(connect: Connect, stream: str) -> None:
     assert [read(connect(), stream, 10, offset="first") for _ in range(3)] == [numbered(*range(10))] * 3
 
 
-def test_a_prefetch_of_one_reads_all_of_it(channel: BlockingChannel, stream: str) -> None:
+def test_a_prefetch_of_one_reads_the_whole_stream(channel: BlockingChannel, stream: str) -> None:
     assert read(channel.connection, stream, 10, prefetch=1, offset="first") == numbered(*range(10))
 
 
-def test_long_streams_come_whole_and_in_order(channel: BlockingChannel, stream: str) -> None:
+def test_a_long_stream_is_read_completely_and_in_order(channel: BlockingChannel, stream: str) -> None:
     publish(channel, stream, *(b"%d" % number for number in range(10, 1000)))
     assert read(channel.connection, stream, 1000, prefetch=200, offset="first") == numbered(*range(1000))
 
 
-def test_what_comes_later_follows(channel: BlockingChannel, stream: str) -> None:
+def test_later_messages_are_delivered(channel: BlockingChannel, stream: str) -> None:
     reader = channel.connection.channel()
     reader.basic_qos(prefetch_count=100)
     arrived: list[bytes] = []
@@ -107,7 +107,7 @@ def test_what_comes_later_follows(channel: BlockingChannel, stream: str) -> None
     wait_for(channel.connection, lambda: arrived == [b"9", b"10"])
 
 
-def test_headers_stay_and_the_offset_is_a_long(channel: BlockingChannel, stream: str) -> None:
+def test_headers_are_kept_and_the_offset_is_a_long(channel: BlockingChannel, stream: str) -> None:
     publish(channel, stream, b"10", a="b")
     reader = channel.connection.channel()
     reader.basic_qos(prefetch_count=1)
@@ -117,7 +117,7 @@ def test_headers_stay_and_the_offset_is_a_long(channel: BlockingChannel, stream:
     )
     wait_for(channel.connection, lambda: found)
     assert found == [{"a": "b", "x-stream-offset": 10}]
-    assert repr(found[0]["x-stream-offset"]) == "10L"  # pika's way to show 64 bits
+    assert repr(found[0]["x-stream-offset"]) == "10L"  # pika's representation of 64 bits
 
 
 REFUSED: dict[str, tuple[Callable[[BlockingChannel, str], Any], int, str]] = {
@@ -143,7 +143,7 @@ REFUSED: dict[str, tuple[Callable[[BlockingChannel, str], Any], int, str]] = {
 
 
 @pytest.mark.parametrize(("request_", "code", "text"), REFUSED.values(), ids=REFUSED)
-def test_what_streams_do_not_do_is_refused(
+def test_operations_that_streams_do_not_support_are_refused(
     connect: Connect, stream: str, request_: Callable[[BlockingChannel, str], Any], code: int, text: str
 ) -> None:
     with pytest.raises((ChannelClosedByBroker, ConnectionClosedByBroker)) as refusal:
@@ -172,21 +172,21 @@ def test_aio_pika_reads_a_stream(broker: Broker, stream: str) -> None:
     assert asyncio.run(numbers()) == [4, 5, 6, 7, 8, 9]
 
 
-# stomp.py, and what only the gateway has
+# stomp.py, and features of the gateway only
 
 
 @pytest.fixture
-def house(whole_gateway: StompServer) -> Iterator[BlockingConnection]:
-    """A connection of AMQP to the gateway that stomp.py speaks to."""
+def amqp_connection(whole_gateway: StompServer) -> Iterator[BlockingConnection]:
+    """Return an AMQP connection to the gateway of stomp.py."""
     connection = pika.BlockingConnection(parameters(whole_gateway.amqp))
     yield connection
     connection.close()
 
 
 @pytest.fixture
-def regions(house: BlockingConnection, name: str) -> Iterator[str]:
-    """A stream in which every message names its region, but for the last."""
-    channel = house.channel()
+def regions(amqp_connection: BlockingConnection, name: str) -> Iterator[str]:
+    """Declare a stream in which every message except the last has a region as filter value."""
+    channel = amqp_connection.channel()
     channel.queue_declare(name, durable=True, arguments=STREAM)
     for number in range(6):
         publish(channel, name, b"%d" % number, **{"x-stream-filter-value": ("eu", "us")[number % 2]})
@@ -204,10 +204,10 @@ def regions(house: BlockingConnection, name: str) -> Iterator[str]:
         ({"filter": "asia"}, []),
     ],
 )
-def test_a_filter_lets_through_what_it_names(
-    house: BlockingConnection, regions: str, asked: dict[str, Any], seen: list[int]
+def test_a_filter_delivers_matching_messages(
+    amqp_connection: BlockingConnection, regions: str, asked: dict[str, Any], seen: list[int]
 ) -> None:
-    assert read(house, regions, len(seen), offset="first", **asked) == numbered(*seen)
+    assert read(amqp_connection, regions, len(seen), offset="first", **asked) == numbered(*seen)
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_stomp_py_reads_a_stream(
         client.ack(message)
 
 
-def test_stomp_py_keeps_a_stream_of_its_own(
-    stomp: Callable[..., Stomp], whole_gateway: StompServer, name: str, house: BlockingConnection
+def test_stomp_py_declares_and_reads_a_stream(
+    stomp: Callable[..., Stomp], whole_gateway: StompServer, name: str, amqp_connection: BlockingConnection
 ) -> None:
     client = stomp("1.2", at=whole_gateway).connect()
     for number in range(3):
@@ -240,11 +240,11 @@ def test_stomp_py_keeps_a_stream_of_its_own(
         x_stream_offset="first",
     )
     assert client.bodies(3) == [b"0", b"1", b"2"]
-    house.channel().queue_delete(name)
+    amqp_connection.channel().queue_delete(name)
 
 
 def deliveries(channel: BlockingChannel, stream: str, count: int, **arguments: Any) -> list[tuple[int, bytes]]:
-    """Return the tags and bodies of ``count`` messages that the consumer ``me`` is sent, unacknowledged."""
+    """Return the tags and bodies of ``count`` messages for the consumer ``me``, unacknowledged."""
     channel.basic_qos(prefetch_count=count)
     arrived: list[tuple[int, bytes]] = []
     channel.basic_consume(
@@ -258,7 +258,9 @@ def deliveries(channel: BlockingChannel, stream: str, count: int, **arguments: A
 
 
 @pytest.mark.parametrize("vanishing", ["the client", "the broker"])
-def test_a_named_consumer_goes_on_behind_what_it_acknowledged(tmp_path: Path, name: str, vanishing: str) -> None:
+def test_a_named_consumer_continues_after_its_last_acknowledged_message(
+    tmp_path: Path, name: str, vanishing: str
+) -> None:
     with gateway_in(tmp_path) as gateway:
         first = pika.BlockingConnection(parameters(gateway.broker))
         channel = first.channel()
@@ -267,11 +269,11 @@ def test_a_named_consumer_goes_on_behind_what_it_acknowledged(tmp_path: Path, na
         sent = deliveries(channel, name, 50, **{"x-stream-offset": "first"})
         channel.basic_ack(sent[29][0], multiple=True)
         if vanishing == "the client":
-            channel.queue_declare(name, passive=True)  # the ack was read when this is answered
+            channel.queue_declare(name, passive=True)  # the answer shows that the ack was read
             first.close()
         else:
-            channel.basic_cancel("c")  # its place is put down ...
-            channel.queue_declare(f"{name}-fence", durable=True)  # ... and durable when this is answered
+            channel.basic_cancel("c")  # its offset is stored ...
+            channel.queue_declare(f"{name}-fence", durable=True)  # ... and the answer shows that it is durable
             gateway.restart()
         second = pika.BlockingConnection(parameters(gateway.broker))
         again = deliveries(second.channel(), name, 70)

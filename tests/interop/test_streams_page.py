@@ -1,4 +1,4 @@
-"""The programs of docs/streams.md, run as they stand there."""
+"""The programs of docs/streams.md, run unchanged."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
 TIMEOUT_S = 20
 
 
-def test_a_stream_is_written_and_read_as_the_page_says(broker: Broker, tmp_path: Path) -> None:
+def test_the_programs_of_the_page_write_and_read_a_stream(broker: Broker, tmp_path: Path) -> None:
     for program, name in re.findall(r"```python\n(# (\S+)\n.*?)```", PAGE.read_text(), re.DOTALL):
         (tmp_path / name).write_text(program.replace("127.0.0.1:5672", f"{broker.host}:{broker.port}"))
     written = subprocess.run(

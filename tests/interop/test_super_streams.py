@@ -1,4 +1,4 @@
-"""A super stream from end to end: made by gatewayctl, published to by every protocol, read by partition, watched."""
+"""A super stream: created by gatewayctl, published to by every protocol, read by partition, and monitored."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from tests.interop.stomp_client import Stomp
 from tests.interop.stomp_server import StompServer
 from tests.interop.tools import run
 
-#: Where stream clients of RabbitMQ, too, would send these keys, of three partitions.
+#: The partitions, of three, to which RabbitMQ's stream clients send these keys, too.
 PARTITION_BY_KEY = {"hello1": 1, "hello2": 0, "hello3": 1, "hello4": 2}
 
 Ctl = Callable[..., str]
@@ -24,7 +24,7 @@ Ctl = Callable[..., str]
 
 @pytest.fixture
 def ctl(whole_gateway: StompServer) -> Ctl:
-    """Run gatewayctl; return what it prints."""
+    """Run gatewayctl; return its output."""
     url = f"http://guest:guest@127.0.0.1:{whole_gateway.ports['management']}"
 
     def call(*arguments: str) -> str:
@@ -37,7 +37,7 @@ def ctl(whole_gateway: StompServer) -> Ctl:
 
 @pytest.fixture
 def channel(whole_gateway: StompServer) -> Iterator[BlockingChannel]:
-    """A channel to the gateway that the other clients speak to."""
+    """Return a channel to the gateway of the other clients."""
     connection = pika.BlockingConnection(parameters(whole_gateway.amqp))
     channel = connection.channel()
     channel.confirm_delivery()
@@ -47,14 +47,14 @@ def channel(whole_gateway: StompServer) -> Iterator[BlockingChannel]:
 
 @pytest.fixture
 def super_stream(ctl: Ctl, name: str) -> Iterator[str]:
-    """A super stream of three partitions."""
+    """Create a super stream of three partitions."""
     ctl("add_super_stream", name, "--partitions", "3", "--max-age", "P7D")
     yield name
     ctl("delete_super_stream", name)
 
 
 def bodies(channel: BlockingChannel, stream: str, count: int) -> list[bytes]:
-    """Return what is in a partition, of which a dashboard acknowledges everything."""
+    """Read and acknowledge the messages of a partition; return their bodies."""
     reader = channel.connection.channel()
     reader.basic_qos(prefetch_count=100)
     arrived: list[Any] = []
@@ -66,7 +66,7 @@ def bodies(channel: BlockingChannel, stream: str, count: int) -> list[bytes]:
     return [body for *_, body in arrived]
 
 
-def test_a_key_leads_to_the_same_partition_by_every_protocol(
+def test_a_key_maps_to_the_same_partition_in_every_protocol(
     ctl: Ctl,
     channel: BlockingChannel,
     super_stream: str,

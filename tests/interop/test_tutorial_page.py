@@ -1,4 +1,4 @@
-"""The programs of docs/tutorial.md, run as they stand there: each receiver beside its sender."""
+"""The programs of docs/tutorial.md, run unchanged: each receiver together with its sender."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from tests.interop.broker import Broker
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 TIMEOUT_S = 20
 
-#: receiver, sender, what the sender prints, what the receiver prints
+#: receiver, sender, output of the sender, output of the receiver
 PATTERNS = [
     pytest.param("receive.py", "send.py", "sent", ["received Hello World!"], id="hello world"),
     pytest.param(
@@ -38,7 +38,7 @@ def programs(broker: Broker) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("receiver", "sender", "said", "received"), PATTERNS)
-def test_a_pattern_of_the_tutorial_works_as_it_is_written(
+def test_the_programs_of_a_pattern_work_unchanged(
     broker: Broker, tmp_path: Path, receiver: str, sender: str, said: str, received: list[str]
 ) -> None:
     for name, program in programs(broker).items():

@@ -1,4 +1,4 @@
-"""The six classic RabbitMQ tutorials, end to end, each party on its own connection, as an ordinary user writes them."""
+"""The six classic RabbitMQ tutorials, each program on its own connection."""
 
 import threading
 import time
@@ -61,7 +61,7 @@ class Receiver(threading.Thread):
 def wait_until(happened: Callable[[], object]) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while not happened():
-        assert time.monotonic() < deadline, "what was awaited did not happen"
+        assert time.monotonic() < deadline, "the condition is still false"
         time.sleep(0.01)
 
 
@@ -88,7 +88,7 @@ def test_1_hello_world(broker: Broker, name: str) -> None:
     assert received == [(name, b"Hello World!")]
 
 
-def test_2_work_queues_share_tasks_fairly_and_lose_none(broker: Broker, name: str) -> None:
+def test_2_work_queues_distribute_tasks_evenly_and_lose_none(broker: Broker, name: str) -> None:
     done: dict[str, Received] = {"quick": [], "busy": []}
 
     def worker(who: str, seconds: float) -> Callable[[BlockingChannel], None]:
@@ -118,7 +118,7 @@ def test_2_work_queues_share_tasks_fairly_and_lose_none(broker: Broker, name: st
     assert len(done["quick"]) > len(done["busy"]) > 0
 
 
-def test_2_the_task_of_a_worker_that_dies_is_done_by_another(broker: Broker, name: str) -> None:
+def test_2_the_task_of_a_worker_that_dies_goes_to_another(broker: Broker, name: str) -> None:
     with connected(broker) as dying:
         dying.queue_declare(queue=name, durable=True)
         dying.basic_publish(exchange="", routing_key=name, body=b"important")
@@ -131,7 +131,7 @@ def test_2_the_task_of_a_worker_that_dies_is_done_by_another(broker: Broker, nam
         channel.queue_delete(queue=name)
 
 
-def test_3_publish_subscribe_gives_every_subscriber_a_copy(broker: Broker, name: str) -> None:
+def test_3_publish_subscribe_sends_a_copy_to_every_subscriber(broker: Broker, name: str) -> None:
     screen: Received = []
     disk: Received = []
 
@@ -199,7 +199,7 @@ def test_6_rpc_answers_each_request_on_its_callback_queue(broker: Broker, name: 
 
 
 class FibonacciClient:
-    """Tutorial six's client: one exclusive callback queue, answers told apart by correlation id."""
+    """The client of tutorial six: one exclusive callback queue; answers are matched by correlation id."""
 
     def __init__(self, channel: BlockingChannel, server_queue: str) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""Programs the suite drives beside Python: found here, installed by ``install-tools.sh``."""
+"""External programs of the suite: lookup and execution; ``install-tools.sh`` installs them."""
 
 import shutil
 import subprocess
@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-#: What ``install-tools.sh`` unpacks instead of installing it.
+#: The directory into which ``install-tools.sh`` unpacks programs that it does not install.
 BIN: Final = Path(__file__).parent / "bin"
 
 
 def program(name: str) -> str:
-    """Return the program's path; a test that needs a missing one fails with what to do."""
+    """Return the path of a program; fail the test with an instruction if it is missing."""
     path = shutil.which(name) or shutil.which(name, path=str(BIN))
     if path is None:
         pytest.fail(f"{name} is not installed: run tests/interop/install-tools.sh as root", pytrace=False)
@@ -28,5 +28,5 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run to the end, bounded in time, with output captured; the exit code is the caller's to judge."""
+    """Run a program to its end, with a time limit and captured output; the caller checks the exit code."""
     return subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, cwd=cwd, env=env, check=False)

@@ -1,7 +1,7 @@
 """The login of a client: authentication, virtual host and permissions, and re-authentication (4.12). No I/O.
 
 Without an Authentication Method the client logs in by user name and password, by certificate, or anonymously. With one
-it exchanges challenges. In both cases the permissions on the virtual host decide.
+it answers challenges. In both cases the permissions on the virtual host decide.
 """
 
 from collections.abc import Callable
@@ -210,7 +210,7 @@ class Login:
     # By an authentication method
 
     def _converse(self, properties: Properties, answer: Hearer) -> None:
-        """Start a challenge exchange, for the login or a re-authentication (4.12.1)."""
+        """Start a challenge-response dialogue, for the login or a re-authentication (4.12.1)."""
         visitor = Visitor(self._place.vhost, self._client_id, self._arrival.peer_host, self._arrival.certificate)
         self._dialogue = self._access.converse(self.method, visitor)
         if self._dialogue is None:

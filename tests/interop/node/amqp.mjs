@@ -1,11 +1,11 @@
-// What npm's amqplib does with a broker. Each scenario is a sentence and receives a function that opens connections.
+// Scenarios of npm's amqplib. Each has a sentence as name and gets a function that opens connections.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import amqp from "amqplib";
 
-/** Opens a connection, with options as the end of its URL. */
+/** Opens a connection; options are appended to the URL. */
 export async function connect(url, options = "") {
   const connection = await amqp.connect(url + options, { timeout: 5000 });
   connection.on("error", () => {});
@@ -17,7 +17,7 @@ export const close = (connection) => connection.close();
 const SILENCE_MS = 300;
 const REPLY_TO = "amq.rabbitmq.reply-to";
 
-/** A channel which reports errors only by rejecting, with an exclusive queue of its own. */
+/** Opens a channel that reports errors only by rejecting, with its own exclusive queue. */
 async function channelAndQueue(connect, open = "createChannel") {
   const channel = await openChannel(await connect(), open);
   const { queue } = await channel.assertQueue("", { exclusive: true });
@@ -30,7 +30,7 @@ async function openChannel(connection, open = "createChannel") {
   return channel;
 }
 
-/** Resolves with the next `count` deliveries of a consumer, acknowledged or not as told. */
+/** Resolves with the next `count` deliveries of a consumer, acknowledged or not. */
 function receive(channel, queue, count, { acknowledge = true } = {}) {
   return new Promise((resolve, reject) => {
     const messages = [];
@@ -46,7 +46,7 @@ function receive(channel, queue, count, { acknowledge = true } = {}) {
 const text = (message) => message.content.toString();
 const messageCount = async (channel, queue) => (await channel.checkQueue(queue)).messageCount;
 
-/** Asserts that the broker closes the channel with this code when asked for this. */
+/** Asserts that the broker closes the channel with this code on a request. */
 async function assertRefused(connection, code, request) {
   const channel = await openChannel(connection);
   const closed = new Promise((resolve) => channel.once("close", resolve));
@@ -55,7 +55,7 @@ async function assertRefused(connection, code, request) {
 }
 
 export const scenarios = {
-  "a declared queue is given a name and counts its messages": async (connect) => {
+  "a declared queue gets a name and counts its messages": async (connect) => {
     const { channel, queue } = await channelAndQueue(connect, "createConfirmChannel");
     assert.match(queue, /^amq\.gen-/);
     channel.sendToQueue(queue, Buffer.from("one"));
@@ -86,7 +86,7 @@ export const scenarios = {
     assert.deepEqual((await receive(channel, queue, sent.length)).map(text), sent);
   },
 
-  "get finds a message or nothing": async (connect) => {
+  "get returns a message or nothing": async (connect) => {
     const { channel, queue } = await channelAndQueue(connect);
     assert.equal(await channel.get(queue), false);
     channel.sendToQueue(queue, Buffer.from("one"));
@@ -105,7 +105,7 @@ export const scenarios = {
     assert.equal(await channel.get(queue), false);
   },
 
-  "a refused message comes back redelivered": async (connect) => {
+  "a refused message is redelivered": async (connect) => {
     const { channel, queue } = await channelAndQueue(connect);
     for (const refuse of ["nack", "reject"]) {
       channel.sendToQueue(queue, Buffer.from(refuse));
@@ -118,14 +118,14 @@ export const scenarios = {
     }
   },
 
-  "a message refused without requeue is gone": async (connect) => {
+  "a message refused without requeue is discarded": async (connect) => {
     const { channel, queue } = await channelAndQueue(connect);
     channel.sendToQueue(queue, Buffer.from("unwanted"));
     channel.nack(await channel.get(queue), false, false);
     assert.equal(await channel.get(queue), false);
   },
 
-  "prefetch bounds what is unacknowledged": async (connect) => {
+  "prefetch limits unacknowledged messages": async (connect) => {
     const { channel, queue } = await channelAndQueue(connect);
     const arrived = [];
     await channel.prefetch(2);
@@ -156,7 +156,7 @@ export const scenarios = {
     assert.equal(text(await channel.get(queue)), "late");
   },
 
-  "the consumer of a deleted queue is told": async (connect) => {
+  "the consumer of a deleted queue is notified": async (connect) => {
     const connection = await connect();
     const channel = await openChannel(connection);
     const { queue } = await channel.assertQueue("", { exclusive: true });
@@ -170,7 +170,7 @@ export const scenarios = {
     await assertRefused(await connect(), 405, (channel) => channel.checkQueue(queue));
   },
 
-  "an exclusive consumer admits no second": async (connect) => {
+  "an exclusive consumer excludes others": async (connect) => {
     const connection = await connect();
     const channel = await openChannel(connection);
     const { queue } = await channel.assertQueue("", { exclusive: true });
@@ -197,7 +197,7 @@ export const scenarios = {
     assert.deepEqual(events, [[312, "nowhere to go"], "confirmed"]);
   },
 
-  "an alternate exchange takes what is unroutable": async (connect) => {
+  "an unroutable message goes to the alternate exchange": async (connect) => {
     const { channel, queue } = await channelAndQueue(connect);
     const [alternate, exchange] = [randomUUID(), randomUUID()];
     await channel.assertExchange(alternate, "fanout", { durable: false, autoDelete: true });
@@ -253,7 +253,7 @@ export const scenarios = {
     for (const [key, value] of Object.entries(properties)) assert.equal(received[key], value, key);
   },
 
-  "bodies of any size arrive whole": async (connect) => {
+  "bodies of any size are delivered unchanged": async (connect) => {
     const { channel, queue } = await channelAndQueue(connect);
     for (const size of [0, 1, 1024 * 1024 + 1]) {
       channel.sendToQueue(queue, Buffer.alloc(size, 0xce));
@@ -262,7 +262,7 @@ export const scenarios = {
     }
   },
 
-  "a reply comes straight back": async (connect) => {
+  "a direct reply is received": async (connect) => {
     const channel = await openChannel(await connect());
     const { queue } = await channel.assertQueue("", { autoDelete: true, durable: false });
     const answered = new Promise((resolve) => channel.consume(REPLY_TO, resolve, { noAck: true }));
@@ -276,7 +276,7 @@ export const scenarios = {
     await server.deleteQueue(queue);
   },
 
-  "many channels work side by side": async (connect) => {
+  "many channels are independent": async (connect) => {
     const connection = await connect();
     const observer = await openChannel(connection);
     const { queue } = await observer.assertQueue("", { exclusive: true });
@@ -291,7 +291,7 @@ export const scenarios = {
     assert.equal(await messageCount(observer, queue), 500);
   },
 
-  "a stream is read from where the consumer wants, again and again": async (connect) => {
+  "a stream is read repeatedly from the consumer's offset": async (connect) => {
     const channel = await openChannel(await connect(), "createConfirmChannel");
     const stream = `stream-${randomUUID()}`;
     await channel.assertQueue(stream, { durable: true, arguments: { "x-queue-type": "stream" } });

@@ -1,4 +1,4 @@
-// What npm's mqtt (MQTT.js) does with a server. Each scenario is a sentence and receives a function that opens clients.
+// Scenarios of npm's mqtt (MQTT.js). Each has a sentence as name and gets a function that opens clients.
 
 import assert from "node:assert/strict";
 import { createHash, createHmac, pbkdf2Sync, randomBytes, randomUUID } from "node:crypto";
@@ -8,7 +8,7 @@ import mqtt from "mqtt";
 const V5 = 5;
 const KEPT = { clean: false, properties: { sessionExpiryInterval: 600 } };
 
-/** Connects with 5.0 unless told otherwise, and lets nothing be tried twice unless that is what is tested. */
+/** Connects with 5.0 by default, and without reconnects unless a scenario tests them. */
 export async function connect(url, options = {}) {
   const { protocol, host, pathname, username, password } = new URL(url);
   const settings = { protocolVersion: V5, reconnectPeriod: 0, connectTimeout: 5000, manualConnect: true };
@@ -38,7 +38,7 @@ async function receive(client, count = 1) {
   return client.inbox.splice(0, count);
 }
 
-/** Asserts that what is published now is the next to come. */
+/** Asserts that a message published now is the next one received. */
 async function assertSilent(client) {
   const topic = `fence/${randomUUID()}`;
   await client.subscribeAsync(topic, { qos: 1 });
@@ -50,7 +50,7 @@ const aTopic = () => `interop/${randomUUID()}`;
 const numbers = (count) => Array.from({ length: count }, (_, number) => `${number}`);
 const texts = (messages) => messages.map((message) => message.payload.toString());
 
-/** The client's side of SCRAM-SHA-256 (RFC 5802), as MQTT.js lets it take part in a login. */
+/** The client side of SCRAM-SHA-256 (RFC 5802) for MQTT.js. */
 class Scram {
   constructor(user, password) {
     this.password = password;
@@ -77,7 +77,7 @@ class Scram {
   }
 }
 
-/** Opens a client that proves who it is by SCRAM and sends no password. */
+/** Opens a client that logs in by SCRAM. */
 async function scramLogin(open, user, password) {
   const scram = new Scram(user, password);
   const options = {
@@ -100,7 +100,7 @@ async function scramLogin(open, user, password) {
   }
 }
 
-/** Messages of every QoS, and a binary one of a mebibyte, over any version. */
+/** Publishes and receives messages of every QoS, and a binary one of a mebibyte. */
 async function roundTrips(client) {
   const topic = aTopic();
   for (const qos of [0, 1, 2]) {
@@ -116,14 +116,14 @@ async function roundTrips(client) {
 }
 
 export const scenarios = {
-  "messages come back, in 5.0": async (open) => roundTrips(await open()),
+  "messages are received, in 5.0": async (open) => roundTrips(await open()),
 
-  "messages come back, in 3.1.1": async (open) => roundTrips(await open({ protocolVersion: 4 })),
+  "messages are received, in 3.1.1": async (open) => roundTrips(await open({ protocolVersion: 4 })),
 
-  "messages come back, in 3.1": async (open) =>
+  "messages are received, in 3.1": async (open) =>
     roundTrips(await open({ protocolId: "MQIsdp", protocolVersion: 3, clientId: randomUUID().slice(0, 20) })),
 
-  "a thousand messages come in order": async (open) => {
+  "a thousand messages are delivered in order": async (open) => {
     const [client, other] = [await open(), await open()];
     const topic = aTopic();
     await client.subscribeAsync(topic, { qos: 2 });
@@ -131,7 +131,7 @@ export const scenarios = {
     assert.deepEqual(texts(await receive(client, 1000)), numbers(1000));
   },
 
-  "a retained message waits for later subscribers": async (open) => {
+  "a retained message is sent to later subscribers": async (open) => {
     const client = await open();
     const topic = aTopic();
     await client.publishAsync(`${topic}/lamp`, "on", { qos: 1, retain: true });
@@ -141,7 +141,7 @@ export const scenarios = {
     await client.publishAsync(`${topic}/lamp`, "", { qos: 1, retain: true });
   },
 
-  "the will of a client that vanishes is published": async (open) => {
+  "the will of a lost client is published": async (open) => {
     const witness = await open();
     const topic = aTopic();
     await witness.subscribeAsync(topic, { qos: 1 });
@@ -151,7 +151,7 @@ export const scenarios = {
     assert.deepEqual([message.payload.toString(), message.properties.contentType], ["gone", "text/plain"]);
   },
 
-  "messages wait for a client that comes back": async (open) => {
+  "messages wait for a client that reconnects": async (open) => {
     const clientId = randomUUID();
     const topic = aTopic();
     const sleeper = await open({ clientId, ...KEPT });
@@ -166,7 +166,7 @@ export const scenarios = {
     await assertSilent(back);
   },
 
-  "a client that reconnects by itself loses and doubles nothing": async (open) => {
+  "automatic reconnects lose and repeat no message": async (open) => {
     const witness = await open();
     const topic = aTopic();
     await witness.subscribeAsync(topic, { qos: 2 });
@@ -206,7 +206,7 @@ export const scenarios = {
     assert.deepEqual(response.properties.correlationData, correlationData);
   },
 
-  "aliases stand for topics both ways": async (open) => {
+  "topic aliases work in both directions": async (open) => {
     const client = await open({ autoAssignTopicAlias: true, properties: { topicAliasMaximum: 2 } });
     const topic = aTopic();
     await client.subscribeAsync(`${topic}/#`, { qos: 1 });
@@ -217,7 +217,7 @@ export const scenarios = {
     assert.ok(messages.some((message) => message.properties?.topicAlias));
   },
 
-  "a group shares what comes": async (open) => {
+  "a group shares messages": async (open) => {
     const members = [await open(), await open()];
     const topic = aTopic();
     for (const member of members) await member.subscribeAsync(`$share/workers/${topic}`, { qos: 1 });
@@ -227,7 +227,7 @@ export const scenarios = {
     assert.deepEqual(texts(shares.flat()).sort(), numbers(20).sort());
   },
 
-  "a message tells how long it has left": async (open) => {
+  "a delivery has the remaining expiry interval": async (open) => {
     const client = await open();
     const topic = aTopic();
     await client.subscribeAsync(topic, { qos: 1, properties: { subscriptionIdentifier: 9 } });

@@ -1,4 +1,4 @@
-// Runs one scenario by its sentence: node run.mjs amqp.mjs amqp://... "a sentence". Exit code 0 when it holds.
+// Runs one scenario by its name: node run.mjs amqp.mjs amqp://... "a sentence". The exit code is 0 on success.
 
 const TIMEOUT_MS = 20_000;
 
@@ -11,13 +11,13 @@ if (scenario === undefined) {
 }
 
 setTimeout(() => {
-  console.error("the scenario did not end in time");
+  console.error("the scenario exceeded its time limit");
   process.exit(3);
 }, TIMEOUT_MS).unref();
 
 const opened = [];
 
-/** Opens a connection; it is closed when the scenario ended well. */
+/** Opens a connection, which is closed after a successful scenario. */
 async function open(options) {
   const connection = await connect(url, options);
   opened.push(connection);

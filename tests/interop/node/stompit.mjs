@@ -1,6 +1,6 @@
-// What npm's stompit (STOMP over TCP) does with a server. Each scenario is a sentence and receives a function that
-// opens clients. ERROR frames are left to stompjs: with Node.js 20, stompit emits them a second time as an error that
-// nobody can listen for, whoever sent them.
+// Scenarios of npm's stompit (STOMP over TCP). Each has a sentence as name and gets a function that opens clients.
+// ERROR frames are tested with stompjs: with Node.js 20, stompit emits them a second time as an error event without
+// any listener.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -8,14 +8,14 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import stompit from "stompit";
 
-/** What TLS takes: the files that the query of a URL names, `ca` and, for a certificate of the client, `cert` and `key`. */
+/** The TLS options: files named in the query of a URL, `ca` and, for a client certificate, `cert` and `key`. */
 function tls(protocol, query) {
   if (protocol !== "stomps:") return {};
   const files = [...query].map(([name, file]) => [name, readFileSync(file)]);
   return { ssl: true, ...Object.fromEntries(files) };
 }
 
-/** Connects with the newest version both sides know; `headers` are further ones of CONNECT. */
+/** Connects with the newest common version; `headers` are additional ones of CONNECT. */
 export async function connect(url, headers = {}) {
   const { protocol, hostname, port, username, password, searchParams } = new URL(url);
   const login = username ? { login: username, passcode: password } : {};
@@ -33,7 +33,7 @@ function send(client, destination, body, headers = {}) {
   });
 }
 
-/** Subscribes; resolves once the server has said so, with a function that resolves with the next message. */
+/** Subscribes; resolves after the receipt with a function that resolves with the next message. */
 async function subscribe(client, destination, headers = {}) {
   const arrived = [];
   const awaited = [];
@@ -51,7 +51,7 @@ async function subscribe(client, destination, headers = {}) {
 const aQueue = () => `/queue/interop-${randomUUID()}`;
 
 export const scenarios = {
-  "a message goes through a queue with its headers": async (open) => {
+  "a message is delivered with its headers": async (open) => {
     const client = await open();
     const queue = aQueue();
     const next = await subscribe(client, queue);
@@ -63,7 +63,7 @@ export const scenarios = {
     assert.equal(headers.destination, queue);
   },
 
-  "a body of any octets and of any size arrives whole": async (open) => {
+  "a body of any bytes and any size is delivered unchanged": async (open) => {
     const client = await open();
     const queue = aQueue();
     const next = await subscribe(client, queue);
@@ -74,7 +74,7 @@ export const scenarios = {
     }
   },
 
-  "a client that acknowledges gets its messages once": async (open) => {
+  "acknowledged messages are delivered once": async (open) => {
     const client = await open();
     const queue = aQueue();
     for (const body of ["1", "2", "3"]) await send(client, queue, body);
@@ -90,7 +90,7 @@ export const scenarios = {
     assert.equal((await again()).body.toString(), "4");
   },
 
-  "what a client refuses comes again": async (open) => {
+  "a refused message is redelivered": async (open) => {
     const client = await open();
     const queue = aQueue();
     await send(client, queue, "1");
@@ -101,7 +101,7 @@ export const scenarios = {
     client.ack(message);
   },
 
-  "a committed transaction is there and an aborted one is not": async (open) => {
+  "a committed transaction takes effect and an aborted one does not": async (open) => {
     const client = await open();
     const queue = aQueue();
     const next = await subscribe(client, queue);

@@ -1,11 +1,11 @@
-// Whether npm's stompit is let in without a login, by its certificate alone.
+// Login of npm's stompit by client certificate.
 
 import { close, connect } from "./stompit.mjs";
 
 export { close, connect };
 
 export const scenarios = {
-  "a certificate lets it in": async (open) => {
+  "login by certificate": async (open) => {
     const client = await open();
     await new Promise((resolve) => client.send({ destination: "/queue/light" }, { onReceipt: resolve }).end("on"));
   },

@@ -1,12 +1,12 @@
-// What npm's @stomp/stompjs (STOMP over WebSocket) does with a server. Each scenario is a sentence and receives a
-// function that opens clients.
+// Scenarios of npm's @stomp/stompjs (STOMP over WebSocket). Each has a sentence as name and gets a function that
+// opens clients.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { Client, Versions } from "@stomp/stompjs";
 import { WebSocket } from "ws";
 
-/** Connects; `options` are those of the client, and its `versions` and `subprotocols`. */
+/** Connects; `options` are client options, and its `versions` and `subprotocols`. */
 export async function connect(url, { versions, headers = {}, ...options } = {}) {
   const { host, pathname, username, password } = new URL(url);
   const client = new Client({
@@ -35,7 +35,7 @@ export async function connect(url, { versions, headers = {}, ...options } = {}) 
 
 export const close = (client) => client.deactivate({ force: true });
 
-/** Waits for the receipt of what `act` does with the headers it is given. */
+/** Calls `act` with a receipt header and waits for the receipt. */
 function confirmed(client, act) {
   const receipt = randomUUID();
   return new Promise((resolve) => {
@@ -54,7 +54,7 @@ const send = (client, destination, body, headers = {}) =>
     }),
   );
 
-/** Subscribes; resolves once the server has said so, with a function that resolves with the next message. */
+/** Subscribes; resolves after the receipt with a function that resolves with the next message. */
 async function subscribe(client, destination, headers = {}) {
   const arrived = [];
   const awaited = [];
@@ -66,7 +66,7 @@ async function subscribe(client, destination, headers = {}) {
 const aQueue = () => `/queue/interop-${randomUUID()}`;
 
 export const scenarios = {
-  "each version is spoken under its subprotocol": async (open) => {
+  "each version has its subprotocol": async (open) => {
     for (const version of ["1.0", "1.1", "1.2"]) {
       const client = await open({ versions: [version] });
       assert.equal(client.connectedVersion, version);
@@ -78,7 +78,7 @@ export const scenarios = {
     }
   },
 
-  "text goes through with its headers": async (open) => {
+  "text is delivered with its headers": async (open) => {
     const client = await open();
     const queue = aQueue();
     const next = await subscribe(client, queue);
@@ -89,7 +89,7 @@ export const scenarios = {
     assert.equal(message.headers.destination, queue);
   },
 
-  "octets go through in binary messages": async (open) => {
+  "bytes are delivered in binary messages": async (open) => {
     const client = await open({ forceBinaryWSFrames: true });
     const queue = aQueue();
     const next = await subscribe(client, queue);
@@ -98,7 +98,7 @@ export const scenarios = {
     assert.deepEqual((await next()).binaryBody, body);
   },
 
-  "a large frame may come in many messages": async (open) => {
+  "a large frame may be sent in several messages": async (open) => {
     const client = await open({ splitLargeFrames: true, maxWebSocketChunkSize: 1024 });
     const queue = aQueue();
     const next = await subscribe(client, queue);
@@ -122,7 +122,7 @@ export const scenarios = {
     assert.equal((await left()).body, "2");
   },
 
-  "a committed transaction is there and an aborted one is not": async (open) => {
+  "a committed transaction takes effect and an aborted one does not": async (open) => {
     const client = await open();
     const queue = aQueue();
     const next = await subscribe(client, queue);
@@ -134,7 +134,7 @@ export const scenarios = {
     assert.equal((await next()).body, "committed");
   },
 
-  "nothing comes after unsubscribing": async (open) => {
+  "nothing is delivered after unsubscribing": async (open) => {
     const client = await open();
     const topic = `/topic/interop.${randomUUID()}`;
     const heard = [];
@@ -145,7 +145,7 @@ export const scenarios = {
     assert.deepEqual(heard, ["before"]);
   },
 
-  "a question is answered through a temporary queue": async (open) => {
+  "request and reply by a temporary queue": async (open) => {
     const [asker, answerer] = [await open(), await open()];
     const queue = aQueue();
     const questions = await subscribe(answerer, queue);
@@ -156,7 +156,7 @@ export const scenarios = {
     assert.equal((await answered).body, "answer");
   },
 
-  "heart-beats go both ways": async (open) => {
+  "heart-beats in both directions": async (open) => {
     const client = await open({ heartbeatIncoming: 1000, heartbeatOutgoing: 1000 });
     assert.equal(client.welcome.headers["heart-beat"], "1000,1000");
     let beats = 0;
@@ -165,7 +165,7 @@ export const scenarios = {
     assert.ok(client.connected);
   },
 
-  "an error tells why and ends the connection": async (open) => {
+  "an error has a reason and closes the connection": async (open) => {
     const client = await open();
     client.publish({ destination: "/nonsense/x", body: "hi" });
     assert.equal((await client.failure).headers.message, "Unknown destination");
