@@ -95,14 +95,14 @@ class Access:
         throttle = self._throttle
         return 0.0 if throttle is None else throttle.wait_s(throttle.attempt_of(credentials))
 
-    def recognise(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
+    def identify(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Identify a client without a secret, and call ``answer`` once, now or later.
 
         It is the first step of an anonymous login, so an unknown client is not a failed attempt.
         """
         self._ask(0, credentials, answer, is_attempt=False)
 
-    def converse(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
+    def start_dialogue(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
         """Start an dialogue of the named authentication method; return ``None`` if no plugin offers it."""
         offered = self._methods.get(method)
         if offered is None:

@@ -10,11 +10,11 @@ _log: Final = StructuredLog("access")
 T = TypeVar("T")
 
 
-def tell_each(hearers: Iterable[Callable[[T], None]], given: T) -> None:
+def call_each(callbacks: Iterable[Callable[[T], None]], given: T) -> None:
     """Call each callback with a result; an exception in one does not stop the others."""
-    for hear in hearers:
+    for callback in callbacks:
         try:
-            hear(given)
+            callback(given)
         except Exception:  # the connection that failed has its own timeout
             _log.error("a login failed", exc_info=True)
 

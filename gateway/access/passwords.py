@@ -48,13 +48,13 @@ _ARGON2: Final = re.compile(
 )
 
 #: A random hash with the cost of a new one, against which passwords of unknown users are verified.
-_NOBODY: Final = (
+_UNKNOWN_USER_HASH: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$"
     + b64encode(os.urandom(16)).decode().rstrip("=")
     + "$"
     + b64encode(os.urandom(32)).decode().rstrip("=")
 )
-_NOBODYS_DIGEST: Final = b64encode(os.urandom(SALT_SIZE + 32)).decode()
+_UNKNOWN_USER_DIGEST: Final = b64encode(os.urandom(SALT_SIZE + 32)).decode()
 
 
 def hash_password(password: str, algorithm: str = DEFAULT_ALGORITHM, salt: bytes | None = None) -> str:
@@ -84,12 +84,12 @@ def verify_password(password: str, password_hash: str, algorithm: str) -> bool:
         return False
 
 
-def verify_nobody(password: str, *, with_digest: bool, with_argon2: bool) -> None:
+def verify_unknown_user(password: str, *, with_digest: bool, with_argon2: bool) -> None:
     """Take the time of a verification with a digest, with argon2id, or with both in sequence."""
     if with_digest:
-        verify_password(password, _NOBODYS_DIGEST, DEFAULT_ALGORITHM)
+        verify_password(password, _UNKNOWN_USER_DIGEST, DEFAULT_ALGORITHM)
     if with_argon2:
-        _verify_argon2(password, _NOBODY)
+        _verify_argon2(password, _UNKNOWN_USER_HASH)
 
 
 def is_password_hash(password_hash: str, algorithm: str) -> bool:

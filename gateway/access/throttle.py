@@ -20,7 +20,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final, Generic, TypeVar
 
-from gateway.access.once import tell_each
+from gateway.access.once import call_each
 from gateway.access.principals import Credentials
 from gateway.logs import StructuredLog, masked
 
@@ -206,7 +206,7 @@ class LoginThrottle:
         if self.rules.max_delay_s <= 0:
             return
         if has_succeeded:
-            self._forgive(attempt.key)
+            self._clear_failures(attempt.key)
         elif not attempt.has_failed:
             attempt.has_failed = True
             self._count(attempt.key)
@@ -230,7 +230,7 @@ class LoginThrottle:
         attempt.is_waiting = False
         waiting, attempt.waiting = attempt.waiting, []
         self.waiting -= len(waiting)
-        tell_each(waiting, True)
+        call_each(waiting, True)
 
     # Counts
 
@@ -270,7 +270,7 @@ class LoginThrottle:
         over = address.failures - self.rules.free_attempts_per_address
         return delay_s(over, _FIRST_ADDRESS_DELAY_S, self.rules.max_delay_s / _ADDRESS_SHARE)
 
-    def _forgive(self, key: Key) -> None:
+    def _clear_failures(self, key: Key) -> None:
         now = self._now()
         pair = self._pairs.use(key, now)
         pair.is_known = True

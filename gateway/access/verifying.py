@@ -14,8 +14,8 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from gateway.access.hashing import Inline, Workers
-from gateway.access.once import tell_each
-from gateway.access.passwords import ARGON2ID, verify_nobody, verify_password
+from gateway.access.once import call_each
+from gateway.access.passwords import ARGON2ID, verify_password, verify_unknown_user
 from gateway.kernel.journal.records import UserRecord
 from gateway.logs import StructuredLog
 
@@ -25,13 +25,13 @@ REMEMBERED: Final = 10_000
 """The size of the cache of correct passwords."""
 
 T = TypeVar("T")
-Hearer = Callable[[bool], None]
+PasswordCallback = Callable[[bool], None]
 
 
 class PasswordCheck(Protocol):
     """Verifies passwords of internal users. Passed to authenticator plugins."""
 
-    def verify(self, password: str, name: str, user: UserRecord | None, answer: Hearer) -> None:
+    def verify(self, password: str, name: str, user: UserRecord | None, answer: PasswordCallback) -> None:
         """Call ``answer`` once, now or later, on the kernel's thread.
 
         ``user`` is ``None`` if no user ``name`` exists; that takes as long as a wrong password.
@@ -40,10 +40,10 @@ class PasswordCheck(Protocol):
 
 
 @dataclass(slots=True)
-class _Question:
+class _PendingCheck:
     """A verification in progress and the callbacks that wait for it."""
 
-    hearers: list[Hearer] = field(default_factory=list)
+    callbacks: list[PasswordCallback] = field(default_factory=list)
 
 
 class PasswordVerifier:
@@ -62,9 +62,9 @@ class PasswordVerifier:
         self._remember_s = remember_s
         self._key = secrets.token_bytes(32)
         self._until_by_digest: OrderedDict[bytes, float] = OrderedDict()
-        self._asked: dict[bytes, _Question] = {}
+        self._pending: dict[bytes, _PendingCheck] = {}
 
-    def verify(self, password: str, name: str, user: UserRecord | None, answer: Hearer) -> None:
+    def verify(self, password: str, name: str, user: UserRecord | None, answer: PasswordCallback) -> None:
         """Call ``answer`` once, now or later: whether this is the user's password."""
         if not password:
             answer(False)  # an empty password is never valid
@@ -78,14 +78,14 @@ class PasswordVerifier:
         if has_argon2 and self._remembers(digest):
             answer(True)
             return
-        question = self._asked.get(digest)
-        if question is not None:
-            question.hearers.append(answer)
+        check = self._pending.get(digest)
+        if check is not None:
+            check.callbacks.append(answer)
             return
         work = partial(_verify_argon2, password, kept) if has_argon2 else partial(_refuse, password, bool(kept))
-        self._asked[digest] = _Question([answer])
+        self._pending[digest] = _PendingCheck([answer])
         if not self._workers.submit(work, partial(self._verified, digest), partial(self._verified, digest, False)):
-            del self._asked[digest]
+            del self._pending[digest]
             _log.warning("login refused: the queue of password checks is full")
             answer(False)
 
@@ -103,7 +103,7 @@ class PasswordVerifier:
             self._until_by_digest[digest] = self._now() + self._remember_s
             if len(self._until_by_digest) > REMEMBERED:
                 self._until_by_digest.popitem(last=False)
-        tell_each(self._asked.pop(digest).hearers, is_right)
+        call_each(self._pending.pop(digest).callbacks, is_right)
 
     def _remembers(self, digest: bytes) -> bool:
         until = self._until_by_digest.get(digest)
@@ -119,11 +119,11 @@ class PasswordVerifier:
 
 
 def _verify_argon2(password: str, kept: str) -> bool:
-    verify_nobody(password, with_digest=True, with_argon2=False)
+    verify_unknown_user(password, with_digest=True, with_argon2=False)
     return verify_password(password, kept, ARGON2ID)
 
 
 def _refuse(password: str, has_digest: bool) -> bool:
     """Take the remaining time of a refusal; for a user with a digest, that was compared already."""
-    verify_nobody(password, with_digest=not has_digest, with_argon2=True)
+    verify_unknown_user(password, with_digest=not has_digest, with_argon2=True)
     return False

@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.access import Operation, Permissions
-from gateway.access.passing_on import require_alternate, require_dead_letters, require_sender_topics
+from gateway.access.indirect_publishing import require_alternate, require_dead_letters, require_sender_topics
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.messages.bounds import require_sender_keys
 from gateway.kernel.messages.message import Arguments, Message

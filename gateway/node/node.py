@@ -144,7 +144,7 @@ class Node:
         clockwork.add_sliced(SAMPLE_INTERVAL_S, self._statistics.sample)
         if self.settings.mqtt.sys_interval_s:
             sys_topics = self._mqtt.sys_topics(self._turn_watch)
-            clockwork.add_sliced(self.settings.mqtt.sys_interval_s, sys_topics.tell, in_turns=True)
+            clockwork.add_sliced(self.settings.mqtt.sys_interval_s, sys_topics.update, in_turns=True)
         return clockwork
 
     @property

@@ -57,12 +57,12 @@ class InternalAuthorizer:
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
         """Return the cached snapshot; ``None`` if the user has no permission in the virtual host."""
         key = (vhost, principal.name)
-        snapshot = self._snapshot_by_key.get(key) or self._taken(vhost, principal.name)
+        snapshot = self._snapshot_by_key.get(key) or self._take_snapshot(vhost, principal.name)
         if snapshot is not None:
             self._snapshot_by_key[key] = snapshot
         return snapshot
 
-    def _taken(self, vhost: str, user: str) -> Permissions | None:
+    def _take_snapshot(self, vhost: str, user: str) -> Permissions | None:
         record = self._directory.permission(vhost, user)
         if record is None:
             return None

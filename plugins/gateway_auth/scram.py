@@ -185,12 +185,12 @@ class Challenged:
             raise Unproven("the channel binding differs from the first message", "channel-bindings-dont-match")
         if final["nonce"] != self.nonce:
             raise Unproven("the nonce differs from the challenge", "other-error")
-        said = f"{self.first.bare},{self.challenge},{final['unproven']}".encode()
-        return _mac(self.credential.server_key, said) if self._proves(_decoded(final["proof"]), said) else None
+        messages = f"{self.first.bare},{self.challenge},{final['unproven']}".encode()
+        return _mac(self.credential.server_key, messages) if self._proves(_decoded(final["proof"]), messages) else None
 
-    def _proves(self, proof: bytes, said: bytes) -> bool:
+    def _proves(self, proof: bytes, messages: bytes) -> bool:
         """Whether the proof is the client key XOR the signature of all messages so far (RFC 5802, 3)."""
-        signature = _mac(self.credential.stored_key, said)
+        signature = _mac(self.credential.stored_key, messages)
         if len(proof) != len(signature):
             return False
         key = bytes(ours ^ theirs for ours, theirs in zip(signature, proof, strict=True))

@@ -46,8 +46,8 @@ class SuperStream:
 
 def _place(binding: Binding) -> tuple[int, str, str, str]:
     """Return the sort key of a partition: its number, or its name for those without one, which come last."""
-    said = binding.arguments.get(ORDER)
-    order = said if isinstance(said, int) and not isinstance(said, bool) else _LAST
+    value = binding.arguments.get(ORDER)
+    order = value if isinstance(value, int) and not isinstance(value, bool) else _LAST
     destination = binding.destination
     return order, type(destination).__name__, destination.name, binding.routing_key
 

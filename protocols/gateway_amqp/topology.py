@@ -4,7 +4,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Operation
-from gateway.access.passing_on import require_alternate, require_dead_letters, require_passing_on
+from gateway.access.indirect_publishing import require_alternate, require_dead_letters, require_unrestricted_topics
 from gateway.kernel.errors import NotFound
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.names import REPLY_TO, printable, require_free, require_not_default
@@ -69,7 +69,7 @@ class Topology:
         require_not_default(method.destination)
         require_not_default(method.source)
         source, destination = vhost.exchange(method.source), vhost.exchange(method.destination)
-        require_passing_on(self._scope.host.permissions, destination.name, destination)
+        require_unrestricted_topics(self._scope.host.permissions, destination.name, destination)
         vhost.bind(source, destination, method.routing_key, table_of(method.arguments), self._scope.origin.user)
         if not method.nowait:
             self._answer(commands.Exchange.BindOk(), source.is_durable and destination.is_durable)

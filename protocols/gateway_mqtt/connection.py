@@ -43,7 +43,7 @@ _OPEN: Final = State.OPEN
 _CLOSED: Final = State.CLOSED
 
 #: Packets between two checks of the time budget: the smallest have five bytes, so one read can bring thousands.
-_LOOK_MASK: Final = 0x7F
+_CHECK_MASK: Final = 0x7F
 
 #: The limit of bytes a client may send before its login is finished.
 _EARLY_LIMIT: Final = 64 * 1024
@@ -59,13 +59,13 @@ class Connection(Machine):
     WebSocket opened by a browser. ``_task`` is a request in progress that takes more than one turn.
     """
 
-    __deletable__ = ["opening"]  # mypyc requires this for ``del``
+    __deletable__ = ["handshake"]  # mypyc requires this for ``del``
 
     def __init__(self, settings: MqttContext, driver: Driver, participant: TurnParticipant) -> None:
         self.settings = settings
         self.driver = driver
         self.outbox = self.packet_outbox = PacketOutbox(participant)
-        self.state = State.GREETING
+        self.state = State.AWAITING_CONNECT
         self.version = 0
         self.keep_alive_s = 0
         self.has_published = False
@@ -75,7 +75,7 @@ class Connection(Machine):
         self.explains = True
         self.is_from_page = False
         self.max_packet_size = LARGEST_PACKET
-        self.opening = Handshake(self)
+        self.handshake = Handshake(self)
         self.conversation: Conversation | None = None
         self._inflight: Inflight | None = None
         self._incoming: IncomingPackets | None = None
@@ -98,7 +98,7 @@ class Connection(Machine):
     @property
     def user_name(self) -> str:
         """The user name; empty before login."""
-        return self.opening.user_name
+        return self.handshake.user_name
 
     @property
     def has_unsettled(self) -> bool:
@@ -127,7 +127,7 @@ class Connection(Machine):
         self.is_held = False
         try:
             if self._task is not None:
-                self._go_on_with_task()
+                self._run_task()
             if self._task is None:
                 self._read(data)
             elif data:
@@ -145,7 +145,7 @@ class Connection(Machine):
         is_settling = False
         budget, packets = self._budget, self._packets
         while end - at > 1:
-            if (packets & _LOOK_MASK == _LOOK_MASK or budget.work >= LOOK_EVERY) and budget.is_spent():
+            if (packets & _CHECK_MASK == _CHECK_MASK or budget.work >= LOOK_EVERY) and budget.is_spent():
                 self.is_held = True
                 missing = 0
                 break
@@ -170,7 +170,7 @@ class Connection(Machine):
                 is_settling = True
                 self._inflight.accept(packet_id)
             elif self.conversation is None:
-                self._greet(first, data[start:stop], start - at - 1)
+                self._handle_login_packet(first, data[start:stop], start - at - 1)
             elif first >> 4 == _PUBLISH:
                 self.conversation.publishing.publish(first, data, start, stop)
             else:
@@ -191,7 +191,7 @@ class Connection(Machine):
 
         :raises MqttError: beyond that limit.
         """
-        if self.state in (State.GREETING, State.CHALLENGED):
+        if self.state in (State.AWAITING_CONNECT, State.CHALLENGED):
             return True
         if self.state is State.CLOSED:
             return False
@@ -207,16 +207,16 @@ class Connection(Machine):
             raise protocol_error(f"{name_of(first)} from a client")
         perform(self, first & 0x0F, body)
 
-    def undertake(self, task: Iterator[None], work: int) -> None:
+    def start_task(self, task: Iterator[None], work: int) -> None:
         """Start a long request as a task that yields after each step. Later packets wait until it is finished.
 
         ``work`` is the cost of decoding the request, in units of the time budget.
         """
         self._task = task
         self._budget.work += work
-        self._go_on_with_task()
+        self._run_task()
 
-    def _go_on_with_task(self) -> None:
+    def _run_task(self) -> None:
         """Run as many steps of the task as the turn's budget allows."""
         task, budget = self._task, self._budget
         assert task is not None
@@ -228,13 +228,13 @@ class Connection(Machine):
                 return
         self._task = None
 
-    def _greet(self, first: int, body: bytes, length_size: int) -> None:
+    def _handle_login_packet(self, first: int, body: bytes, length_size: int) -> None:
         """Handle a packet before the connection is open: CONNECT, or AUTH in a challenge-response login.
 
         ``length_size`` is the size of the remaining length; only 5.0 requires its shortest form.
         """
         packet_type = first >> 4
-        if self.state is State.GREETING:
+        if self.state is State.AWAITING_CONNECT:
             if packet_type != PacketType.CONNECT:
                 raise protocol_error(f"{name_of(first)} before CONNECT")  # MQTT-3.1.0-1
             self.version = connect_version(body)
@@ -242,15 +242,15 @@ class Connection(Machine):
             if self.version == 5:
                 require_minimal(len(body), length_size)
             check_flags(4, packet_type, first & 0x0F)
-            self.opening.connect(decode_connect(body))
+            self.handshake.connect(decode_connect(body))
         elif packet_type == PacketType.AUTH:
-            self.opening.proceed(decode_auth(self.version, first & 0x0F, body))
+            self.handshake.proceed(decode_auth(self.version, first & 0x0F, body))
         elif packet_type == PacketType.DISCONNECT:
             self.close()
         else:
             raise protocol_error(f"{name_of(first)} while authenticating")  # MQTT-3.1.2-30
 
-    def go_on(self) -> None:
+    def resume_reading(self) -> None:
         """Parse the packets that arrived during authentication; called when it is finished, maybe outside a turn."""
         if self._incoming is not None:
             self.receive(b"")
@@ -279,7 +279,7 @@ class Connection(Machine):
     @property
     def permissions(self) -> Permissions:
         """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
-        return self.opening.permissions
+        return self.handshake.permissions
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
@@ -294,12 +294,12 @@ class Connection(Machine):
             return
         text = text[:_LONGEST_REASON]
         self.driver.log("connection closing", reason=text)
-        word = self.explained(text, lambda said: self._last_word(reason, said))
-        if 0 < len(word) <= self.max_packet_size:
-            self.outbox.write(word)
+        packet = self.with_reason_string(text, lambda properties: self._closing_packet(reason, properties))
+        if 0 < len(packet) <= self.max_packet_size:
+            self.outbox.write(packet)
         self.close()
 
-    def explained(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
+    def with_reason_string(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
         """Return the packet that ``write`` builds, with a reason string if the client accepts it (MQTT-3.1.2-29).
 
         ``write`` takes the properties. The reason string is omitted if it would make the packet too large
@@ -311,17 +311,17 @@ class Connection(Machine):
                 return packet
         return write({})
 
-    def _last_word(self, reason: ReasonCode, said: Properties) -> bytes:
+    def _closing_packet(self, reason: ReasonCode, properties: Properties) -> bytes:
         """Return the DISCONNECT or refusing CONNACK; empty if the version has none or is not known yet."""
         if self.conversation is not None:
-            return disconnect(self.version, reason, said)
-        return connack(self.version, False, reason, said) if self.version else b""
+            return disconnect(self.version, reason, properties)
+        return connack(self.version, False, reason, properties) if self.version else b""
 
     def close(self) -> None:
         """Close the transport and release everything the client held."""
         if self.state is not State.CLOSED:
             self.state = State.CLOSED
-            self._let_go()
+            self._release_all()
             self.driver.hang_up()
 
     def displaced(self) -> None:
@@ -344,11 +344,11 @@ class Connection(Machine):
     def lost(self) -> None:
         """Release everything after the transport is lost, including back references, to leave no reference cycle."""
         self.state = State.CLOSED
-        self._let_go()
+        self._release_all()
         self.conversation = self._inflight = None
-        del self.opening
+        del self.handshake
 
-    def _let_go(self) -> None:
+    def _release_all(self) -> None:
         self._task = None
         if self.conversation is not None:
             self.conversation.close()

@@ -56,7 +56,7 @@ class Conversation:
             return False
         return True
 
-    def depart(self, expiry_s: int | None, keeps_will: bool) -> None:
+    def disconnect(self, expiry_s: int | None, keeps_will: bool) -> None:
         """Handle a DISCONNECT: it may change the session's expiry, but not from 0 to more (3.14.2.2.2).
 
         :raises MqttError: if the client tries that.

@@ -8,7 +8,7 @@ from gateway.kernel.sessions.session import Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 #: Sessions counted in one step.
-_STRIDE: Final = 50
+_STEP_SIZE: Final = 50
 
 
 @dataclass(slots=True)
@@ -17,8 +17,8 @@ class Inventory:
 
     ``maximum`` is the highest number of clients connected at the same time. ``subscriptions`` excludes shared ones.
     ``stored`` counts queued and retained messages, ``stored_bytes`` their bodies, ``inflight`` the messages sent and
-    not acknowledged, ``dropped`` those dropped by full queues since the start. ``curious`` are the sessions subscribed
-    to ``$SYS`` topics.
+    not acknowledged, ``dropped`` those dropped by full queues since the start. ``sys_subscribers`` are the
+    sessions subscribed to ``$SYS`` topics.
     """
 
     total: int
@@ -32,7 +32,7 @@ class Inventory:
     subscriptions: int = 0
     shared_subscriptions: int = 0
     inflight: int = 0
-    curious: list[Session] = field(default_factory=list)
+    sys_subscribers: list[Session] = field(default_factory=list)
 
     @property
     def disconnected(self) -> int:
@@ -55,7 +55,7 @@ def inventory_of(vhost: VirtualHost) -> Generator[None, None, Inventory]:
     )
     for number, session in enumerate(sessions):
         _add(inventory, session)
-        if number % _STRIDE == 0:
+        if number % _STEP_SIZE == 0:
             yield
     return inventory
 
@@ -66,7 +66,7 @@ def _add(inventory: Inventory, session: Session) -> None:
     inventory.subscriptions += len(subscriptions) - subscriptions.shared
     inventory.shared_subscriptions += subscriptions.shared
     if subscriptions.to_broker:
-        inventory.curious.append(session)
+        inventory.sys_subscribers.append(session)
     for queue in session.own_queues():
         inventory.inflight += queue.unsettled
         inventory.stored += len(queue) + queue.unsettled

@@ -21,7 +21,7 @@ class Load:
         self.per_minute = dict.fromkeys(SPANS, 0.0)
         self._total = 0
 
-    def reach(self, total: int, elapsed_s: float) -> None:
+    def update(self, total: int, elapsed_s: float) -> None:
         """Update the averages with the counter's ``total``, ``elapsed_s`` after the last update."""
         rate = (total - self._total) * 60.0 / elapsed_s
         self._total = total

@@ -11,7 +11,7 @@ from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode
 
 #: The size of the longest protocol name, ``MQIsdp``, with its length and level: the rest of a CONNECT is not read.
-_ENOUGH: Final = 2 + 6 + 1
+_VERSION_SIZE: Final = 2 + 6 + 1
 
 
 def refusal(data: bytes, reason: str) -> bytes | None:
@@ -25,7 +25,7 @@ def refusal(data: bytes, reason: str) -> bytes | None:
         length = read_varint(data, 1)
     except MqttError:
         return b""
-    if length is None or len(data) < length[1] + min(length[0], _ENOUGH):
+    if length is None or len(data) < length[1] + min(length[0], _VERSION_SIZE):
         return None
     version = connect_version(data[length[1] :])
     return connack(version, False, ReasonCode.SERVER_UNAVAILABLE, {PropertyId.REASON_STRING: reason})

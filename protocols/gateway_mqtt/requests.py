@@ -60,12 +60,12 @@ def _ack(connection: "Connection", packet_type: PacketType, flags: int, body: by
 
 def _subscribe(connection: "Connection", flags: int, body: bytes) -> None:
     packet = decode_subscribe(connection.version, flags, body, connection.settings.max_filters)
-    connection.undertake(_conversation(connection).subscribing.subscribe(packet), len(packet.filters))
+    connection.start_task(_conversation(connection).subscribing.subscribe(packet), len(packet.filters))
 
 
 def _unsubscribe(connection: "Connection", flags: int, body: bytes) -> None:
     packet = decode_unsubscribe(connection.version, flags, body, connection.settings.max_filters)
-    connection.undertake(_conversation(connection).subscribing.unsubscribe(packet), len(packet.filters))
+    connection.start_task(_conversation(connection).subscribing.unsubscribe(packet), len(packet.filters))
 
 
 def _ping(connection: "Connection", flags: int, body: bytes) -> None:
@@ -80,14 +80,14 @@ def _connect_again(connection: "Connection", flags: int, body: bytes) -> None:
 
 
 def _authenticate_again(connection: "Connection", flags: int, body: bytes) -> None:
-    connection.opening.proceed(decode_auth(connection.version, flags, body))
+    connection.handshake.proceed(decode_auth(connection.version, flags, body))
 
 
 def _disconnect(connection: "Connection", flags: int, body: bytes) -> None:
     """Close the connection; discard its will unless the reason keeps it (MQTT-3.14.4-3)."""
     packet = decode_disconnect(connection.version, flags, body)
     expiry_s = packet.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL)
-    _conversation(connection).depart(expiry_s, keeps_will=packet.reason is not ReasonCode.SUCCESS)
+    _conversation(connection).disconnect(expiry_s, keeps_will=packet.reason is not ReasonCode.SUCCESS)
     connection.close()
 
 

@@ -34,7 +34,7 @@ class Host(Protocol):
         """Mark the client as a publisher, so that flow control applies to it."""
         ...
 
-    def explained(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
+    def with_reason_string(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
         """Return the packet that ``write`` builds, with a reason string if the client accepts it."""
         ...
 

@@ -64,7 +64,7 @@ class MqttServer(PeerProtocol):
         super().tick()
         machine = self.io.machine
         if isinstance(machine, Connection):  # the tick may have ended it
-            machine.opening.tick()
+            machine.handshake.tick()
 
     def on_tick(self) -> None:
         """Close a connection that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
@@ -74,13 +74,13 @@ class MqttServer(PeerProtocol):
 
     def info(self) -> ConnectionInfo:
         """Return the connection's data for listings."""
-        machine, said = self.io.machine, super().info()
+        machine, info = self.io.machine, super().info()
         if not isinstance(machine, Connection):  # a listing that takes several turns may call this after the end
-            return said
-        client_id = machine.opening.client_id
+            return info
+        client_id = machine.handshake.client_id
         protocol = PROTOCOLS.get(machine.version, self.protocol_name)
         return replace(
-            said,
+            info,
             protocol=f"Web {protocol}" if isinstance(self.transport, MessageTransport) else protocol,
             client_properties={"client_id": client_id, "product": _PRODUCT},
             variables={"client_id": client_id},

@@ -8,10 +8,10 @@ from gateway.net.machine import Phase
 class State(Enum):
     """The states of a connection, in the order of its life."""
 
-    GREETING = auto()  # the first packet must be CONNECT (MQTT-3.1.0-1)
-    JUDGING = auto()  # authentication is in progress; further packets wait
+    AWAITING_CONNECT = auto()  # the first packet must be CONNECT (MQTT-3.1.0-1)
+    AUTHENTICATING = auto()  # authentication is in progress; further packets wait
     CHALLENGED = auto()  # the next packet must be AUTH or DISCONNECT
-    TURNED_AWAY = auto()  # the refusal is delayed, to slow down password guessing
+    REFUSED = auto()  # the refusal is delayed, to slow down password guessing
     OPEN = auto()
     CLOSED = auto()
 

@@ -29,10 +29,10 @@ _AVERAGED: Final = (
 )
 
 #: Sessions that get a value in one step.
-_STRIDE: Final = 50
+_STEP_SIZE: Final = 50
 
 #: The shortest time over which a rate is calculated, in seconds.
-_MOMENT_S: Final = 0.001
+_MIN_ELAPSED_S: Final = 0.001
 
 Values = dict[str, str]
 """The values of topics, by their names without the prefix."""
@@ -60,14 +60,14 @@ class SysTopics:
         self._version = version
         self._memory = memory
         self._turns = turns
-        self._started_s = self._looked_s = broker.clock.monotonic_s()
+        self._started_s = self._updated_s = broker.clock.monotonic_s()
         self._loads = {name: Load() for name in _AVERAGED}
         self._most_memory = 0
         self._dropped = 0
         self._dropped_in: dict[str, int] = {}
         self._header = mqtt_header(qos=0, retain=False, version5=True, client_id="", block=b"")
 
-    def tell(self) -> Iterator[None]:
+    def update(self) -> Iterator[None]:
         """Collect all values and distribute those that changed, one step per iteration."""
         inventory_by_vhost: dict[VirtualHost, Inventory] = {}
         for vhost in list(self._broker.vhost_by_name.values()):
@@ -77,10 +77,10 @@ class SysTopics:
         for vhost, inventory in inventory_by_vhost.items():
             for name, value in (of_node | values_of(inventory)).items():
                 if self._broker.vhost_by_name.get(vhost.name) is vhost:  # it may be deleted between two steps
-                    yield from self._tell(vhost, inventory.curious, name, value)
+                    yield from self._update_topic(vhost, inventory.sys_subscribers, name, value)
                 yield
 
-    def _tell(self, vhost: VirtualHost, curious: list[Session], name: str, value: str) -> Iterator[None]:
+    def _update_topic(self, vhost: VirtualHost, subscribers: list[Session], name: str, value: str) -> Iterator[None]:
         """Retain a changed value and offer it to the subscribers, some of them in each step."""
         routing_key = REVERSIBLE.routing_key(PREFIX + name)
         body = value.encode()
@@ -89,9 +89,9 @@ class SysTopics:
             return
         message = Message(self._exchange, routing_key, self._header, body)
         vhost.retained.keep_transient(message)
-        for number, session in enumerate(curious, 1):
+        for number, session in enumerate(subscribers, 1):
             _offer(session, message)
-            if number % _STRIDE == 0:
+            if number % _STEP_SIZE == 0:
                 yield
 
     def _add_dropped(self, inventory_by_vhost: Mapping[VirtualHost, Inventory]) -> None:
@@ -118,17 +118,17 @@ class SysTopics:
             "heap/maximum": self._most_memory,
         }
         risen = {name.replace("publish/messages/", "publish/"): count for name, count in counts.items()}
-        self._reach(risen | {"sockets": meter.sockets, "connections": meter.connects}, now_s)
-        said = {"version": self._version, "uptime": f"{int(now_s - self._started_s)} seconds"}
+        self._update_loads(risen | {"sockets": meter.sockets, "connections": meter.connects}, now_s)
+        values = {"version": self._version, "uptime": f"{int(now_s - self._started_s)} seconds"}
         turns = {f"turns/{name}": str(value) for name, value in self._turns().items()}
-        return said | {name: str(count) for name, count in counts.items()} | self._averages() | turns
+        return values | {name: str(count) for name, count in counts.items()} | self._averages() | turns
 
-    def _reach(self, counts: Mapping[str, int], now_s: float) -> None:
+    def _update_loads(self, counts: Mapping[str, int], now_s: float) -> None:
         """Update the averages, unless no time has passed: the first collection is at the start."""
-        elapsed_s, self._looked_s = now_s - self._looked_s, now_s
-        if elapsed_s >= _MOMENT_S:
+        elapsed_s, self._updated_s = now_s - self._updated_s, now_s
+        if elapsed_s >= _MIN_ELAPSED_S:
             for name, load in self._loads.items():
-                load.reach(counts[name], elapsed_s)
+                load.update(counts[name], elapsed_s)
 
     def _averages(self) -> Values:
         return {

@@ -6,7 +6,7 @@ from hashlib import md5
 from typing import Final
 
 from gateway.access import Operation
-from gateway.access.passing_on import require_dead_letters
+from gateway.access.indirect_publishing import require_dead_letters
 from gateway.kernel.names import require_free
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.binding import Binding

@@ -18,15 +18,15 @@ class ScriptedMethod:
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
-        self.heard: list[object] = []
+        self.results: list[object] = []
         self.later: Callable[[Answer], None] = lambda given: None
 
     def begin(self, visitor: Visitor) -> Dialogue:
-        self.heard.append(visitor)
+        self.results.append(visitor)
         return self
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
-        self.heard.append(data)
+        self.results.append(data)
         match self.answers.pop(0):
             case Exception() as error:
                 raise error
@@ -43,14 +43,14 @@ class FailsToBegin:
         raise RuntimeError("the plugin is broken")
 
 
-def answers(access: Access, *said: bytes, visitor: Visitor = LOCAL) -> list[Answer]:
+def answers(access: Access, *messages: bytes, visitor: Visitor = LOCAL) -> list[Answer]:
     """Return the answers to a client that sends these messages in order."""
-    dialogue = access.converse("SCRIPT", visitor)
+    dialogue = access.start_dialogue("SCRIPT", visitor)
     assert dialogue is not None
-    heard: list[Answer] = []
-    for data in said:
-        dialogue.step(data, heard.append)
-    return heard
+    results: list[Answer] = []
+    for data in messages:
+        dialogue.step(data, results.append)
+    return results
 
 
 def access_with(method: ScriptedMethod | FailsToBegin) -> Access:
@@ -60,28 +60,28 @@ def access_with(method: ScriptedMethod | FailsToBegin) -> Access:
 def test_an_exchange_of_several_steps() -> None:
     script = ScriptedMethod(Challenge(b"1"), Challenge(b"2"), Success(ANNA, b"3"))
     assert answers(access_with(script), b"a", b"b", b"c") == [Challenge(b"1"), Challenge(b"2"), Success(ANNA, b"3")]
-    assert script.heard == [LOCAL, b"a", b"b", b"c"]
+    assert script.results == [LOCAL, b"a", b"b", b"c"]
 
 
 def test_an_unknown_method() -> None:
-    assert access_with(ScriptedMethod()).converse("ANOTHER", LOCAL) is None
-    assert Access([], []).converse("SCRIPT", LOCAL) is None
+    assert access_with(ScriptedMethod()).start_dialogue("ANOTHER", LOCAL) is None
+    assert Access([], []).start_dialogue("SCRIPT", LOCAL) is None
 
 
 def test_a_method_may_answer_later() -> None:
     script = ScriptedMethod(None, Success(ANNA))
-    heard = answers(access_with(script), b"a")
-    assert heard == []
+    results = answers(access_with(script), b"a")
+    assert results == []
     script.later(Challenge(b"1"))
-    assert heard == [Challenge(b"1")]
+    assert results == [Challenge(b"1")]
 
 
 def test_a_second_answer_is_ignored() -> None:
     script = ScriptedMethod(None)
-    heard = answers(access_with(script), b"a")
+    results = answers(access_with(script), b"a")
     script.later(Failure("wrong"))
     script.later(Success(GUEST))
-    assert heard == [Failure("wrong")]
+    assert results == [Failure("wrong")]
 
 
 BROKEN = [

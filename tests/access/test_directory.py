@@ -105,19 +105,19 @@ def test_changes_of_other_entities_are_ignored(directory: Directory) -> None:
 
 
 def test_listeners_are_notified_of_users_with_changed_permissions(directory: Directory) -> None:
-    heard: list[str] = []
-    directory.on_change(heard.append)
+    received: list[str] = []
+    directory.on_change(received.append)
     directory.put_permission(BERT_IN_SHOP)
     directory.remove_topic_permission("shop", "anna", "events")
     directory.remove_user("bert")
-    assert heard == ["bert", "anna", "bert", "bert"]
+    assert received == ["bert", "anna", "bert", "bert"]
 
 
 class Listener:
     """An object with a listener method."""
 
-    def __init__(self, directory: Directory, heard: list[str]) -> None:
-        self._heard = heard
+    def __init__(self, directory: Directory, received: list[str]) -> None:
+        self._heard = received
         directory.on_change(self.changed)
 
     def changed(self, name: str) -> None:
@@ -125,23 +125,23 @@ class Listener:
 
 
 def test_a_listener_method_is_called_as_long_as_its_object_exists(directory: Directory) -> None:
-    heard: list[str] = []
-    listening = Listener(directory, heard)
+    received: list[str] = []
+    listening = Listener(directory, received)
     directory.put_permission(BERT_IN_SHOP)
-    assert heard == ["bert"]
+    assert received == ["bert"]
     del listening
     directory.remove_user("bert")
-    assert heard == ["bert"]
+    assert received == ["bert"]
 
 
 def test_a_deleted_listener_does_not_affect_the_others(directory: Directory) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     listening = Listener(directory, [])
-    directory.on_change(heard.append)
+    directory.on_change(received.append)
     del listening
     directory.put_permission(BERT_IN_SHOP)
     directory.put_permission(BERT_IN_SHOP)
-    assert heard == ["bert", "bert"]
+    assert received == ["bert", "bert"]
 
 
 def test_listeners_are_called_after_the_change(directory: Directory) -> None:

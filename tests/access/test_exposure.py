@@ -31,9 +31,9 @@ EXPOSED = [
 def test_each_access_without_a_secret_is_reported(
     settings: dict[str, object], password: str, warnings: list[str]
 ) -> None:
-    told = list(logins_without_secret(Settings.model_validate(settings), directory_with(password)))
-    assert len(told) == len(warnings)
-    assert all(door in line for door, line in zip(warnings, told, strict=True))
+    lines = list(logins_without_secret(Settings.model_validate(settings), directory_with(password)))
+    assert len(lines) == len(warnings)
+    assert all(expected in line for expected, line in zip(warnings, lines, strict=True))
 
 
 class AcceptingAuthenticator:

@@ -135,11 +135,11 @@ REFUSED_AT_FIRST = [
 ]
 
 
-@pytest.mark.parametrize(("first", "said"), REFUSED_AT_FIRST)
-def test_refused_first_messages(scram: Scram, first: bytes, said: str) -> None:
+@pytest.mark.parametrize(("first", "error"), REFUSED_AT_FIRST)
+def test_refused_first_messages(scram: Scram, first: bytes, error: str) -> None:
     answer = step(scram.begin(LOCAL), first)
     assert isinstance(answer, Failure)
-    assert answer.data == said.encode()
+    assert answer.data == error.encode()
 
 
 REFUSED_AT_LAST = [
@@ -156,14 +156,14 @@ REFUSED_AT_LAST = [
 ]
 
 
-@pytest.mark.parametrize(("part", "instead", "said"), REFUSED_AT_LAST)
-def test_refused_final_messages(scram: Scram, part: bytes, instead: bytes, said: str) -> None:
+@pytest.mark.parametrize(("part", "instead", "error"), REFUSED_AT_LAST)
+def test_refused_final_messages(scram: Scram, part: bytes, instead: bytes, error: str) -> None:
     dialogue = scram.begin(LOCAL)
     step(dialogue, FIRST)
     assert part in FINAL
     answer = step(dialogue, FINAL.replace(part, instead))
     assert isinstance(answer, Failure)
-    assert answer.data == said.encode()
+    assert answer.data == error.encode()
 
 
 def test_a_wrong_password_is_refused(scram: Scram) -> None:

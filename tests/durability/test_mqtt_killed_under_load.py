@@ -1,6 +1,6 @@
 """Killed again and again while clients publish and acknowledge: everybody gets what is owed, as often as it may come.
 
-The clients and what they check at every packet are those of ``tests/protocols/mqtt/people.py``, on sockets.
+The clients and what they check at every packet are those of ``tests/protocols/mqtt/client_model.py``, on sockets.
 """
 
 import random
@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.durability.mqtt_link import SocketLink
-from tests.protocols.mqtt.people import Link, Person
+from tests.protocols.mqtt.client_model import ClientModel, Link
 from tests.protocols.mqtt.world import World
 from tests.running import Gateway
 
@@ -90,7 +90,7 @@ def world(gateway: Gateway) -> Iterator[ProcessWorld]:
         person.link.break_off()
 
 
-def subscribe(person: Person) -> None:
+def subscribe(person: ClientModel) -> None:
     """Ask for what the client is here for; its session is durable once that is answered."""
     for filter, qos in SUBSCRIBERS.get(person.name, {"of no use": 0}).items():
         person.subscribe(filter, qos)

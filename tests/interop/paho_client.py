@@ -75,7 +75,7 @@ class Paho:
         self._messages: Queue[paho.MQTTMessage] = Queue()
         self._answers: Queue[tuple[int, list[int]]] = Queue()
         self._fences = itertools.count()
-        self.client.on_connect = lambda _c, _u, flags, reason, said: self._welcomes.put((flags, reason, said))
+        self.client.on_connect = lambda _c, _u, flags, reason, values: self._welcomes.put((flags, reason, values))
         self.client.on_disconnect = lambda _c, _u, _flags, reason, _said: self._departures.put(reason)
         self.client.on_message = lambda _c, _u, message: self._messages.put(message)
         self.client.on_subscribe = lambda _c, _u, mid, reasons, _said: self._answered(mid, reasons)
@@ -93,11 +93,11 @@ class Paho:
             options["properties"] = properties_of(PacketTypes.CONNECT, **kept, **properties)
         self.client.connect(self._server.host, port or self._server.port, keepalive=30, **options)
         self.client.loop_start()
-        flags, reason, said = self._welcomes.get(timeout=ARRIVAL_TIMEOUT_S)
+        flags, reason, values = self._welcomes.get(timeout=ARRIVAL_TIMEOUT_S)
         if reason.is_failure:
             self.client.loop_stop()
             raise Refused(reason)
-        return Connack(flags.session_present, said)
+        return Connack(flags.session_present, values)
 
     def disconnect(self, **properties: Any) -> None:
         """Send DISCONNECT and wait until the connection is closed."""
@@ -150,8 +150,8 @@ class Paho:
         self, topic: str, payload: bytes | str = b"", *, qos: int = 0, retain: bool = False, **properties: Any
     ) -> int:
         """Publish without waiting; return the packet identifier."""
-        said = properties_of(PacketTypes.PUBLISH, **properties) if properties else None
-        return self.client.publish(topic, payload, qos, retain, said).mid
+        values = properties_of(PacketTypes.PUBLISH, **properties) if properties else None
+        return self.client.publish(topic, payload, qos, retain, values).mid
 
     def wait_for_publishes(self, mids: Iterable[int]) -> None:
         """Wait until all of these are acknowledged."""
@@ -195,9 +195,9 @@ class Paho:
         return codes
 
 
-def properties_of(packet: int, **said: Any) -> Properties:
+def properties_of(packet: int, **values: Any) -> Properties:
     """Return properties of a packet, with paho's names."""
     properties = Properties(packet)
-    for name, value in said.items():
+    for name, value in values.items():
         setattr(properties, name, value)
     return properties

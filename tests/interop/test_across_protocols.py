@@ -43,7 +43,7 @@ Got = tuple[pika.spec.Basic.Deliver, pika.BasicProperties, bytes]
 def take(channel: BlockingChannel, queue: str, count: int) -> list[Got]:
     """Wait for the next ``count`` messages of a queue."""
     arrived: list[Got] = []
-    tag = channel.basic_consume(queue, lambda _c, deliver, said, body: arrived.append((deliver, said, body)), True)
+    tag = channel.basic_consume(queue, lambda _c, deliver, fields, body: arrived.append((deliver, fields, body)), True)
     wait_for(channel.connection, lambda: len(arrived) >= count)
     channel.basic_cancel(tag)
     return arrived
@@ -59,13 +59,19 @@ def got(channel: BlockingChannel, queue: str) -> Got:
 
 
 def test_amqp_receives_a_message_from_stomp(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
-    said = {"content-type": "text/plain", "content-encoding": "gzip", "correlation-id": "c", "type": "t", "app-id": "a"}
+    fields = {
+        "content-type": "text/plain",
+        "content-encoding": "gzip",
+        "correlation-id": "c",
+        "type": "t",
+        "app-id": "a",
+    }
     more = {"priority": "3", "persistent": "true", "timestamp": "1709208000", "amqp-message-id": "m", "colour": "blue"}
-    stomp_client.send(f"/queue/{name}", "hello", **said, **more, expiration="60000")
+    stomp_client.send(f"/queue/{name}", "hello", **fields, **more, expiration="60000")
     deliver, properties, body = got(amqp, name)
     assert (deliver.exchange, deliver.routing_key, body) == ("", name, b"hello")
-    told = properties.__dict__
-    assert [told[field.replace("-", "_")] for field in said] == list(said.values())
+    received_fields = properties.__dict__
+    assert [received_fields[field.replace("-", "_")] for field in fields] == list(fields.values())
     assert (properties.priority, properties.delivery_mode, properties.timestamp) == (3, 2, 1_709_208_000)
     assert (properties.message_id, properties.expiration) == ("m", "60000")
     assert properties.headers == {"colour": "blue"}
@@ -87,12 +93,12 @@ def test_stomp_receives_a_message_from_amqp(stomp_client: Stomp, amqp: BlockingC
     amqp.basic_publish("", name, "größe: 3 µm".encode(), properties)
     message = stomp_client.next()
     assert message.body.decode() == "größe: 3 µm"
-    said = message.headers
-    assert (said["destination"], said["redelivered"]) == (f"/queue/{name}", "false")
-    assert (said["content-type"], said["persistent"], said["priority"]) == ("text/plain", "true", "3")
-    assert (said["correlation-id"], said["reply-to"]) == ("c", "/reply-queue/answers")
-    assert (said["colour"], said["n"]) == ("blue", "7")
-    assert not {"flag", "raw", "list", "when"} & said.keys()
+    fields = message.headers
+    assert (fields["destination"], fields["redelivered"]) == (f"/queue/{name}", "false")
+    assert (fields["content-type"], fields["persistent"], fields["priority"]) == ("text/plain", "true", "3")
+    assert (fields["correlation-id"], fields["reply-to"]) == ("c", "/reply-queue/answers")
+    assert (fields["colour"], fields["n"]) == ("blue", "7")
+    assert not {"flag", "raw", "list", "when"} & fields.keys()
 
 
 def test_a_stomp_send_declares_a_durable_queue(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
@@ -155,10 +161,10 @@ def test_stomp_receives_the_reason_of_a_dead_letter(stomp_client: Stomp, amqp: B
     assert method is not None
     amqp.basic_reject(method.delivery_tag, requeue=False)
     message = stomp_client.next()
-    said = message.headers
-    assert (message.body, said["colour"], said["destination"]) == (b"no", "blue", f"/queue/{name}-dead")
-    assert (said["x-first-death-queue"], said["x-first-death-reason"]) == (name, "rejected")
-    [death] = json.loads(said["x-death"])
+    fields = message.headers
+    assert (message.body, fields["colour"], fields["destination"]) == (b"no", "blue", f"/queue/{name}-dead")
+    assert (fields["x-first-death-queue"], fields["x-first-death-reason"]) == (name, "rejected")
+    [death] = json.loads(fields["x-death"])
     assert (death["queue"], death["reason"], death["count"], death["exchange"]) == (name, "rejected", 1, "")
     assert death["routing-keys"] == [name]
 
@@ -190,9 +196,9 @@ def test_a_message_can_be_dead_lettered_twice_through_stomp(stomp_client: Stomp,
     stomp_client.send(f"/queue/{name}", "dies")
     stomp_client.nack(stomp_client.next(), requeue="false")
     stomp_client.nack(stomp_client.next(), requeue="false")
-    said = stomp_client.next().headers
-    assert [death["queue"] for death in json.loads(said["x-death"])] == [f"{name}-two", name]
-    assert (said["x-first-death-queue"], said["x-last-death-queue"]) == (name, f"{name}-two")
+    fields = stomp_client.next().headers
+    assert [death["queue"] for death in json.loads(fields["x-death"])] == [f"{name}-two", name]
+    assert (fields["x-first-death-queue"], fields["x-last-death-queue"]) == (name, f"{name}-two")
 
 
 # ---------------------------------------------------------------- STOMP and MQTT

@@ -66,8 +66,10 @@ async def test_messages_wait_for_a_client_that_reconnects(server: MqttServer, na
 
 @on_a_loop
 async def test_a_will_with_properties(server: MqttServer, name: str) -> None:
-    said = properties_of(PacketTypes.WILLMESSAGE, ContentType="text/plain", UserProperty=[("why", "silence")])
-    will = aiomqtt.Will(name, b"gone", qos=1, properties=said)
+    will_properties = properties_of(
+        PacketTypes.WILLMESSAGE, ContentType="text/plain", UserProperty=[("why", "silence")]
+    )
+    will = aiomqtt.Will(name, b"gone", qos=1, properties=will_properties)
     async with connected(server) as witness:
         await witness.subscribe(name, qos=1)
         with suppress(aiomqtt.MqttError):  # any error about the lost connection
@@ -75,9 +77,9 @@ async def test_a_will_with_properties(server: MqttServer, name: str) -> None:
                 line: Any = mortal._client.socket()
                 line.shutdown(SHUT_RDWR)  # cuts the network
         (message,) = await received(witness)
-    told: Any = message.properties
-    assert (message.payload, told.ContentType) == (b"gone", "text/plain")
-    assert told.UserProperty == [("why", "silence")]
+    properties: Any = message.properties
+    assert (message.payload, properties.ContentType) == (b"gone", "text/plain")
+    assert properties.UserProperty == [("why", "silence")]
 
 
 @on_a_loop

@@ -136,7 +136,7 @@ def test_the_will_of_a_killed_client_is_published(tools: Tools, name: str, versi
 
 def test_properties_in_both_directions(tools: Tools, name: str) -> None:
     publish = ("-D", "publish")
-    said = (
+    options = (
         *publish, "content-type", "application/json",
         *publish, "correlation-data", "c-1",
         *publish, "response-topic", f"{name}/answers",
@@ -146,7 +146,7 @@ def test_properties_in_both_directions(tools: Tools, name: str) -> None:
     )  # fmt: skip
     shown = ">%C|%D|%R|%E|%P"
     with tools.subscribed(name, "-V", "mqttv5", "-q", "1", "-F", shown) as waiting:
-        tools.pub("-V", "mqttv5", "-q", "1", "-t", name, "-m", "{}", *said)
+        tools.pub("-V", "mqttv5", "-q", "1", "-t", name, "-m", "{}", *options)
         (line,) = waiting.messages(1)
     content_type, correlation, response, expiry, pairs = line.split("|")
     assert (content_type, correlation, response) == ("application/json", "c-1", f"{name}/answers")

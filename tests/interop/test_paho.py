@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from paho.mqtt.enums import MQTTProtocolVersion
 
-from tests.interop.line import Line
 from tests.interop.mqtt_server import MqttServer
 from tests.interop.paho_client import V5, Paho
+from tests.interop.tcp_proxy import TcpProxy
 
 Client = Callable[..., Paho]
 
@@ -227,7 +227,7 @@ def test_resent_publishes_after_lost_acknowledgements_are_deduplicated_with_qos_
     witness.connect()
     witness.subscribe(name, qos=qos)
     sent = [b"%d" % number for number in range(20)]
-    with Line(server.host, server.port) as line:
+    with TcpProxy(server.host, server.port) as line:
         publisher.connect(clean_start=True, port=line.port)
         line.loses_answers = True
         mids = [publisher.start_publish(name, payload, qos=qos) for payload in sent]

@@ -38,8 +38,8 @@ def with_identifier(number: int) -> Any:
     return properties_of(PacketTypes.SUBSCRIBE, SubscriptionIdentifier=number)
 
 
-def will_properties(**said: Any) -> Any:
-    return properties_of(PacketTypes.WILLMESSAGE, **said)
+def will_properties(**properties: Any) -> Any:
+    return properties_of(PacketTypes.WILLMESSAGE, **properties)
 
 
 # Messages and properties
@@ -59,13 +59,13 @@ def test_every_property_is_delivered_unchanged(one: Paho, name: str) -> None:
         CorrelationData=b"\x00\xff\x01",
         UserProperty=pairs,
     )
-    said = one.next().properties
-    assert said.PayloadFormatIndicator == 1
-    assert said.MessageExpiryInterval in (299, 300)
-    assert said.ContentType == "application/json"
-    assert said.ResponseTopic == f"{name}/answers"
-    assert said.CorrelationData == b"\x00\xff\x01"
-    assert said.UserProperty == pairs
+    properties = one.next().properties
+    assert properties.PayloadFormatIndicator == 1
+    assert properties.MessageExpiryInterval in (299, 300)
+    assert properties.ContentType == "application/json"
+    assert properties.ResponseTopic == f"{name}/answers"
+    assert properties.CorrelationData == b"\x00\xff\x01"
+    assert properties.UserProperty == pairs
 
 
 def test_request_and_response(client: Client, one: Paho, name: str) -> None:
@@ -269,8 +269,8 @@ def test_a_delayed_will_is_cancelled_by_a_reconnect(client: Client, one: Paho, n
     one.subscribe(f"{name}/+", qos=1)
     for who, delay_s in (("quick", 30), ("slow", 1)):
         mortal = client(who, keeps_session=True)
-        said = will_properties(WillDelayInterval=delay_s, UserProperty=[("from", who)])
-        mortal.client.will_set(f"{name}/{who}", b"gone", qos=1, properties=said)
+        properties = will_properties(WillDelayInterval=delay_s, UserProperty=[("from", who)])
+        mortal.client.will_set(f"{name}/{who}", b"gone", qos=1, properties=properties)
         mortal.connect()
         mortal.vanish()
     client("quick", keeps_session=True).connect()
@@ -314,11 +314,11 @@ def test_deliveries_respect_maximum_packet_size(client: Client, one: Paho, name:
 
 
 def test_unavailable_features_are_announced(client: Client) -> None:
-    said = client().connect().properties
-    assert said.MaximumPacketSize == 16 * 2**20
-    assert said.TopicAliasMaximum == 16
+    properties = client().connect().properties
+    assert properties.MaximumPacketSize == 16 * 2**20
+    assert properties.TopicAliasMaximum == 16
     for absent in ("MaximumQoS", "RetainAvailable", "WildcardSubscriptionAvailable", "SharedSubscriptionAvailable"):
-        assert getattr(said, absent, 1) == 1  # absent means available
+        assert getattr(properties, absent, 1) == 1  # absent means available
 
 
 def test_the_session_expiry_is_limited_by_the_server(client: Client) -> None:

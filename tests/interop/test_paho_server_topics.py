@@ -17,7 +17,7 @@ def one(paho: Callable[..., Paho], version: MQTTProtocolVersion, name: str) -> P
     return one
 
 
-def told(one: Paho, *topics: str) -> dict[str, str]:
+def first_values(one: Paho, *topics: str) -> dict[str, str]:
     """Return the first value of each of these topics."""
     heard: dict[str, str] = {}
     while len(heard) < len(topics):
@@ -30,9 +30,11 @@ def told(one: Paho, *topics: str) -> dict[str, str]:
 def test_a_subscriber_gets_the_values_at_once(one: Paho) -> None:
     one.subscribe("$SYS/broker/#")
     version, uptime = "$SYS/broker/version", "$SYS/broker/uptime"
-    said = told(one, version, uptime, "$SYS/broker/clients/connected", "$SYS/broker/load/messages/received/1min")
-    assert " version " in said[version]
-    assert said[uptime].endswith(" seconds")
+    values = first_values(
+        one, version, uptime, "$SYS/broker/clients/connected", "$SYS/broker/load/messages/received/1min"
+    )
+    assert " version " in values[version]
+    assert values[uptime].endswith(" seconds")
 
 
 def test_a_client_is_counted(one: Paho) -> None:

@@ -37,9 +37,9 @@ def programs(broker: Broker) -> dict[str, str]:
     return {name: program.replace("127.0.0.1:5672", f"{broker.host}:{broker.port}") for program, name in found}
 
 
-@pytest.mark.parametrize(("receiver", "sender", "said", "received"), PATTERNS)
+@pytest.mark.parametrize(("receiver", "sender", "printed", "received"), PATTERNS)
 def test_the_programs_of_a_pattern_work_unchanged(
-    broker: Broker, tmp_path: Path, receiver: str, sender: str, said: str, received: list[str]
+    broker: Broker, tmp_path: Path, receiver: str, sender: str, printed: str, received: list[str]
 ) -> None:
     for name, program in programs(broker).items():
         (tmp_path / name).write_text(program)
@@ -50,7 +50,7 @@ def test_the_programs_of_a_pattern_work_unchanged(
             ended = subprocess.run(
                 [sys.executable, tmp_path / sender], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
             )
-            assert ended.stdout == f"{said}\n"
+            assert ended.stdout == f"{printed}\n"
             assert [waiting.stdout.readline().rstrip("\n") for _ in received] == received
         finally:
             waiting.kill()

@@ -86,9 +86,9 @@ def broker(fickle: type[Fickle]) -> MemoryBroker:
 
 @pytest.fixture
 def faults(broker: MemoryBroker) -> list[Event]:
-    told: list[Event] = []
-    broker.kernel.events.subscribe(lambda event: told.append(event) if event.name == FAULT else None)
-    return told
+    faults: list[Event] = []
+    broker.kernel.events.subscribe(lambda event: faults.append(event) if event.name == FAULT else None)
+    return faults
 
 
 def fickle_exchange(broker: MemoryBroker, **arguments: object) -> Exchange:

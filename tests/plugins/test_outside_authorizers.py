@@ -52,8 +52,8 @@ def authorizer() -> PatternAuthorizer:
 
 
 def declare(peer: Any, name: str) -> str:
-    said: list[str] = peer.send(commands.Queue.Declare(queue=name)).hear()
-    return said[0]
+    answer: list[str] = peer.send(commands.Queue.Declare(queue=name)).hear()
+    return answer[0]
 
 
 def test_a_connection_caches_its_permissions_until_they_are_reported_as_changed(authorizer: PatternAuthorizer) -> None:

@@ -135,10 +135,10 @@ def test_the_authentication_method_of_the_page_accepts_the_right_answer(tmp_path
     (tmp_path / "riddle.py").write_text(examples("README.md")["riddle.py"])
     view = load_plugins(tmp_path).view("/", {"riddle": {}})
     access = Access([], [], methods=view.authentication_methods(Directory(lambda change: None, compile_pattern)))
-    for said, last in ((b"man", Success(Principal("oedipus"))), (b"dog", Failure("wrong answer"))):
-        dialogue = access.converse("RIDDLE", Visitor("/"))
+    for data, last in ((b"man", Success(Principal("oedipus"))), (b"dog", Failure("wrong answer"))):
+        dialogue = access.start_dialogue("RIDDLE", Visitor("/"))
         assert dialogue is not None
-        heard: list[Answer] = []
-        dialogue.step(b"", heard.append)
-        dialogue.step(said, heard.append)
-        assert heard == [Challenge(RIDDLE), last]
+        received: list[Answer] = []
+        dialogue.step(b"", received.append)
+        dialogue.step(data, received.append)
+        assert received == [Challenge(RIDDLE), last]

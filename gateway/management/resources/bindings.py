@@ -2,7 +2,7 @@
 
 from urllib.parse import quote, unquote_plus
 
-from gateway.access.passing_on import require_passing_on
+from gateway.access.indirect_publishing import require_unrestricted_topics
 from gateway.kernel.names import require_not_default
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.binding import Binding, Destination
@@ -55,7 +55,7 @@ def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Re
     if isinstance(end, Queue):
         end.require_owner(call)
     else:
-        require_passing_on(call.permissions(virtual_host), end.name, end)
+        require_unrestricted_topics(call.permissions(virtual_host), end.name, end)
     require_not_default(end.name)
     binding = virtual_host.bind(exchange, end, routing_key, arguments(fields), call.principal.name)
     key = properties_key(binding.routing_key, binding.arguments)

@@ -13,7 +13,7 @@ from gateway_mqtt.codec.errors import MqttError, malformed, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.packets import Auth, Disconnect, Subscribe, SubscriptionRequest, Unsubscribe
 from gateway_mqtt.codec.properties import Properties, PropertyId, decode_properties
-from gateway_mqtt.codec.reasons import SERVERS_ALONE, ReasonCode, carried_by
+from gateway_mqtt.codec.reasons import SERVER_ONLY, ReasonCode, carried_by
 from gateway_mqtt.translation.topics import SHARE, require_filter
 
 __all__ = [
@@ -37,7 +37,7 @@ _REASONS: Final[Mapping[int, Mapping[int, ReasonCode]]] = {
         (PacketType.PUBREC, carried_by(PacketType.PUBREC)),
         (PacketType.PUBREL, carried_by(PacketType.PUBREL)),
         (PacketType.PUBCOMP, carried_by(PacketType.PUBCOMP)),
-        (PacketType.DISCONNECT, carried_by(PacketType.DISCONNECT) - SERVERS_ALONE),
+        (PacketType.DISCONNECT, carried_by(PacketType.DISCONNECT) - SERVER_ONLY),
         (PacketType.AUTH, carried_by(PacketType.AUTH)),
     )
 }

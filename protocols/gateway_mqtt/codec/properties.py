@@ -99,7 +99,7 @@ class PropertyDefinition(NamedTuple):
     refusal: ReasonCode = ReasonCode.PROTOCOL_ERROR
 
 
-def _neither_0_nor_1(number: int) -> bool:
+def _not_boolean(number: int) -> bool:
     return number > 1
 
 
@@ -120,7 +120,7 @@ _ANSWERS: Final = _CONNACK | {
 _ALL: Final = _ANSWERS | _CONNECT | _MESSAGES | {_P.SUBSCRIBE, _P.UNSUBSCRIBE}
 
 DEFINITIONS: Final[dict[int, PropertyDefinition]] = {
-    0x01: PropertyDefinition("Payload Format Indicator", _OCTET, _MESSAGES, refuses=_neither_0_nor_1),
+    0x01: PropertyDefinition("Payload Format Indicator", _OCTET, _MESSAGES, refuses=_not_boolean),
     0x02: PropertyDefinition("Message Expiry Interval", _U32, _MESSAGES),
     0x03: PropertyDefinition("Content Type", _TEXT, _MESSAGES),
     0x08: PropertyDefinition("Response Topic", _TEXT, _MESSAGES),
@@ -133,22 +133,22 @@ DEFINITIONS: Final[dict[int, PropertyDefinition]] = {
     0x13: PropertyDefinition("Server Keep Alive", _U16, _CONNACK),
     0x15: PropertyDefinition("Authentication Method", _TEXT, _AUTHENTICATION),
     0x16: PropertyDefinition("Authentication Data", _BINARY, _AUTHENTICATION),
-    0x17: PropertyDefinition("Request Problem Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
+    0x17: PropertyDefinition("Request Problem Information", _OCTET, _CONNECT, refuses=_not_boolean),
     0x18: PropertyDefinition("Will Delay Interval", _U32, frozenset({_P.WILL})),
-    0x19: PropertyDefinition("Request Response Information", _OCTET, _CONNECT, refuses=_neither_0_nor_1),
+    0x19: PropertyDefinition("Request Response Information", _OCTET, _CONNECT, refuses=_not_boolean),
     0x1A: PropertyDefinition("Response Information", _TEXT, _CONNACK),
     0x1C: PropertyDefinition("Server Reference", _TEXT, _CONNACK | {_P.DISCONNECT}),
     0x1F: PropertyDefinition("Reason String", _TEXT, _ANSWERS),
     0x21: PropertyDefinition("Receive Maximum", _U16, _HANDSHAKE, refuses=_zero),
     0x22: PropertyDefinition("Topic Alias Maximum", _U16, _HANDSHAKE),
     0x23: PropertyDefinition("Topic Alias", _U16, _PUBLISH, refuses=_zero, refusal=ReasonCode.TOPIC_ALIAS_INVALID),
-    0x24: PropertyDefinition("Maximum QoS", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
-    0x25: PropertyDefinition("Retain Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x24: PropertyDefinition("Maximum QoS", _OCTET, _CONNACK, refuses=_not_boolean),
+    0x25: PropertyDefinition("Retain Available", _OCTET, _CONNACK, refuses=_not_boolean),
     0x26: PropertyDefinition("User Property", _PAIR, _ALL, repeats=_ALL),
     0x27: PropertyDefinition("Maximum Packet Size", _U32, _HANDSHAKE, refuses=_zero),
-    0x28: PropertyDefinition("Wildcard Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
-    0x29: PropertyDefinition("Subscription Identifier Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
-    0x2A: PropertyDefinition("Shared Subscription Available", _OCTET, _CONNACK, refuses=_neither_0_nor_1),
+    0x28: PropertyDefinition("Wildcard Subscription Available", _OCTET, _CONNACK, refuses=_not_boolean),
+    0x29: PropertyDefinition("Subscription Identifier Available", _OCTET, _CONNACK, refuses=_not_boolean),
+    0x2A: PropertyDefinition("Shared Subscription Available", _OCTET, _CONNACK, refuses=_not_boolean),
 }
 
 #: The limit of repetitions of one property in a packet. It bounds the work: all are decoded in one turn.

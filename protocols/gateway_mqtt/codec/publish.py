@@ -93,20 +93,20 @@ def scan_publish_properties(block: bytes) -> PublishProperties:
     """
     if not block:
         return NO_PROPERTIES
-    said = read_block(block, 0, len(block), PacketType.PUBLISH)
-    if PropertyId.SUBSCRIPTION_IDENTIFIER in said:
+    properties = read_block(block, 0, len(block), PacketType.PUBLISH)
+    if PropertyId.SUBSCRIPTION_IDENTIFIER in properties:
         raise protocol_error("Subscription Identifier in PUBLISH from a client")
-    response_topic = said.get(PropertyId.RESPONSE_TOPIC)
+    response_topic = properties.get(PropertyId.RESPONSE_TOPIC)
     if response_topic is not None:
         check_topic(response_topic)
     return PublishProperties(
-        said.get(PropertyId.PAYLOAD_FORMAT_INDICATOR, 0),
-        said.get(PropertyId.MESSAGE_EXPIRY_INTERVAL),
-        said.get(PropertyId.TOPIC_ALIAS, 0),
+        properties.get(PropertyId.PAYLOAD_FORMAT_INDICATOR, 0),
+        properties.get(PropertyId.MESSAGE_EXPIRY_INTERVAL),
+        properties.get(PropertyId.TOPIC_ALIAS, 0),
         response_topic,
-        said.get(PropertyId.CORRELATION_DATA),
-        tuple(said.get(PropertyId.USER_PROPERTY, ())),
-        said.get(PropertyId.CONTENT_TYPE),
+        properties.get(PropertyId.CORRELATION_DATA),
+        tuple(properties.get(PropertyId.USER_PROPERTY, ())),
+        properties.get(PropertyId.CONTENT_TYPE),
     )
 
 
@@ -130,5 +130,5 @@ def will_block(properties: Properties) -> bytes:
 def _without(block: bytes, key: PropertyId) -> bytes:
     if bytes((key,)) not in block:
         return block
-    said = read_block(block, 0, len(block), PacketType.PUBLISH)
-    return write_block({other: value for other, value in said.items() if other is not key})
+    properties = read_block(block, 0, len(block), PacketType.PUBLISH)
+    return write_block({other: value for other, value in properties.items() if other is not key})

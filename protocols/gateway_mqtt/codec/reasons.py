@@ -138,7 +138,7 @@ def carried_by(packet_type: PacketType) -> frozenset[ReasonCode]:
 
 
 #: Reasons in a DISCONNECT or an AUTH that only a server may send (Tables 3-10 and 3-11).
-SERVERS_ALONE: Final = frozenset(
+SERVER_ONLY: Final = frozenset(
     {
         ReasonCode.NOT_AUTHORIZED,
         ReasonCode.SERVER_BUSY,

@@ -16,8 +16,8 @@ from gateway_mqtt.codec.packets import Auth, Connect
 from gateway_mqtt.codec.properties import Properties, PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode, reason_for
 from gateway_mqtt.conversation import Conversation
-from gateway_mqtt.handshake.login import Login, TurnedAway, Verdict, Welcome
-from gateway_mqtt.handshake.places import Arrival
+from gateway_mqtt.handshake.login import Login, LoginAccepted, LoginRefused, LoginResult
+from gateway_mqtt.handshake.vhost_choice import ConnectionSource
 from gateway_mqtt.handshake.will import Will
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope
@@ -46,11 +46,11 @@ class Handshake:
         self._connection = connection
         self._connect: Connect | None = None
         self._login: Login | None = None
-        self._welcome: Welcome | None = None
+        self._accepted: LoginAccepted | None = None
         self._permissions: Permissions | None = None
         self._vhost_version = 0
         self._will: Will | None = None
-        self._refusal: TurnedAway | None = None
+        self._refusal: LoginRefused | None = None
         self._ticks = 0
         self.client_id = ""
         self.is_assigned = False
@@ -58,7 +58,7 @@ class Handshake:
     @property
     def user_name(self) -> str:
         """The user name; empty before login."""
-        return "" if self._welcome is None else self._welcome.principal.name
+        return "" if self._accepted is None else self._accepted.principal.name
 
     @property
     def permissions(self) -> Permissions:
@@ -66,15 +66,15 @@ class Handshake:
 
         :raises AccessRefused: if it has lost access to the virtual host.
         """
-        welcome = self._welcome
-        assert welcome is not None
-        if self._permissions is None or self._vhost_version != welcome.vhost.version:
-            access = self._connection.settings.access_of(welcome.vhost.name)
+        accepted = self._accepted
+        assert accepted is not None
+        if self._permissions is None or self._vhost_version != accepted.vhost.version:
+            access = self._connection.settings.access_of(accepted.vhost.name)
             try:
-                self._permissions = access.enter(welcome.principal, welcome.vhost.name)
+                self._permissions = access.enter(accepted.principal, accepted.vhost.name)
             except NotAllowed as refusal:
                 raise AccessRefused(str(refusal)) from None
-            self._vhost_version = welcome.vhost.version
+            self._vhost_version = accepted.vhost.version
         return self._permissions
 
     # Login
@@ -92,13 +92,15 @@ class Handshake:
         if connect.will is not None:
             self._will = Will(connect.will)
         driver = connection.driver
-        arrival = Arrival(driver.peer_host, _local_port(driver.name), driver.certificate, connection.is_from_page)
-        self._login = Login(connection.settings.login, arrival, connect, self.client_id)
-        self._ask(lambda login: login.begin(self._judged))
+        source = ConnectionSource(
+            driver.peer_host, _local_port(driver.name), driver.certificate, connection.is_from_page
+        )
+        self._login = Login(connection.settings.login, source, connect, self.client_id)
+        self._start_step(lambda login: login.begin(self._on_result))
 
     def proceed(self, packet: Auth) -> None:
         """Handle an AUTH: the next step of a method, or the start of a re-authentication (4.12)."""
-        self._ask(lambda login: login.proceed(packet, self._judged))
+        self._start_step(lambda login: login.proceed(packet, self._on_result))
 
     def _assigned(self, connect: Connect) -> str:
         """Return a generated client identifier; 3.x allows this only for sessions that end with the connection."""
@@ -107,34 +109,34 @@ class Handshake:
         self.is_assigned = True
         return f"auto-{self._connection.settings.token()}"
 
-    def _ask(self, step: Callable[[Login], None]) -> None:
+    def _start_step(self, step: Callable[[Login], None]) -> None:
         connection, login = self._connection, self._login
         assert login is not None
-        if self._welcome is None:
-            connection.state = State.JUDGING
+        if self._accepted is None:
+            connection.state = State.AUTHENTICATING
         step(login)
 
-    def _judged(self, verdict: Verdict) -> None:
+    def _on_result(self, result: LoginResult) -> None:
         """Act on the result of a step, which may arrive after the connection has closed."""
         connection = self._connection
         if connection.state is State.CLOSED:
             return
-        is_waiting = connection.state is State.JUDGING
-        self._attempt(lambda: self._act_on(verdict))
-        if is_waiting and connection.state is not State.JUDGING:
-            connection.go_on()
+        is_waiting = connection.state is State.AUTHENTICATING
+        self._run_step(lambda: self._act_on(result))
+        if is_waiting and connection.state is not State.AUTHENTICATING:
+            connection.resume_reading()
 
-    def _act_on(self, verdict: Verdict) -> None:
-        if isinstance(verdict, Challenge):
-            self._challenge(verdict)
-        elif isinstance(verdict, TurnedAway):
-            self._turn_away(verdict)
-        elif self._welcome is None:
-            self._enter(verdict)
+    def _act_on(self, result: LoginResult) -> None:
+        if isinstance(result, Challenge):
+            self._challenge(result)
+        elif isinstance(result, LoginRefused):
+            self._refuse(result)
+        elif self._accepted is None:
+            self._enter(result)
         else:
-            self._welcome_again(verdict)
+            self._accept_again(result)
 
-    def _attempt(self, step: Callable[[], None]) -> None:
+    def _run_step(self, step: Callable[[], None]) -> None:
         """Run a step of the login; end the connection with the reason if it fails."""
         connection = self._connection
         try:
@@ -144,15 +146,15 @@ class Handshake:
         except GatewayError as error:
             connection.end(_reason(error), str(error))
 
-    def _enter_late(self, welcome: Welcome) -> None:
+    def _enter_late(self, accepted: LoginAccepted) -> None:
         """Enter after the client's previous session has ended, if the connection is still open."""
-        if self._connection.state is State.JUDGING:
-            self._attempt(lambda: self._enter(welcome))
-            self._connection.go_on()
+        if self._connection.state is State.AUTHENTICATING:
+            self._run_step(lambda: self._enter(accepted))
+            self._connection.resume_reading()
 
     def _challenge(self, challenge: Challenge) -> None:
         connection = self._connection
-        if self._welcome is None:
+        if self._accepted is None:
             connection.state = State.CHALLENGED
         self._write(auth(ReasonCode.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
 
@@ -169,18 +171,18 @@ class Handshake:
 
     def _method(self, data: bytes) -> Properties:
         assert self._login is not None
-        said: Properties = {PropertyId.AUTHENTICATION_METHOD: self._login.method}
+        properties: Properties = {PropertyId.AUTHENTICATION_METHOD: self._login.method}
         if data:
-            said[PropertyId.AUTHENTICATION_DATA] = data
-        return said
+            properties[PropertyId.AUTHENTICATION_DATA] = data
+        return properties
 
-    def _turn_away(self, refusal: TurnedAway) -> None:
+    def _refuse(self, refusal: LoginRefused) -> None:
         """Refuse the login; failed credentials are answered with a delay that slows password guessing."""
         connection = self._connection
-        if self._welcome is not None or refusal.delay_s <= 0:
+        if self._accepted is not None or refusal.delay_s <= 0:
             connection.end(refusal.reason, refusal.text)
             return
-        connection.state = State.TURNED_AWAY
+        connection.state = State.REFUSED
         self._refusal = refusal
         self._ticks = int(refusal.delay_s * TICKS_PER_S)
 
@@ -192,46 +194,46 @@ class Handshake:
                 refusal, self._refusal = self._refusal, None
                 self._connection.end(refusal.reason, refusal.text)
 
-    def _welcome_again(self, welcome: Welcome) -> None:
+    def _accept_again(self, accepted: LoginAccepted) -> None:
         """Finish a re-authentication (MQTT-4.12.1-1). User and virtual host cannot change."""
-        assert self._welcome is not None
-        if (welcome.principal.name, welcome.vhost) != (self._welcome.principal.name, self._welcome.vhost):
+        assert self._accepted is not None
+        if (accepted.principal.name, accepted.vhost) != (self._accepted.principal.name, self._accepted.vhost):
             raise MqttError(ReasonCode.NOT_AUTHORIZED, "re-authentication cannot change the user or the virtual host")
-        self._welcome = welcome
-        self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
-        self._write(auth(ReasonCode.SUCCESS, self._method(welcome.data)))
+        self._accepted = accepted
+        self._permissions, self._vhost_version = accepted.permissions, accepted.vhost.version
+        self._write(auth(ReasonCode.SUCCESS, self._method(accepted.data)))
 
     # Session
 
-    def _enter(self, welcome: Welcome) -> None:
+    def _enter(self, accepted: LoginAccepted) -> None:
         connection, connect = self._connection, self._connect
         assert connect is not None
         settings = connection.settings
-        mapping = settings.mapping_of(welcome.vhost.name)
+        mapping = settings.mapping_of(accepted.vhost.name)
         if self._will is not None:
             self._will.require_accepted(settings.topics, mapping)
         expiry_s = self._expiry_s(connect)
         connection.keep_alive_s = self._keep_alive_s(connect)
-        answer = self._fitting(self._properties(connect, expiry_s, welcome))
-        sessions, user = welcome.vhost.sessions, welcome.principal.name
-        self._require_own(sessions.get(self.client_id), welcome)
-        if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(welcome)):
-            connection.state = State.JUDGING
+        answer = self._fit_connack(self._properties(connect, expiry_s, accepted))
+        sessions, user = accepted.vhost.sessions, accepted.principal.name
+        self._require_own_session(sessions.get(self.client_id), accepted)
+        if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(accepted)):
+            connection.state = State.AUTHENTICATING
             return
-        self._welcome = welcome
-        self._permissions, self._vhost_version = welcome.permissions, welcome.vhost.version
+        self._accepted = accepted
+        self._permissions, self._vhost_version = accepted.permissions, accepted.vhost.version
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
         protocol = PROTOCOLS[connect.version]
-        origin = Origin(connection.driver.name, _NO_CHANNEL, welcome.principal.name, protocol)
+        origin = Origin(connection.driver.name, _NO_CHANNEL, accepted.principal.name, protocol)
         outbox = connection.packet_outbox
-        scope = Scope(connection, settings, welcome.vhost, session, outbox, origin, connect.version, mapping)
+        scope = Scope(connection, settings, accepted.vhost, session, outbox, origin, connect.version, mapping)
         counters = ClientCounters()
         receive_maximum = min(
             connect.properties.get(PropertyId.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
         )
         inflight = Inflight(session, scope.journal, connection.outbox, connect.version, receive_maximum, counters)
         delivering = Delivering(
-            welcome.vhost,
+            accepted.vhost,
             session,
             scope.journal,
             connection.outbox,
@@ -247,7 +249,7 @@ class Handshake:
             session.restore_queues(scope.exchange)
             delivering.resume_session()
 
-    def _require_own(self, session: Session | None, welcome: Welcome) -> None:
+    def _require_own_session(self, session: Session | None, accepted: LoginAccepted) -> None:
         """Refuse a client identifier whose session belongs to another user.
 
         A session of an earlier version of this broker has no user. The first user with permission to configure its
@@ -255,15 +257,15 @@ class Handshake:
 
         :raises MqttError: if so; the session is unchanged.
         """
-        user = welcome.principal.name
+        user = accepted.principal.name
         if session is None or (session.user and session.belongs_to(user)):
             return
         names = [session.own_queue_name(level) for level in (0, 1)]
-        if session.user or not all(welcome.permissions.may(Operation.CONFIGURE, name) for name in names):
+        if session.user or not all(accepted.permissions.may(Operation.CONFIGURE, name) for name in names):
             text = f"the session of client '{self.client_id}' belongs to another user"
             raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, text)
 
-    def _fitting(self, said: Properties) -> Properties:
+    def _fit_connack(self, properties: Properties) -> Properties:
         """Return the properties of a CONNACK that fits the client's Maximum Packet Size (MQTT-3.1.2-24).
 
         Optional limits of this server are omitted if there is no room: a client that exceeds one gets an error then.
@@ -272,10 +274,10 @@ class Handshake:
         """
         connection = self._connection
         for left_out in (None, PropertyId.TOPIC_ALIAS_MAXIMUM, PropertyId.MAXIMUM_PACKET_SIZE):
-            said = {name: value for name, value in said.items() if name is not left_out}
-            size = len(connack(connection.version, False, ReasonCode.SUCCESS, said))
+            properties = {name: value for name, value in properties.items() if name is not left_out}
+            size = len(connack(connection.version, False, ReasonCode.SUCCESS, properties))
             if size <= connection.max_packet_size:
-                return said
+                return properties
         text = f"CONNACK of {size} bytes; the client's Maximum Packet Size is {connection.max_packet_size}"
         raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
 
@@ -292,24 +294,24 @@ class Handshake:
             return min(connect.keep_alive_s or most, most)
         return connect.keep_alive_s
 
-    def _properties(self, connect: Connect, expiry_s: int, welcome: Welcome) -> Properties:
+    def _properties(self, connect: Connect, expiry_s: int, accepted: LoginAccepted) -> Properties:
         """Return the properties of the CONNACK for a 5.0 client (3.2.2.3)."""
         settings = self._connection.settings
-        said: Properties = {
+        properties: Properties = {
             PropertyId.MAXIMUM_PACKET_SIZE: settings.max_packet_size,
             PropertyId.TOPIC_ALIAS_MAXIMUM: settings.topic_alias_max,
         }
         if settings.receive_maximum < 65_535:
-            said[PropertyId.RECEIVE_MAXIMUM] = settings.receive_maximum
+            properties[PropertyId.RECEIVE_MAXIMUM] = settings.receive_maximum
         if expiry_s != connect.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL, 0):
-            said[PropertyId.SESSION_EXPIRY_INTERVAL] = expiry_s
+            properties[PropertyId.SESSION_EXPIRY_INTERVAL] = expiry_s
         if self.is_assigned:
-            said[PropertyId.ASSIGNED_CLIENT_IDENTIFIER] = self.client_id
+            properties[PropertyId.ASSIGNED_CLIENT_IDENTIFIER] = self.client_id
         if self._connection.keep_alive_s != connect.keep_alive_s:
-            said[PropertyId.SERVER_KEEP_ALIVE] = self._connection.keep_alive_s
+            properties[PropertyId.SERVER_KEEP_ALIVE] = self._connection.keep_alive_s
         if self._login is not None and self._login.method:
-            said |= self._method(welcome.data)
-        return said
+            properties |= self._method(accepted.data)
+        return properties
 
 
 def _reason(error: GatewayError) -> ReasonCode:

@@ -21,7 +21,7 @@ from gateway_mqtt.traffic.encoder import Encoder
 from gateway_mqtt.traffic.inflight import Inflight, InflightDelivery
 from gateway_mqtt.traffic.retained_feed import RetainedFeed
 from gateway_mqtt.traffic.subscribers import Acknowledged, AtMostOnce, SharedSubscriber
-from gateway_mqtt.translation.delivery_view import facts_of
+from gateway_mqtt.translation.delivery_view import delivery_view_of
 
 #: The consumer tag of sessions in listings, as in RabbitMQ.
 _TAG: Final = "mqtt"
@@ -85,13 +85,13 @@ class Delivering:
         if acknowledged is None or not len(acknowledged):
             self.inflight.give_up_before(inf)
 
-    def attend(self, queue: Queue, subscription: SubscriptionRecord) -> None:
+    def start_consuming(self, queue: Queue, subscription: SubscriptionRecord) -> None:
         """Consume from the queue of a subscription, unless it is consumed already."""
         if queue not in self._consumer_by_queue:
             self._attach(queue, subscription)
         self._hand_out([queue], queue.dispatch)
 
-    def leave(self, queue: Queue) -> None:
+    def stop_consuming(self, queue: Queue) -> None:
         """Stop consuming from a queue; its deliveries may still be acknowledged."""
         consumer = self._consumer_by_queue.pop(queue, None)
         if consumer is not None:
@@ -111,7 +111,7 @@ class Delivering:
             waiting = self._waiting()
         self.inflight.credit.is_awaited = bool(self._held or waiting)
         if self.feed is not None and self.feed.is_waiting:
-            self.feed.go_on()
+            self.feed.resume()
 
     def _waiting(self) -> list[Consumer]:
         return [consumer for consumer in self._consumer_by_queue.values() if consumer.is_waiting]
@@ -173,28 +173,28 @@ class Delivering:
             packet_id, delivery = held.pop()
             if self.inflight.deliveries.get(packet_id) is delivery:
                 message = delivery.entry.message
-                self.send_special(message, None, qos=2, packet_id=packet_id, is_again=True)
+                self.send_special(message, None, qos=2, packet_id=packet_id, is_resent=True)
                 self.count(delivery.queue, message, True, delivery.entry)
 
     # Packets
 
     def send_special(
-        self, message: Message, terms: Terms | None, *, qos: int, packet_id: int = 0, is_again: bool = False
+        self, message: Message, terms: Terms | None, *, qos: int, packet_id: int = 0, is_resent: bool = False
     ) -> bool:
         """Write a packet for this client only; return whether it fits the Maximum Packet Size (MQTT-3.1.2-24)."""
-        facts = facts_of(message.header)
+        view = delivery_view_of(message.header)
         identifiers = () if terms is None else terms.identifiers
-        is_retained = facts.is_retained and terms is not None and terms.retain_as_published
-        if facts.is_copy:
-            identifiers = (facts.identifier,) if facts.identifier else ()
+        is_retained = view.is_retained and terms is not None and terms.retain_as_published
+        if view.is_copy:
+            identifiers = (view.identifier,) if view.identifier else ()
             is_retained = True
         topic, alias = self._encoder_topic(message.routing_key)
         packet = self.encoder.special(
             message,
-            facts,
+            view,
             qos=qos,
             packet_id=packet_id,
-            is_again=is_again,
+            is_resent=is_resent,
             is_retained=is_retained,
             identifiers=identifiers,
             topic=topic,

@@ -9,14 +9,14 @@ from typing import Final
 from gateway.kernel.messages.message import Message
 from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8, varint
 from gateway_mqtt.codec.properties import Properties, PropertyId, write_block
-from gateway_mqtt.translation.delivery_view import DeliveryView, facts_of
+from gateway_mqtt.translation.delivery_view import DeliveryView, delivery_view_of
 from gateway_mqtt.translation.topics import TopicMapping
 
 #: The limit of cached topics; the cache is cleared when it is full.
-_TOPICS_KEPT: Final = 10_000
+_MAX_TOPICS: Final = 10_000
 
 #: Longer topics, in bytes, are not cached.
-_LONGEST_KEPT: Final = 512
+_LONGEST_CACHED: Final = 512
 
 _PUBLISH: Final = 0x30
 
@@ -75,11 +75,11 @@ class Encoder:
     def special(
         self,
         message: Message,
-        facts: DeliveryView,
+        view: DeliveryView,
         *,
         qos: int,
         packet_id: int,
-        is_again: bool,
+        is_resent: bool,
         is_retained: bool,
         identifiers: tuple[int, ...],
         topic: bytes,
@@ -91,10 +91,10 @@ class Encoder:
         ``topic`` is already encoded with its length; ``alias`` 0 means none. The expiry interval is reduced by the time
         the message waited (MQTT-3.3.2-6).
         """
-        first = _PUBLISH | (_DUP if is_again and qos else 0) | qos << 1 | (_RETAIN if is_retained else 0)
+        first = _PUBLISH | (_DUP if is_resent and qos else 0) | qos << 1 | (_RETAIN if is_retained else 0)
         parts = [topic, packet_id.to_bytes(2, "big") if qos else b""]
         if self._is_v5:
-            parts.append(_properties(facts, identifiers, alias, now_ms))
+            parts.append(_properties(view, identifiers, alias, now_ms))
         parts.append(message.body)
         return bytes((first,)) + varint(sum(map(len, parts))) + b"".join(parts)
 
@@ -103,8 +103,8 @@ class Encoder:
         topic = self._topics.get(routing_key)
         if topic is None:
             topic = _written(self._mapping.topic(routing_key))
-            if len(topic) <= _LONGEST_KEPT:
-                if len(self._topics) >= _TOPICS_KEPT:
+            if len(topic) <= _LONGEST_CACHED:
+                if len(self._topics) >= _MAX_TOPICS:
                     self._topics.clear()
                 self._topics[routing_key] = topic
         return topic
@@ -116,17 +116,17 @@ class Encoder:
 
     def _tail(self, message: Message) -> bytes:
         """Return the part of a 5.0 packet after the packet identifier."""
-        block = facts_of(message.header).block
+        block = delivery_view_of(message.header).block
         return varint(len(block)) + block + message.body
 
 
-def _properties(facts: DeliveryView, identifiers: tuple[int, ...], alias: int, now_ms: int) -> bytes:
+def _properties(view: DeliveryView, identifiers: tuple[int, ...], alias: int, now_ms: int) -> bytes:
     """Return the property block with this subscriber's own: remaining expiry, alias, subscription identifiers."""
-    block = facts.block_without_expiry
+    block = view.block_without_expiry
     own: Properties = {}
-    if facts.expiry_s is not None:
-        waited_s = max(0, now_ms - facts.arrived_at_ms) // 1000 if facts.arrived_at_ms else 0
-        own[PropertyId.MESSAGE_EXPIRY_INTERVAL] = max(0, facts.expiry_s - waited_s)
+    if view.expiry_s is not None:
+        waited_s = max(0, now_ms - view.arrived_at_ms) // 1000 if view.arrived_at_ms else 0
+        own[PropertyId.MESSAGE_EXPIRY_INTERVAL] = max(0, view.expiry_s - waited_s)
     if alias:
         own[PropertyId.TOPIC_ALIAS] = alias
     if identifiers:

@@ -26,16 +26,16 @@ from gateway_mqtt.translation.header import MqttHeader, mqtt_header
 from gateway_mqtt.translation.topics import check_topic
 
 #: The limit of cached targets and headers per connection; a cache is cleared when it is full.
-_KEPT: Final = 1024
+_MAX_CACHED: Final = 1024
 
 #: Longer properties, in bytes, are not cached, because they seldom repeat.
-_LONGEST_KEPT: Final = 256
+_LONGEST_CACHED: Final = 256
 
 #: Longer topics, in bytes, are not cached: a thousand of 64 KB would cost more memory than they save time.
-_LONGEST_KEPT_TOPIC: Final = 1024
+_LONGEST_CACHED_TOPIC: Final = 1024
 
 #: The cost of a topic that is not cached, in units of the time budget.
-_WORK_OF_A_TOPIC: Final = 16
+_TOPIC_WORK: Final = 16
 
 #: The number of property bytes that cost one unit of the time budget, as a power of two.
 _BYTES_A_UNIT: Final = 3
@@ -188,7 +188,9 @@ class Publishing:
         else:
             reason = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
             write = partial(ack, PacketType.PUBCOMP, self._scope.version, packet_id, reason)
-            self._scope.outbox.write(self._scope.host.explained(f"packet identifier {packet_id} is not in use", write))
+            self._scope.outbox.write(
+                self._scope.host.with_reason_string(f"packet identifier {packet_id} is not in use", write)
+            )
 
     # Acknowledgements
 
@@ -234,7 +236,7 @@ class Publishing:
                 answer.reason, answer.text = ReasonCode.QUOTA_EXCEEDED, self._why_refused
             if answer.text:
                 write = partial(ack, answer.packet_type, version, answer.packet_id, answer.reason)
-                packets.append(self._scope.host.explained(answer.text, write))
+                packets.append(self._scope.host.with_reason_string(answer.text, write))
             else:
                 packets.append(ack(answer.packet_type, version, answer.packet_id, answer.reason))
         self._answered = number
@@ -271,7 +273,7 @@ class Publishing:
 
     def _target(self, topic: bytes) -> Target:
         scope = self._scope
-        scope.journal.budget.work += _WORK_OF_A_TOPIC
+        scope.journal.budget.work += _TOPIC_WORK
         text = text_of(topic)
         if not text:
             raise protocol_error("PUBLISH with neither a topic nor an alias")  # 3.3.2.1
@@ -280,8 +282,8 @@ class Publishing:
         scope.host.publishing()
         version = self._vhost.version
         target = Target(scope.exchange, routing_key, self._refusal(text, routing_key), version)
-        if len(topic) <= _LONGEST_KEPT_TOPIC:
-            if len(self._targets) >= _KEPT:
+        if len(topic) <= _LONGEST_CACHED_TOPIC:
+            if len(self._targets) >= _MAX_CACHED:
                 self._targets.clear()
             self._targets[topic] = target
         return target
@@ -316,8 +318,8 @@ class Publishing:
             arrived_at_ms=arrived_at_ms,
             mapping=self._scope.mapping,
         )
-        if not arrived_at_ms and len(block) <= _LONGEST_KEPT:
-            if len(self._headers) >= _KEPT:
+        if not arrived_at_ms and len(block) <= _LONGEST_CACHED:
+            if len(self._headers) >= _MAX_CACHED:
                 self._headers.clear()
             self._headers[flags, block] = header, properties
         return header, properties

@@ -25,7 +25,7 @@ _UNWRITTEN_BYTES: Final = 1024 * 1024
 _OVERHEAD: Final = 512
 
 #: The interval of checks for free room, in seconds, where no event reports it.
-_LOOK_S: Final = 0.1
+_POLL_S: Final = 0.1
 
 
 class _Serving:
@@ -41,26 +41,26 @@ class _Serving:
 class RetainedFeed:
     """Owns the subscriptions of one connection that receive retained messages, in order.
 
-    ``is_waiting`` is true while the client or the disk has no room; ``go_on`` continues then.
+    ``is_waiting`` is true while the client or the disk has no room; ``resume`` continues then.
     """
 
-    __slots__ = ("_is_looking", "_is_over", "_is_working", "_scope", "_serving", "_unwritten", "is_waiting")
+    __slots__ = ("_is_over", "_is_polling", "_is_working", "_scope", "_serving", "_unwritten", "is_waiting")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._serving: deque[_Serving] = deque()
         self._is_working = False
-        self._is_looking = False
+        self._is_polling = False
         self._is_over = False
         self._unwritten = 0
         self.is_waiting = False
 
     def serve(self, subscription: SubscriptionRecord) -> None:
-        """Queue a subscription for its retained messages; ``go_on`` starts the delivery."""
+        """Queue a subscription for its retained messages; ``resume`` starts the delivery."""
         found = self._scope.vhost.retained.walk(subscription.binding_key)
         self._serving.append(_Serving(subscription, found))
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue the delivery in the background, in slices."""
         self.is_waiting = False
         if self._serving and not self._is_working:
@@ -71,7 +71,7 @@ class RetainedFeed:
         """Stop the delivery, except to the queue on disk of a persistent session."""
         self._is_over = True
         if self.is_waiting:
-            self.go_on()
+            self.resume()
 
     def _work(self) -> Iterator[None]:
         try:
@@ -125,15 +125,15 @@ class RetainedFeed:
         journal = self._scope.journal
         if self._goes_to_disk(subscription) and not journal.is_backlogged:
             journal.when_durable(journal.pending_lsn, self._written)
-        elif not self._is_looking:
-            self._is_looking = True
-            self._scope.settings.broker.clock.call_later(_LOOK_S, self._look)
+        elif not self._is_polling:
+            self._is_polling = True
+            self._scope.settings.broker.clock.call_later(_POLL_S, self._poll)
 
-    def _look(self) -> None:
-        self._is_looking = False
+    def _poll(self) -> None:
+        self._is_polling = False
         self._written()
 
     def _written(self) -> None:
         self._unwritten = 0
         if self.is_waiting:
-            self.go_on()
+            self.resume()

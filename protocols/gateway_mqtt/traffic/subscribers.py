@@ -12,7 +12,7 @@ from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.consumer import Consumer, Subscriber
 from gateway.kernel.sessions.subscriptions import Terms, may_match
 from gateway_mqtt.traffic.inflight import InflightDelivery
-from gateway_mqtt.translation.delivery_view import facts_of, is_plain
+from gateway_mqtt.translation.delivery_view import delivery_view_of, is_plain
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -58,7 +58,7 @@ class AtMostOnce(Subscriber):
         terms = wanted(self._subscriptions.terms(message.routing_key), message, self._client_id)
         if terms is _UNWANTED:
             return
-        if terms is not None and terms.qos and not facts_of(message.header).is_copy:
+        if terms is not None and terms.qos and not delivery_view_of(message.header).is_copy:
             return
         if self._delivering.send_special(message, terms, qos=0):
             self._delivering.count(consumer.queue, message, redelivered)
@@ -90,7 +90,7 @@ class Acknowledged(Subscriber):
         assert entry is not None
         terms, header = self._terms_of_a_match(message.routing_key), message.header
         if terms is not None and terms.is_plain and not redelivered and is_plain(header):
-            qos = min(terms.qos, facts_of(header).qos)
+            qos = min(terms.qos, delivery_view_of(header).qos)
             if qos == 1 or (qos == 2 and not self._qos2_state.is_durable):
                 head, tail = self._delivering.encoder.acknowledged(message, qos)
                 size = len(head) + 2 + len(tail)
@@ -114,22 +114,22 @@ class Acknowledged(Subscriber):
         recalled = self._recalled(entry)
         terms = self._terms(message.routing_key) if recalled is not None else self._wanted(message)
         if terms is _UNWANTED:
-            self._pass_over(consumer, entry)
+            self._settle_unsent(consumer, entry)
             return
         packet_id, qos = recalled or self._numbered(message, terms)
-        is_again = recalled is not None or (
+        is_resent = recalled is not None or (
             redelivered and qos == 1
         )  # with QoS 2 the session tells whether it was sent (MQTT-3.3.1-3)
         self._begin(packet_id, qos, entry, recalled is not None)
-        if not self._delivering.send_special(message, terms, qos=qos, packet_id=packet_id, is_again=is_again):
+        if not self._delivering.send_special(message, terms, qos=qos, packet_id=packet_id, is_resent=is_resent):
             self._give_up(packet_id, qos)
-            self._pass_over(consumer, entry)
+            self._settle_unsent(consumer, entry)
             return
         self._delivering.count(consumer.queue, message, redelivered, entry)
         if qos:
             self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
         else:
-            self._pass_over(consumer, entry)
+            self._settle_unsent(consumer, entry)
 
     def _wanted(self, message: Message) -> Terms | None:
         """Return the terms of a message, ``None`` for no particular ones, ``_UNWANTED`` for an unwanted one."""
@@ -141,7 +141,7 @@ class Acknowledged(Subscriber):
 
     def _numbered(self, message: Message, terms: Terms | None) -> tuple[int, int]:
         """Return a new packet identifier, 0 for QoS 0, and the QoS of a message."""
-        published = facts_of(message.header).qos
+        published = delivery_view_of(message.header).qos
         qos = published if terms is None else min(terms.qos, published)
         return (self._qos2_state.next_id(self._deliveries), qos) if qos else (0, 0)
 
@@ -165,7 +165,7 @@ class Acknowledged(Subscriber):
         if qos == 2:
             self._qos2_state.abort(packet_id)
 
-    def _pass_over(self, consumer: Consumer, entry: "QueuedMessage") -> None:
+    def _settle_unsent(self, consumer: Consumer, entry: "QueuedMessage") -> None:
         """Settle a message that the client will not acknowledge."""
         consumer.queue.accept(entry)
         consumer.settled()
@@ -199,11 +199,11 @@ def wanted(terms: Terms | None, message: Message, client_id: str) -> Terms | Non
     Topics with ``$`` require a filter that names it (MQTT-4.7.2-1). The client's own messages require a subscription
     without *no local* (MQTT-3.8.3-3). Copies of retained messages are always wanted.
     """
-    facts = facts_of(message.header)
-    if facts.is_copy:
+    view = delivery_view_of(message.header)
+    if view.is_copy:
         return terms
     if terms is None:
         return _UNWANTED if message.routing_key.startswith("$") else None
-    if terms.own is terms or facts.client_id != client_id:
+    if terms.own is terms or view.client_id != client_id:
         return terms
     return _UNWANTED if terms.own is None else terms.own

@@ -24,7 +24,7 @@ _RETAINED_ALWAYS = 0
 _RETAINED_IF_NEW = 1
 
 #: The number of refusals of one request that the reason string explains.
-_TOLD = 3
+_MAX_EXPLAINED = 3
 
 
 class Subscribing:
@@ -65,13 +65,13 @@ class Subscribing:
         self._promise()
         self._answer(refusals, partial(suback, self._scope.version, packet.packet_id, reasons))
         for queue, subscription in {queue: subscription for subscription, queue, _ in taken[::-1]}.items():
-            self._delivering.attend(queue, subscription)
+            self._delivering.start_consuming(queue, subscription)
             yield
         for subscription, _, sends_retained in taken:
             if sends_retained:
                 self._feed.serve(subscription)
             yield
-        self._feed.go_on()
+        self._feed.resume()
 
     def unsubscribe(self, packet: Unsubscribe) -> Iterator[None]:
         """Unsubscribe from each filter. :raises MqttError: if the answer is too large for the client."""
@@ -95,8 +95,8 @@ class Subscribing:
     def _answer(self, refusals: list[str], write: Callable[[Properties], bytes]) -> None:
         """Send the packet that ``write`` builds, with the reasons of the refusals."""
         scope = self._scope
-        text = "; ".join(refusals[:_TOLD])
-        scope.outbox.write(scope.host.explained(text, write) if refusals else write({}))
+        text = "; ".join(refusals[:_MAX_EXPLAINED])
+        scope.outbox.write(scope.host.with_reason_string(text, write) if refusals else write({}))
 
     def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, Queue, bool]:
         """Return the subscription, its queue, and whether to send retained messages."""
@@ -125,7 +125,7 @@ class Subscribing:
         if shared is not None:
             scope.vhost.sessions.groups.joined(self._session, subscription)
             if earlier is not None:
-                self._delivering.leave(queue)  # the terms may have changed
+                self._delivering.stop_consuming(queue)  # the terms may have changed
         wants = request.retain_handling == _RETAINED_ALWAYS
         wants = wants or (request.retain_handling == _RETAINED_IF_NEW and earlier is None)
         return subscription, queue, wants and shared is None  # none for shared subscriptions (4.8.2)
@@ -154,7 +154,7 @@ class Subscribing:
         if subscription.group:
             queue = self._scope.vhost.queue_by_name.get(self._session.queue_name(subscription))
             if queue is not None:
-                self._delivering.leave(queue)
+                self._delivering.stop_consuming(queue)
             self._scope.vhost.sessions.groups.left(self._session, subscription)
         return ReasonCode.SUCCESS
 

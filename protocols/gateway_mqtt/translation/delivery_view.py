@@ -10,10 +10,10 @@ from gateway_mqtt.translation.header import MQTT, MqttHeader, added_headers
 from gateway_mqtt.translation.properties import mqtt_properties, user_properties
 
 #: The limit of cached views of other protocols' headers; the cache is cleared when it is full.
-_KEPT: Final = 1024
+_MAX_CACHED: Final = 1024
 
 #: Longer headers, in bytes, are not cached, because they seldom repeat.
-_LONGEST_KEPT: Final = 512
+_LONGEST_CACHED: Final = 512
 
 _EXPIRY: Final = bytes((PropertyId.MESSAGE_EXPIRY_INTERVAL,))
 _LONGEST_EXPIRY_S: Final = 0xFFFFFFFF
@@ -65,13 +65,13 @@ class DeliveryView:
         self.arrived_at_ms = arrived_at_ms
 
 
-def facts_of(header: Header) -> DeliveryView:
+def delivery_view_of(header: Header) -> DeliveryView:
     """Return the view of a header, cached with it."""
     if isinstance(header, MqttHeader):
-        return header.facts or _learn(header)
+        return header.view or _create_view(header)
     if header.format is MQTT:  # edited by the kernel, which creates plain headers
-        return facts_of(MQTT.header(header.raw))
-    return _foreign.get(header) or _learn_foreign(header)
+        return delivery_view_of(MQTT.header(header.raw))
+    return _foreign.get(header) or _create_foreign_view(header)
 
 
 def is_plain(header: Header) -> bool:
@@ -86,12 +86,12 @@ def is_plain(header: Header) -> bool:
 _foreign: Final[dict[Header, DeliveryView]] = {}
 
 
-def _learn(header: MqttHeader) -> DeliveryView:
+def _create_view(header: MqttHeader) -> DeliveryView:
     parts = header.parts
     block = without_expiry(parts.block)
     if added := user_properties(added_headers(parts)):
         block += write_block({PropertyId.USER_PROPERTY: added})
-    header.facts = DeliveryView(
+    header.view = DeliveryView(
         header.qos,
         block,
         header.expiry_s,
@@ -101,16 +101,16 @@ def _learn(header: MqttHeader) -> DeliveryView:
         identifier=parts.identifier,
         arrived_at_ms=parts.arrived_at_ms,
     )
-    return header.facts
+    return header.view
 
 
-def _learn_foreign(header: Header) -> DeliveryView:
+def _create_foreign_view(header: Header) -> DeliveryView:
     """Translate an AMQP or STOMP header: a persistent message has QoS 1, any other QoS 0."""
     expiration_ms = header.expiration_ms
     expiry_s = None if expiration_ms is None else min(expiration_ms // 1000, _LONGEST_EXPIRY_S)
-    facts = DeliveryView(int(header.is_persistent), write_block(mqtt_properties(header.properties)), expiry_s)
-    if len(header.raw) <= _LONGEST_KEPT:
-        if len(_foreign) >= _KEPT:
+    view = DeliveryView(int(header.is_persistent), write_block(mqtt_properties(header.properties)), expiry_s)
+    if len(header.raw) <= _LONGEST_CACHED:
+        if len(_foreign) >= _MAX_CACHED:
             _foreign.clear()
-        _foreign[header] = facts
-    return facts
+        _foreign[header] = view
+    return view

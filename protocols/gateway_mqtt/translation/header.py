@@ -64,11 +64,11 @@ class MqttHeader(Header):
     """A header with the fields that deliveries to MQTT clients need.
 
     ``is_plain`` means that all subscribers see the message alike: it is not retained and does not expire. ``is_copy``
-    marks a retained message sent for a new subscription. ``facts`` is a cache of
-    :func:`gateway_mqtt.translation.delivery_view.facts_of`.
+    marks a retained message sent for a new subscription. ``view`` is a cache of
+    :func:`gateway_mqtt.translation.delivery_view.delivery_view_of`.
     """
 
-    __slots__ = ("expiry_s", "facts", "is_copy", "is_plain", "is_retained", "parts", "qos")
+    __slots__ = ("expiry_s", "is_copy", "is_plain", "is_retained", "parts", "qos", "view")
 
     def __init__(self, raw: bytes, parts: Parts, expiry_s: int | None) -> None:
         qos = parts.flags & _QOS
@@ -79,7 +79,7 @@ class MqttHeader(Header):
         self.is_retained = bool(parts.flags & _RETAINED)
         self.is_copy = bool(parts.flags & _COPY)
         self.is_plain = expiry_s is None and not parts.flags & (_RETAINED | _COPY)
-        self.facts: DeliveryView | None = None
+        self.view: DeliveryView | None = None
 
 
 class MqttHeaderFormat:
@@ -102,10 +102,10 @@ class MqttHeaderFormat:
 
     def properties(self, raw: bytes) -> Properties:
         """Translate to kernel properties. :raises MqttError: if this version did not write the bytes."""
-        parts = _taken_apart(raw)
+        parts = _parse(raw)
         mapping = mapping_of(parts)
-        said = scan_publish_properties(parts.block)
-        return kernel_properties(said, parts.flags & _QOS, mapping, added_headers(parts))
+        properties = scan_publish_properties(parts.block)
+        return kernel_properties(properties, parts.flags & _QOS, mapping, added_headers(parts))
 
     def edited(
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
@@ -114,7 +114,7 @@ class MqttHeaderFormat:
 
         User properties of these names are removed too, so that consumers do not read an old value.
         """
-        parts = _taken_apart(raw)
+        parts = _parse(raw)
         replaced = {*without, *headers}
         block = _without_user_properties(parts.block, replaced)
         kept = {name: value for name, value in added_headers(parts).items() if name not in replaced}
@@ -126,8 +126,8 @@ class MqttHeaderFormat:
         ).packed()
 
     def _read(self, raw: bytes) -> MqttHeader:
-        parts = _taken_apart(raw)
-        return self._learn(raw, parts, scan_publish_properties(parts.block).message_expiry_s)
+        parts = _parse(raw)
+        return self._create_header(raw, parts, scan_publish_properties(parts.block).message_expiry_s)
 
     def _enter(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int) -> MqttHeader:
         expiry_s = scan_publish_properties(block).message_expiry_s
@@ -136,12 +136,12 @@ class MqttHeaderFormat:
             return MqttHeader(parts.packed(), parts, expiry_s)
         parts = Parts(flags, 0, 0, client_id, block, b"")
         raw = parts.packed()
-        header = self._shared.get(raw) or self._learn(raw, parts, None)
+        header = self._shared.get(raw) or self._create_header(raw, parts, None)
         if raw in self._shared:
             self._published[flags, client_id, block] = header
         return header
 
-    def _learn(self, raw: bytes, parts: Parts, expiry_s: int | None) -> MqttHeader:
+    def _create_header(self, raw: bytes, parts: Parts, expiry_s: int | None) -> MqttHeader:
         header = MqttHeader(raw, parts, expiry_s)
         if len(raw) <= MAX_SHARED_BYTES:
             if len(self._shared) >= MAX_SHARED:
@@ -180,13 +180,13 @@ def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:
 
     The remaining expiry interval starts now, because the queue does not know how long the message was retained.
     """
-    parts = _taken_apart(header.raw)
-    said = read_block(parts.block, 0, len(parts.block), PacketType.PUBLISH)
-    expiry_s = said.get(PropertyId.MESSAGE_EXPIRY_INTERVAL)
+    parts = _parse(header.raw)
+    properties = read_block(parts.block, 0, len(parts.block), PacketType.PUBLISH)
+    expiry_s = properties.get(PropertyId.MESSAGE_EXPIRY_INTERVAL)
     if expiry_s is not None and parts.arrived_at_ms:
         waited_s = max(0, now_ms - parts.arrived_at_ms) // 1000
-        said[PropertyId.MESSAGE_EXPIRY_INTERVAL] = max(0, expiry_s - waited_s)
-        parts = parts._replace(arrived_at_ms=now_ms, block=write_block(said))
+        properties[PropertyId.MESSAGE_EXPIRY_INTERVAL] = max(0, expiry_s - waited_s)
+        parts = parts._replace(arrived_at_ms=now_ms, block=write_block(properties))
     return MQTT.header(parts._replace(flags=parts.flags | _COPY, identifier=identifier).packed())
 
 
@@ -203,7 +203,7 @@ def added_headers(parts: Parts) -> dict[str, Value]:
         raise malformed(f"the headers added to a message: {flaw}") from None
 
 
-def _taken_apart(raw: bytes) -> Parts:
+def _parse(raw: bytes) -> Parts:
     try:
         number, flags, arrived_at_ms, identifier, client_id_size, block_size = _LAYOUT.unpack_from(raw)
     except struct_error:
@@ -216,9 +216,9 @@ def _taken_apart(raw: bytes) -> Parts:
 
 
 def _without_user_properties(block: bytes, names: Collection[str]) -> bytes:
-    said = read_block(block, 0, len(block), PacketType.PUBLISH)
-    pairs = said.pop(PropertyId.USER_PROPERTY, [])
+    properties = read_block(block, 0, len(block), PacketType.PUBLISH)
+    pairs = properties.pop(PropertyId.USER_PROPERTY, [])
     kept = [pair for pair in pairs if pair[0] not in names]
     if len(kept) == len(pairs):
         return block
-    return write_block(said | ({PropertyId.USER_PROPERTY: kept} if kept else {}))
+    return write_block(properties | ({PropertyId.USER_PROPERTY: kept} if kept else {}))

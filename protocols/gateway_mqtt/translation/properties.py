@@ -25,34 +25,34 @@ _LONGEST_SHORT_STRING: Final = 255
 
 
 def kernel_properties(
-    said: PublishProperties, qos: int, mapping: TopicMapping, headers: Mapping[str, Value]
+    source: PublishProperties, qos: int, mapping: TopicMapping, headers: Mapping[str, Value]
 ) -> kernel.Properties:
     """Translate the properties of a PUBLISH; ``headers`` override its user properties."""
-    correlation_id = _short_text(said.correlation_data)
-    told: dict[str, Value] = dict(_first_of_each(said.user_properties))
-    if said.correlation_data is not None and correlation_id is None:
-        told[CORRELATION_ID] = said.correlation_data
-    if said.response_topic is not None:
-        told[REPLY_TO_TOPIC] = mapping.routing_key(said.response_topic)
+    correlation_id = _short_text(source.correlation_data)
+    headers_by_name: dict[str, Value] = dict(_first_of_each(source.user_properties))
+    if source.correlation_data is not None and correlation_id is None:
+        headers_by_name[CORRELATION_ID] = source.correlation_data
+    if source.response_topic is not None:
+        headers_by_name[REPLY_TO_TOPIC] = mapping.routing_key(source.response_topic)
     return kernel.Properties(
-        content_type=_content_type(said.content_type),
-        headers={**told, **headers},
+        content_type=_content_type(source.content_type),
+        headers={**headers_by_name, **headers},
         delivery_mode=2 if qos else 1,
         correlation_id=correlation_id,
-        expiration=None if said.message_expiry_s is None else str(said.message_expiry_s * 1000),
+        expiration=None if source.message_expiry_s is None else str(source.message_expiry_s * 1000),
     )
 
 
-def mqtt_properties(said: kernel.Properties) -> Properties:
+def mqtt_properties(source: kernel.Properties) -> Properties:
     """Translate the kernel properties of another protocol's message, without its expiration."""
     properties: Properties = {}
-    if said.content_type is not None and _is_carried(said.content_type):
-        properties[PropertyId.CONTENT_TYPE] = said.content_type
-    if (topic := _response_topic(said.headers.get(REPLY_TO_TOPIC))) is not None:
+    if source.content_type is not None and _is_carried(source.content_type):
+        properties[PropertyId.CONTENT_TYPE] = source.content_type
+    if (topic := _response_topic(source.headers.get(REPLY_TO_TOPIC))) is not None:
         properties[PropertyId.RESPONSE_TOPIC] = topic
-    if (data := _correlation_data(said)) is not None:
+    if (data := _correlation_data(source)) is not None:
         properties[PropertyId.CORRELATION_DATA] = data
-    if pairs := user_properties(said.headers):
+    if pairs := user_properties(source.headers):
         properties[PropertyId.USER_PROPERTY] = pairs
     return properties
 
@@ -102,8 +102,8 @@ def _response_topic(routing_key: Value) -> str | None:
     return topic if _is_carried(topic) else None
 
 
-def _correlation_data(said: kernel.Properties) -> bytes | None:
-    value = said.headers.get(CORRELATION_ID) if said.correlation_id is None else said.correlation_id
+def _correlation_data(source: kernel.Properties) -> bytes | None:
+    value = source.headers.get(CORRELATION_ID) if source.correlation_id is None else source.correlation_id
     data = value.encode(errors="surrogatepass") if isinstance(value, str) else value
     return data if isinstance(data, bytes) and len(data) <= LONGEST_STRING else None
 

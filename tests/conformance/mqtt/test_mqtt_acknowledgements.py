@@ -41,11 +41,11 @@ WRONG += [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
+@pytest.mark.parametrize(("version", "sent", "received"), WRONG)
 def test_an_invalid_acknowledgement_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 def reader_of(gateway: Gateway, qos: int) -> Client:
@@ -109,11 +109,11 @@ def test_acknowledgements_omit_properties_that_exceed_the_maximum_packet_size(ve
     client = gateway.client("c", username="mute", password=b"mute", properties=properties)
     sent = FIVE.publish("t", qos=1, id=1) + FIVE.publish("t", qos=2, id=2) + FIVE.pubrel(3) + FIVE.pubrec(4)
     client.machine.receive(sent)
-    heard = client.listen()
-    assert sorted(packet.line for packet in heard) == [
+    received = client.listen()
+    assert sorted(packet.line for packet in received) == [
         "PUBACK #1 NOT_AUTHORIZED",
         "PUBCOMP #3 PACKET_IDENTIFIER_NOT_FOUND",
         "PUBREC #2 NOT_AUTHORIZED",
         "PUBREL #4 PACKET_IDENTIFIER_NOT_FOUND",
     ]
-    assert all(packet.size <= 6 and not packet.properties for packet in heard)
+    assert all(packet.size <= 6 and not packet.properties for packet in received)

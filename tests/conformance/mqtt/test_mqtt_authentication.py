@@ -55,8 +55,8 @@ def entered(gateway: Gateway) -> Client:
 
 @statements("4.12.0-2 4.12.0-3 4.12.0-5 3.15.2-1")
 def test_a_method_challenges_until_it_succeeds(gateway: Gateway, version: int) -> None:
-    client, heard = greeted(gateway)
-    assert heard == [ASKED]
+    client, received = greeted(gateway)
+    assert received == [ASKED]
     assert client.say(auth(data=b"more")) == [ASKED]
     assert client.say(auth(data=None)) == [ASKED]
     [line] = client.say(auth())
@@ -74,24 +74,24 @@ def test_connack_names_a_method_that_succeeds_at_once(gateway: Gateway, version:
 
 @statements("4.12.0-1 3.2.2-7")
 def test_an_unknown_method_is_refused(gateway: Gateway, version: int) -> None:
-    _, heard = greeted(gateway, method="nosuch")
-    assert heard == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
+    _, received = greeted(gateway, method="nosuch")
+    assert received == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
 @statements("4.12.0-4")
 @pytest.mark.parametrize("turns", [0, 1, 2])
 def test_a_method_may_refuse_at_any_step(gateway: Gateway, version: int, turns: int) -> None:
-    client, heard = greeted(gateway, b"bad" if not turns else b"")
+    client, received = greeted(gateway, b"bad" if not turns else b"")
     for turn in range(turns):
-        assert heard == [ASKED]
-        heard = client.say(auth(data=b"more" if turn < turns - 1 else b"bad"))
-    assert heard == ["CONNACK NOT_AUTHORIZED", CLOSED]
+        assert received == [ASKED]
+        received = client.say(auth(data=b"more" if turn < turns - 1 else b"bad"))
+    assert received == ["CONNACK NOT_AUTHORIZED", CLOSED]
 
 
 @statements("4.12.0-4 3.1.4-2")
 def test_an_authenticated_client_without_permission_is_refused(gateway: Gateway, version: int) -> None:
-    _, heard = greeted(gateway, b"stranger")
-    assert heard == ["CONNACK NOT_AUTHORIZED", CLOSED]
+    _, received = greeted(gateway, b"stranger")
+    assert received == ["CONNACK NOT_AUTHORIZED", CLOSED]
 
 
 IN_BETWEEN = {
@@ -202,9 +202,9 @@ WRONG: list[Row] = [
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
-def test_an_invalid_auth_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert entered(gateway).say(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), WRONG)
+def test_an_invalid_auth_ends_the_connection(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
+    assert entered(gateway).say(sent) == received
 
 
 @statements("3.1.2-24")
@@ -222,5 +222,5 @@ def test_an_auth_omits_the_reason_string_that_exceeds_the_maximum_packet_size(ga
     [asked] = client.listen()
     assert str(asked) == ASKED
     assert asked.size <= 40
-    told = authentication("tiny", b"more") + reason_string("x" * 1000)
-    assert client.say(FIVE.auth(CONTINUE, told)) == [ASKED]
+    properties = authentication("tiny", b"more") + reason_string("x" * 1000)
+    assert client.say(FIVE.auth(CONTINUE, properties)) == [ASKED]

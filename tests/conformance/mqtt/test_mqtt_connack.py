@@ -38,16 +38,16 @@ def test_connack_flags_contain_session_present_only(version: int, is_present: bo
     client = gateway.stranger(version)
     client.machine.receive(client.write.connect("c", is_clean=False))
     client.gateway.end_turn()
-    [heard] = client.listen()  # the frame reader accepts only flags 0 and 1
-    assert heard.line == ("CONNACK present" if is_present else "CONNACK")
+    [received] = client.listen()  # the frame reader accepts only flags 0 and 1
+    assert received.line == ("CONNACK present" if is_present else "CONNACK")
 
 
 @statements("3.2.2-6 3.2.2-7 4.13.2-1", "3.2.2-4 3.2.2-5")
 def test_a_refusal_has_no_session_present_and_closes_the_connection(gateway: Gateway, version: int) -> None:
     gateway.client("c", version, is_clean=False, expiry=100).lose()
     client = gateway.stranger(version)
-    heard = client.connect("c", is_clean=False, username="guest", password=b"wrong")
-    assert heard == ["CONNACK BAD_USER_NAME_OR_PASSWORD" if version == 5 else "CONNACK 4", CLOSED]
+    received = client.connect("c", is_clean=False, username="guest", password=b"wrong")
+    assert received == ["CONNACK BAD_USER_NAME_OR_PASSWORD" if version == 5 else "CONNACK 4", CLOSED]
 
 
 @statements("3.2.2-8")
@@ -113,8 +113,8 @@ def test_a_message_that_is_too_large_for_the_client_counts_as_delivered(
     for number, size in enumerate([30 - overhead, 31 - overhead, 1000, 1]):
         writer.publish("t", b"x" * size, qos=2, id=number + 1)
         writer.pubrel(number + 1)
-    heard = client.listen()
-    assert [packet.size for packet in heard] == [30, overhead + 1]
+    received = client.listen()
+    assert [packet.size for packet in received] == [30, overhead + 1]
     client.lose()
     back = gateway.client("c", is_clean=False, expiry=100)
     assert len(back.backlog) == (2 if qos else 0)  # the earlier, unacknowledged messages
@@ -135,7 +135,7 @@ def test_a_message_that_is_too_large_does_not_count_against_receive_maximum(gate
 
 @statements("3.1.2-24")
 @pytest.mark.parametrize(
-    ("size", "heard"),
+    ("size", "received"),
     [
         (13, "CONNACK MAXIMUM_PACKET_SIZE=16777216 TOPIC_ALIAS_MAXIMUM=16"),
         (12, "CONNACK MAXIMUM_PACKET_SIZE=16777216"),
@@ -144,22 +144,22 @@ def test_a_message_that_is_too_large_does_not_count_against_receive_maximum(gate
     ],
 )
 def test_a_connack_omits_optional_limits_that_exceed_the_maximum_packet_size(
-    gateway: Gateway, version: int, size: int, heard: str
+    gateway: Gateway, version: int, size: int, received: str
 ) -> None:
     client = gateway.stranger()
-    assert client.say(FIVE.connect("c", properties=maximum_packet_size(size))) == [heard]
+    assert client.say(FIVE.connect("c", properties=maximum_packet_size(size))) == [received]
 
 
 @statements("3.1.2-24")
-@pytest.mark.parametrize(("size", "heard"), [(4, ["closed"]), (20, ["CONNACK PACKET_TOO_LARGE", "closed"])])
+@pytest.mark.parametrize(("size", "received"), [(4, ["closed"]), (20, ["CONNACK PACKET_TOO_LARGE", "closed"])])
 def test_without_room_for_required_properties_the_connect_is_refused(
-    gateway: Gateway, version: int, size: int, heard: list[str]
+    gateway: Gateway, version: int, size: int, received: list[str]
 ) -> None:
     client = gateway.stranger()
     client_id = "" if size == 20 else "c"  # the assigned one takes 24 bytes
     gateway.settings = replace(gateway.settings, token=lambda: "t" * 20)
     client.machine.settings = gateway.settings
-    assert client.say(FIVE.connect(client_id, properties=maximum_packet_size(size))) == heard
+    assert client.say(FIVE.connect(client_id, properties=maximum_packet_size(size))) == received
     assert len(gateway.vhost.sessions) == 0
 
 
@@ -258,10 +258,10 @@ def refused(properties: bytes) -> list[Heard]:
         FIVE.unsubscribe("t", "#/t"),
     ]
     client.machine.receive(b"".join(sent))
-    heard = client.listen()
-    kinds = [packet.line.split()[0] for packet in heard]
+    received = client.listen()
+    kinds = [packet.line.split()[0] for packet in received]
     assert sorted(kinds) == ["PUBACK", "PUBACK", "PUBCOMP", "PUBREC", "SUBACK", "UNSUBACK"]
-    return heard
+    return received
 
 
 @statements("3.1.2-29")
@@ -271,9 +271,9 @@ def test_a_client_without_problem_information_gets_no_reason_strings(version: in
 
 @pytest.mark.parametrize("properties", [b"", request_problem_information(1)])
 def test_a_client_with_problem_information_gets_reason_strings(properties: bytes) -> None:
-    for heard in refused(properties):
-        assert [key for key, _ in heard.properties] == [PropertyId.REASON_STRING], heard.line
-        assert all(heard.all(PropertyId.REASON_STRING))
+    for received in refused(properties):
+        assert [key for key, _ in received.properties] == [PropertyId.REASON_STRING], received.line
+        assert all(received.all(PropertyId.REASON_STRING))
 
 
 @statements("3.4.2-2 3.5.2-2 3.7.2-2 3.9.2-1 3.11.2-1")
@@ -318,8 +318,8 @@ def test_reason_strings_of_clients_are_accepted(gateway: Gateway, version: int) 
     client.subscribe("t", 2)
     gateway.client("w").publish("t", qos=1, id=1)
     client.hear()
-    told = reason_string("no") + user_property("a", "b")
-    assert client.say(FIVE.puback(1, 0x80, told), FIVE.pubrel(1, 0x92, told), FIVE.pingreq()) == [
+    expected = reason_string("no") + user_property("a", "b")
+    assert client.say(FIVE.puback(1, 0x80, expected), FIVE.pubrel(1, 0x92, expected), FIVE.pingreq()) == [
         "PUBCOMP #1 PACKET_IDENTIFIER_NOT_FOUND",
         "PINGRESP",
     ]
@@ -356,7 +356,7 @@ def test_a_client_that_is_silent_for_one_and_a_half_times_its_keep_alive_is_disc
     assert not wire.disconnecting
     wait(gateway, server, 2)
     assert wire.disconnecting
-    assert [heard.line for heard in FrameReader(version).listen(wire.value())] == worded(version, TIMED_OUT)
+    assert [received.line for received in FrameReader(version).listen(wire.value())] == worded(version, TIMED_OUT)
 
 
 @statements("3.1.2-22", "3.1.2-24")
@@ -385,11 +385,11 @@ def test_a_keep_alive_of_0_disables_the_timeout(gateway: Gateway, version: int) 
 
 
 @statements("3.2.2-22")
-@pytest.mark.parametrize(("asked", "told"), [(10, []), (20, []), (60, [20]), (0, [20])])
-def test_a_server_keep_alive_is_sent_if_it_differs(version: int, asked: int, told: list[int]) -> None:
+@pytest.mark.parametrize(("asked", "expected"), [(10, []), (20, []), (60, [20]), (0, [20])])
+def test_a_server_keep_alive_is_sent_if_it_differs(version: int, asked: int, expected: list[int]) -> None:
     client: Client = Gateway(keep_alive_max_s=20).client("c", keep_alive=asked)
-    assert client.welcome.all(PropertyId.SERVER_KEEP_ALIVE) == told
-    assert client.machine.keep_alive_s == (told or [asked])[0]
+    assert client.welcome.all(PropertyId.SERVER_KEEP_ALIVE) == expected
+    assert client.machine.keep_alive_s == (expected or [asked])[0]
 
 
 @statements("3.12.4-1", "3.12.4-1")

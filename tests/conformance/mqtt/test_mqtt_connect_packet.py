@@ -34,9 +34,9 @@ FIRST: list[Row] = [
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), FIRST)
-def test_the_first_packet_must_be_connect(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert gateway.stranger(version).say(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), FIRST)
+def test_the_first_packet_must_be_connect(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
+    assert gateway.stranger(version).say(sent) == received
 
 
 @statements("3.1.0-2", "3.1.0-2")
@@ -64,11 +64,11 @@ VERSIONS: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), VERSIONS)
+@pytest.mark.parametrize(("version", "sent", "received"), VERSIONS)
 def test_an_unsupported_protocol_version_is_refused(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert heard_of(gateway, version, sent) == heard
+    assert heard_of(gateway, version, sent) == received
 
 
 WILL_FIELDS = {5: b"\0" + text("w") + text("gone"), 4: text("w") + text("gone")}
@@ -123,11 +123,11 @@ FLAGS: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), FLAGS)
+@pytest.mark.parametrize(("version", "sent", "received"), FLAGS)
 def test_a_connect_must_have_the_fields_of_its_flags(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert heard_of(gateway, version, sent) == heard
+    assert heard_of(gateway, version, sent) == received
 
 
 PROPERTIES: list[Row] = [
@@ -155,9 +155,9 @@ PROPERTIES: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), PROPERTIES)
-def test_the_properties_of_a_connect(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert heard_of(gateway, version, sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), PROPERTIES)
+def test_the_properties_of_a_connect(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
+    assert heard_of(gateway, version, sent) == received
 
 
 # ---------------------------------------------------------------- client identifiers
@@ -176,11 +176,11 @@ IDENTIFIERS: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), IDENTIFIERS)
+@pytest.mark.parametrize(("version", "sent", "received"), IDENTIFIERS)
 def test_client_identifiers_that_are_accepted_and_refused(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert heard_of(gateway, version, sent) == heard
+    assert heard_of(gateway, version, sent) == received
 
 
 @statements("3.1.3-6 3.1.3-7 3.2.2-16", "3.1.3-6")
@@ -225,16 +225,16 @@ def test_packets_after_a_refused_connect_are_ignored(gateway: Gateway, version: 
     reader, client = gateway.client("r"), gateway.stranger(version)
     reader.subscribe("t")
     refused = client.write.connect("c", username="guest", password=b"wrong")
-    heard = client.say(refused, client.write.publish("t"), client.write.pingreq())
-    assert heard == ["CONNACK BAD_USER_NAME_OR_PASSWORD" if version == 5 else "CONNACK 4", CLOSED]
+    received = client.say(refused, client.write.publish("t"), client.write.pingreq())
+    assert received == ["CONNACK BAD_USER_NAME_OR_PASSWORD" if version == 5 else "CONNACK 4", CLOSED]
     assert reader.hear() == []
 
 
 @statements("3.1.4-5 3.2.0-1", "3.1.4-4 3.2.0-1")
 def test_packets_after_an_accepted_connect_are_answered_after_the_connack(gateway: Gateway, version: int) -> None:
     client = gateway.stranger(version)
-    heard = client.say(client.write.connect("c"), client.write.subscribe(("t", 0)), client.write.publish("t"))
-    assert [line.split()[0] for line in heard] == ["CONNACK", "SUBACK", "PUBLISH"]
+    received = client.say(client.write.connect("c"), client.write.subscribe(("t", 0)), client.write.publish("t"))
+    assert [line.split()[0] for line in received] == ["CONNACK", "SUBACK", "PUBLISH"]
 
 
 @statements("3.2.0-1", "3.2.0-1")

@@ -101,9 +101,11 @@ STRINGS += [
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), STRINGS)
-def test_an_invalid_string_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), STRINGS)
+def test_an_invalid_string_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
+) -> None:
+    assert gateway.client("c", version).say(sent) == received
 
 
 @statements("1.5.4-3", "1.5.3-3")
@@ -132,11 +134,11 @@ PADDED: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), PADDED)
+@pytest.mark.parametrize(("version", "sent", "received"), PADDED)
 def test_a_number_in_too_many_bytes_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 @statements("1.5.5-1")
@@ -192,11 +194,11 @@ FLAGS += [
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), FLAGS)
+@pytest.mark.parametrize(("version", "sent", "received"), FLAGS)
 def test_reserved_flags_must_have_the_values_of_the_table(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 # ---------------------------------------------------------------- packet identifiers
@@ -213,9 +215,11 @@ ZEROES: list[Row] = [
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), ZEROES)
-def test_packet_identifier_0_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), ZEROES)
+def test_packet_identifier_0_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
+) -> None:
+    assert gateway.client("c", version).say(sent) == received
 
 
 @statements("2.2.1-2", "2.3.1-5")
@@ -296,11 +300,11 @@ PROPERTIES: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), PROPERTIES)
+@pytest.mark.parametrize(("version", "sent", "received"), PROPERTIES)
 def test_a_property_in_a_wrong_packet_or_repeated_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 # ---------------------------------------------------------------- errors
@@ -319,11 +323,11 @@ ERRORS: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), ERRORS)
+@pytest.mark.parametrize(("version", "sent", "received"), ERRORS)
 def test_an_error_ends_the_connection_with_its_reason(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 @statements("4.13.1-1", "4.8.0-1")

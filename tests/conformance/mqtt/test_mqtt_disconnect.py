@@ -35,11 +35,11 @@ GOODBYES += [
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), GOODBYES)
+@pytest.mark.parametrize(("version", "sent", "received"), GOODBYES)
 def test_a_disconnect_of_a_client_closes_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 @statements("3.14.4-1", "3.14.4-2")
@@ -53,9 +53,9 @@ def test_a_publish_after_disconnect_is_ignored(gateway: Gateway, version: int) -
 @statements("3.14.0-1")
 def test_the_server_sends_no_disconnect_before_connack(gateway: Gateway, version: int) -> None:
     for sent in (FIVE.pingreq(), FIVE.connect(flags=1), FIVE.connect(properties=authentication("nosuch"))):
-        heard = gateway.stranger().say(sent)
-        assert heard[-1] == CLOSED
-        assert not [line for line in heard if line.startswith("DISCONNECT")]
+        received = gateway.stranger().say(sent)
+        assert received[-1] == CLOSED
+        assert not [line for line in received if line.startswith("DISCONNECT")]
 
 
 @statements("3.14.2-1 3.14.2-2 3.14.4-2")

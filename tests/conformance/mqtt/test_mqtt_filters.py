@@ -35,9 +35,11 @@ WORDED: list[Row] = [
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), WORDED)
-def test_filters_that_are_accepted_and_refused(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), WORDED)
+def test_filters_that_are_accepted_and_refused(
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
+) -> None:
+    assert gateway.client("c", version).say(sent) == received
 
 
 NULLS: list[Row] = [
@@ -53,11 +55,11 @@ NULLS: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), NULLS)
+@pytest.mark.parametrize(("version", "sent", "received"), NULLS)
 def test_an_empty_topic_or_filter_or_one_with_u_0000_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version, is_clean=False).say(sent) == heard
+    assert gateway.client("c", version, is_clean=False).say(sent) == received
     assert not any(len(session.subscriptions) for session in gateway.vhost.sessions)
 
 

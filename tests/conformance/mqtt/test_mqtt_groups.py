@@ -24,11 +24,11 @@ NAMES: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), NAMES)
+@pytest.mark.parametrize(("version", "sent", "received"), NAMES)
 def test_a_shared_subscription_has_a_group_and_a_filter(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 def members(gateway: Gateway, *granted: int, count: int = 2, group: str = "g") -> list[Client]:
@@ -79,10 +79,10 @@ def test_each_member_receives_with_its_granted_qos(
     for number in range(8):
         writer.publish("t", qos=published, id=number + 1)
     for client, most in zip(clients, (granted, 2 - granted), strict=True):
-        heard = client.hear()
+        received = client.hear()
         qos = min(most, published)
-        assert heard
-        assert all(line.startswith(f"PUBLISH q{qos} #" if qos else "PUBLISH t") for line in heard)
+        assert received
+        assert all(line.startswith(f"PUBLISH q{qos} #" if qos else "PUBLISH t") for line in received)
 
 
 @statements("4.8.2-3")
@@ -154,12 +154,12 @@ def test_waiting_deliveries_respect_the_new_receive_maximum(gateway: Gateway, ve
     assert len(first.hear()) == 3
     first.lose()
     first = back(gateway, 0, properties=receive_maximum(1))  # type: ignore[arg-type]
-    heard = list(first.backlog)
+    received = list(first.backlog)
     for number in range(1, 4):
-        assert len([line for line in heard if line.startswith("PUBLISH")]) == number
-        heard += first.pubrec(number)
-        heard += first.pubcomp(number)
-    published = [line for line in heard if line.startswith("PUBLISH")]
+        assert len([line for line in received if line.startswith("PUBLISH")]) == number
+        received += first.pubrec(number)
+        received += first.pubcomp(number)
+    published = [line for line in received if line.startswith("PUBLISH")]
     assert published == [f"PUBLISH q2 #{number + 1} dup t '{number}'" for number in range(3)]
 
 

@@ -121,8 +121,8 @@ def test_several_qos_2_publishes_may_be_in_progress(gateway: Gateway, reader: Cl
     for number in (1, 2, 3):
         assert writer.publish("t", b"%d" % number, qos=2, id=number) == [f"PUBREC #{number}"]
     assert writer.pubrel(2) == ["PUBCOMP #2"]
-    heard = writer.say(*(write.publish("t", b"%d" % number, qos=2, id=number, dup=True) for number in (1, 2, 3)))
-    assert heard == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
+    received = writer.say(*(write.publish("t", b"%d" % number, qos=2, id=number, dup=True) for number in (1, 2, 3)))
+    assert received == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
     assert reader.hear() == ["PUBLISH t '1'", "PUBLISH t '2'", "PUBLISH t '3'", "PUBLISH t '2'"]
 
 
@@ -312,13 +312,13 @@ OUT_OF_TURN = {
 @statements("4.3.3-4 4.3.3-5", "4.3.3-1")
 @pytest.mark.parametrize("case", OUT_OF_TURN)
 def test_unexpected_acknowledgements(gateway: Gateway, version: int, case: str) -> None:
-    qos, answers, heard = OUT_OF_TURN[case]
+    qos, answers, received = OUT_OF_TURN[case]
     if version == 4:  # which has no reasons
         answers = [answer if len(answer) == 4 else answer[:1] + b"\x02" + answer[2:4] for answer in answers]
         if case == "PUBREC after a refusal":
-            heard = ["PUBREL #1", "PUBREL #1"]
+            received = ["PUBREL #1", "PUBREL #1"]
     client = sent(gateway, version, qos)
-    assert client.say(*answers) == worded(version, *heard)
+    assert client.say(*answers) == worded(version, *received)
 
 
 @statements("2.2.1-5", "2.3.1-6")

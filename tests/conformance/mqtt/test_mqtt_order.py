@@ -21,8 +21,8 @@ def test_pubacks_are_in_the_order_of_their_publishes(gateway: Gateway, version: 
     writer = gateway.client("w", version)
     write = writer.write
     topics = ["t", "durable", "t", "t", "durable", "t"]  # messages for the durable queue wait for the disk
-    heard = writer.say(*(write.publish(topic, qos=1, id=number + 1) for number, topic in enumerate(topics)))
-    assert heard == [f"PUBACK #{number + 1}" for number in range(len(topics))]
+    answers = writer.say(*(write.publish(topic, qos=1, id=number + 1) for number, topic in enumerate(topics)))
+    assert answers == [f"PUBACK #{number + 1}" for number in range(len(topics))]
 
 
 @statements("4.6.0-3", "4.6.0-3 4.6.0-6")
@@ -62,10 +62,10 @@ def test_a_small_receive_maximum_keeps_the_order(version: int, window: int) -> N
     reader = gateway.client("r", version)
     reader.subscribe("t", 1)
     published(gateway.client("w"), 1)
-    heard = reader.hear()
+    answers = reader.hear()
     for number in range(1, 21):
-        heard += reader.puback(number)
-    assert [line.split()[-1] for line in heard] == [f"'{number}'" for number in range(1, 21)]
+        answers += reader.puback(number)
+    assert [line.split()[-1] for line in answers] == [f"'{number}'" for number in range(1, 21)]
 
 
 @statements("4.6.0-5", "4.6.0-6 4.6.0-1")

@@ -56,9 +56,11 @@ WRONG: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
-def test_an_invalid_publish_ends_the_connection(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), WRONG)
+def test_an_invalid_publish_ends_the_connection(
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
+) -> None:
+    assert gateway.client("c", version).say(sent) == received
 
 
 ANSWERED: list[Row] = [
@@ -78,12 +80,12 @@ ANSWERED: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), ANSWERED)
+@pytest.mark.parametrize(("version", "sent", "received"), ANSWERED)
 def test_a_publish_is_acknowledged_according_to_its_qos(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
     gateway.client("reader").subscribe("t")
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 @statements("3.3.1-3 4.3.2-2 4.3.3-2", "3.3.1-3 4.3.2-1")
@@ -116,16 +118,16 @@ def test_a_delivery_has_the_topic_of_its_publish(gateway: Gateway, version: int)
 
 
 @statements("", "3.3.5-2")
-@pytest.mark.parametrize(("ends", "heard"), [(True, [CLOSED]), (False, ["PUBACK #1"])])
+@pytest.mark.parametrize(("ends", "received"), [(True, [CLOSED]), (False, ["PUBACK #1"])])
 def test_a_publish_without_permission_ends_the_connection_or_is_acknowledged(
-    version: int, ends: bool, heard: list[str]
+    version: int, ends: bool, received: list[str]
 ) -> None:
     gateway = Gateway(disconnect_on_unauthorized=ends)
     gateway.add_user("mute", "mute", may=(".*", "^mqtt-subscription", ".*"))
     reader = gateway.client("r")
     reader.subscribe("t")
     client = gateway.client("c", version, username="mute", password=b"mute")
-    assert client.publish("t", qos=1, id=1) == heard
+    assert client.publish("t", qos=1, id=1) == received
     assert reader.hear() == []
 
 
@@ -156,20 +158,20 @@ CARRIED = [
 ]  # fmt: skip
 PROPERTIES: list[Row] = [
     row
-    for ids, given, told in CARRIED
+    for ids, given, expected in CARRIED
     for row in rows(
-        told,
+        expected,
         ids,
         "",
         lambda w, given=given: w.publish("t", b"text", qos=1, id=1, properties=given),  # type: ignore[misc]
-        told,
+        expected,
     )
 ]
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), PROPERTIES)
+@pytest.mark.parametrize(("version", "sent", "received"), PROPERTIES)
 def test_a_property_of_a_message_is_forwarded_unchanged(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
     readers = [gateway.client(f"r{qos}") for qos in range(2)]
     for qos, reader in enumerate(readers):
@@ -178,9 +180,9 @@ def test_a_property_of_a_message_is_forwarded_unchanged(
     away.subscribe("t", 1)
     away.lose()
     gateway.client("w").say(sent)
-    assert readers[0].hear() == [f"PUBLISH t 'text' {heard[0]}"]
-    assert readers[1].hear() == [f"PUBLISH q1 #1 t 'text' {heard[0]}"]
-    assert gateway.client("away", is_clean=False).backlog == [f"PUBLISH q1 #1 t 'text' {heard[0]}"]
+    assert readers[0].hear() == [f"PUBLISH t 'text' {received[0]}"]
+    assert readers[1].hear() == [f"PUBLISH q1 #1 t 'text' {received[0]}"]
+    assert gateway.client("away", is_clean=False).backlog == [f"PUBLISH q1 #1 t 'text' {received[0]}"]
 
 
 @statements("3.3.2-17", "3.3.2-3")
@@ -317,7 +319,7 @@ def test_a_delivery_has_the_identifiers_of_all_matching_subscriptions(gateway: G
     writer.machine.receive(FIVE.publish("x", qos=1, id=2))
     writer.hear()
     first, second = reader.listen()
-    identifiers = [sorted(value for key, value in heard.properties) for heard in (first, second)]
+    identifiers = [sorted(value for key, value in received.properties) for received in (first, second)]
     assert identifiers == [[1, 200_000, 268_435_455], [7, 268_435_455]]
 
 
@@ -352,8 +354,8 @@ def test_a_retained_message_has_the_identifier_of_its_subscription(gateway: Gate
     gateway.client("w").publish("t", retain=True)
     reader = gateway.client("r")
     reader.subscribe("#", options(0, retain_handling=2), properties=subscription_identifier(1))
-    heard = reader.subscribe("t", properties=subscription_identifier(2))
-    assert heard == ["SUBACK #1 0", "PUBLISH retain t 'hi' SUBSCRIPTION_IDENTIFIER=2"]
+    received = reader.subscribe("t", properties=subscription_identifier(2))
+    assert received == ["SUBACK #1 0", "PUBLISH retain t 'hi' SUBSCRIPTION_IDENTIFIER=2"]
 
 
 @statements("3.3.4-3")

@@ -14,9 +14,9 @@ def writer(gateway: Gateway) -> Client:
 
 def found(gateway: Gateway, filter: str = "t", version: int = 5, qos: int = 2) -> list[str]:
     """Return the retained messages that a new client gets for a filter."""
-    suback, *heard = gateway.client("late", version).subscribe(filter, qos)
+    suback, *received = gateway.client("late", version).subscribe(filter, qos)
     assert suback == f"SUBACK #1 {qos}"
-    return heard
+    return received
 
 
 @statements("3.3.1-5", "3.3.1-5 3.3.1-8")
@@ -41,8 +41,8 @@ def test_a_retained_message_survives_a_crash(gateway: Gateway, writer: Client, v
     properties = user_property("a", "b") + response_topic("r")
     writer.publish("t", retain=True, qos=1, id=1, properties=properties)
     [line] = found(gateway.crashed(), version=version)
-    told = " USER_PROPERTY=('a', 'b') RESPONSE_TOPIC='r'" if version == 5 else ""
-    assert line == f"PUBLISH q1 #1 retain t 'hi'{told}"
+    suffix = " USER_PROPERTY=('a', 'b') RESPONSE_TOPIC='r'" if version == 5 else ""
+    assert line == f"PUBLISH q1 #1 retain t 'hi'{suffix}"
 
 
 @statements("3.3.1-6 3.3.1-7", "3.3.1-10 3.3.1-11")
@@ -143,8 +143,8 @@ def test_a_retained_message_for_a_new_subscription_has_the_retain_flag(
     writer.publish("t", retain=True)
     for as_published in (False, True):
         reader = gateway.client("r")
-        heard = reader.subscribe("t", options(0, as_published=as_published))
-        assert heard == ["SUBACK #1 0", "PUBLISH retain t 'hi'"]
+        received = reader.subscribe("t", options(0, as_published=as_published))
+        assert received == ["SUBACK #1 0", "PUBLISH retain t 'hi'"]
 
 
 @statements("3.3.1-9")

@@ -32,11 +32,11 @@ WRONG: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
+@pytest.mark.parametrize(("version", "sent", "received"), WRONG)
 def test_an_invalid_subscribe_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 TAKEN: list[Row] = [
@@ -56,17 +56,17 @@ TAKEN: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), TAKEN)
-def test_a_suback_has_a_code_for_each_filter(gateway: Gateway, version: int, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), TAKEN)
+def test_a_suback_has_a_code_for_each_filter(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
+    assert gateway.client("c", version).say(sent) == received
 
 
 @statements("3.9.3-2 3.8.4-7", "3.9.3-2 3.8.4-5")
 def test_a_subscription_without_permission_is_refused_and_others_are_not(gateway: Gateway, version: int) -> None:
     gateway.add_user("deaf", "deaf", may=(".*", ".*", "^mqtt-subscription-.*qos0$|^amq"))
     client = gateway.client("c", version, username="deaf", password=b"deaf")
-    heard = client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
-    assert heard == ["SUBACK #1 0 87 0" if version == 5 else "SUBACK #1 0 80 0"]
+    received = client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
+    assert received == ["SUBACK #1 0 87 0" if version == 5 else "SUBACK #1 0 80 0"]
     gateway.client("w").publish("b", qos=1, id=1)
     assert client.hear() == []
 
@@ -166,8 +166,8 @@ def test_a_will_is_its_client_s_own_message(gateway: Gateway, version: int) -> N
 def test_a_suback_omits_properties_that_exceed_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=maximum_packet_size(12))
     client.machine.receive(client.write.subscribe(("t#", 0)))
-    [heard] = client.listen()
-    assert (heard.line, heard.properties, heard.size) == ("SUBACK #1 8f", [], 6)
+    [received] = client.listen()
+    assert (received.line, received.properties, received.size) == ("SUBACK #1 8f", [], 6)
 
 
 @statements("3.8.4-1", "3.8.4-1")

@@ -43,9 +43,9 @@ HEARD = ["SUBACK #1 2", f"PUBLISH q2 #1 t '{'x' * 200}'", "PUBREC #1", "PUBCOMP 
 @statements("4.2.0-1", "7.1.1-1 7.0.0-2")
 def test_a_stream_of_single_bytes_is_understood(gateway: Gateway, version: int) -> None:
     client = gateway.stranger(version)
-    heard = [line for octet in conversation(version) for line in client.say(bytes((octet,)))]
-    assert heard[0].startswith("CONNACK")
-    assert heard[1:] == HEARD
+    answers = [line for octet in conversation(version) for line in client.say(bytes((octet,)))]
+    assert answers[0].startswith("CONNACK")
+    assert answers[1:] == HEARD
 
 
 @statements("4.2.0-1", "7.1.1-1")
@@ -53,8 +53,8 @@ def test_cutting_a_stream_in_two_does_not_change_the_answers(version: int) -> No
     stream = conversation(version)
     for cut in range(1, len(stream)):
         client = Gateway().stranger(version)
-        heard = client.say(stream[:cut]) + client.say(stream[cut:])
-        assert heard[1:] == HEARD
+        answers = client.say(stream[:cut]) + client.say(stream[cut:])
+        assert answers[1:] == HEARD
 
 
 # ---------------------------------------------------------------- WebSocket
@@ -79,16 +79,16 @@ class Browser:
         for event in events:
             self._server.dataReceived(self._client.send(event))
         self._gateway.settle()
-        if said := self.transport.value():
+        if data := self.transport.value():
             self.transport.clear()
-            self._client.receive_data(said)
+            self._client.receive_data(data)
         return list(self._client.events())
 
     def say(self, *frames: bytes) -> list[str]:
         """Send each packet in its own frame; return what is received, all in binary frames."""
-        heard = self.send(*(BytesMessage(frame) for frame in frames))
-        data = [bytes(event.data) for event in heard if isinstance(event, BytesMessage)]
-        assert len(data) == len([event for event in heard if not isinstance(event, CloseConnection)])
+        answers = self.send(*(BytesMessage(frame) for frame in frames))
+        data = [bytes(event.data) for event in answers if isinstance(event, BytesMessage)]
+        assert len(data) == len([event for event in answers if not isinstance(event, CloseConnection)])
         return [str(packet) for packet in self._ear.listen(b"".join(data))]
 
 
@@ -134,9 +134,9 @@ def test_any_other_frame_ends_the_connection(browser: Browser, version: int) -> 
 def test_frames_and_packets_may_be_cut_differently(browser: Browser, version: int) -> None:
     browser.ask("mqtt")
     stream = conversation(version)
-    heard = browser.say(*(stream[at : at + 7] for at in range(0, len(stream), 7)))
-    assert heard[0].startswith("CONNACK")
-    assert heard[1:] == HEARD[:-1]
+    answers = browser.say(*(stream[at : at + 7] for at in range(0, len(stream), 7)))
+    assert answers[0].startswith("CONNACK")
+    assert answers[1:] == HEARD[:-1]
     other = Browser(Gateway(), version)
     other.ask("mqtt")
     assert other.say(stream)[1:] == HEARD[:-1]

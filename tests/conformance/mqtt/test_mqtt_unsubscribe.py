@@ -16,11 +16,11 @@ WRONG: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), WRONG)
+@pytest.mark.parametrize(("version", "sent", "received"), WRONG)
 def test_an_invalid_unsubscribe_ends_the_connection(
-    gateway: Gateway, version: int, sent: bytes, heard: list[str]
+    gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == heard
+    assert gateway.client("c", version).say(sent) == received
 
 
 def unsuback(version: int, id: int, *codes: str) -> list[str]:
@@ -105,8 +105,8 @@ def test_an_unsuback_has_a_code_for_each_filter_in_order(gateway: Gateway, versi
 def test_an_unsuback_omits_properties_that_exceed_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=maximum_packet_size(12))
     client.machine.receive(client.write.unsubscribe("t"))
-    [heard] = client.listen()
-    assert (heard.line, heard.properties, heard.size) == ("UNSUBACK #2 11", [], 6)
+    [received] = client.listen()
+    assert (received.line, received.properties, received.size) == ("UNSUBACK #2 11", [], 6)
 
 
 @statements("3.10.4-4", "3.10.4-4")

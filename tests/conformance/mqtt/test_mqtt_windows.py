@@ -47,8 +47,8 @@ def test_a_refusal_frees_credit(gateway: Gateway, version: int, qos: int) -> Non
     reader = reader_of(gateway, 1)
     publish(gateway, 2, qos)
     assert len(reader.hear()) == 1
-    heard = reader.puback(1, 0x80) if qos == 1 else reader.pubrec(1, 0x80)
-    assert [line.split()[-1] for line in heard] == ["'2'"]
+    received = reader.puback(1, 0x80) if qos == 1 else reader.pubrec(1, 0x80)
+    assert [line.split()[-1] for line in received] == ["'2'"]
 
 
 @statements("4.9.0-2")
@@ -66,8 +66,8 @@ def test_receive_maximum_is_shared_by_all_subscriptions(gateway: Gateway, versio
     reader.subscribe("$share/g/x", 1)
     publish(gateway, 2, 1)
     publish(gateway, 2, 1, "x")
-    heard = reader.hear()
-    assert len(heard) == 3
+    received = reader.hear()
+    assert len(received) == 3
     [line] = reader.puback(1)
     assert line.startswith("PUBLISH q1")
 
@@ -105,8 +105,8 @@ def test_resent_deliveries_respect_the_new_receive_maximum(gateway: Gateway, ver
     reader.lose()
     back = gateway.client("r", is_clean=False, expiry=100, properties=receive_maximum(1))
     assert back.backlog == [f"PUBLISH q{qos} #1 dup t '1'"]
-    heard = back.puback(1) if qos == 1 else back.pubrec(1) + back.pubcomp(1)
-    assert heard[-1] == f"PUBLISH q{qos} #2 dup t '2'"
+    received = back.puback(1) if qos == 1 else back.pubrec(1) + back.pubcomp(1)
+    assert received[-1] == f"PUBLISH q{qos} #2 dup t '2'"
 
 
 @statements("3.3.4-9 4.4.0-1")
@@ -131,8 +131,8 @@ def test_a_client_that_exceeds_the_server_s_receive_maximum_is_disconnected(vers
     client = gateway.client("c")
     assert client.welcome.all(PropertyId.RECEIVE_MAXIMUM) == [3]
     packets = [FIVE.publish("unrouted", qos=qos, id=number) for number in range(1, 5)]
-    heard = client.say(*packets)
-    assert heard[-2:] == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]
+    received = client.say(*packets)
+    assert received[-2:] == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]
 
 
 @statements("3.3.4-7 4.9.0-1")

@@ -174,4 +174,4 @@ class Client(PeerHarness[Connection, Heard]):
         return ConnectionInfo("MQTT", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
 
     def tick(self) -> None:
-        self.machine.opening.tick()
+        self.machine.handshake.tick()

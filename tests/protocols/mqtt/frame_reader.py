@@ -14,7 +14,7 @@ from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode
 
-Said: TypeAlias = list[tuple[PropertyId, Any]]
+PropertyList: TypeAlias = list[tuple[PropertyId, Any]]
 """Properties in order; a value is a number, text, bytes or a pair of texts."""
 
 REASON_STRING: Final = PropertyId.REASON_STRING
@@ -28,11 +28,11 @@ class Heard:
 
     line: str
     size: int = 0
-    properties: Said = field(default_factory=list)
+    properties: PropertyList = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = [f" {key.name}={_spelled(value)}" for key, value in self.properties if key is not REASON_STRING]
-        return self.line + "".join(told)
+        fields = [f" {key.name}={_spelled(value)}" for key, value in self.properties if key is not REASON_STRING]
+        return self.line + "".join(fields)
 
     def all(self, key: PropertyId) -> list[Any]:  # Any: whatever the property holds
         """Return every value of a property, in order."""
@@ -52,11 +52,11 @@ class FrameReader:
     def listen(self, data: bytes) -> list[Heard]:
         """Return the packets that ``data`` completes."""
         self._unread += data
-        heard = []
+        packets = []
         while (end := _end_of_packet(self._unread)) is not None:
             packet, self._unread = self._unread[:end], self._unread[end:]
-            heard.append(self._packet(packet))
-        return heard
+            packets.append(self._packet(packet))
+        return packets
 
     @property
     def has_heard_all(self) -> bool:
@@ -67,75 +67,75 @@ class FrameReader:
         kind, flags = packet[0] >> 4, packet[0] & 0x0F
         reader = _Reader(packet)
         if kind == PacketType.PUBLISH:
-            line, said = self._publish(flags, reader)
+            line, properties = self._publish(flags, reader)
         else:
             assert flags == (2 if kind == PacketType.PUBREL else 0), f"flags {flags:#x}"  # MQTT-2.1.3-1
-            line, said = _READERS[kind](self, reader)
+            line, properties = _READERS[kind](self, reader)
         assert reader.is_at_end, f"bytes follow {line}"
-        return Heard(line, len(packet), said)
+        return Heard(line, len(packet), properties)
 
-    def _publish(self, flags: int, reader: "_Reader") -> tuple[str, Said]:
+    def _publish(self, flags: int, reader: "_Reader") -> tuple[str, PropertyList]:
         qos = flags >> 1 & 3
         assert qos < 3  # MQTT-3.3.1-4
         assert qos or not flags & 8  # MQTT-3.3.1-2
         topic = reader.text()
         packet_id = reader.u16() if qos else None
         assert packet_id != 0  # MQTT-2.2.1-4
-        said = self._properties(reader)
+        properties = self._properties(reader)
         marks = [f"q{qos} #{packet_id}"] if qos else []
         marks += ["dup"] if flags & 8 else []
         marks += ["retain"] if flags & 1 else []
-        return " ".join(["PUBLISH", *marks, topic, repr(reader.rest())[1:]]), said
+        return " ".join(["PUBLISH", *marks, topic, repr(reader.rest())[1:]]), properties
 
-    def _connack(self, reader: "_Reader") -> tuple[str, Said]:
+    def _connack(self, reader: "_Reader") -> tuple[str, PropertyList]:
         flags, code = reader.u8(), reader.u8()
         assert flags in (0, 1)  # MQTT-3.2.2-1
-        said = self._properties(reader) if self.version == 5 else []
+        properties = self._properties(reader) if self.version == 5 else []
         line = "CONNACK present" if flags else "CONNACK"
         if not code:
-            return line, said
-        return f"{line} {ReasonCode(code).name if self.version == 5 else code}", said
+            return line, properties
+        return f"{line} {ReasonCode(code).name if self.version == 5 else code}", properties
 
-    def _ack(self, name: str, reader: "_Reader") -> tuple[str, Said]:
+    def _ack(self, name: str, reader: "_Reader") -> tuple[str, PropertyList]:
         line = f"{name} #{reader.u16()}"
         if reader.is_at_end:
             return line, []
         assert self.version == 5
         reason = ReasonCode(reader.u8())
-        said = [] if reader.is_at_end else self._properties(reader)
-        return line + (f" {reason.name}" if reason else ""), said
+        properties = [] if reader.is_at_end else self._properties(reader)
+        return line + (f" {reason.name}" if reason else ""), properties
 
-    def _suback(self, reader: "_Reader") -> tuple[str, Said]:
-        packet_id, said = reader.u16(), self._properties(reader)
+    def _suback(self, reader: "_Reader") -> tuple[str, PropertyList]:
+        packet_id, properties = reader.u16(), self._properties(reader)
         codes = reader.rest()
         assert codes  # MQTT-3.8.4-6
-        return f"SUBACK #{packet_id} {' '.join(f'{code:x}' for code in codes)}", said
+        return f"SUBACK #{packet_id} {' '.join(f'{code:x}' for code in codes)}", properties
 
-    def _unsuback(self, reader: "_Reader") -> tuple[str, Said]:
-        packet_id, said = reader.u16(), self._properties(reader)
+    def _unsuback(self, reader: "_Reader") -> tuple[str, PropertyList]:
+        packet_id, properties = reader.u16(), self._properties(reader)
         codes = reader.rest()
         assert bool(codes) == (self.version == 5)
-        return " ".join([f"UNSUBACK #{packet_id}", *(f"{code:x}" for code in codes)]), said
+        return " ".join([f"UNSUBACK #{packet_id}", *(f"{code:x}" for code in codes)]), properties
 
-    def _pingresp(self, reader: "_Reader") -> tuple[str, Said]:
+    def _pingresp(self, reader: "_Reader") -> tuple[str, PropertyList]:
         return "PINGRESP", []
 
-    def _reasoned(self, name: str, reader: "_Reader") -> tuple[str, Said]:
+    def _reasoned(self, name: str, reader: "_Reader") -> tuple[str, PropertyList]:
         assert self.version == 5
         reason = ReasonCode(0 if reader.is_at_end else reader.u8())
-        said = [] if reader.is_at_end else self._properties(reader)
-        return f"{name} {reason.name}", said
+        properties = [] if reader.is_at_end else self._properties(reader)
+        return f"{name} {reason.name}", properties
 
-    def _properties(self, reader: "_Reader") -> Said:
+    def _properties(self, reader: "_Reader") -> PropertyList:
         if self.version < 5:
             return []
         end = reader.varint() + reader.at
-        said: Said = []
+        properties: PropertyList = []
         while reader.at < end:
             key = PropertyId(reader.varint())
-            said.append((key, _VALUES[key](reader)))
+            properties.append((key, _VALUES[key](reader)))
         assert reader.at == end
-        return said
+        return properties
 
 
 class _Reader:
@@ -205,14 +205,14 @@ def _spelled(value: Any) -> str:  # Any: whatever the property holds
     return repr(value)[1:] if isinstance(value, bytes) else repr(value)
 
 
-_READERS: Final[dict[int, Callable[[FrameReader, _Reader], tuple[str, Said]]]] = {
+_READERS: Final[dict[int, Callable[[FrameReader, _Reader], tuple[str, PropertyList]]]] = {
     PacketType.CONNACK: FrameReader._connack,
-    **{kind: lambda ear, reader, name=name: ear._ack(name, reader) for kind, name in _ACKS.items()},  # type: ignore[misc]
+    **{kind: lambda decoder, reader, name=name: decoder._ack(name, reader) for kind, name in _ACKS.items()},  # type: ignore[misc]
     PacketType.SUBACK: FrameReader._suback,
     PacketType.UNSUBACK: FrameReader._unsuback,
     PacketType.PINGRESP: FrameReader._pingresp,
-    PacketType.DISCONNECT: lambda ear, reader: ear._reasoned("DISCONNECT", reader),
-    PacketType.AUTH: lambda ear, reader: ear._reasoned("AUTH", reader),
+    PacketType.DISCONNECT: lambda decoder, reader: decoder._reasoned("DISCONNECT", reader),
+    PacketType.AUTH: lambda decoder, reader: decoder._reasoned("AUTH", reader),
 }
 
 _OCTETS: Final = (0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A)

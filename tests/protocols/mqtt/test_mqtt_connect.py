@@ -82,14 +82,14 @@ def test_a_will_in_every_version(level: int, retain: bool, qos: int) -> None:
     flags = WILL | CLEAN | qos << 3 | (WILL_RETAIN if retain else 0)
     properties = block(b"\x18\0\0\0\5", b"\1\1", user_property("k", "v")) if level == 5 else b""
     body = connect(name=name, level=level, flags=flags, payload=text("c") + properties + text("t/u") + text(b"\0\xff"))
-    said = {}
+    will_properties = {}
     if level == 5:
-        said = {
+        will_properties = {
             PropertyId.WILL_DELAY_INTERVAL: 5,
             PropertyId.PAYLOAD_FORMAT_INDICATOR: 1,
             PropertyId.USER_PROPERTY: [("k", "v")],
         }
-    assert decode_connect(body).will == WillPacket("t/u", b"\0\xff", qos, retain, said)
+    assert decode_connect(body).will == WillPacket("t/u", b"\0\xff", qos, retain, will_properties)
 
 
 @pytest.mark.parametrize("topic", ["a/+", "#", ""])

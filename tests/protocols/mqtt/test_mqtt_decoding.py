@@ -21,7 +21,7 @@ from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.packets import Auth, Disconnect, SubscriptionRequest, Unsubscribe
 from gateway_mqtt.codec.properties import PropertyId
-from gateway_mqtt.codec.reasons import SERVERS_ALONE, ReasonCode, carried_by
+from gateway_mqtt.codec.reasons import SERVER_ONLY, ReasonCode, carried_by
 from tests.protocols.mqtt.client_packets import block, filters, mqtt_text, text, tried, user_property
 
 ACKS = [PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBREL, PacketType.PUBCOMP]
@@ -80,10 +80,10 @@ def test_5_0_acknowledgements_may_have_a_reason_and_properties(packet_type: Pack
         if code in carried_by(packet_type):
             reason = ReasonCode(code)
             properties = block(b"\x1f" + text("why"), user_property("k", "v"))
-            said = {PropertyId.REASON_STRING: "why", PropertyId.USER_PROPERTY: [("k", "v")]}
+            decoded = {PropertyId.REASON_STRING: "why", PropertyId.USER_PROPERTY: [("k", "v")]}
             assert decode_ack(5, packet_type, body) == (1, reason, None)
             assert decode_ack(5, packet_type, body + b"\0") == (1, reason, None)
-            assert decode_ack(5, packet_type, body + properties) == (1, reason, said)
+            assert decode_ack(5, packet_type, body + properties) == (1, reason, decoded)
         else:
             assert reason_of(partial(decode_ack, 5, packet_type, body)) is PROTOCOL_ERROR
 
@@ -112,12 +112,12 @@ def test_encoded_acknowledgements_are_decoded_to_the_same_values(
     packet_type: PacketType, version: int, packet_id: int, why: str, data: st.DataObject
 ) -> None:
     reason = data.draw(st.sampled_from(sorted(carried_by(packet_type)))) if version == 5 else ReasonCode.SUCCESS
-    said = {PropertyId.REASON_STRING: why} if version == 5 and why else None
-    packet = ack(packet_type, version, packet_id, reason, said)
+    decoded = {PropertyId.REASON_STRING: why} if version == 5 and why else None
+    packet = ack(packet_type, version, packet_id, reason, decoded)
     assert packet[0] == packet_type << 4 | (2 if packet_type is PacketType.PUBREL else 0)
     assert packet[1] == len(packet) - 2 or len(packet) > 129
     body = packet[2:] if len(packet) <= 129 else packet[3:]
-    assert decode_ack(version, packet_type, body) == (packet_id, reason, said)
+    assert decode_ack(version, packet_type, body) == (packet_id, reason, decoded)
 
 
 # ---------------------------------------------------------------- SUBSCRIBE
@@ -214,7 +214,7 @@ def test_before_5_0_a_disconnect_must_be_empty(version: int) -> None:
 
 
 def test_the_reasons_that_a_client_may_send_in_a_disconnect() -> None:
-    allowed = carried_by(PacketType.DISCONNECT) - SERVERS_ALONE
+    allowed = carried_by(PacketType.DISCONNECT) - SERVER_ONLY
     assert ReasonCode.DISCONNECT_WITH_WILL_MESSAGE in allowed
     for code in range(256):
         if code in allowed:
@@ -225,8 +225,8 @@ def test_the_reasons_that_a_client_may_send_in_a_disconnect() -> None:
 
 def test_a_disconnect_with_properties() -> None:
     body = b"\4" + block(b"\x11\0\0\0\x3c", b"\x1f" + text("bye"))
-    said = {PropertyId.SESSION_EXPIRY_INTERVAL: 60, PropertyId.REASON_STRING: "bye"}
-    assert decode_disconnect(5, 0, body) == Disconnect(ReasonCode.DISCONNECT_WITH_WILL_MESSAGE, said)
+    decoded = {PropertyId.SESSION_EXPIRY_INTERVAL: 60, PropertyId.REASON_STRING: "bye"}
+    assert decode_disconnect(5, 0, body) == Disconnect(ReasonCode.DISCONNECT_WITH_WILL_MESSAGE, decoded)
     assert reason_of(partial(decode_disconnect, 5, 0, body + b"x")) is MALFORMED
     assert reason_of(partial(decode_disconnect, 5, 1, body)) is MALFORMED  # MQTT-3.14.1-1
 
@@ -236,9 +236,9 @@ METHOD = b"\x15" + text("SCRAM-SHA-256")
 
 @pytest.mark.parametrize("reason", [ReasonCode.CONTINUE_AUTHENTICATION, ReasonCode.RE_AUTHENTICATE])
 def test_an_auth_must_have_an_authentication_method(reason: ReasonCode) -> None:
-    said = {PropertyId.AUTHENTICATION_METHOD: "SCRAM-SHA-256", PropertyId.AUTHENTICATION_DATA: b"x"}
+    decoded = {PropertyId.AUTHENTICATION_METHOD: "SCRAM-SHA-256", PropertyId.AUTHENTICATION_DATA: b"x"}
     body = bytes((reason,)) + block(METHOD, b"\x16" + text("x"))
-    assert decode_auth(5, 0, body) == Auth(reason, said)
+    assert decode_auth(5, 0, body) == Auth(reason, decoded)
     assert reason_of(partial(decode_auth, 5, 0, bytes((reason,)) + block(b"\x16" + text("x")))) is PROTOCOL_ERROR
     assert reason_of(partial(decode_auth, 5, 0, bytes((reason,)))) is PROTOCOL_ERROR
     assert reason_of(partial(decode_auth, 5, 1, body)) is MALFORMED  # MQTT-3.15.1-1

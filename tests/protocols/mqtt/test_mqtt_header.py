@@ -10,7 +10,7 @@ from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Header, HeaderFormat, Value
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.properties import PropertyId, write_block
-from gateway_mqtt.translation.delivery_view import DeliveryView, facts_of, is_plain
+from gateway_mqtt.translation.delivery_view import DeliveryView, delivery_view_of, is_plain
 from gateway_mqtt.translation.header import (
     MAX_SHARED,
     MQTT,
@@ -30,8 +30,8 @@ def published(block: bytes = b"", *, qos: int = 1, retain: bool = False, arrived
     return mqtt_header(qos, retain, True, "c", block, arrived_at_ms=arrived_at_ms)
 
 
-def told(facts: DeliveryView) -> Mapping[str, object]:
-    return {name: getattr(facts, name) for name in dir(facts) if not name.startswith("_")}
+def fields_of(view: DeliveryView) -> Mapping[str, object]:
+    return {name: getattr(view, name) for name in dir(view) if not name.startswith("_")}
 
 
 def test_the_format_name_never_changes() -> None:
@@ -71,8 +71,8 @@ def test_equal_headers_are_one_object() -> None:
 
 def test_a_message_with_an_expiry_keeps_its_time_of_arrival() -> None:
     first, second = published(EXPIRES, arrived_at_ms=1_000), published(EXPIRES, arrived_at_ms=2_000)
-    assert [facts_of(header).arrived_at_ms for header in (first, second)] == [1_000, 2_000]
-    assert facts_of(published(b"", arrived_at_ms=1_000)).arrived_at_ms == 0
+    assert [delivery_view_of(header).arrived_at_ms for header in (first, second)] == [1_000, 2_000]
+    assert delivery_view_of(published(b"", arrived_at_ms=1_000)).arrived_at_ms == 0
 
 
 def test_the_cache_of_shared_headers_is_bounded() -> None:
@@ -110,8 +110,8 @@ def test_whether_a_message_is_the_same_for_every_subscriber(header: MqttHeader, 
 
 def test_the_delivery_view_of_a_header() -> None:
     block = user_property("a", "1") + EXPIRES + user_property("a", "2")
-    facts = facts_of(published(block, qos=2, retain=True))
-    assert told(facts) == {
+    view = delivery_view_of(published(block, qos=2, retain=True))
+    assert fields_of(view) == {
         "arrived_at_ms": 5_000,
         "block": EXPIRES + user_property("a", "1") + user_property("a", "2"),
         "block_without_expiry": user_property("a", "1") + user_property("a", "2"),
@@ -128,12 +128,12 @@ def test_the_delivery_view_of_a_header() -> None:
 def test_a_stored_header_is_restored_unchanged(
     client_id: str, retain: bool, qos: int, data: bytes, expiry_s: int | None
 ) -> None:
-    said = {PropertyId.CORRELATION_DATA: data, PropertyId.PAYLOAD_FORMAT_INDICATOR: 1}
+    properties = {PropertyId.CORRELATION_DATA: data, PropertyId.PAYLOAD_FORMAT_INDICATOR: 1}
     if expiry_s is not None:
-        said[PropertyId.MESSAGE_EXPIRY_INTERVAL] = expiry_s
-    before = mqtt_header(qos, retain, True, client_id, write_block(said), arrived_at_ms=77)
+        properties[PropertyId.MESSAGE_EXPIRY_INTERVAL] = expiry_s
+    before = mqtt_header(qos, retain, True, client_id, write_block(properties), arrived_at_ms=77)
     after = MqttHeaderFormat().header(before.raw)
-    assert told(facts_of(after)) == told(facts_of(before))
+    assert fields_of(delivery_view_of(after)) == fields_of(delivery_view_of(before))
     assert after.properties == before.properties
     assert (after.is_persistent, after.expiration_ms) == (before.is_persistent, before.expiration_ms)
 
@@ -143,7 +143,7 @@ def test_arbitrary_bytes_are_a_header_or_an_mqtt_error(raw: bytes) -> None:
     format = MqttHeaderFormat()
     header = tried(lambda: format.header(raw))
     if isinstance(header, MqttHeader):
-        for look in (lambda: facts_of(header), lambda: format.properties(raw)):
+        for look in (lambda: delivery_view_of(header), lambda: format.properties(raw)):
             tried(look)
         assert header.raw == raw
     else:
@@ -155,14 +155,14 @@ def test_arbitrary_bytes_are_a_header_or_an_mqtt_error(raw: bytes) -> None:
 
 def test_the_expiry_of_a_retained_message_counts_down() -> None:
     copy = retained_header(published(EXPIRES, retain=True, arrived_at_ms=5_000), 9, 8_500)
-    facts = facts_of(copy)
-    assert (facts.is_copy, facts.is_retained, facts.identifier) == (True, True, 9)
-    assert (copy.expiration_ms, facts.expiry_s, facts.arrived_at_ms) == (7_000, 7, 8_500)
+    view = delivery_view_of(copy)
+    assert (view.is_copy, view.is_retained, view.identifier) == (True, True, 9)
+    assert (copy.expiration_ms, view.expiry_s, view.arrived_at_ms) == (7_000, 7, 8_500)
 
 
 @pytest.mark.parametrize(("now_ms", "left_s"), [(5_999, 10), (6_000, 9), (15_000, 0), (99_000, 0), (4_000, 10)])
 def test_the_remaining_expiry_is_never_negative(now_ms: int, left_s: int) -> None:
-    assert facts_of(retained_header(published(EXPIRES, arrived_at_ms=5_000), 0, now_ms)).expiry_s == left_s
+    assert delivery_view_of(retained_header(published(EXPIRES, arrived_at_ms=5_000), 0, now_ms)).expiry_s == left_s
 
 
 def test_copies_for_one_subscription_identifier_share_a_header() -> None:
@@ -186,22 +186,30 @@ def test_added_headers_are_in_kernel_properties_and_deliveries() -> None:
     expected = (
         user_property("k", "v") + user_property("x-first-death-queue", "q") + user_property("x-delivery-count", "2")
     )
-    assert facts_of(dead).block == expected
-    assert facts_of(dead).client_id == "c"
+    assert delivery_view_of(dead).block == expected
+    assert delivery_view_of(dead).client_id == "c"
 
 
 def test_a_dead_letter_loses_its_expiry() -> None:
     dead = published(user_property("k", "v") + EXPIRES).edited(DEATHS, drops_expiration=True)
-    assert (dead.expiration_ms, facts_of(dead).expiry_s, facts_of(dead).arrived_at_ms) == (None, None, 0)
+    assert (dead.expiration_ms, delivery_view_of(dead).expiry_s, delivery_view_of(dead).arrived_at_ms) == (
+        None,
+        None,
+        0,
+    )
     kept = published(EXPIRES).edited({"a": 1})
-    assert (kept.expiration_ms, facts_of(kept).expiry_s, facts_of(kept).arrived_at_ms) == (10_000, 10, 5_000)
+    assert (kept.expiration_ms, delivery_view_of(kept).expiry_s, delivery_view_of(kept).arrived_at_ms) == (
+        10_000,
+        10,
+        5_000,
+    )
 
 
 def test_an_added_header_replaces_a_user_property() -> None:
     header = published(user_property("k", "1") + user_property("other", "x") + user_property("k", "2"))
     edited = header.edited({"k": 3})
     assert edited.properties.headers == {"other": "x", "k": 3}
-    assert facts_of(edited).block == user_property("other", "x") + user_property("k", "3")
+    assert delivery_view_of(edited).block == user_property("other", "x") + user_property("k", "3")
     again = edited.edited({"k": 4}, without=("other",))
     assert again.properties.headers == {"k": 4}
     assert again.edited({}, without=("k",)).properties.headers == {}
@@ -212,7 +220,7 @@ def test_invalid_added_headers_are_refused() -> None:
     for ending in (b"{", b"\xff", b"[]"):
         header = MqttHeaderFormat().header(published().raw + ending)
         with pytest.raises(MqttError, match="headers added"):
-            facts_of(header)
+            delivery_view_of(header)
 
 
 # ---------------------------------------------------------------- mappings

@@ -107,10 +107,10 @@ CONVERSATION = b"".join(
 def heard_from(*pieces: bytes) -> list[str]:
     """Return what a new client receives that sends these pieces, one in each turn."""
     client = Gateway().stranger()
-    heard: list[str] = []
+    received: list[str] = []
     for piece in pieces:
-        heard += client.say(piece)
-    return heard
+        received += client.say(piece)
+    return received
 
 
 WHOLE = heard_from(CONVERSATION)

@@ -50,8 +50,8 @@ def test_the_number_of_user_properties_of_a_packet_is_limited() -> None:
     client = gateway.client("c")
     assert client.publish("t", properties=pair * MOST_REPEATED) == []
     assert client.publish("t", properties=pair * (MOST_REPEATED + 1)) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
-    heard = gateway.stranger().connect("d", properties=pair * (MOST_REPEATED + 1))
-    assert heard == ["CONNACK QUOTA_EXCEEDED", "closed"]
+    received = gateway.stranger().connect("d", properties=pair * (MOST_REPEATED + 1))
+    assert received == ["CONNACK QUOTA_EXCEEDED", "closed"]
 
 
 @pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
@@ -68,14 +68,14 @@ def test_a_large_request_is_processed_in_slices_and_later_packets_wait(name: str
         request, answer = FIVE.unsubscribe(*filters), "UNSUBACK #2" + " 0" * 100
     clock.is_ticking = True
     client.machine.receive(request + FIVE.pingreq() + FIVE.subscribe(("last", 0), id=3))
-    turns, heard = 0, client.hear_now()
+    turns, received = 0, client.hear_now()
     while client.machine.is_held:
-        assert not heard or turns > 10, "answered before it was finished"
+        assert not received or turns > 10, "answered before it was finished"
         turns += 1
         client.machine.receive(b"")
-        heard += client.hear_now()
+        received += client.hear_now()
     clock.is_ticking = False
-    assert heard + client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
+    assert received + client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
 
 
 def test_a_client_that_disconnects_during_a_large_request_leaves_nothing_behind() -> None:

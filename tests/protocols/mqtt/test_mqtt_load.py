@@ -22,7 +22,7 @@ def test_the_averages_start_at_zero() -> None:
 )
 def test_an_average_moves_towards_the_rate(span: str, expected: float) -> None:
     load = Load()
-    load.reach(100, 10)
+    load.update(100, 10)
     assert load.per_minute[span] == pytest.approx(expected, abs=0.005)
 
 
@@ -30,15 +30,15 @@ def test_an_average_moves_towards_the_rate(span: str, expected: float) -> None:
 def test_an_average_converges_to_a_steady_rate(span: str) -> None:
     load = Load()
     for number in range(1, 1001):
-        load.reach(50 * number, 10)
+        load.update(50 * number, 10)
     assert load.per_minute[span] == pytest.approx(300, rel=0.001)
 
 
 def test_an_average_decays_by_its_span_without_events() -> None:
     load = Load()
-    load.reach(600, 60)
+    load.update(600, 60)
     before = load.per_minute["5min"]
-    load.reach(600, 300)
+    load.update(600, 300)
     assert load.per_minute["5min"] == pytest.approx(before * exp(-1))
 
 
@@ -46,6 +46,6 @@ def test_an_average_decays_by_its_span_without_events() -> None:
 def test_the_update_interval_does_not_affect_the_average_of_a_steady_rate(span: str) -> None:
     often, seldom = Load(), Load()
     for number in range(1, 61):
-        often.reach(number, 1)
-    seldom.reach(60, 60)
+        often.update(number, 1)
+    seldom.update(60, 60)
     assert often.per_minute[span] == pytest.approx(seldom.per_minute[span])

@@ -27,11 +27,11 @@ from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packets import Auth, Connect
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import CONNACK_3, ReasonCode
-from gateway_mqtt.handshake.login import Login, LoginRules, TurnedAway, Verdict, Welcome
-from gateway_mqtt.handshake.places import Arrival
+from gateway_mqtt.handshake.login import Login, LoginAccepted, LoginRefused, LoginResult, LoginRules
+from gateway_mqtt.handshake.vhost_choice import ConnectionSource
 
-LOCAL = Arrival("127.0.0.1", 1883)
-REMOTE = Arrival("192.0.2.7", 1883)
+LOCAL = ConnectionSource("127.0.0.1", 1883)
+REMOTE = ConnectionSource("192.0.2.7", 1883)
 ROBOT = CertificateSubject("robot", "CN=robot")
 STRANGER = CertificateSubject("stranger", "CN=stranger")
 
@@ -98,11 +98,11 @@ class LoginBroker:
         )
         self.settings = LoginRules(self.broker, lambda vhost: self.access)
 
-    def login(self, packet: Connect, arrival: Arrival = LOCAL, **settings: Any) -> Login:
+    def login(self, packet: Connect, arrival: ConnectionSource = LOCAL, **settings: Any) -> Login:
         return Login(replace(self.settings, **settings), arrival, packet, "sensor-1")
 
-    def verdict(self, packet: Connect, arrival: Arrival = LOCAL, **settings: Any) -> Verdict:
-        (verdict,) = heard(self.login(packet, arrival, **settings).begin)
+    def verdict(self, packet: Connect, arrival: ConnectionSource = LOCAL, **settings: Any) -> LoginResult:
+        (verdict,) = results(self.login(packet, arrival, **settings).begin)
         return verdict
 
 
@@ -125,8 +125,8 @@ def auth(reason: ReasonCode, data: bytes = b"", method: str | None = "ASKS") -> 
     return Auth(reason, properties)
 
 
-def heard(judge: Callable[[Callable[[Verdict], None]], None]) -> list[Verdict]:
-    verdicts: list[Verdict] = []
+def results(judge: Callable[[Callable[[LoginResult], None]], None]) -> list[LoginResult]:
+    verdicts: list[LoginResult] = []
     judge(verdicts.append)
     return verdicts
 
@@ -150,9 +150,11 @@ WELCOME = [
 
 
 @pytest.mark.parametrize(("packet", "arrival", "vhost", "user"), WELCOME)
-def test_accepted_logins(login_broker: LoginBroker, packet: Connect, arrival: Arrival, vhost: str, user: str) -> None:
+def test_accepted_logins(
+    login_broker: LoginBroker, packet: Connect, arrival: ConnectionSource, vhost: str, user: str
+) -> None:
     verdict = login_broker.verdict(packet, arrival)
-    assert isinstance(verdict, Welcome), verdict
+    assert isinstance(verdict, LoginAccepted), verdict
     assert (verdict.vhost.name, verdict.principal.name, verdict.data) == (vhost, user, b"")
     assert (verdict.permissions.vhost, verdict.permissions.user) == (vhost, user)
 
@@ -180,10 +182,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("packet", "arrival", "reason"), REFUSED)
 def test_refused_logins_are_answered_with_a_delay(
-    login_broker: LoginBroker, packet: Connect, arrival: Arrival, reason: ReasonCode
+    login_broker: LoginBroker, packet: Connect, arrival: ConnectionSource, reason: ReasonCode
 ) -> None:
     verdict = login_broker.verdict(packet, arrival, refusal_delay_s=1.5)
-    assert isinstance(verdict, TurnedAway), verdict
+    assert isinstance(verdict, LoginRefused), verdict
     assert (verdict.reason, verdict.delay_s) == (reason, 1.5)
     assert verdict.text in ("bad user name or password", "not authorized")
     assert CONNACK_3[reason] == (4 if reason is BAD else 5)
@@ -191,24 +193,24 @@ def test_refused_logins_are_answered_with_a_delay(
 
 def test_anonymous_clients_get_the_user_of_the_setting(login_broker: LoginBroker) -> None:
     verdict = login_broker.verdict(connect(), LOCAL, anonymous_user="anna")
-    assert isinstance(verdict, Welcome)
+    assert isinstance(verdict, LoginAccepted)
     assert verdict.principal == Principal("anna")  # without the tags of the authenticated user anna
 
 
 def test_anonymous_clients_must_be_local_unless_a_setting_allows_others(login_broker: LoginBroker) -> None:
-    refused = TurnedAway(FORBIDDEN, "not authorized", 3.0)
+    refused = LoginRefused(FORBIDDEN, "not authorized", 3.0)
     assert login_broker.verdict(connect(), REMOTE, anonymous_user="anna") == refused
     assert isinstance(
-        login_broker.verdict(connect(), REMOTE, anonymous_user="anna", anonymous_from_network=True), Welcome
+        login_broker.verdict(connect(), REMOTE, anonymous_user="anna", anonymous_from_network=True), LoginAccepted
     )
     assert login_broker.verdict(connect(), REMOTE, anonymous_from_network=True) == refused  # guest is a loopback user
 
 
 def test_anonymous_clients_of_web_pages_are_refused_unless_a_setting_allows_them(login_broker: LoginBroker) -> None:
     page = replace(LOCAL, is_from_page=True)
-    assert login_broker.verdict(connect(), page) == TurnedAway(FORBIDDEN, "not authorized", 3.0)
-    assert isinstance(login_broker.verdict(connect(), page, anonymous_from_pages=True), Welcome)
-    assert isinstance(login_broker.verdict(connect("anna", b"secret"), page), Welcome)
+    assert login_broker.verdict(connect(), page) == LoginRefused(FORBIDDEN, "not authorized", 3.0)
+    assert isinstance(login_broker.verdict(connect(), page, anonymous_from_pages=True), LoginAccepted)
+    assert isinstance(login_broker.verdict(connect("anna", b"secret"), page), LoginAccepted)
 
 
 class KnownClients:
@@ -230,22 +232,22 @@ class KnownClients:
 
 @pytest.mark.parametrize("arrival", [LOCAL, REMOTE], ids=["here", "afar"])
 def test_a_user_name_without_a_password_is_passed_to_the_authenticators(
-    login_broker: LoginBroker, arrival: Arrival
+    login_broker: LoginBroker, arrival: ConnectionSource
 ) -> None:
     knowing = KnownClients()
     login_broker.access = Access([knowing], internal.gateway_authorizers(login_broker.broker.directory))
     verdict = login_broker.verdict(connect("eyJ.token"), arrival)
-    assert isinstance(verdict, Welcome)
+    assert isinstance(verdict, LoginAccepted)
     assert verdict.principal == Principal("anna")
     assert knowing.asked == [Credentials("USER-NAME", "eyJ.token", peer_host=arrival.peer_host, client_id="sensor-1")]
-    assert login_broker.verdict(connect("anna"), arrival) == TurnedAway(BAD, "bad user name or password", 3.0)
+    assert login_broker.verdict(connect("anna"), arrival) == LoginRefused(BAD, "bad user name or password", 3.0)
 
 
 def test_a_client_identifier_alone_is_passed_to_the_authenticators(login_broker: LoginBroker) -> None:
     knowing = KnownClients()
     login_broker.access = Access([knowing], internal.gateway_authorizers(login_broker.broker.directory))
     verdict = login_broker.verdict(connect(), REMOTE)
-    assert isinstance(verdict, Welcome)
+    assert isinstance(verdict, LoginAccepted)
     assert verdict.principal == Principal("anna", frozenset({"device"}))
     assert knowing.asked == [Credentials("CLIENT-ID", peer_host=REMOTE.peer_host, client_id="sensor-1")]
 
@@ -260,50 +262,50 @@ def test_authenticators_get_the_client_identifier(login_broker: LoginBroker) -> 
 def test_an_anonymous_login_is_not_a_failed_attempt(
     login_broker: LoginBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert isinstance(login_broker.verdict(connect()), Welcome)
+    assert isinstance(login_broker.verdict(connect()), LoginAccepted)
     assert "refused" not in caplog.text
 
 
 def test_anonymous_clients_can_be_refused_by_a_setting(login_broker: LoginBroker) -> None:
     verdict = login_broker.verdict(connect(), LOCAL, anonymous_user="")
-    assert verdict == TurnedAway(FORBIDDEN, "not authorized", 3.0)
+    assert verdict == LoginRefused(FORBIDDEN, "not authorized", 3.0)
 
 
 def test_a_client_cannot_log_in_under_the_name_of_the_anonymous_user_without_its_password(
     login_broker: LoginBroker,
 ) -> None:
     """The anonymous user still needs a password if a client sends its name."""
-    assert isinstance(login_broker.verdict(connect("guest", b""), LOCAL), TurnedAway)
-    assert isinstance(login_broker.verdict(connect("guest", b"ANONYMOUS"), LOCAL), TurnedAway)
+    assert isinstance(login_broker.verdict(connect("guest", b""), LOCAL), LoginRefused)
+    assert isinstance(login_broker.verdict(connect("guest", b"ANONYMOUS"), LOCAL), LoginRefused)
 
 
 def test_certificate_login_can_be_disabled(login_broker: LoginBroker) -> None:
     verdict = login_broker.verdict(connect(), replace(LOCAL, certificate=STRANGER), certificate_login=False)
-    assert isinstance(verdict, Welcome)
+    assert isinstance(verdict, LoginAccepted)
     assert verdict.principal.name == "guest"
 
 
 def test_the_port_mapping_selects_the_virtual_host(login_broker: LoginBroker) -> None:
     login_broker.broker.put_parameter(ParameterRecord("", "", "mqtt_port_to_vhost_mapping", {"1883": "shop"}))
     verdict = login_broker.verdict(connect("anna", b"secret"))
-    assert isinstance(verdict, Welcome)
+    assert isinstance(verdict, LoginAccepted)
     assert verdict.vhost.name == "shop"
 
 
 def test_a_reached_connection_limit_is_reported_without_delay(login_broker: LoginBroker) -> None:
     login_broker.broker.limit_vhost("/", {"max-connections": 0})
     verdict = login_broker.verdict(connect("anna", b"secret"))
-    assert isinstance(verdict, TurnedAway)
+    assert isinstance(verdict, LoginRefused)
     assert (verdict.reason, verdict.delay_s) == (ReasonCode.QUOTA_EXCEEDED, 0.0)
     assert "connection limit (0) is reached" in verdict.text
 
 
 def test_the_virtual_host_may_be_deleted_during_authentication(login_broker: LoginBroker) -> None:
     login = login_broker.login(connect("shop:anna", method="ASKS", data=b"slow"))
-    verdicts = heard(login.begin)
+    verdicts = results(login.begin)
     login_broker.broker.delete_vhost("shop")
     login_broker.method.later[0](Success(Principal("anna")))
-    assert verdicts == [TurnedAway(FORBIDDEN, "not authorized", 3.0)]
+    assert verdicts == [LoginRefused(FORBIDDEN, "not authorized", 3.0)]
 
 
 def test_the_reason_of_a_refusal_is_logged_and_not_sent(
@@ -322,16 +324,16 @@ def test_the_reason_of_a_refusal_is_logged_and_not_sent(
 def test_a_method_challenges_until_it_succeeds(login_broker: LoginBroker) -> None:
     login = login_broker.login(connect(method="ASKS"), REMOTE)
     assert login.method == "ASKS"
-    assert heard(login.begin) == [Challenge(b"who?")]
-    (welcome,) = heard(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
-    assert isinstance(welcome, Welcome)
+    assert results(login.begin) == [Challenge(b"who?")]
+    (welcome,) = results(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
+    assert isinstance(welcome, LoginAccepted)
     assert (welcome.principal.name, welcome.vhost.name, welcome.data) == ("anna", "/", b"hello")
     assert login_broker.method.visitors == [Visitor("/", "sensor-1", "192.0.2.7", None)]
 
 
 def test_a_method_gets_the_virtual_host_of_the_user_name(login_broker: LoginBroker) -> None:
     verdict = login_broker.verdict(connect("shop:anna", method="ASKS", data=b"anna"))
-    assert isinstance(verdict, Welcome)
+    assert isinstance(verdict, LoginAccepted)
     assert verdict.vhost.name == "shop"
 
 
@@ -351,12 +353,12 @@ def test_refusals_of_an_authentication_method(
     login_broker: LoginBroker, packet: Connect, reason: ReasonCode, delay_s: float, data: bytes
 ) -> None:
     verdict = login_broker.verdict(packet, REMOTE)
-    assert isinstance(verdict, TurnedAway), verdict
+    assert isinstance(verdict, LoginRefused), verdict
     assert (verdict.reason, verdict.delay_s, verdict.data) == (reason, delay_s, data)
 
 
-def again(login: Login, data: bytes) -> list[Verdict]:
-    return heard(lambda answer: login.proceed(auth(ReasonCode.RE_AUTHENTICATE, data), answer))
+def again(login: Login, data: bytes) -> list[LoginResult]:
+    return results(lambda answer: login.proceed(auth(ReasonCode.RE_AUTHENTICATE, data), answer))
 
 
 @pytest.fixture
@@ -369,27 +371,27 @@ def welcomed(login_broker: LoginBroker) -> Login:
 def test_a_client_may_re_authenticate(login_broker: LoginBroker, welcomed: Login) -> None:
     """4.12.1, with the same number of steps as before, and with the current permissions."""
     assert again(welcomed, b"") == [Challenge(b"who?")]
-    (verdict,) = heard(lambda answer: welcomed.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
-    assert isinstance(verdict, Welcome)
+    (verdict,) = results(lambda answer: welcomed.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), answer))
+    assert isinstance(verdict, LoginAccepted)
     login_broker.broker.limit_vhost("/", {"max-connections": 0})  # applies to new connections only
     (verdict,) = again(welcomed, b"anna")
-    assert isinstance(verdict, Welcome)
+    assert isinstance(verdict, LoginAccepted)
 
 
 def test_an_auth_during_authentication_is_a_protocol_error(login_broker: LoginBroker, welcomed: Login) -> None:
     for login in (login_broker.login(connect(method="ASKS")), welcomed):
         login.begin(lambda verdict: None) if login is not welcomed else again(login, b"")
-        assert heard(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"slow"), answer)) == []  # noqa: B023  # called at once
+        assert results(lambda answer: login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"slow"), answer)) == []  # noqa: B023  # called at once
         with pytest.raises(MqttError, match="unexpected AUTH"):
             login.proceed(auth(ReasonCode.CONTINUE_AUTHENTICATION, b"anna"), lambda verdict: None)
 
 
 def test_re_authentication_cannot_change_the_user(welcomed: Login) -> None:
-    assert again(welcomed, b"guest") == [TurnedAway(FORBIDDEN, "not authorized")]
+    assert again(welcomed, b"guest") == [LoginRefused(FORBIDDEN, "not authorized")]
 
 
 def test_a_failed_re_authentication_is_refused_without_delay(welcomed: Login) -> None:
-    assert again(welcomed, b"wrong") == [TurnedAway(FORBIDDEN, "not authorized", 0.0, b"e=wrong")]
+    assert again(welcomed, b"wrong") == [LoginRefused(FORBIDDEN, "not authorized", 0.0, b"e=wrong")]
     with pytest.raises(MqttError):
         again(welcomed, b"anna")
 
@@ -423,12 +425,12 @@ OUT_OF_TURN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("packet", "said", "reason"), OUT_OF_TURN)
+@pytest.mark.parametrize(("packet", "auth_packet", "reason"), OUT_OF_TURN)
 def test_an_unexpected_auth_is_refused(
-    login_broker: LoginBroker, packet: Connect, said: Auth, reason: ReasonCode
+    login_broker: LoginBroker, packet: Connect, auth_packet: Auth, reason: ReasonCode
 ) -> None:
     login = login_broker.login(packet)
     login.begin(lambda verdict: None)
     with pytest.raises(MqttError) as error:
-        login.proceed(said, lambda verdict: None)
+        login.proceed(auth_packet, lambda verdict: None)
     assert error.value.reason is reason

@@ -1,9 +1,9 @@
 """Delivery guarantees for random clients, with crashes of the broker at any time.
 
 Three clients of both versions connect, disconnect, take over, subscribe alone and in groups, publish, and acknowledge
-in any order, while the store commits at random times. ``people.py`` checks what each of them receives: QoS 2 exactly
-once, QoS 1 at least once, in order per topic and publisher, only expected messages, no reused identifier, and nothing
-that a crash undoes.
+in any order, while the store commits at random times. ``client_model.py`` checks what each of them receives: QoS 2
+exactly once, QoS 1 at least once, in order per topic and publisher, only expected messages, no reused identifier, and
+nothing that a crash undoes.
 """
 
 from typing import Final
@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gateway.kernel.journal.changes import Put
 from tests.effort import examples
+from tests.protocols.mqtt.client_model import ClientModel, Link
 from tests.protocols.mqtt.dialogue import Client, Gateway
-from tests.protocols.mqtt.people import Link, Person
 from tests.protocols.mqtt.world import REJOIN_S, World
 
 NAMES: Final = ("ann", "bob", "cyd")
@@ -102,10 +102,10 @@ class MqttMachine(RuleBasedStateMachine):
         for who, (filter, _, qos) in joins:
             self.world.people[who].subscribe(filter, qos)
 
-    def connected(self) -> list[Person]:
+    def connected(self) -> list[ClientModel]:
         return self.world.connected()
 
-    def away(self) -> list[Person]:
+    def away(self) -> list[ClientModel]:
         return [person for person in self.world.people if person.link is None]
 
     # Rules
@@ -165,12 +165,12 @@ class MqttMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.connected())
     @rule(
         data=st.data(),
-        said=st.lists(st.tuples(st.sampled_from(TOPICS), st.sampled_from([0, 1, 2, 2])), min_size=1, max_size=5),
+        publishes=st.lists(st.tuples(st.sampled_from(TOPICS), st.sampled_from([0, 1, 2, 2])), min_size=1, max_size=5),
     )
-    def publish(self, data: st.DataObject, said: list[tuple[str, int]]) -> None:
+    def publish(self, data: st.DataObject, publishes: list[tuple[str, int]]) -> None:
         """Publish some messages in one turn."""
         person = data.draw(st.sampled_from(self.connected()))
-        for topic, qos in said:
+        for topic, qos in publishes:
             person.publish(topic, qos)
         self.has_news = True
         self.world.absorb()

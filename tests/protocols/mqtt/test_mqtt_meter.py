@@ -29,8 +29,8 @@ class Edge:
         self._transport.clear()
         self.server.dataReceived(b"".join(packets))
         self._gateway.settle()
-        heard: bytes = self._transport.value()
-        return heard
+        answers: bytes = self._transport.value()
+        return answers
 
     def lose(self) -> None:
         self.server.connectionLost()

@@ -101,7 +101,7 @@ def test_arbitrary_bytes_are_a_publish_or_an_mqtt_error(octets: bytes, flags: in
 # ---------------------------------------------------------------- properties
 
 
-def told(properties: PublishProperties) -> list[object]:
+def values_of(properties: PublishProperties) -> list[object]:
     return [getattr(properties, name) for name in dir(properties) if not name.startswith("_")]
 
 
@@ -120,13 +120,13 @@ def test_all_properties_that_a_client_may_send() -> None:
         + user_property("a", "2")
         + user_property("b", "3")
     )
-    said = scan_publish_properties(block)
+    properties = scan_publish_properties(block)
     expected = PublishProperties(1, 10, 5, "re/ply", b"\0\xff", (("b", "1"), ("a", "2"), ("b", "3")), "text/plain")
-    assert told(said) == told(expected)
+    assert values_of(properties) == values_of(expected)
 
 
 def test_a_publish_without_properties() -> None:
-    assert told(scan_publish_properties(b"")) == told(PublishProperties())
+    assert values_of(scan_publish_properties(b"")) == values_of(PublishProperties())
     assert scan_publish_properties(b"\x02\0\0\0\0").message_expiry_s == 0
 
 
@@ -171,19 +171,21 @@ def test_removing_a_property_keeps_the_others(
         (PropertyId.TOPIC_ALIAS, alias),
         (PropertyId.MESSAGE_EXPIRY_INTERVAL, expiry_s),
     ]
-    said = dict(items[index] for index in order)
-    block = write_block(said)
+    properties = dict(items[index] for index in order)
+    block = write_block(properties)
     for take_out, gone in (
         (without_alias, PropertyId.TOPIC_ALIAS),
         (without_expiry, PropertyId.MESSAGE_EXPIRY_INTERVAL),
     ):
         left = take_out(block)
-        assert read_block(left, 0, len(left), PacketType.PUBLISH) == {k: v for k, v in said.items() if k is not gone}
+        assert read_block(left, 0, len(left), PacketType.PUBLISH) == {
+            k: v for k, v in properties.items() if k is not gone
+        }
         assert take_out(left) == left
     assert without_alias(b"") == without_expiry(b"") == b""
 
 
 def test_a_will_is_published_without_its_delay_property() -> None:
-    said = {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}
-    assert will_block(said) == b"\x03" + text("x")
-    assert said == {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}
+    properties = {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}
+    assert will_block(properties) == b"\x03" + text("x")
+    assert properties == {PropertyId.WILL_DELAY_INTERVAL: 5, PropertyId.CONTENT_TYPE: "x"}

@@ -29,7 +29,7 @@ def test_acknowledgements_keep_the_order_of_their_publishes_whatever_their_reaso
     gateway: Gateway, sensor: Client
 ) -> None:
     write = sensor.write
-    said = [
+    packets = [
         write.publish("safe", qos=1, id=1),
         write.publish("unrouted", qos=1, id=2),
         write.publish("full", qos=1, id=3),
@@ -40,7 +40,7 @@ def test_acknowledgements_keep_the_order_of_their_publishes_whatever_their_reaso
         write.publish("$SYS/broker", qos=1, id=8),
         write.publish("safe", qos=1, id=9),
     ]
-    assert sensor.say(*said) == [
+    assert sensor.say(*packets) == [
         "PUBACK #1",
         "PUBACK #2 NO_MATCHING_SUBSCRIBERS",
         "PUBACK #3 QUOTA_EXCEEDED",

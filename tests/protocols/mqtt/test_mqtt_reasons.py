@@ -5,7 +5,7 @@ import pytest
 from gateway.kernel import errors
 from gateway.kernel.errors import AccessRefused, GatewayError, InternalError, NotAllowed, NotFound, Refused
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVERS_ALONE, ReasonCode, carried_by, reason_for
+from gateway_mqtt.codec.reasons import CARRIERS, CONNACK_3, REFUSALS, SERVER_ONLY, ReasonCode, carried_by, reason_for
 
 #: Table 2-6 by packet.
 BY_PACKET = {
@@ -39,7 +39,7 @@ def test_errors_begin_at_0x80() -> None:
 
 
 def test_server_only_reasons_are_allowed_in_disconnect() -> None:
-    assert carried_by(PacketType.DISCONNECT) >= SERVERS_ALONE
+    assert carried_by(PacketType.DISCONNECT) >= SERVER_ONLY
 
 
 def test_3_x_has_six_return_codes_for_refusals() -> None:

@@ -25,8 +25,8 @@ def gateway() -> Gateway:
     return gateway
 
 
-def numbers(heard: list[str]) -> list[int]:
-    return [int(line.split("'")[1][:4]) for line in heard if line.startswith("PUBLISH")]
+def numbers(received: list[str]) -> list[int]:
+    return [int(line.split("'")[1][:4]) for line in received if line.startswith("PUBLISH")]
 
 
 def waiting_bytes(gateway: Gateway, client_id: str) -> int:
@@ -38,9 +38,9 @@ def waiting_bytes(gateway: Gateway, client_id: str) -> int:
 def heard_by(client: Client) -> list[int]:
     """Read and acknowledge until nothing more arrives."""
     came: list[int] = []
-    while heard := client.hear():
-        came += numbers(heard)
-        for line in heard:
+    while received := client.hear():
+        came += numbers(received)
+        for line in received:
             if line.startswith("PUBLISH q1"):
                 client.machine.receive(client.write.puback(int(line.split("#")[1].split()[0])))
     return came
@@ -59,10 +59,10 @@ def test_a_qos_0_subscriber_that_does_not_read_uses_bounded_memory(gateway: Gate
 
 def test_a_qos_1_subscriber_gets_more_as_it_acknowledges(gateway: Gateway) -> None:
     client = gateway.client("c")
-    heard = client.subscribe("t/#", 1)
-    assert numbers(heard) == [0, 1, 2]
+    received = client.subscribe("t/#", 1)
+    assert numbers(received) == [0, 1, 2]
     assert waiting_bytes(gateway, "c") < 2 * HIGH_WATER
-    for line in heard[1:]:
+    for line in received[1:]:
         client.machine.receive(client.write.puback(int(line.split("#")[1].split()[0])))
     assert heard_by(client) == list(range(3, COUNT))
 

@@ -11,19 +11,19 @@ from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.publish import PublishProperties, scan_publish_properties
-from gateway_mqtt.translation.delivery_view import facts_of, is_plain
+from gateway_mqtt.translation.delivery_view import delivery_view_of, is_plain
 from gateway_mqtt.translation.properties import kernel_properties, mqtt_properties
 from gateway_mqtt.translation.topics import REVERSIBLE
 from tests.protocols.mqtt.client_packets import mqtt_text, text, user_property
 
 
-def towards_kernel(said: PublishProperties, headers: dict[str, Value] | None = None) -> Properties:
-    return kernel_properties(said, 0, REVERSIBLE, headers or {})
+def towards_kernel(source: PublishProperties, headers: dict[str, Value] | None = None) -> Properties:
+    return kernel_properties(source, 0, REVERSIBLE, headers or {})
 
 
 def test_mqtt_properties_are_translated_to_amqp() -> None:
-    said = PublishProperties(1, 10, 0, "re/ply", b"id-1", (("b", "1"), ("a", "2")), "text/plain")
-    assert towards_kernel(said) == Properties(
+    source = PublishProperties(1, 10, 0, "re/ply", b"id-1", (("b", "1"), ("a", "2")), "text/plain")
+    assert towards_kernel(source) == Properties(
         content_type="text/plain",
         headers={"a": "2", "b": "1", "x-reply-to-topic": "re.ply"},
         delivery_mode=1,
@@ -33,8 +33,8 @@ def test_mqtt_properties_are_translated_to_amqp() -> None:
 
 
 def test_user_properties_become_sorted_headers_and_the_first_of_a_name_is_kept() -> None:
-    said = PublishProperties(user_properties=(("b", "1"), ("a", "2"), ("b", "3"), ("n" * 256, "x"), ("é" * 127, "y")))
-    assert list(towards_kernel(said).headers.items()) == [("a", "2"), ("b", "1"), ("é" * 127, "y")]
+    source = PublishProperties(user_properties=(("b", "1"), ("a", "2"), ("b", "3"), ("n" * 256, "x"), ("é" * 127, "y")))
+    assert list(towards_kernel(source).headers.items()) == [("a", "2"), ("b", "1"), ("é" * 127, "y")]
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 255, "é".encode()])
@@ -63,7 +63,7 @@ def test_headers_of_the_broker_override_user_properties() -> None:
 
 
 def test_amqp_properties_are_translated_to_mqtt() -> None:
-    said = Properties(
+    source = Properties(
         content_type="text/plain",
         headers={"z": "1", "x-reply-to-topic": "re.p%2Ely", "a": "2"},
         delivery_mode=2,
@@ -77,7 +77,7 @@ def test_amqp_properties_are_translated_to_mqtt() -> None:
         priority=3,
         reply_to="q",
     )
-    assert mqtt_properties(said) == {
+    assert mqtt_properties(source) == {
         PropertyId.CONTENT_TYPE: "text/plain",
         PropertyId.RESPONSE_TOPIC: "re/p.ly",
         PropertyId.CORRELATION_DATA: b"id-1",
@@ -86,7 +86,7 @@ def test_amqp_properties_are_translated_to_mqtt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "source"),
     [
         ("text", "text"),
         ("", ""),
@@ -97,8 +97,8 @@ def test_amqp_properties_are_translated_to_mqtt() -> None:
         (False, "false"),
     ],
 )
-def test_simple_headers_become_text(value: Value, said: str) -> None:
-    assert mqtt_properties(Properties(headers={"k": value})) == {PropertyId.USER_PROPERTY: [("k", said)]}
+def test_simple_headers_become_text(value: Value, source: str) -> None:
+    assert mqtt_properties(Properties(headers={"k": value})) == {PropertyId.USER_PROPERTY: [("k", source)]}
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_properties_that_both_sides_can_carry_are_restored(
     pairs: list[tuple[str, str]], data: bytes, content_type: str | None
 ) -> None:
     pairs = [pair for pair in pairs if not pair[0].startswith("x-")]
-    said = PublishProperties(correlation_data=data, user_properties=tuple(pairs), content_type=content_type)
-    back = mqtt_properties(towards_kernel(said))
+    source = PublishProperties(correlation_data=data, user_properties=tuple(pairs), content_type=content_type)
+    back = mqtt_properties(towards_kernel(source))
     assert back.get(PropertyId.USER_PROPERTY, []) == sorted(pairs)
     assert back[PropertyId.CORRELATION_DATA] == data
     assert back.get(PropertyId.CONTENT_TYPE) == content_type
@@ -166,41 +166,41 @@ def test_properties_that_both_sides_can_carry_are_restored(
 # ---------------------------------------------------------------- the delivery view of such a message
 
 
-def amqp(**said: object) -> Header:
-    return native_header(Properties(**said))  # type: ignore[arg-type]  # any of them
+def amqp(**source: object) -> Header:
+    return native_header(Properties(**source))  # type: ignore[arg-type]  # any of them
 
 
 @pytest.mark.parametrize(("delivery_mode", "qos"), [(None, 0), (1, 0), (2, 1)])
 def test_a_persistent_message_has_qos_1(delivery_mode: int | None, qos: int) -> None:
-    assert facts_of(amqp(delivery_mode=delivery_mode)).qos == qos
+    assert delivery_view_of(amqp(delivery_mode=delivery_mode)).qos == qos
 
 
 def test_the_expiration_is_converted_to_whole_seconds() -> None:
-    facts = facts_of(amqp(expiration="1999", headers={"k": "v"}))
-    assert (facts.expiry_s, facts.arrived_at_ms) == (1, 0)
-    assert facts.block == b"\x02\0\0\0\1" + user_property("k", "v")
-    assert facts.block_without_expiry == user_property("k", "v")
-    assert facts_of(amqp(expiration="315360000000000")).expiry_s == 0xFFFFFFFF
+    view = delivery_view_of(amqp(expiration="1999", headers={"k": "v"}))
+    assert (view.expiry_s, view.arrived_at_ms) == (1, 0)
+    assert view.block == b"\x02\0\0\0\1" + user_property("k", "v")
+    assert view.block_without_expiry == user_property("k", "v")
+    assert delivery_view_of(amqp(expiration="315360000000000")).expiry_s == 0xFFFFFFFF
 
 
 def test_a_message_of_another_protocol_has_no_client_and_was_not_retained() -> None:
-    facts = facts_of(amqp())
-    assert (facts.client_id, facts.is_copy, facts.is_retained, facts.identifier) == (None, False, False, 0)
-    assert facts.block == b""
+    view = delivery_view_of(amqp())
+    assert (view.client_id, view.is_copy, view.is_retained, view.identifier) == (None, False, False, 0)
+    assert view.block == b""
     assert is_plain(amqp())
     assert not is_plain(amqp(expiration="5"))
 
 
 def test_a_header_is_translated_once() -> None:
     header = amqp(headers={"k": "v"})
-    assert facts_of(header) is facts_of(header)
+    assert delivery_view_of(header) is delivery_view_of(header)
 
 
 @given(
     st.dictionaries(st.text(max_size=5), st.none() | st.booleans() | st.integers() | st.text(max_size=5), max_size=4)
 )
 def test_any_headers_give_a_valid_property_block(headers: dict[str, Value]) -> None:
-    block = facts_of(amqp(content_type="c", correlation_id="i", headers=headers)).block
-    said = scan_publish_properties(block)
-    assert (said.content_type, said.correlation_data) == ("c", b"i")
+    block = delivery_view_of(amqp(content_type="c", correlation_id="i", headers=headers)).block
+    source = scan_publish_properties(block)
+    assert (source.content_type, source.correlation_data) == ("c", b"i")
     assert text("c") in block

@@ -41,16 +41,16 @@ class Node:
         self.topics = SysTopics(
             gateway.broker, settings.meter, settings.exchange, "gateway version 1", lambda: self.memory
         )
-        self.tell()
+        self.update()
 
-    def tell(self, after_s: float = 0) -> None:
+    def update(self, after_s: float = 0) -> None:
         """Advance the clock and update the topics."""
         self.gateway.advance(after_s)
-        for _ in self.topics.tell():
+        for _ in self.topics.update():
             pass
         self.gateway.settle()
 
-    def said(self, name: str) -> str:
+    def value(self, name: str) -> str:
         """Return the value that a new subscriber would receive."""
         kept = self.gateway.vhost.retained.get((PREFIX + name).replace("/", "."))
         assert kept is not None, f"{name} has no value"
@@ -98,30 +98,30 @@ def test_a_new_subscriber_gets_the_values_at_once_as_retained(node: Node) -> Non
 
 
 def test_uptime_is_in_whole_seconds(node: Node) -> None:
-    assert node.said("uptime") == "0 seconds"
-    node.tell(after_s=12.7)
-    assert node.said("uptime") == "12 seconds"
+    assert node.value("uptime") == "0 seconds"
+    node.update(after_s=12.7)
+    assert node.value("uptime") == "12 seconds"
 
 
 def test_clients_are_counted_by_their_sessions(node: Node) -> None:
     kept = node.gateway.client("kept", expiry=60)
     gone = node.gateway.client("gone")
     kept.lose()
-    node.tell(after_s=10)
-    counts = {name: node.said(f"clients/{name}") for name in ("total", "connected", "disconnected", "maximum")}
+    node.update(after_s=10)
+    counts = {name: node.value(f"clients/{name}") for name in ("total", "connected", "disconnected", "maximum")}
     assert counts == {"total": "2", "connected": "1", "disconnected": "1", "maximum": "2"}
     gone.lose()
-    node.tell(after_s=60)
-    counts = {name: node.said(f"clients/{name}") for name in ("total", "connected", "expired", "maximum")}
+    node.update(after_s=60)
+    counts = {name: node.value(f"clients/{name}") for name in ("total", "connected", "expired", "maximum")}
     assert counts == {"total": "0", "connected": "0", "expired": "1", "maximum": "2"}
-    assert (node.said("clients/active"), node.said("clients/inactive")) == ("0", "0")
+    assert (node.value("clients/active"), node.value("clients/inactive")) == ("0", "0")
 
 
 def test_a_session_that_is_taken_over_is_counted_once(node: Node) -> None:
     node.gateway.client("twice", expiry=60)
     node.gateway.client("twice", expiry=60)
-    node.tell(after_s=10)
-    assert (node.said("clients/connected"), node.said("clients/maximum")) == ("1", "1")
+    node.update(after_s=10)
+    assert (node.value("clients/connected"), node.value("clients/maximum")) == ("1", "1")
 
 
 def test_shared_subscriptions_are_counted_separately(node: Node) -> None:
@@ -129,8 +129,8 @@ def test_shared_subscriptions_are_counted_separately(node: Node) -> None:
     for filter in ("a", "b/#", "$share/g/a", "$share/g/c"):
         client.subscribe(filter)
     client.unsubscribe("$share/g/c")
-    node.tell(after_s=10)
-    assert (node.said("subscriptions/count"), node.said("shared_subscriptions/count")) == ("2", "1")
+    node.update(after_s=10)
+    assert (node.value("subscriptions/count"), node.value("shared_subscriptions/count")) == ("2", "1")
 
 
 def test_stored_messages_are_queued_and_retained_ones_without_the_sys_topics(node: Node) -> None:
@@ -140,20 +140,20 @@ def test_stored_messages_are_queued_and_retained_ones_without_the_sys_topics(nod
     publisher = node.gateway.client("publisher")
     publisher.publish("t", b"12345", qos=1, id=1)
     publisher.publish("u", b"678", retain=True)
-    node.tell(after_s=10)
-    assert (node.said("store/messages/count"), node.said("messages/stored")) == ("2", "2")
-    assert (node.said("store/messages/bytes"), node.said("retained messages/count")) == ("8", "1")
+    node.update(after_s=10)
+    assert (node.value("store/messages/count"), node.value("messages/stored")) == ("2", "2")
+    assert (node.value("store/messages/bytes"), node.value("retained messages/count")) == ("8", "1")
 
 
 def test_inflight_messages_are_unacknowledged_ones(node: Node) -> None:
     client = node.gateway.client("client")
     client.subscribe("t", 1)
     client.publish("t", qos=1, id=1)
-    node.tell(after_s=10)
-    assert node.said("messages/inflight") == "1"
+    node.update(after_s=10)
+    assert node.value("messages/inflight") == "1"
     client.puback(1)
-    node.tell(after_s=10)
-    assert node.said("messages/inflight") == "0"
+    node.update(after_s=10)
+    assert node.value("messages/inflight") == "0"
 
 
 def test_dropped_messages_of_a_deleted_full_queue_stay_counted() -> None:
@@ -165,11 +165,11 @@ def test_dropped_messages_of_a_deleted_full_queue_stay_counted() -> None:
     publisher = node.gateway.client("publisher")
     for id in range(1, 6):
         publisher.publish("t", qos=1, id=id)
-    node.tell(after_s=10)
-    assert node.said("publish/messages/dropped") == "3"
-    assert node.said("load/publish/dropped/1min") == "2.76"
-    node.tell(after_s=60)
-    assert (node.said("clients/expired"), node.said("publish/messages/dropped")) == ("1", "3")
+    node.update(after_s=10)
+    assert node.value("publish/messages/dropped") == "3"
+    assert node.value("load/publish/dropped/1min") == "2.76"
+    node.update(after_s=60)
+    assert (node.value("clients/expired"), node.value("publish/messages/dropped")) == ("1", "3")
 
 
 def test_dropped_messages_stay_counted_when_an_operator_deletes_the_queue(node: Node) -> None:
@@ -182,30 +182,30 @@ def test_dropped_messages_stay_counted_when_an_operator_deletes_the_queue(node: 
     publisher = node.gateway.client("publisher")
     for id in (1, 2):
         publisher.publish("t", qos=1, id=id)
-    node.tell(after_s=10)
+    node.update(after_s=10)
     vhost.delete_queue(vhost.queue("mqtt-subscription-keeperqos1"))
-    node.tell(after_s=10)
-    assert node.said("publish/messages/dropped") == "1"
+    node.update(after_s=10)
+    assert node.value("publish/messages/dropped") == "1"
 
 
 def test_the_maximum_of_the_memory_is_kept(node: Node) -> None:
     node.memory = 3000
-    node.tell(after_s=10)
+    node.update(after_s=10)
     node.memory = 2000
-    node.tell(after_s=10)
-    assert (node.said("heap/current"), node.said("heap/maximum")) == ("2000", "3000")
+    node.update(after_s=10)
+    assert (node.value("heap/current"), node.value("heap/maximum")) == ("2000", "3000")
 
 
 def test_load_values_are_averages_per_minute(node: Node) -> None:
     node.gateway.settings.meter.sockets += 100
-    node.tell(after_s=10)
-    assert [node.said(f"load/sockets/{span}") for span in ("1min", "5min", "15min")] == ["92.11", "19.67", "6.63"]
-    node.tell(after_s=60)
-    assert node.said("load/sockets/1min") == "33.89"
+    node.update(after_s=10)
+    assert [node.value(f"load/sockets/{span}") for span in ("1min", "5min", "15min")] == ["92.11", "19.67", "6.63"]
+    node.update(after_s=60)
+    assert node.value("load/sockets/1min") == "33.89"
 
 
 def test_an_update_at_the_start_does_not_divide_by_zero(node: Node) -> None:
-    assert node.said("load/connections/1min") == "0.00"
+    assert node.value("load/connections/1min") == "0.00"
 
 
 # ---- Subscribers -----------------------------------------------------------------------------------------------------
@@ -213,14 +213,14 @@ def test_an_update_at_the_start_does_not_divide_by_zero(node: Node) -> None:
 
 def test_a_subscriber_receives_changed_values_only(node: Node) -> None:
     client = listening(node, "$SYS/broker/+")
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert client.hear() == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
 
 
 def test_a_leading_wildcard_does_not_match(node: Node) -> None:
     everything, levels = listening(node, "#", "all"), listening(node, "+/broker/uptime", "levels")
     assert everything.subscribe("+/broker/#") == ["SUBACK #1 0"]
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert (everything.hear(), levels.hear()) == ([], [])
 
 
@@ -228,7 +228,7 @@ def test_a_subscriber_to_all_topics_and_to_sys_receives_each_value_once(node: No
     client = listening(node, "#")
     client.subscribe("$SYS/broker/uptime", 1)
     client.subscribe("$SYS/broker/#", 0)
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert [line for line in client.hear() if "uptime" in line] == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
 
 
@@ -240,35 +240,35 @@ def test_amqp_consumers_do_not_receive_the_values(node: Node) -> None:
     recipient = Recipient()
     recipient.consume(queue)
     listening(node)
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert recipient.bodies == []
 
 
 def test_a_shared_subscription_does_not_receive_the_values_as_with_mosquitto(node: Node) -> None:
     member = listening(node, "$share/g/$SYS/broker/uptime")
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert member.hear() == []
 
 
 def test_a_client_that_unsubscribed_receives_no_more_values(node: Node) -> None:
     client = listening(node)
     client.unsubscribe("$SYS/#")
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert client.hear() == []
 
 
 def test_a_client_that_reconnects_receives_new_values_only(node: Node) -> None:
     listening(node, "$SYS/broker/uptime", expiry=600).lose()
     for _ in range(3):
-        node.tell(after_s=10)
+        node.update(after_s=10)
     back = node.gateway.client("curious", is_clean=False, expiry=600)
     assert back.backlog == []
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert back.hear() == ["PUBLISH $SYS/broker/uptime '40 seconds'"]
 
 
 def test_a_client_that_subscribes_after_a_restart_receives_the_values_of_the_new_broker(node: Node) -> None:
-    node.tell(after_s=100)
+    node.update(after_s=100)
     reborn = Node(node.gateway.crashed())
     client = reborn.gateway.client("curious")
     assert client.subscribe("$SYS/broker/uptime")[1:] == ["PUBLISH retain $SYS/broker/uptime '0 seconds'"]
@@ -280,7 +280,7 @@ def test_a_restart_does_not_restore_the_values(node: Node) -> None:
 
 def test_a_virtual_host_created_later_has_the_topics_too(node: Node) -> None:
     later = node.gateway.broker.declare_vhost("later")
-    node.tell(after_s=10)
+    node.update(after_s=10)
     uptime = later.retained.get("$SYS.broker.uptime")
     assert uptime is not None
     assert uptime.message.body == b"10 seconds"
@@ -288,7 +288,7 @@ def test_a_virtual_host_created_later_has_the_topics_too(node: Node) -> None:
 
 def test_a_virtual_host_may_be_deleted_during_an_update(node: Node) -> None:
     node.gateway.broker.declare_vhost("brief")
-    steps = node.topics.tell()
+    steps = node.topics.update()
     next(steps)
     node.gateway.broker.delete_vhost("brief")
     for _ in steps:
@@ -307,7 +307,7 @@ def test_a_subscription_without_permission_is_refused(node: Node) -> None:
     bob = node.gateway.client("bob", username="bob", password=b"bob")
     assert bob.subscribe("$SYS/#") == ["SUBACK #1 87"]
     assert bob.subscribe("t") == ["SUBACK #1 0"]
-    node.tell(after_s=10)
+    node.update(after_s=10)
     assert bob.hear() == []
 
 
@@ -326,7 +326,7 @@ def test_no_client_can_retain_such_a_topic_with_the_mapping_of_rabbitmq(topic: s
     assert publisher.publish(topic, b"forged", qos=1, id=1, retain=True) == ["PUBACK #1 NOT_AUTHORIZED"]
     publisher.lose()
     assert client.hear() == []
-    assert node.said("uptime") == "0 seconds"
+    assert node.value("uptime") == "0 seconds"
 
 
 def test_a_refused_publish_is_acknowledged_with_a_reason_if_the_connection_stays() -> None:
@@ -335,11 +335,11 @@ def test_a_refused_publish_is_acknowledged_with_a_reason_if_the_connection_stays
     assert publisher.publish("$SYS/mine", qos=1, id=1) == ["PUBACK #1 NOT_AUTHORIZED"]
     assert publisher.publish("$SYS/mine", qos=2, id=2) == ["PUBREC #2 NOT_AUTHORIZED"]
     assert publisher.publish("$SYS/broker/uptime", b"forged", retain=True) == []
-    assert node.said("uptime") == "0 seconds"
+    assert node.value("uptime") == "0 seconds"
 
 
 def test_a_will_to_such_a_topic_is_not_published(node: Node) -> None:
     client = listening(node)
     node.gateway.client("mortal", will=Will("$SYS/broker/uptime", b"forged", retain=True)).lose()
     assert client.hear() == []
-    assert node.said("uptime") == "0 seconds"
+    assert node.value("uptime") == "0 seconds"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tests.protocols.mqtt.expectations import Group, Inbox, Sent
-from tests.protocols.mqtt.people import Link, Person
+from tests.protocols.mqtt.client_model import ClientModel, Link
+from tests.protocols.mqtt.message_records import Group, Inbox, Sent
 
 #: The time after a start for which the queue of a group without members is kept, in seconds.
 REJOIN_S: Final = 300
@@ -22,13 +22,13 @@ class World:
         self.life = 1
         self.sent: dict[str, Sent] = {}
         self.groups = {filter: Group(filter=filter, topic=topic, qos=qos) for filter, topic, qos in groups}
-        self.people = [Person(self, name) for name in names]
+        self.people = [ClientModel(self, name) for name in names]
 
     def stranger(self, version: int) -> Link:
         """Return a new connection that has not sent anything."""
         raise NotImplementedError
 
-    def connected(self) -> list[Person]:
+    def connected(self) -> list[ClientModel]:
         return [person for person in self.people if person.link is not None]
 
     def group_of(self, topic: str) -> Group | None:

@@ -9,7 +9,7 @@ from typing import Final
 CHUNK: Final = 65_536
 
 
-class Line:
+class TcpProxy:
     """Listens on ``port`` and forwards bytes between client and server, one connection at a time.
 
     While ``loses_answers`` is true, the server's bytes are dropped.
@@ -22,7 +22,7 @@ class Line:
         self.port: int = self._listener.getsockname()[1]
         self.loses_answers = False
 
-    def __enter__(self) -> "Line":
+    def __enter__(self) -> "TcpProxy":
         Thread(target=self._accept, daemon=True).start()
         return self
 

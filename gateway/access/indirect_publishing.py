@@ -24,7 +24,7 @@ def require_dead_letters(permissions: Permissions, queue: str, arguments: Argume
         if _has_topics(exchange):
             permissions.require_topic(Operation.WRITE, name, routing_key)
     else:
-        require_passing_on(permissions, name, exchange)
+        require_unrestricted_topics(permissions, name, exchange)
 
 
 def require_alternate(permissions: Permissions, name: str, arguments: Arguments, exchange: Exchange | None) -> None:
@@ -36,10 +36,10 @@ def require_alternate(permissions: Permissions, name: str, arguments: Arguments,
     if isinstance(alternate, str):
         permissions.require(Operation.READ, "exchange", name)
         permissions.require(Operation.WRITE, "exchange", alternate)
-        require_passing_on(permissions, alternate, exchange)
+        require_unrestricted_topics(permissions, alternate, exchange)
 
 
-def require_passing_on(permissions: Permissions, name: str, exchange: Exchange | None) -> None:
+def require_unrestricted_topics(permissions: Permissions, name: str, exchange: Exchange | None) -> None:
     """Require that all keys may be published to an exchange. :raises AccessRefused: if its topics are restricted."""
     if _has_topics(exchange):
         permissions.require_every_topic(Operation.WRITE, name)

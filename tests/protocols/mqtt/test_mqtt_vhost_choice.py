@@ -5,7 +5,7 @@ import pytest
 from gateway.access import CertificateSubject
 from gateway.kernel.journal.records import ParameterRecord
 from gateway.kernel.messages.message import Value
-from gateway_mqtt.handshake.places import Arrival, Place, place_of
+from gateway_mqtt.handshake.vhost_choice import ConnectionSource, VhostChoice, choose_vhost
 
 SUBJECT = CertificateSubject("robot", "CN=robot,O=Example")
 PORT = ("mqtt_port_to_vhost_mapping", {"1883": "by-port"})
@@ -15,10 +15,10 @@ COMMON = ("mqtt_default_vhosts", {"robot": "by-common-name"})
 
 def place(
     username: str | None, certificate: CertificateSubject | None, *mappings: tuple[str, Value], **how: bool
-) -> Place:
+) -> VhostChoice:
     records = [ParameterRecord("", "", name, value) for name, value in mappings]
-    arrival = Arrival("192.0.2.7", 1883, certificate)
-    return place_of(username, arrival, {record.key: record for record in records}, "by-setting", **how)
+    arrival = ConnectionSource("192.0.2.7", 1883, certificate)
+    return choose_vhost(username, arrival, {record.key: record for record in records}, "by-setting", **how)
 
 
 PLACES = [
@@ -49,12 +49,12 @@ def test_the_order_of_precedence_of_virtual_hosts(
     vhost: str,
     left: str | None,
 ) -> None:
-    assert place(username, certificate, *mappings) == Place(vhost, left)
+    assert place(username, certificate, *mappings) == VhostChoice(vhost, left)
 
 
 def test_user_names_may_contain_colons_with_a_setting() -> None:
-    assert place("shop:anna", None, PORT, ignores_colons=True) == Place("by-port", "shop:anna")
-    assert place("shop:anna", SUBJECT, ignores_colons=True) == Place("by-setting", "shop:anna")
+    assert place("shop:anna", None, PORT, ignores_colons=True) == VhostChoice("by-port", "shop:anna")
+    assert place("shop:anna", SUBJECT, ignores_colons=True) == VhostChoice("by-setting", "shop:anna")
 
 
 NO_MAPPINGS: list[Value] = [None, 1, "x", ["1883"], {"1884": "other"}, {"1883": 5}, {}]
@@ -62,4 +62,4 @@ NO_MAPPINGS: list[Value] = [None, 1, "x", ["1883"], {"1884": "other"}, {"1883": 
 
 @pytest.mark.parametrize("value", NO_MAPPINGS, ids=repr)
 def test_an_invalid_mapping_is_ignored(value: Value) -> None:
-    assert place("anna", None, ("mqtt_port_to_vhost_mapping", value)) == Place("by-setting", "anna")
+    assert place("anna", None, ("mqtt_port_to_vhost_mapping", value)) == VhostChoice("by-setting", "anna")

@@ -27,29 +27,29 @@ def durable(gateway: Gateway, name: str, version: int = 5, *, is_clean: bool = F
     return gateway.client(name, version, is_clean=is_clean, expiry=expiry, **options)
 
 
-def said(client: Client, packet: bytes) -> list[str]:
+def send(client: Client, packet: bytes) -> list[str]:
     """Send a packet; return what is received by the end of the turn, before anything is durable."""
     client.machine.receive(packet)
     return client.hear_now()
 
 
-def lost(client: Client) -> str:
+def lose(client: Client) -> str:
     """Lose the transport before anything is durable. Return the client's identifier."""
-    name = client.machine.opening.client_id
+    name = client.machine.handshake.client_id
     client.gateway.broker.connections.remove(client)
     client.machine.lost()
     client.gateway.end_turn()
     return name
 
 
-def back(client: Client, name: str) -> tuple[Client, list[str]]:
+def reconnect(client: Client, name: str) -> tuple[Client, list[str]]:
     """Reconnect the client before anything more is durable; return what it receives after the CONNACK."""
     version = client.write.version
     again = client.gateway.stranger(version)
     options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
-    heard = said(again, again.write.connect(name, is_clean=False, properties=options))
-    assert heard[0].startswith("CONNACK present")
-    return again, heard[1:]
+    answers = send(again, again.write.connect(name, is_clean=False, properties=options))
+    assert answers[0].startswith("CONNACK present")
+    return again, answers[1:]
 
 
 # ---- From the client -------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_a_publish_is_acknowledged_once_it_is_durable_in_a_persistent_session(
 ) -> None:
     durable(gateway, "app").subscribe("t", 2)
     sensor = gateway.client("sensor", version)
-    assert said(sensor, sensor.write.publish("t", qos=qos, id=7)) == []
+    assert send(sensor, sensor.write.publish("t", qos=qos, id=7)) == []
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos1").ready.length == 0
     assert sensor.hear() == [f"{answer} #7"]
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos1").ready.length == 1
@@ -71,36 +71,36 @@ def test_a_publish_is_acknowledged_once_it_is_durable_in_a_persistent_session(
 def test_a_publish_that_is_not_stored_is_acknowledged_in_its_turn(gateway: Gateway) -> None:
     gateway.client("app").subscribe("t", 1)
     sensor = gateway.client("sensor")
-    assert said(sensor, sensor.write.publish("t", qos=1, id=7)) == ["PUBACK #7"]
+    assert send(sensor, sensor.write.publish("t", qos=1, id=7)) == ["PUBACK #7"]
 
 
 def test_a_retained_publish_is_acknowledged_once_it_is_durable(gateway: Gateway) -> None:
     sensor = gateway.client("sensor")
-    assert said(sensor, sensor.write.publish("t", qos=1, id=7, retain=True)) == []
+    assert send(sensor, sensor.write.publish("t", qos=1, id=7, retain=True)) == []
     assert sensor.hear() == ["PUBACK #7 NO_MATCHING_SUBSCRIBERS"]
     assert len(gateway.crashed().vhost.retained) == 1
 
 
 def test_a_packet_identifier_is_durable_before_pubrec_is_sent(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
-    assert said(sensor, sensor.write.publish("t", qos=2, id=7)) == []
+    assert send(sensor, sensor.write.publish("t", qos=2, id=7)) == []
     assert sensor.hear() == ["PUBREC #7 NO_MATCHING_SUBSCRIBERS"]
     assert durable(gateway.crashed(), "sensor").publish("t", qos=2, id=7, dup=True) == ["PUBREC #7"]
 
 
 def test_a_resent_publish_is_acknowledged_no_earlier_than_the_first(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
-    assert said(sensor, sensor.write.publish("t", qos=2, id=7)) == []
-    again, heard = back(sensor, lost(sensor))
-    assert heard == []
-    assert said(again, again.write.publish("t", qos=2, id=7, dup=True)) == []
+    assert send(sensor, sensor.write.publish("t", qos=2, id=7)) == []
+    again, answers = reconnect(sensor, lose(sensor))
+    assert answers == []
+    assert send(again, again.write.publish("t", qos=2, id=7, dup=True)) == []
     assert again.hear() == ["PUBREC #7"]
 
 
 def test_the_release_of_an_identifier_is_durable_before_pubcomp_is_sent(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     sensor.publish("t", qos=2, id=7)
-    assert said(sensor, sensor.write.pubrel(7)) == []
+    assert send(sensor, sensor.write.pubrel(7)) == []
     assert sensor.hear() == ["PUBCOMP #7"]
 
 
@@ -108,16 +108,16 @@ def test_a_repeated_pubrel_is_answered_no_earlier_than_the_first(gateway: Gatewa
     """Otherwise the client could reuse the identifier, and after a crash its next message would look like the last."""
     sensor = durable(gateway, "sensor")
     sensor.publish("t", qos=2, id=7)
-    assert said(sensor, sensor.write.pubrel(7)) == []
-    again, _ = back(sensor, lost(sensor))
-    assert said(again, again.write.pubrel(7)) == []
+    assert send(sensor, sensor.write.pubrel(7)) == []
+    again, _ = reconnect(sensor, lose(sensor))
+    assert send(again, again.write.pubrel(7)) == []
     assert again.hear() == ["PUBCOMP #7 PACKET_IDENTIFIER_NOT_FOUND"]
 
 
 def test_a_session_that_is_not_persistent_does_not_wait_for_the_disk(gateway: Gateway) -> None:
     sensor = gateway.client("sensor")
-    assert said(sensor, sensor.write.publish("t", qos=2, id=7)) == ["PUBREC #7 NO_MATCHING_SUBSCRIBERS"]
-    assert said(sensor, sensor.write.pubrel(7)) == ["PUBCOMP #7"]
+    assert send(sensor, sensor.write.publish("t", qos=2, id=7)) == ["PUBREC #7 NO_MATCHING_SUBSCRIBERS"]
+    assert send(sensor, sensor.write.pubrel(7)) == ["PUBCOMP #7"]
 
 
 # ---- To the client ---------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_a_qos_2_message_is_sent_once_its_identifier_is_durable(gateway: Gateway
 def test_pubrel_is_sent_once_it_is_durable_that_the_client_has_the_message(gateway: Gateway, app: Client) -> None:
     published(gateway)
     app.hear()
-    assert said(app, app.write.pubrec(1)) == []
+    assert send(app, app.write.pubrec(1)) == []
     assert app.hear() == ["PUBREL #1"]
     assert gateway.crashed().client("app", is_clean=False).backlog == ["PUBREL #1"]
 
@@ -157,10 +157,10 @@ def test_reconnecting_does_not_send_pubrel_earlier(gateway: Gateway, app: Client
     """Otherwise the client would free an identifier under which a crash makes the broker resend the message."""
     published(gateway)
     app.hear()
-    assert said(app, app.write.pubrec(1)) == []
-    again, heard = back(app, lost(app))
-    assert heard == []
-    assert said(again, again.write.pubrec(1)) == []
+    assert send(app, app.write.pubrec(1)) == []
+    again, answers = reconnect(app, lose(app))
+    assert answers == []
+    assert send(again, again.write.pubrec(1)) == []
     assert again.hear() == ["PUBREL #1", "PUBREL #1"]
 
 
@@ -174,10 +174,10 @@ def test_messages_of_qos_0_and_1_do_not_wait_for_the_disk(gateway: Gateway, app:
 @pytest.mark.parametrize("version", [4, 5])
 def test_a_subscription_is_acknowledged_once_it_is_durable(gateway: Gateway, version: int) -> None:
     app = durable(gateway, "app", version)
-    assert said(app, app.write.subscribe(("t", 1), id=3)) == []
+    assert send(app, app.write.subscribe(("t", 1), id=3)) == []
     assert app.hear() == ["SUBACK #3 1"]
     assert len(gateway.crashed().vhost.sessions.get("app").subscriptions) == 1  # type: ignore[union-attr]
-    assert said(app, app.write.unsubscribe("t", id=4)) == []
+    assert send(app, app.write.unsubscribe("t", id=4)) == []
     assert app.hear() == ["UNSUBACK #4 0" if version == 5 else "UNSUBACK #4"]
 
 
@@ -231,13 +231,13 @@ def test_deliveries_of_a_group_do_not_discard_remembered_identifiers_of_the_sess
     app.lose()
     sensor.publish("u", b"three", qos=2, id=3)
     again = durable(gateway, "app", properties=receive_maximum(1))
-    heard = [*again.backlog]
-    assert heard == ["PUBLISH q2 #1 dup t 'one'"]
+    answers = [*again.backlog]
+    assert answers == ["PUBLISH q2 #1 dup t 'one'"]
     for _ in range(3):
         for packet_id in (1, 3, 2):
-            heard += again.say(again.write.pubrec(packet_id), again.write.pubcomp(packet_id))
-    assert [line for line in heard if "two" in line] == ["PUBLISH q2 #2 dup t 'two'"]
-    assert [line for line in heard if "three" in line] == ["PUBLISH q2 #3 u 'three'"]
+            answers += again.say(again.write.pubrec(packet_id), again.write.pubcomp(packet_id))
+    assert [line for line in answers if "two" in line] == ["PUBLISH q2 #2 dup t 'two'"]
+    assert [line for line in answers if "three" in line] == ["PUBLISH q2 #3 u 'three'"]
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -250,8 +250,8 @@ def test_a_queued_qos_0_message_is_sent_once_its_removal_is_durable(gateway: Gat
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length == 1
     again = gateway.stranger(version)
     options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
-    heard = said(again, again.write.connect("app", is_clean=False, properties=options))
-    assert [line.split()[0] for line in heard] == ["CONNACK"]
+    answers = send(again, again.write.connect("app", is_clean=False, properties=options))
+    assert [line.split()[0] for line in answers] == ["CONNACK"]
     assert again.hear() == ["PUBLISH t 'kept'"]
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length == 0
 

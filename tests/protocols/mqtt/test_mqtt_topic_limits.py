@@ -44,8 +44,8 @@ def test_a_publish_to_a_topic_over_the_limits_without_a_negative_acknowledgement
 
 @pytest.mark.parametrize("topic", [DOTS, DEEP], ids=["dots", "deep"])
 def test_a_will_with_a_topic_over_the_limits_refuses_the_connect(gateway: Gateway, topic: str) -> None:
-    heard = gateway.stranger().connect("c", will=Will(topic, b"x", retain=True))
-    assert heard == ["CONNACK TOPIC_NAME_INVALID", "closed"]
+    received = gateway.stranger().connect("c", will=Will(topic, b"x", retain=True))
+    assert received == ["CONNACK TOPIC_NAME_INVALID", "closed"]
     assert gateway.vhost.sessions.get("c") is None
 
 

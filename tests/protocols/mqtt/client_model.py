@@ -1,13 +1,13 @@
 """A model of several clients: their state, their sessions, and the messages they must receive.
 
-``Person`` is one client over all its connections: it keeps the state that MQTT requires of clients during a session,
-resends unacknowledged packets, and checks every packet it receives.
+``ClientModel`` is one client over all its connections: it keeps the state that MQTT requires of clients during a
+session, resends unacknowledged packets, and checks every packet it receives.
 """
 
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from tests.protocols.mqtt.expectations import Arrival, Inbox, Sent
+from tests.protocols.mqtt.message_records import Arrival, Inbox, Sent
 from tests.protocols.mqtt.packets import Writer, receive_maximum
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Link(Protocol):
         ...
 
 
-class Person:
+class ClientModel:
     """One client. ``link`` is its connection; ``inbox`` holds its session's messages, ``None`` without a session."""
 
     def __init__(self, world: "World", name: str) -> None:
@@ -81,16 +81,16 @@ class Person:
         self.link = self.world.stranger(version)
         properties = receive_maximum(window) if version == 5 else b""
         expiry = self.expiry_s if version == 5 and lasts else None
-        heard = self.link.connect(self.name, is_clean=is_clean, properties=properties, expiry=expiry)
+        packets = self.link.connect(self.name, is_clean=is_clean, properties=properties, expiry=expiry)
         is_present = had_session and not is_clean
-        assert heard[0] == ("CONNACK present" if is_present else "CONNACK")
+        assert packets[0] == ("CONNACK present" if is_present else "CONNACK")
         if not is_present:
             self._end_of_session()
             self._forget()
             self.inbox = Inbox()
         self.connection += 1
         self.todo, self.open_ids = [], set()
-        self.hear(heard[1:])
+        self.hear(packets[1:])
         self._send_again()
 
     def _send_again(self) -> None:
@@ -138,19 +138,19 @@ class Person:
 
     def subscribe(self, filter: str, qos: int) -> None:
         assert self.link is not None
-        heard = self.link.ask(self.link.write.subscribe((filter, qos), id=1))
+        packets = self.link.ask(self.link.write.subscribe((filter, qos), id=1))
         answer = f"SUBACK #1 {qos}"
-        assert answer in heard
+        assert answer in packets
         if filter in self.world.groups:
             self.world.groups[filter].members.add(self.name)
         else:
             self.subscriptions[filter] = qos
-        self.hear([line for line in heard if line != answer])
+        self.hear([line for line in packets if line != answer])
 
     def unsubscribe(self, filter: str) -> None:
         assert self.link is not None
-        heard = self.link.ask(self.link.write.unsubscribe(filter, id=2))
-        self.hear([line for line in heard if not line.startswith("UNSUBACK #2")])
+        packets = self.link.ask(self.link.write.unsubscribe(filter, id=2))
+        self.hear([line for line in packets if not line.startswith("UNSUBACK #2")])
         self.subscriptions.pop(filter, None)
         if filter in self.world.groups:
             self.world.groups[filter].left_by(self.name)

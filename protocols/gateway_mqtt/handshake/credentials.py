@@ -4,7 +4,7 @@ from typing import Final
 
 from gateway.access import Credentials
 from gateway_mqtt.codec.packets import Connect
-from gateway_mqtt.handshake.places import Arrival
+from gateway_mqtt.handshake.vhost_choice import ConnectionSource
 
 PLAIN: Final = "PLAIN"
 EXTERNAL: Final = "EXTERNAL"
@@ -16,12 +16,12 @@ USER_NAME: Final = "USER-NAME"
 CLIENT_ID: Final = "CLIENT-ID"
 
 
-class NotCredible(Exception):
+class InvalidCredentials(Exception):
     """User name and password are invalid for any user, so no authenticator is called."""
 
 
-def claim(
-    connect: Connect, username: str | None, client_id: str, arrival: Arrival, *, certificate_login: bool
+def credentials_of(
+    connect: Connect, username: str | None, client_id: str, source: ConnectionSource, *, certificate_login: bool
 ) -> Credentials:
     """Return the credentials in a CONNECT.
 
@@ -34,19 +34,19 @@ def claim(
     mechanism, name, password = CLIENT_ID, "", ""
     if connect.password is not None:
         mechanism, name, password = PLAIN, _required(username, connect.version), _text(connect.password)
-    elif certificate_login and arrival.certificate is not None:
+    elif certificate_login and source.certificate is not None:
         mechanism = EXTERNAL
     elif username is not None:
         if not username:
-            raise NotCredible("an empty user name")
+            raise InvalidCredentials("an empty user name")
         mechanism, name = USER_NAME, username
-    return Credentials(mechanism, name, password, arrival.certificate, arrival.peer_host, client_id)
+    return Credentials(mechanism, name, password, source.certificate, source.peer_host, client_id)
 
 
 def _required(username: str | None, version: int) -> str:
     """Return the user name; empty for a password alone, which in 5.0 may be a token with a user (3.1.2.9)."""
     if username is None and version < 5:
-        raise NotCredible("a password without a user name")
+        raise InvalidCredentials("a password without a user name")
     return username or ""
 
 
@@ -55,7 +55,7 @@ def _text(password: bytes) -> str:
     try:
         text = password.decode()
     except UnicodeDecodeError:
-        raise NotCredible("a password that is not UTF-8") from None
+        raise InvalidCredentials("a password that is not UTF-8") from None
     if not text:
-        raise NotCredible("an empty password")
+        raise InvalidCredentials("an empty password")
     return text
