@@ -42,7 +42,7 @@ def encoded(first: int, chunks: list[list[Entry]]) -> list[bytes]:
 def numbered(first: int, chunks: list[list[Entry]]) -> list[tuple[int, int, bytes, bytes]]:
     """Return the entries with their offsets."""
     flat = [entry for chunk in chunks for entry in chunk]
-    return [(first + place, *entry) for place, entry in enumerate(flat)]
+    return [(first + index, *entry) for index, entry in enumerate(flat)]
 
 
 @given(runs(), st.integers(-3, 40))

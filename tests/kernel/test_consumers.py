@@ -112,12 +112,12 @@ def test_a_consumer_with_a_full_output_buffer_is_skipped_until_it_drains(broker:
 
 
 def test_delivery_stops_when_the_output_buffer_fills_up(broker: MemoryBroker, queue: Queue) -> None:
-    class Narrow(Recipient):
+    class FullAfterOneDelivery(Recipient):
         def _remember(self, received: Received) -> Received:
             self.is_open = False
             return super()._remember(received)
 
-    recipient = Narrow()
+    recipient = FullAfterOneDelivery()
     publish(broker, 3)
     recipient.consume(queue)
     assert recipient.bodies == [b"1"]

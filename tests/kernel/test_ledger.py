@@ -17,11 +17,11 @@ def ledger(broker: MemoryBroker, vhost: VirtualHost) -> Ledger:
         if number == 3:
             assert ledger.skip_tag() == 3
         else:
-            assert enter(ledger, broker, queue) == number
+            assert add_delivery(ledger, broker, queue) == number
     return ledger
 
 
-def enter(ledger: Ledger, broker: MemoryBroker, queue: Queue) -> int:
+def add_delivery(ledger: Ledger, broker: MemoryBroker, queue: Queue) -> int:
     broker.publish(queue.name)
     entry = queue.take()
     assert entry is not None
@@ -58,7 +58,7 @@ def test_a_delivery_is_removed_once(ledger: Ledger) -> None:
 
 def test_tags_continue_after_everything_was_settled(ledger: Ledger, broker: MemoryBroker, vhost: VirtualHost) -> None:
     ledger.clear()
-    assert enter(ledger, broker, vhost.queue("q")) == 6
+    assert add_delivery(ledger, broker, vhost.queue("q")) == 6
     removed = ledger.remove(6, True)
     assert removed is not None
     assert len(removed) == 1

@@ -269,11 +269,11 @@ class QueueMachine(RuleBasedStateMachine):
             stats, model = stats_of(self.queues[name]), self.model[name]
             there = [*model.ready, *model.unsettled]
             persistent = [waiting for waiting in there if waiting.is_persistent and name in DURABLE]
-            assert weighed(stats.ready) == weight(model.ready)
-            assert weighed(stats.unsettled) == weight(model.unsettled)
-            assert weighed(stats.all) == weight(there)
-            assert weighed(stats.persistent) == weight(persistent)
-            assert weighed(stats.in_memory + stats.paged_out) == weight(there)
+            assert count_and_bytes(stats.ready) == count_and_size_of(model.ready)
+            assert count_and_bytes(stats.unsettled) == count_and_size_of(model.unsettled)
+            assert count_and_bytes(stats.all) == count_and_size_of(there)
+            assert count_and_bytes(stats.persistent) == count_and_size_of(persistent)
+            assert count_and_bytes(stats.in_memory + stats.paged_out) == count_and_size_of(there)
             assert min(stats.ready_in_memory.count, stats.paged_out.count) >= 0
 
     @invariant()
@@ -309,11 +309,11 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.broker.store.reopened().highest_ids() == (0, 0)
 
 
-def weighed(weight: Weight) -> tuple[int, int]:
+def count_and_bytes(weight: Weight) -> tuple[int, int]:
     return weight.count, weight.bytes
 
 
-def weight(messages: list[Waiting]) -> tuple[int, int]:
+def count_and_size_of(messages: list[Waiting]) -> tuple[int, int]:
     return len(messages), sum(len(waiting.body) for waiting in messages)
 
 

@@ -143,7 +143,7 @@ def test_the_last_use_of_a_queue_is_recorded(broker: MemoryBroker) -> None:
     assert used_s == [1, 2, 3, 4, 4]
 
 
-def test_a_queue_is_held_up_while_no_consumer_has_capacity(broker: MemoryBroker) -> None:
+def test_a_queue_lacks_capacity_while_no_consumer_has_credit_and_free_output(broker: MemoryBroker) -> None:
     queue = broker.vhost.declare_queue("q")
     broker.publish("q", b"1")
     assert not queue.lacks_capacity, "there is no consumer"

@@ -725,14 +725,14 @@ def test_a_queue_without_a_type_is_a_stream_if_that_is_the_default() -> None:
 
 
 def test_a_run_subscriber_gets_messages_in_runs(broker: MemoryBroker) -> None:
-    class Runner(Recipient):
+    class RunRecipient(Recipient):
         def deliver_run(self, consumer: Consumer, run: list[object]) -> None:
             runs.append(len(run))
 
     runs: list[int] = []
     stream = stream_of(broker)
     publish(broker, *range(10))
-    Runner().consume(stream, prefetch=7, arguments={"x-stream-offset": "first"})
+    RunRecipient().consume(stream, prefetch=7, arguments={"x-stream-offset": "first"})
     broker.advance(0)
     assert runs == [7]
     assert stream.counters.deliver == 7

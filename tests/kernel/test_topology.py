@@ -257,7 +257,9 @@ def test_a_repeated_binding_is_the_same_binding(vhost: VirtualHost) -> None:
     ("key", "arguments"),
     [("other", {"a": 1}), ("k", {"a": 2}), ("k", {}), ("k", {"a": True}), ("k", {"a": 1.0}), ("k", {"a": "1"})],
 )
-def test_another_key_or_argument_is_another_binding(vhost: VirtualHost, key: str, arguments: Arguments) -> None:
+def test_a_binding_with_another_key_or_argument_is_a_new_binding(
+    vhost: VirtualHost, key: str, arguments: Arguments
+) -> None:
     """R7: to a headers exchange True is not 1 (R15)."""
     queue, exchange = vhost.declare_queue("q"), vhost.exchange("amq.headers")
     vhost.bind(exchange, queue, "k", {"a": 1})

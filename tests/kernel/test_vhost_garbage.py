@@ -153,7 +153,7 @@ def use_and_delete(broker: MemoryBroker, times: int) -> None:
 
 
 @pytest.mark.parametrize("arguments", QUEUES.values(), ids=QUEUES)
-def test_a_deleted_queue_leaves_nothing(broker: MemoryBroker, arguments: Arguments) -> None:
+def test_a_deleted_queue_leaves_no_garbage(broker: MemoryBroker, arguments: Arguments) -> None:
     def use_and_delete_queue() -> None:
         use_queue(broker, broker.vhost, "q", arguments)
         broker.vhost.delete_queue(broker.vhost.queue("q"))
@@ -163,7 +163,7 @@ def test_a_deleted_queue_leaves_nothing(broker: MemoryBroker, arguments: Argumen
     assert classes(garbage_of(use_and_delete_queue)) == {}
 
 
-def test_deleted_exchanges_leave_nothing(broker: MemoryBroker) -> None:
+def test_deleted_exchanges_leave_no_garbage(broker: MemoryBroker) -> None:
     def use_and_delete_exchanges() -> None:
         use_exchanges(broker.vhost, 1)
         for name in [name for name in broker.vhost.exchange_by_name if name.endswith("-1")]:
@@ -173,7 +173,7 @@ def test_deleted_exchanges_leave_nothing(broker: MemoryBroker) -> None:
     assert classes(garbage_of(use_and_delete_exchanges)) == {}
 
 
-def test_a_deleted_virtual_host_leaves_little(broker: MemoryBroker) -> None:
+def test_a_deleted_virtual_host_leaves_little_garbage(broker: MemoryBroker) -> None:
     garbage = garbage_of(lambda: use_and_delete(broker, 1))
     assert "VirtualHost" in classes(garbage), "no cycles are left: remove this test and its limit"
     assert sum(map(sys.getsizeof, garbage)) <= MOST_BYTES

@@ -52,8 +52,8 @@ class Confirms:
         """Confirm what needs no store; messages stored in this turn wait until they are durable.
 
         The journal calls it once for each turn in which a message was published, after the turn's changes went to the
-        store. A message that needs no store waits only for earlier stored messages of the
-        same publisher, because order is worth more to it than a millisecond.
+        store. A message that needs no store waits only for earlier stored messages of the same publisher, because order
+        is worth more to it than a millisecond.
         """
         self._is_due = False
         if self._journal.has_failed:
