@@ -107,7 +107,7 @@ class HeldTimer(ReactorTimer):
             super().cancel()
 
 
-class Slice:
+class TimeSlice:
     """Tells a ``Cooperator`` of Twisted when a slice of its work is over. Its own slices are twice as long."""
 
     def __init__(self) -> None:

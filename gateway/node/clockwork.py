@@ -8,7 +8,7 @@ from twisted.internet.task import Cooperator, LoopingCall
 
 from gateway.kernel.faults import Faults
 from gateway.logs import StructuredLog
-from gateway.net.clock import Slice
+from gateway.net.clock import TimeSlice
 from gateway.net.turn import Turn
 
 _log: Final = StructuredLog("node")
@@ -21,7 +21,7 @@ class Clockwork:
         self._reactor = reactor
         self._faults = faults
         self._turn = turn
-        self._slices = Cooperator(Slice, partial(reactor.callLater, 0))
+        self._slices = Cooperator(TimeSlice, partial(reactor.callLater, 0))
         self._jobs: list[tuple[LoopingCall, float]] = []
 
     def add(self, interval_s: float, job: Callable[[], None]) -> None:

@@ -37,8 +37,8 @@ from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.http import http_cross_origin_policy, http_limits
 from gateway.node.pipeline import pipeline_context
-from gateway.node.protocols import LISTENERS, PROTOCOLS, Listener, Services
-from gateway.node.protocols.mqtt import Mqtt, warn_of_anonymous
+from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Services
+from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
 from gateway.node.reload import reload
 from gateway.node.startup import Start, progress_fields, progress_text
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
@@ -148,9 +148,9 @@ class Node:
         return clockwork
 
     @property
-    def _mqtt(self) -> Mqtt:
-        mqtt = self._protocols[Mqtt]
-        assert isinstance(mqtt, Mqtt)
+    def _mqtt(self) -> MqttProtocol:
+        mqtt = self._protocols[MqttProtocol]
+        assert isinstance(mqtt, MqttProtocol)
         return mqtt
 
     def _vhost_added(self, vhost: VirtualHost) -> None:
@@ -281,7 +281,7 @@ class Node:
             api = NotReadyApi(partial(progress_fields, self._recovery))
             self._listeners.serve("management", HttpFactory(api, http_limits(settings), self._reactor))
 
-    def _serve(self, listener: Listener, factory: Any) -> None:
+    def _serve(self, listener: ProtocolListener, factory: Any) -> None:
         tls = self._tls_context() if listener.is_tls else None
         self._listeners.serve(listener.name, factory, tls, is_proxied=listener.is_proxied(self.settings))
 

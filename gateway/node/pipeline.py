@@ -4,7 +4,7 @@ from gateway.config import Settings
 from gateway.kernel.clock import Clock
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.progress import ProgressReports
-from gateway.management.pipeline.reading import EncodingWorker, SegmentEncoder, StreamReader
+from gateway.management.pipeline.reading import EncodingWorker, SegmentEncoder, SplitReader
 from gateway.management.pipeline.staging import Staging
 
 
@@ -16,7 +16,7 @@ def pipeline_context(
     """
     pipeline = settings.pipeline
     return PipelineContext(
-        StreamReader(worker, encoder, pipeline.reads),
+        SplitReader(worker, encoder, pipeline.reads),
         Staging(clock, pipeline.staged_size, pipeline.batch_size, pipeline.staged_expiry_s),
         ProgressReports(),
         pipeline.producer_expiry_s * 1000,

@@ -23,7 +23,7 @@ from gateway.management.http.cross_origin import CrossOriginPolicy
 from gateway.management.http.site import management_site
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.progress import ProgressReports
-from gateway.management.pipeline.reading import StreamReader
+from gateway.management.pipeline.reading import SplitReader
 from gateway.management.pipeline.staging import Staging
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
@@ -98,7 +98,7 @@ class Console:
     def _pipeline(self) -> PipelineContext:
         self.worker = InlineWorker(self.clock)
         staging = Staging(self.gateway.broker.clock, STAGED_LIMIT, BATCH_LIMIT, expiry_s=60)
-        reading = StreamReader(self.worker, self.worker, max_reads=2)
+        reading = SplitReader(self.worker, self.worker, max_reads=2)
         return PipelineContext(reading, staging, ProgressReports(), producer_memory_ms=60_000)
 
     def _administrator(self) -> Any:

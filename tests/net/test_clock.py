@@ -5,7 +5,7 @@ from twisted.internet.task import Clock
 
 from gateway.kernel.clock import SLICE_S
 from gateway.net import clock as clocks
-from gateway.net.clock import FIRST_RETRY_S, MOST_RETRIES, ReactorClock, Slice
+from gateway.net.clock import FIRST_RETRY_S, MOST_RETRIES, ReactorClock, TimeSlice
 
 
 class FailingCall:
@@ -79,7 +79,7 @@ def test_a_held_clock_makes_no_call_before_it_is_released(reactor: Clock) -> Non
 def test_a_slice_of_periodic_work_is_as_long_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 7.0
     monkeypatch.setattr(clocks.time, "monotonic", lambda: now_s)
-    is_over = Slice()
+    is_over = TimeSlice()
     assert not is_over()
     now_s += SLICE_S
     assert is_over()

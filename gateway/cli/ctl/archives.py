@@ -2,12 +2,12 @@
 
 import click
 
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.verb import verb
 from gateway.cli.ctl.vhosts import change_vhost
 
-ARCHIVES = Listing(
+ARCHIVES = NounListing(
     path=("archives",),
     columns={
         name: name

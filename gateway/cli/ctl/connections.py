@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from gateway.cli.ctl.errors import Declined, UnknownEntity
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, text
 from gateway.cli.ctl.verb import verb
@@ -19,7 +19,7 @@ OF_CONNECTION = (
     *("peer_cert_subject", "peer_cert_issuer", "peer_cert_validity"),
 )
 
-CONNECTIONS = Listing(
+CONNECTIONS = NounListing(
     path=("connections",),
     # RabbitMQ shows a process here; this is a name, which close_connection accepts.
     columns={**{name: name for name in OF_CONNECTION}, "pid": "name"},
@@ -33,14 +33,14 @@ OF_CHANNEL = (
     *("prefetch_count", "global_prefetch_count", "idle_since"),
 )
 
-CHANNELS = Listing(
+CHANNELS = NounListing(
     path=("channels",),
     columns={**{name: name for name in OF_CHANNEL}, "pid": "name", "connection": "connection_details.name"},
     defaults=("pid", "user", "consumer_count", "messages_unacknowledged"),
     banner="Listing channels ...",
 )
 
-CONSUMERS = Listing(
+CONSUMERS = NounListing(
     path=("consumers",),
     columns={
         "queue_name": "queue.name",

@@ -3,7 +3,7 @@
 import click
 
 from gateway.cli.ctl.errors import WrongUsage
-from gateway.cli.ctl.listing import Listing
+from gateway.cli.ctl.listing import NounListing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, objects, part
 from gateway.cli.ctl.verb import verb
@@ -13,7 +13,7 @@ _SAME_NAME = (
     *("payload", "payload_encoding", "payload_bytes", "properties"),
 )
 
-DELAYED = Listing(
+DELAYED = NounListing(
     path=(),
     columns={name: name for name in _SAME_NAME},
     defaults=("position", "due_at", "exchange", "routing_key", "payload_bytes"),

@@ -1,6 +1,6 @@
 """Verbs for exchanges and bindings."""
 
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.verb import verb
 
@@ -17,7 +17,7 @@ SAME_NAME = (
     "inert",
 )
 
-EXCHANGES = Listing(
+EXCHANGES = NounListing(
     path=("exchanges",),
     columns={name: name for name in SAME_NAME},
     defaults=("name", "type"),
@@ -25,7 +25,7 @@ EXCHANGES = Listing(
     is_in_vhost=True,
 )
 
-BINDINGS = Listing(
+BINDINGS = NounListing(
     path=("bindings",),
     columns={
         "source_name": "source",

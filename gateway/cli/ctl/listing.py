@@ -14,7 +14,7 @@ columns_argument = click.argument("columns", nargs=-1)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class NounListing:
     """A listing of one kind of entity.
 
     ``columns`` maps a column to the path of its value in the API's object, with dots for nested objects; ``constants``
@@ -47,7 +47,7 @@ class Listing:
 
 def print_listing(
     session: VerbSession,
-    listing: Listing,
+    listing: NounListing,
     requested: Iterable[str],
     *,
     predicate: Callable[[JsonObject], bool] = lambda found: True,

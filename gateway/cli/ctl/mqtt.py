@@ -5,12 +5,12 @@ from dataclasses import replace
 import click
 
 from gateway.cli.ctl.connections import CONNECTIONS
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import text
 from gateway.cli.ctl.verb import verb
 
-MQTT_CONNECTIONS = Listing(
+MQTT_CONNECTIONS = NounListing(
     path=CONNECTIONS.path,
     columns={
         **CONNECTIONS.columns,
@@ -46,7 +46,7 @@ def list_web_mqtt_connections(session: VerbSession, columns: tuple[str, ...], ve
     _list(session, WEB_MQTT_CONNECTIONS, "Web MQTT", columns, verbose)
 
 
-def _list(session: VerbSession, listing: Listing, protocol: str, columns: tuple[str, ...], verbose: bool) -> None:
+def _list(session: VerbSession, listing: NounListing, protocol: str, columns: tuple[str, ...], verbose: bool) -> None:
     """List the connections of a protocol; its version follows its name."""
     wanted = tuple(listing.columns) if verbose else columns
     print_listing(

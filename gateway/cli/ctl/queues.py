@@ -3,7 +3,7 @@
 import click
 
 from gateway.cli.ctl.errors import Declined, WrongUsage
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, text
 from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
@@ -20,7 +20,7 @@ SAME_NAME = (
     *("idle_since", "disk_reads", "disk_writes", "slave_pids", "synchronised_slave_pids"),
 )
 
-QUEUES = Listing(
+QUEUES = NounListing(
     path=("queues",),
     columns={
         **{name: name for name in SAME_NAME},

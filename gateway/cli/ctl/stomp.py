@@ -3,12 +3,12 @@
 import click
 
 from gateway.cli.ctl.connections import CONNECTIONS
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import text
 from gateway.cli.ctl.verb import verb
 
-STOMP_CONNECTIONS = Listing(
+STOMP_CONNECTIONS = NounListing(
     path=CONNECTIONS.path,
     columns={
         **CONNECTIONS.columns,

@@ -5,12 +5,12 @@ from typing import Final
 import click
 
 from gateway.cli.ctl.errors import WrongUsage
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, part, text
 from gateway.cli.ctl.verb import verb
 
-CONSUMERS = Listing(
+CONSUMERS = NounListing(
     path=("stream", "consumers"),
     columns={
         # a name replaces RabbitMQ's process
@@ -29,7 +29,7 @@ CONSUMERS = Listing(
 )
 
 #: Publishers and connections of RabbitMQ's stream protocol, which is not supported: these listings are empty.
-PUBLISHERS = Listing(
+PUBLISHERS = NounListing(
     path=("stream", "publishers"),
     columns={name: name for name in ("connection_pid", "publisher_id", "reference", "stream")}
     | {name: name for name in ("messages_published", "messages_confirmed", "messages_errored")},
@@ -37,7 +37,7 @@ PUBLISHERS = Listing(
     banner="Listing stream publishers ...",
     is_in_vhost=True,
 )
-CONNECTIONS = Listing(
+CONNECTIONS = NounListing(
     path=("stream", "connections"),
     columns={name: name for name in ("conn_name", "host", "peer_host", "peer_port", "port", "user", "vhost")},
     defaults=("conn_name",),

@@ -3,12 +3,12 @@
 import click
 
 from gateway.cli.ctl.errors import NoSuchVirtualHost
-from gateway.cli.ctl.listing import Listing, columns_argument, print_listing
+from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, part
 from gateway.cli.ctl.verb import verb
 
-VHOSTS = Listing(
+VHOSTS = NounListing(
     path=("vhosts",),
     columns={
         "name": "name",

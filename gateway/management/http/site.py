@@ -34,7 +34,7 @@ from gateway.management.resources.table import ROUTES
 from gateway.management.views.json import encode
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.request import Headers, Request
-from gateway.net.clock import Slice
+from gateway.net.clock import TimeSlice
 
 _log: Final = StructuredLog("management")
 
@@ -48,7 +48,7 @@ class ApiSite:
     def __init__(self, context: ApiContext) -> None:
         self._context = context
         self._cross_origin_policy = context.cross_origin_policy
-        self._cooperator = Cooperator(Slice, partial(context.reactor.callLater, 0))
+        self._cooperator = Cooperator(TimeSlice, partial(context.reactor.callLater, 0))
         self._long_task_lock = DeferredLock()
         self._routes: dict[str, dict[str, Endpoint]] = {}
         for route in ROUTES:

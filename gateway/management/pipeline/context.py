@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gateway.management.pipeline.progress import ProgressReports
-from gateway.management.pipeline.reading import StreamReader
+from gateway.management.pipeline.reading import SplitReader
 from gateway.management.pipeline.staging import Staging
 
 
@@ -14,7 +14,7 @@ class PipelineContext:
     ``producer_memory_ms`` is the time for which a producer's last batch is remembered.
     """
 
-    reading: StreamReader
+    reading: SplitReader
     staging: Staging
     progress: ProgressReports
     producer_memory_ms: int

@@ -79,7 +79,7 @@ class ReadRange:
     end: int
 
 
-class StreamReader:
+class SplitReader:
     """Answers up to ``max_reads`` reads at a time, to leave reactor time to other clients.
 
     Caches the indexes of recently read files.

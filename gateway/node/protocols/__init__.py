@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from gateway.node.protocols.amqp import Amqp
-from gateway.node.protocols.mqtt import Mqtt
-from gateway.node.protocols.served import Listener, ServedProtocol, Services, listeners_of
-from gateway.node.protocols.stomp import Stomp
+from gateway.node.protocols.amqp import AmqpProtocol
+from gateway.node.protocols.mqtt import MqttProtocol
+from gateway.node.protocols.served import ProtocolListener, ServedProtocol, Services, listeners_of
+from gateway.node.protocols.stomp import StompProtocol
 
-PROTOCOLS: Final[tuple[type[ServedProtocol], ...]] = (Amqp, Mqtt, Stomp)
+PROTOCOLS: Final[tuple[type[ServedProtocol], ...]] = (AmqpProtocol, MqttProtocol, StompProtocol)
 
 LISTENERS: Final = sorted(
     (listener for protocol in PROTOCOLS for listener in listeners_of(protocol)), key=lambda listener: listener.is_tls
 )
 """All listeners of clients: those without TLS first."""
 
-__all__ = ["LISTENERS", "PROTOCOLS", "Listener", "ServedProtocol", "Services"]
+__all__ = ["LISTENERS", "PROTOCOLS", "ProtocolListener", "ServedProtocol", "Services"]

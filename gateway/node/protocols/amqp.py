@@ -15,7 +15,7 @@ from gateway_amqp.server import AmqpFactory
 PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
 
 
-class Amqp(ServedProtocol):
+class AmqpProtocol(ServedProtocol):
     """AMQP 0-9-1: one factory without TLS and one with it, as they offer different SASL mechanisms."""
 
     name: ClassVar[str] = "amqp"

@@ -43,7 +43,7 @@ LIVE_LIMITS: Final = (
 )
 
 
-class Mqtt(ServedProtocol):
+class MqttProtocol(ServedProtocol):
     """MQTT 3.1, 3.1.1 and 5.0: all listeners share one factory. ``context`` is what its connections share."""
 
     name: ClassVar[str] = "mqtt"

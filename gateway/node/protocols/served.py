@@ -67,7 +67,7 @@ class ServedProtocol(ABC):
     def vhost_added(self, vhost: VirtualHost) -> None:  # noqa: B027 - a hook, not a duty
         """Called for each virtual host that is created or restored."""
 
-    def factory_of(self, listener: "Listener") -> Any:
+    def factory_of(self, listener: "ProtocolListener") -> Any:
         """Return the factory of one listener."""
         plain = self.factory(is_tls=listener.is_tls)
         if not listener.is_web:
@@ -78,7 +78,7 @@ class ServedProtocol(ABC):
 
     @classmethod
     def not_ready_factory(
-        cls, listener: "Listener", clock: Clock, settings: Settings, reason: Callable[[], str]
+        cls, listener: "ProtocolListener", clock: Clock, settings: Settings, reason: Callable[[], str]
     ) -> Any:
         """Return the factory of a listener while the broker starts: clients get ``refusal``."""
         plain = NotReadyFactory(lambda data: cls.refusal(data, reason()), clock)
@@ -93,7 +93,7 @@ class ServedProtocol(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ProtocolListener:
     """One port of a protocol: plain or with TLS, over TCP or WebSocket."""
 
     protocol: type[ServedProtocol]
@@ -121,8 +121,8 @@ class Listener:
         return f"web_{self.protocol.name}" if self.is_web else self.protocol.name
 
 
-def listeners_of(protocol: type[ServedProtocol]) -> Iterator[Listener]:
+def listeners_of(protocol: type[ServedProtocol]) -> Iterator[ProtocolListener]:
     """Yield the listeners that a protocol can have."""
     for is_web in (False, True) if protocol.dialect is not None else (False,):
         for is_tls in (False, True):
-            yield Listener(protocol, is_web, is_tls)
+            yield ProtocolListener(protocol, is_web, is_tls)

@@ -17,7 +17,7 @@ from gateway_stomp.listener_context import StompContext
 from gateway_stomp.server import StompFactory
 
 
-class Stomp(ServedProtocol):
+class StompProtocol(ServedProtocol):
     """STOMP 1.0, 1.1 and 1.2: all listeners share one factory."""
 
     name: ClassVar[str] = "stomp"
