@@ -1,4 +1,4 @@
-"""Requests to the HTTP API of a gateway that runs as a child process, as the default user."""
+"""Requests to the HTTP API of a gateway in a child process, as the default user."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ _LOGIN: Final = "Basic " + base64.b64encode(b"guest:guest").decode()
 
 
 def request(gateway: Gateway, method: str, path: str, fields: Any = None) -> Any:
-    """Make a request below ``/api/``; return the decoded JSON, ``None`` for an empty answer."""
+    """Send a request below ``/api/``; return the decoded JSON, ``None`` for an empty response."""
     host, port = gateway.addresses["management"]
     content = None if fields is None else json.dumps(fields).encode()
     headers = {"Authorization": _LOGIN, "Content-Type": "application/json"}

@@ -1,4 +1,4 @@
-"""A console in front of a fresh gateway."""
+"""Fixture: an API client of a new gateway."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from tests.management.console import Console
 
 @pytest.fixture
 def console() -> Console:
-    """An administrator's console; virtual host ``/`` is empty."""
+    """An administrator's console; the virtual host ``/`` is empty."""
     return Console()

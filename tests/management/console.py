@@ -1,6 +1,6 @@
-"""The management site without sockets: requests as bytes into the real site, on a broker in memory and a fake reactor.
+"""The management site without sockets: requests as bytes to the real site, on an in-memory broker and a fake reactor.
 
-``Console`` is somebody in front of it. Nothing is durable before ``gateway.settle``, which ``ask`` calls.
+``Console`` is a client of it. Nothing is durable before ``gateway.settle``, which ``ask`` calls.
 """
 
 import json
@@ -39,7 +39,7 @@ BATCH_LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: status, headers by name in lower case, and the body."""
+    """A response: status, headers by lower-case name, and body."""
 
     status: int
     headers: Mapping[str, str]
@@ -50,15 +50,15 @@ class Answer:
         return json.loads(self.content)
 
     @property
-    def said(self) -> tuple[int, Any]:
+    def result(self) -> tuple[int, Any]:
         """The status and the body."""
         return self.status, self.json if self.content else None
 
 
 class Console:
-    """Asks the API of a gateway, as guest unless told otherwise.
+    """A client of a gateway's API, by default with the user guest.
 
-    Where it ``ends_turns``, each slice of long work is a turn of its own.
+    With ``ends_turns``, each slice of long work is a separate turn.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Console:
         return type(guest)(guest.name, guest.password_hash, guest.hashing_algorithm, ["administrator"], {})
 
     def add_user(self, name: str, *tags: str, vhost: str = "/") -> None:
-        """Add a user, whose password is the name."""
+        """Add a user with its name as password."""
         self.gateway.add_user(name, name, vhost, (".*", ".*", ".*"), *tags)
 
     def ask(
@@ -120,7 +120,7 @@ class Console:
         headers: Mapping[str, str] | None = None,
         peer_host: str = "127.0.0.1",
     ) -> Answer:
-        """Ask and wait for the answer. ``path`` is what follows ``/api``; ``user`` has the name as password."""
+        """Send a request and wait for the response. ``path`` is relative to ``/api``; passwords are user names."""
         transport = self.send(method, path, fields, user=user, content=content, headers=headers, peer_host=peer_host)
         for _ in range(200):
             self.clock.advance(0.01)
@@ -140,7 +140,7 @@ class Console:
         headers: Mapping[str, str] | None = None,
         peer_host: str = "127.0.0.1",
     ) -> Any:  # a StringTransport; Twisted's are not typed
-        """Send a request and let nothing more happen."""
+        """Send a request without advancing the clock."""
         body = content if content is not None else b"" if fields is None else json.dumps(fields).encode()
         lines = [f"{method} /api{path} HTTP/1.1", "Host: here"]
         if user is not None:
@@ -178,7 +178,7 @@ class Console:
 
 
 def parsed(received: bytes, method: str = "GET") -> Answer:
-    """Read an answer off the wire."""
+    """Parse a response."""
     client = h11.Connection(h11.CLIENT)
     client.send(h11.Request(method=method, target="/", headers=[("Host", "here")]))
     client.send(h11.EndOfMessage())
@@ -192,7 +192,7 @@ def parsed(received: bytes, method: str = "GET") -> Answer:
 
 
 def is_complete(received: bytes, method: str = "GET") -> bool:
-    """Whether all of an answer has come."""
+    """Return whether a response is complete."""
     head, separator, content = received.partition(b"\r\n\r\n")
     if not separator or method == "HEAD":
         return bool(separator)

@@ -1,4 +1,4 @@
-"""What is kept for good, through the API: listed with its lag, and the table of events turned on and off."""
+"""Archives over HTTP: listings with their lag, and the trace table."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ def publish(console: Console, body: bytes, times: int = 1) -> None:
     vhost = console.gateway.broker.vhost("/")
     for _ in range(times):
         message = Message("", "kept", native_header(Properties()), body)
-        vhost.publish(vhost.default_exchange, message, Origin("somebody", 1, "guest", "amqp091"))
+        vhost.publish(vhost.default_exchange, message, Origin("publisher", 1, "guest", "amqp091"))
     console.gateway.settle()
 
 
-def keep(console: Console) -> None:
+def archive_queue(console: Console) -> None:
     console.put("/policies/%2F/keep", KEEP)
     console.put("/queues/%2F/kept", {"durable": True})
 
@@ -30,8 +30,8 @@ def archive(console: Console) -> dict[str, Any]:
     return found
 
 
-def test_an_archive_is_listed_with_what_it_holds(console: Console) -> None:
-    keep(console)
+def test_an_archive_is_listed_with_its_contents(console: Console) -> None:
+    archive_queue(console)
     publish(console, b"body", 3)
     found = archive(console)
     assert (found["vhost"], found["source"], found["name"], found["state"]) == ("/", "queue", "kept", "running")
@@ -41,26 +41,26 @@ def test_an_archive_is_listed_with_what_it_holds(console: Console) -> None:
     assert console.get("/archives") == [found]
 
 
-def test_an_archive_that_is_behind_names_who_waits(console: Console) -> None:
+def test_a_full_archive_lists_the_blocked_connections(console: Console) -> None:
     console.gateway.broker.archive_context.rules = ArchiveRules(segment_size=500, most_waiting=1000)
-    keep(console)
+    archive_queue(console)
     for _ in range(4):
         publish(console, bytes(600))
     found = archive(console)
-    assert (found["state"], found["held_back"]) == ("full", ["somebody"])
+    assert (found["state"], found["held_back"]) == ("full", ["publisher"])
     assert found["waiting_segments"] == 4
     assert found["waiting_bytes"] > 1000
 
 
-def test_archives_of_another_virtual_host_are_for_those_who_may_see_it(console: Console) -> None:
-    keep(console)
+def test_archives_are_visible_only_with_access_to_their_virtual_host(console: Console) -> None:
+    archive_queue(console)
     console.put("/users/clerk", {"password": "clerk", "tags": "management"})
     assert console.ask("GET", "/archives/%2F", user="clerk").status == 401
     assert console.ask("GET", "/archives", user="clerk").json == []
     assert console.ask("GET", "/archives/none").status == 404
 
 
-def test_the_table_of_events_is_turned_on_and_off(console: Console) -> None:
+def test_the_trace_table_is_turned_on_and_off(console: Console) -> None:
     assert console.get("/vhosts/%2F")["trace_table"] is False
     console.put("/vhosts/%2F", {"trace_table": True})
     assert console.get("/vhosts/%2F")["trace_table"] is True
@@ -72,7 +72,7 @@ def test_the_table_of_events_is_turned_on_and_off(console: Console) -> None:
     assert console.gateway.broker.vhost("/").tracing is None
 
 
-def test_the_table_of_events_is_written_out_and_read_back(console: Console) -> None:
+def test_the_trace_table_setting_is_exported_and_imported(console: Console) -> None:
     console.put("/vhosts/%2F", {"trace_table": True})
     other = Console()
     other.post("/definitions", {"vhosts": console.get("/definitions")["vhosts"]})

@@ -1,4 +1,4 @@
-"""Over HTTP, what is too long, too deep, too large or no Unicode is refused with 400 and is not kept."""
+"""Over HTTP, values that are too long, too deep, too large or not Unicode are refused with 400 and not stored."""
 
 import json
 
@@ -17,14 +17,14 @@ TTL, LIMIT = "message-ttl", "max-length"
 
 
 def policy(key: str = LIMIT, value: str = "1", pattern: str = "x", priority: str = "1") -> str:
-    """A policy as JSON: ``value`` and ``priority`` are JSON themselves."""
-    said = json.dumps(pattern)
-    return f'{{"pattern": {said}, "priority": {priority}, "definition": {{"{key}": {value}}}}}'
+    """Return a policy as JSON; ``value`` and ``priority`` are JSON, too."""
+    pattern_json = json.dumps(pattern)
+    return f'{{"pattern": {pattern_json}, "priority": {priority}, "definition": {{"{key}": {value}}}}}'
 
 
 def arguments(name: str, value: str, **others: object) -> str:
-    said = json.dumps(others)[1:-1]
-    return f'{{{said + ", " if said else ""}"arguments": {{"{name}": {value}}}}}'
+    others_json = json.dumps(others)[1:-1]
+    return f'{{{others_json + ", " if others_json else ""}"arguments": {{"{name}": {value}}}}}'
 
 
 LONG_KEY = json.dumps("k" * 60_000)
@@ -33,18 +33,18 @@ REFUSED = [
     pytest.param("/policies/%2F/p", policy(TTL, HUGE), id="policy: ttl"),
     pytest.param("/policies/%2F/p", policy("expires", HUGE), id="policy: expires"),
     pytest.param("/policies/%2F/p", policy(priority=HUGE), id="policy: priority"),
-    pytest.param("/policies/%2F/p", policy("dead-letter-routing-key", HALF), id="policy: half a key"),
+    pytest.param("/policies/%2F/p", policy("dead-letter-routing-key", HALF), id="policy: lone surrogate"),
     pytest.param("/policies/%2F/p", policy("dead-letter-routing-key", LONG_KEY), id="policy: long key"),
     pytest.param("/policies/%2F/p", policy(pattern=r"(a)\1"), id="policy: backreference"),
     pytest.param("/operator-policies/%2F/p", policy("expires", HUGE), id="operator policy: expires"),
     pytest.param("/queues/%2F/q", arguments("x-any", DEEP), id="queue: deep"),
     pytest.param("/queues/%2F/q", arguments("x-max-length", HUGE), id="queue: huge"),
-    pytest.param("/queues/%2F/q", arguments("x-any", HALF), id="queue: half a character"),
+    pytest.param("/queues/%2F/q", arguments("x-any", HALF), id="queue: lone surrogate"),
     pytest.param("/queues/%2F/q", arguments("x-dead-letter-exchange", LONG_KEY), id="queue: long exchange"),
     pytest.param("/exchanges/%2F/x", arguments("a", DEEP, type="direct"), id="exchange: deep"),
     pytest.param("/global-parameters/p", f'{{"value": {DEEP}}}', id="global parameter: deep"),
     pytest.param("/global-parameters/p", f'{{"value": {HUGE}}}', id="global parameter: huge"),
-    pytest.param("/global-parameters/p", f'{{"value": {HALF}}}', id="global parameter: half a character"),
+    pytest.param("/global-parameters/p", f'{{"value": {HALF}}}', id="global parameter: lone surrogate"),
     pytest.param("/vhosts/" + "v" * 256, "{}", id="vhost: long name"),
     pytest.param("/users/" + "u" * 256, '{"password": "p", "tags": ""}', id="user: long name"),
     pytest.param("/permissions/%2F/guest", '{"configure": "a(?=c)", "write": "", "read": ""}', id="permission"),
@@ -52,14 +52,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("path", "content"), REFUSED)
-def test_what_is_out_of_bounds_is_refused_with_400_and_not_kept(console: Console, path: str, content: str) -> None:
+def test_a_value_above_a_limit_is_refused_and_not_stored(console: Console, path: str, content: str) -> None:
     before = console.ask("GET", "/definitions").json
     answer = console.ask("PUT", path, content=content.encode())
-    assert answer.status == 400, answer.said
+    assert answer.status == 400, answer.result
     assert console.ask("GET", "/definitions").json == before
 
 
-def test_a_binding_with_half_a_character_is_refused_and_bindings_are_still_listed(console: Console) -> None:
+def test_bindings_can_be_listed_after_one_with_a_lone_surrogate_was_refused(console: Console) -> None:
     console.ask("PUT", "/queues/%2F/q", {})
     answer = console.ask("POST", "/bindings/%2F/e/amq.topic/q/q", content=b'{"routing_key": "\\ud800"}')
     assert answer.status == 400

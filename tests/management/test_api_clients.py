@@ -1,4 +1,4 @@
-"""Connections, channels and consumers as the API shows and closes them, and what is counted of them."""
+"""Connections, channels and consumers over HTTP: views, closing, and counts."""
 
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ from tests.protocols.amqp.frames import publish
 
 @pytest.fixture
 def peer(console: Console) -> Peer:
-    """A client with a queue ``q`` that it consumes from, three at a time."""
+    """A client that consumes from a queue ``q`` with a prefetch of three."""
     peer = console.gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"), commands.Basic.Qos(prefetch_count=3))
     peer.send(commands.Basic.Consume(queue="q", consumer_tag="c", arguments={"x-priority": 2}))
@@ -83,7 +83,7 @@ def test_a_connection_is_closed_with_a_reason(console: Console, peer: Peer) -> N
     assert peer.hear() == ["Connection.Close 320 CONNECTION_FORCED - maintenance (0,0)"]
 
 
-def test_one_sees_and_closes_ones_own_connections_only(console: Console, peer: Peer) -> None:
+def test_a_user_sees_and_closes_only_its_own_connections(console: Console, peer: Peer) -> None:
     console.add_user("other", "management")
     path = f"/connections/{quote(peer.name, safe='')}"
     assert console.get("/connections", user="other") == []
@@ -94,7 +94,7 @@ def test_one_sees_and_closes_ones_own_connections_only(console: Console, peer: P
     assert console.ask("DELETE", path, user="watcher").status == 401
 
 
-def test_messages_are_counted_where_they_pass(console: Console, peer: Peer) -> None:
+def test_messages_are_counted_for_the_queue_the_channel_and_the_broker(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"), publish("", "q"), publish("", "nowhere"), commands.Basic.Ack(1, False))
     peer.send(commands.Basic.Nack(2, False, True))
     peer.hear()
@@ -106,7 +106,7 @@ def test_messages_are_counted_where_they_pass(console: Console, peer: Peer) -> N
     assert (overall["publish"], overall["drop_unroutable"], overall["ack"]) == (3, 1, 1)
 
 
-def test_gets_are_counted_apart(console: Console) -> None:
+def test_gets_are_counted_separately(console: Console) -> None:
     peer = console.gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"), publish("", "q"), publish("", "q"))
     for no_ack in (True, False, False):
@@ -117,14 +117,14 @@ def test_gets_are_counted_apart(console: Console) -> None:
         assert stats["ack"] == 0
 
 
-def test_counts_outlive_what_was_counted(console: Console, peer: Peer) -> None:
+def test_counts_are_kept_after_their_subject_is_deleted(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"))
     peer.hear()
     console.delete("/queues/%2F/q")
     assert console.get("/overview")["message_stats"]["deliver"] == 1
 
 
-def test_rates_are_what_happened_between_two_looks(console: Console, peer: Peer) -> None:
+def test_rates_are_computed_between_two_samples(console: Console, peer: Peer) -> None:
     list(console.statistics.sample())
     peer.send(*[publish("", "q") for _ in range(10)])
     peer.hear()
@@ -137,7 +137,7 @@ def test_rates_are_what_happened_between_two_looks(console: Console, peer: Peer)
     assert console.get("/queues/%2F/q")["message_stats"]["publish_details"] == {"rate": 0.0}
 
 
-def test_the_overview_counts_what_there_is(console: Console, peer: Peer) -> None:
+def test_the_overview_counts_entities(console: Console, peer: Peer) -> None:
     overview = console.get("/overview")
     assert overview["object_totals"] == {
         "channels": 1, "connections": 1, "consumers": 1, "exchanges": 7, "queues": 1,
@@ -149,7 +149,7 @@ def test_the_overview_counts_what_there_is(console: Console, peer: Peer) -> None
 
 
 def console_of_manager(console: Console) -> dict[str, object]:
-    """The overview as somebody sees it who does not monitor."""
+    """Return the overview of a user without the tag monitoring."""
     console.add_user("manager", "management")
     overview: dict[str, object] = console.get("/overview", user="manager")
     return overview

@@ -1,4 +1,4 @@
-"""Definitions: an export of a real RabbitMQ is read, written out and compared; ours are read back."""
+"""Definitions: an export of RabbitMQ is imported, exported and compared; the gateway's own are imported."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ CATEGORIES = (
 
 
 def comparable(entries: list[dict[str, Any]], like: list[dict[str, Any]]) -> list[str]:
-    """Return entries in any order, with the fields that RabbitMQ writes."""
+    """Return entries in a canonical order, with the fields that RabbitMQ writes."""
     names = {name for entry in like for name in entry}
     return sorted(
         json.dumps({name: value for name, value in entry.items() if name in names}, sort_keys=True) for entry in entries
@@ -27,18 +27,18 @@ def comparable(entries: list[dict[str, Any]], like: list[dict[str, Any]]) -> lis
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_an_export_of_rabbitmq_comes_out_as_it_went_in(console: Console, category: str) -> None:
+def test_an_imported_rabbitmq_export_is_exported_unchanged(console: Console, category: str) -> None:
     console.post("/definitions", WHOLE)
     console.gateway.broker.directory.put_user(console._administrator())
     exported = console.get("/definitions")
     ours, theirs = exported[category], WHOLE[category]
-    if category == "users":  # the console's own password is another
+    if category == "users":  # the console's password differs
         ours, theirs = ([user for user in users if user["name"] != "guest"] for users in (ours, theirs))
     assert comparable(ours, theirs) == comparable(theirs, theirs)
 
 
 @pytest.mark.parametrize("category", ["parameters", "policies", "queues", "exchanges", "bindings"])
-def test_an_export_of_a_virtual_host_goes_into_another(console: Console, category: str) -> None:
+def test_an_export_of_a_virtual_host_can_be_imported_into_another(console: Console, category: str) -> None:
     console.put("/vhosts/branch", {})
     console.post("/definitions/branch", SHOP)
     exported = console.get("/definitions/branch")
@@ -46,7 +46,7 @@ def test_an_export_of_a_virtual_host_goes_into_another(console: Console, categor
     assert comparable(exported[category], theirs) == comparable(theirs, theirs)
 
 
-def test_what_was_written_out_can_be_read_elsewhere(console: Console) -> None:
+def test_an_export_can_be_imported_by_another_gateway(console: Console) -> None:
     console.post("/definitions", WHOLE)
     console.gateway.broker.directory.put_user(console._administrator())
     exported = console.get("/definitions")
@@ -56,7 +56,7 @@ def test_what_was_written_out_can_be_read_elsewhere(console: Console) -> None:
     assert {name: again[name] for name in CATEGORIES} == {name: exported[name] for name in CATEGORIES}
 
 
-def test_what_scram_needs_is_written_out_beside_the_hash(console: Console) -> None:
+def test_the_scram_credential_is_exported_with_the_hash(console: Console) -> None:
     console.put("/users/u", {"password": "secret", "tags": ""})
     console.put("/users/v", {"tags": ""})
     other = Console()
@@ -67,7 +67,7 @@ def test_what_scram_needs_is_written_out_beside_the_hash(console: Console) -> No
     assert "scram_sha_256" not in next(user for user in other.get("/definitions")["users"] if user["name"] == "v")
 
 
-def test_reading_twice_changes_nothing(console: Console) -> None:
+def test_a_second_import_changes_nothing(console: Console) -> None:
     console.post("/definitions", WHOLE)
     once = console.gateway.broker.vhost("shop").queue("orders")
     console.gateway.broker.directory.put_user(console._administrator())
@@ -75,14 +75,14 @@ def test_reading_twice_changes_nothing(console: Console) -> None:
     assert console.gateway.broker.vhost("shop").queue("orders") is once
 
 
-def test_users_of_the_export_can_log_in(console: Console) -> None:
+def test_imported_users_can_log_in(console: Console) -> None:
     console.post("/definitions", WHOLE)
     assert console.ask("GET", "/whoami", user="clerk").status == 401
     answer = console.ask("GET", "/whoami", user=None, headers={"Authorization": "Basic Y2xlcms6c2VjcmV0"})
     assert answer.json == {"name": "clerk", "tags": ["management"]}
 
 
-def test_nothing_that_goes_with_a_connection_is_written_out(console: Console) -> None:
+def test_exclusive_queues_are_not_exported(console: Console) -> None:
     owner = object()
     vhost = console.gateway.vhost
     queue = vhost.declare_queue("mine", owner=owner)
@@ -108,11 +108,11 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("path", "content", "reason"), WRONG)
-def test_definitions_that_make_no_sense(console: Console, path: str, content: bytes, reason: str) -> None:
+def test_invalid_definitions_are_refused(console: Console, path: str, content: bytes, reason: str) -> None:
     answer = console.ask("POST", path, content=content)
-    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+    assert answer.result == (400, {"error": "bad_request", "reason": reason})
 
 
-def test_there_has_to_be_such_a_virtual_host(console: Console) -> None:
+def test_an_export_of_an_unknown_virtual_host_is_refused(console: Console) -> None:
     assert console.ask("POST", "/definitions/none", {}).status == 404
     assert console.ask("GET", "/definitions/none").status == 400

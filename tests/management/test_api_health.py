@@ -22,8 +22,8 @@ WELL = [
 
 
 @pytest.mark.parametrize(("check", "fields"), WELL)
-def test_all_is_well(console: Console, check: str, fields: object) -> None:
-    assert console.ask("GET", f"/health/checks/{check}").said == (200, fields)
+def test_a_check_succeeds(console: Console, check: str, fields: object) -> None:
+    assert console.ask("GET", f"/health/checks/{check}").result == (200, fields)
 
 
 ILL = [
@@ -33,8 +33,8 @@ ILL = [
 
 
 @pytest.mark.parametrize(("check", "fields"), ILL)
-def test_nobody_listens(console: Console, check: str, fields: dict[str, object]) -> None:
-    assert console.ask("GET", f"/health/checks/{check}").said == (503, {"status": "failed", **fields})
+def test_a_missing_listener_is_reported(console: Console, check: str, fields: dict[str, object]) -> None:
+    assert console.ask("GET", f"/health/checks/{check}").result == (503, {"status": "failed", **fields})
 
 
 SENSELESS = [
@@ -44,12 +44,12 @@ SENSELESS = [
 
 
 @pytest.mark.parametrize(("check", "reason"), SENSELESS)
-def test_checks_that_make_no_sense(console: Console, check: str, reason: str) -> None:
+def test_a_check_with_wrong_parameters_is_refused(console: Console, check: str, reason: str) -> None:
     answer = console.ask("GET", f"/health/checks/{check}")
-    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+    assert answer.result == (400, {"error": "bad_request", "reason": reason})
 
 
-def test_an_alarm_is_told(console: Console) -> None:
+def test_an_active_alarm_is_reported(console: Console) -> None:
     console.gateway.broker.alarms.set(Resource.DISK, True)
     answer = console.ask("GET", "/health/checks/alarms")
     assert answer.status == 503
@@ -57,7 +57,7 @@ def test_an_alarm_is_told(console: Console) -> None:
     assert console.get("/nodes")[0]["disk_free_alarm"] is True
 
 
-def test_the_node_tells_what_exporters_ask(console: Console) -> None:
+def test_the_node_has_the_fields_that_exporters_need(console: Console) -> None:
     (node,) = console.get("/nodes")
     asked = (
         "name running uptime mem_used mem_limit mem_alarm disk_free disk_free_limit disk_free_alarm fd_used fd_total "

@@ -1,4 +1,4 @@
-"""Large definitions through the API: messages go on meanwhile, and one import waits for the other."""
+"""Large imports over HTTP: they do not block other work, and run one after the other."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def names(console: Console) -> set[str]:
 
 
 def advance(console: Console, transport: Any, steps: int = 300) -> Any:
-    """Let the work go on until the answer is there, slice by slice; return it."""
+    """Run the work slice by slice until the response is complete; return it."""
     for _ in range(steps):
         console.clock.advance(0.01)
         console.gateway.settle()
@@ -26,27 +26,27 @@ def advance(console: Console, transport: Any, steps: int = 300) -> Any:
     raise AssertionError("no answer")
 
 
-def test_nothing_is_done_while_a_request_is_received(console: Console) -> None:
+def test_an_import_does_not_run_while_its_request_is_received(console: Console) -> None:
     transport = console.send("POST", "/definitions", {"queues": queues("q", 100)})
     assert (names(console), transport.value()) == (set(), b"")
     assert advance(console, transport).status == 204
     assert len(names(console)) == 100
 
 
-def test_an_import_pauses_while_the_store_has_much_to_write(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_pauses_while_the_store_is_behind(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     is_filling = True
     monkeypatch.setattr(Journal, "is_filling", property(lambda journal: is_filling))
     transport = console.send("POST", "/definitions", {"queues": queues("q", 100)})
     for _ in range(50):
         console.clock.advance(0.01)
         console.gateway.settle()
-    assert len(names(console)) < 100, "a step for each pause, and no more"
+    assert len(names(console)) < 100, "one step for each pause"
     is_filling = False
     assert advance(console, transport).status == 204
     assert len(names(console)) == 100
 
 
-def test_a_second_import_begins_when_the_first_has_ended(console: Console) -> None:
+def test_a_second_import_starts_after_the_first(console: Console) -> None:
     made: list[str] = []
     console.gateway.broker.events.subscribe(lambda event: made.append(event.subject))
     first = console.send("POST", "/definitions", {"queues": queues("first", 400)})
@@ -56,7 +56,7 @@ def test_a_second_import_begins_when_the_first_has_ended(console: Console) -> No
     assert made == [*(f"first{number}" for number in range(400)), "second0"]
 
 
-def test_one_that_fails_does_not_keep_the_next_from_its_turn(console: Console) -> None:
+def test_a_failed_import_does_not_block_the_next(console: Console) -> None:
     first = console.send("POST", "/definitions", content=b"{x")
     second = console.send("POST", "/definitions", {"queues": queues("second", 1)})
     assert advance(console, second).status == 204
@@ -64,21 +64,24 @@ def test_one_that_fails_does_not_keep_the_next_from_its_turn(console: Console) -
     assert names(console) == {"second0"}
 
 
-def test_nothing_is_applied_of_definitions_with_something_wrong_in_them(console: Console) -> None:
+def test_definitions_with_an_error_are_not_applied(console: Console) -> None:
     answer = console.ask("POST", "/definitions", {"queues": [*queues("q", 200), {"name": 3}]})
-    assert answer.said == (
+    assert answer.result == (
         400,
         {"error": "bad_request", "reason": "definitions: queues[200].name: must be a valid string, not 3"},
     )
     assert names(console) == set()
 
 
-def test_what_is_no_list_is_told_also_for_one_virtual_host(console: Console) -> None:
+def test_a_category_that_is_no_list_is_reported_for_one_virtual_host_too(console: Console) -> None:
     answer = console.ask("POST", "/definitions/%2F", {"queues": 3})
-    assert answer.said == (400, {"error": "bad_request", "reason": "definitions: queues: must be an array, not 3"})
+    assert answer.result == (
+        400,
+        {"error": "bad_request", "reason": "definitions: queues: must be an array, not 3"},
+    )
 
 
-def test_an_import_whose_client_is_gone_is_finished_before_the_next_begins(console: Console) -> None:
+def test_an_import_continues_after_its_client_disconnects(console: Console) -> None:
     made: list[str] = []
     console.gateway.broker.events.subscribe(lambda event: made.append(event.subject))
     first = console.send("POST", "/definitions", {"queues": queues("first", 400)})

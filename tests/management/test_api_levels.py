@@ -1,4 +1,4 @@
-"""Which user tags open which part of the API."""
+"""Access to the parts of the API by user tags."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.management.console import Console
 
 USERS = ("manager", "policymaker", "watcher", "guest")
 
-#: path: who may, as M, P, W, A for the users above in this order
+#: Path and the users with access, as M, P, W, A for the users above in this order.
 OPEN_TO = {
     "/overview": "MPWA", "/whoami": "MPWA", "/version": "MPWA", "/cluster-name": "MPWA", "/extensions": "MPWA",
     "/vhosts": "MPWA", "/queues": "MPWA", "/queues/%2F": "MPWA", "/exchanges/%2F": "MPWA", "/bindings": "MPWA",
@@ -20,7 +20,7 @@ OPEN_TO = {
 
 
 @pytest.fixture
-def open_house() -> Console:
+def console_with_users() -> Console:
     console = Console()
     console.add_user("manager", "management")
     console.add_user("policymaker", "policymaker")
@@ -30,9 +30,9 @@ def open_house() -> Console:
 
 
 @pytest.mark.parametrize("path", OPEN_TO)
-def test_tags_open_paths(open_house: Console, path: str) -> None:
+def test_tags_grant_access_to_paths(console_with_users: Console, path: str) -> None:
     let_in = "".join(letter for letter, user in zip("MPWA", USERS, strict=True)
-                     if open_house.ask("GET", path, user=user).status == 200)  # fmt: skip
+                     if console_with_users.ask("GET", path, user=user).status == 200)  # fmt: skip
     assert let_in == OPEN_TO[path]
 
 
@@ -52,29 +52,29 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("path", "fields", "open_to"), CHANGES)
-def test_tags_open_changes(open_house: Console, path: str, fields: object, open_to: str) -> None:
-    statuses = [open_house.ask("PUT", path, fields, user=user).status for user in USERS]
+def test_tags_grant_changes(console_with_users: Console, path: str, fields: object, open_to: str) -> None:
+    statuses = [console_with_users.ask("PUT", path, fields, user=user).status for user in USERS]
     assert "".join(letter for letter, status in zip("MPWA", statuses, strict=True) if status < 400) == open_to
 
 
-def test_those_who_may_not_enter_see_nothing_of_a_virtual_host(open_house: Console) -> None:
-    assert [vhost["name"] for vhost in open_house.get("/vhosts", user="manager")] == ["/"]
-    assert [vhost["name"] for vhost in open_house.get("/vhosts", user="watcher")] == ["/", "closed"]
-    assert open_house.ask("GET", "/queues/closed", user="manager").said == (
+def test_a_virtual_host_is_visible_only_with_permissions(console_with_users: Console) -> None:
+    assert [vhost["name"] for vhost in console_with_users.get("/vhosts", user="manager")] == ["/"]
+    assert [vhost["name"] for vhost in console_with_users.get("/vhosts", user="watcher")] == ["/", "closed"]
+    assert console_with_users.ask("GET", "/queues/closed", user="manager").result == (
         401,
         {"error": "not_authorised", "reason": "User not authorised to access virtual host"},
     )
 
 
-def test_to_change_a_virtual_host_one_has_to_enter_it(open_house: Console) -> None:
-    assert open_house.ask("PUT", "/queues/closed/q", {}, user="watcher").status == 401
+def test_changes_in_a_virtual_host_need_permissions(console_with_users: Console) -> None:
+    assert console_with_users.ask("PUT", "/queues/closed/q", {}, user="watcher").status == 401
 
 
-def test_permissions_hold_as_they_do_over_amqp(open_house: Console) -> None:
-    open_house.gateway.add_user("careful", "careful", "/", ("^mine", "", ""), "management")
-    assert open_house.ask("PUT", "/queues/%2F/mine", {}, user="careful").status == 201
-    assert open_house.ask("PUT", "/queues/%2F/yours", {}, user="careful").said == (
+def test_permissions_are_checked_as_over_amqp(console_with_users: Console) -> None:
+    console_with_users.gateway.add_user("careful", "careful", "/", ("^mine", "", ""), "management")
+    assert console_with_users.ask("PUT", "/queues/%2F/mine", {}, user="careful").status == 201
+    assert console_with_users.ask("PUT", "/queues/%2F/yours", {}, user="careful").result == (
         401,
         {"error": "not_authorised", "reason": "Access refused."},
     )
-    assert open_house.ask("DELETE", "/queues/%2F/mine/contents", user="careful").status == 401
+    assert console_with_users.ask("DELETE", "/queues/%2F/mine/contents", user="careful").status == 401

@@ -1,4 +1,4 @@
-"""Lists: pages, names, order and columns."""
+"""Listings: paging, filters, order and columns."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize(("query", "names", "counts"), PAGES)
-def test_pages(full: Console, query: str, names: list[str], counts: tuple[int, ...]) -> None:
+def test_a_page_has_the_filtered_names(full: Console, query: str, names: list[str], counts: tuple[int, ...]) -> None:
     page = full.get(f"/queues?{query}")
     assert [queue["name"] for queue in page["items"]] == names
     assert tuple(page[key] for key in ("total_count", "filtered_count", "item_count", "page_count")) == counts
@@ -50,18 +50,18 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("query", "error", "reason"), WRONG)
-def test_pages_that_are_none(full: Console, query: str, error: str, reason: str) -> None:
-    assert full.ask("GET", f"/queues?{query}").said == (400, {"error": error, "reason": reason})
+def test_an_invalid_page_is_refused(full: Console, query: str, error: str, reason: str) -> None:
+    assert full.ask("GET", f"/queues?{query}").result == (400, {"error": error, "reason": reason})
 
 
-def test_a_pattern_that_backtracks_elsewhere_is_matched_at_once(full: Console) -> None:
+def test_a_pattern_that_would_backtrack_is_matched_in_linear_time(full: Console) -> None:
     long = f"{'a' * 200}!"
     full.put(f"/queues/%2F/{long}", {})
     found = full.get("/queues?page=1&name=(a|aa)%2B$&use_regex=true")["items"]
     assert long not in [queue["name"] for queue in found]
 
 
-def test_a_catastrophic_pattern_is_text_without_use_regex(full: Console) -> None:
+def test_without_use_regex_a_name_is_matched_as_text(full: Console) -> None:
     full.put(f"/queues/%2F/{'a' * 200}!", {})
     assert full.get("/queues?page=1&name=(a|aa)%2B$")["items"] == []
 
@@ -75,12 +75,12 @@ COLUMNS: list[Any] = [
 
 
 @pytest.mark.parametrize(("query", "fields"), COLUMNS)
-def test_columns(full: Console, query: str, fields: object) -> None:
+def test_columns_select_fields(full: Console, query: str, fields: object) -> None:
     assert full.get(f"/queues?{query}")[1] == fields
     assert full.get(f"/queues/%2F/apple?{query}") == fields
 
 
-def test_lists_without_statistics_are_short(full: Console) -> None:
+def test_listings_without_statistics_have_fewer_fields(full: Console) -> None:
     short = full.get("/queues?disable_stats=true")[1]
     assert set(short) == {
         "arguments", "auto_delete", "durable", "exclusive", "name", "node", "state", "type", "vhost",

@@ -1,4 +1,4 @@
-"""The API of a whole gateway, over loopback."""
+"""The API of a complete gateway, over loopback."""
 
 import base64
 import http.client
@@ -40,7 +40,7 @@ def ask(connection: http.client.HTTPConnection, method: str, path: str, fields: 
     return answer.status, json.loads(content) if content else None
 
 
-def test_several_requests_on_one_connection(connection: http.client.HTTPConnection) -> None:
+def test_a_connection_takes_several_requests(connection: http.client.HTTPConnection) -> None:
     assert ask(connection, "PUT", "/queues/%2F/q", {"durable": True}) == (201, None)
     assert ask(connection, "PUT", "/queues/%2F/q", {"durable": True}) == (204, None)
     assert ask(connection, "GET", "/queues/%2F/q")[1]["durable"] is True
@@ -48,7 +48,7 @@ def test_several_requests_on_one_connection(connection: http.client.HTTPConnecti
     assert ask(connection, "GET", "/overview")[1]["object_totals"]["queues"] == 1
 
 
-def test_what_was_answered_survives_a_kill(gateway: Gateway, connection: http.client.HTTPConnection) -> None:
+def test_an_acknowledged_change_survives_a_kill(gateway: Gateway, connection: http.client.HTTPConnection) -> None:
     assert ask(connection, "PUT", "/vhosts/shop", {"description": "kept"})[0] == 201
     assert ask(connection, "PUT", "/vhost-limits/shop/max-queues", {"value": 7})[0] == 204
     assert ask(connection, "PUT", "/queues/shop/q", {"durable": True})[0] == 201
@@ -66,6 +66,6 @@ def test_what_was_answered_survives_a_kill(gateway: Gateway, connection: http.cl
     again.close()
 
 
-def test_a_port_that_is_off_is_not_listened_on(gateway: Gateway) -> None:
+def test_a_disabled_port_has_no_listener(gateway: Gateway) -> None:
     gateway.restart("management.port=off")
     assert "management" not in gateway.addresses

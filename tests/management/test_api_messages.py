@@ -1,4 +1,4 @@
-"""Messages through the API: published, fetched, purged."""
+"""Messages over HTTP: publishing, fetching, purging."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def fetch(console: Console, count: int, ackmode: str, **options: Any) -> Any:
     return console.post("/queues/%2F/q/get", {"count": count, "ackmode": ackmode, "encoding": "auto"} | options)
 
 
-def test_a_message_is_shown_as_it_was_published(stocked: Console) -> None:
+def test_a_message_is_fetched_as_it_was_published(stocked: Console) -> None:
     assert fetch(stocked, 1, "ack_requeue_true") == [
         {
             "payload_bytes": 3,
@@ -57,13 +57,13 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize(("ackmode", "left"), OUTCOMES)
-def test_fetched_messages_are_settled_as_asked(stocked: Console, ackmode: str, left: list[tuple[str, bool]]) -> None:
+def test_fetched_messages_are_settled_by_ackmode(stocked: Console, ackmode: str, left: list[tuple[str, bool]]) -> None:
     assert [each["payload"] for each in fetch(stocked, 2, ackmode)] == ["one", "two"]
     assert [(each["payload"], each["redelivered"]) for each in fetch(stocked, 9, "ack_requeue_false")] == left
     assert fetch(stocked, 1, "ack_requeue_false") == []
 
 
-def test_what_is_rejected_is_dead_lettered(console: Console) -> None:
+def test_a_rejected_message_is_dead_lettered(console: Console) -> None:
     console.put("/queues/%2F/dead", {})
     dead_lettering = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     console.put("/queues/%2F/q", {"arguments": dead_lettering})
@@ -82,7 +82,7 @@ PAYLOADS = [
 
 
 @pytest.mark.parametrize(("payload", "written_as", "asked_for", "shown"), PAYLOADS)
-def test_bodies_are_bytes(
+def test_bodies_may_be_text_or_base64(
     console: Console, payload: str, written_as: str, asked_for: str, shown: tuple[str, str]
 ) -> None:
     console.put("/queues/%2F/q", {})
@@ -91,7 +91,7 @@ def test_bodies_are_bytes(
     assert (fetched["payload"], fetched["payload_encoding"]) == shown
 
 
-def test_bodies_may_be_cut_short(stocked: Console) -> None:
+def test_bodies_may_be_truncated(stocked: Console) -> None:
     (fetched,) = fetch(stocked, 1, "ack_requeue_true", truncate=2)
     assert (fetched["payload"], fetched["payload_bytes"]) == ("on", 3)
 
@@ -113,11 +113,11 @@ WRONG: list[Any] = [
 
 
 @pytest.mark.parametrize(("changes", "reason"), WRONG)
-def test_a_publish_that_makes_no_sense(console: Console, changes: dict[str, Any], reason: object) -> None:
+def test_an_invalid_publish_is_refused(console: Console, changes: dict[str, Any], reason: object) -> None:
     fields: dict[str, Any] = {"properties": {}, "routing_key": "q", "payload": "x", "payload_encoding": "string"}
     fields = {name: value for name, value in (fields | changes).items() if value is not None}
     answer = console.ask("POST", "/exchanges/%2F/amq.default/publish", fields)
-    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+    assert answer.result == (400, {"error": "bad_request", "reason": reason})
 
 
 EXCHANGES = [
@@ -130,14 +130,14 @@ EXCHANGES = [
 
 
 @pytest.mark.parametrize(("exchange", "reason"), EXCHANGES)
-def test_a_publish_to_where_nobody_may(console: Console, exchange: str, reason: str) -> None:
+def test_a_publish_to_an_unknown_or_internal_exchange_is_refused(console: Console, exchange: str, reason: str) -> None:
     fields = {"properties": {}, "routing_key": "q", "payload": "x", "payload_encoding": "string"}
     answer = console.ask("POST", f"/exchanges/%2F/{exchange}/publish", fields)
-    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+    assert answer.result == (400, {"error": "bad_request", "reason": reason})
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "error"),
     [
         pytest.param(
             {"expiration": "1" * 26, "delivery_mode": 2}, "'expiration' must be milliseconds", id="expiration"
@@ -147,15 +147,15 @@ def test_a_publish_to_where_nobody_may(console: Console, exchange: str, reason: 
         pytest.param({"headers": {"large": 2**63}}, "'large' is an integer of more than 64 bits", id="integer"),
     ],
 )
-def test_what_no_consumer_could_be_sent_is_refused(stocked: Console, properties: Any, told: str) -> None:
+def test_an_undeliverable_message_is_refused(stocked: Console, properties: Any, error: str) -> None:
     fields = {"properties": properties, "routing_key": "q", "payload": "x", "payload_encoding": "string"}
     answer = stocked.ask("POST", "/exchanges/%2F/amq.default/publish", fields)
-    assert (answer.status, answer.said[1]["error"]) == (400, "bad_request")
-    assert told in answer.said[1]["reason"]
+    assert (answer.status, answer.result[1]["error"]) == (400, "bad_request")
+    assert error in answer.result[1]["reason"]
     assert [message["payload"] for message in fetch(stocked, 9, "ack_requeue_true")] == ["one", "two", "three"]
 
 
-def test_a_message_for_nobody_is_not_routed(console: Console) -> None:
+def test_an_unroutable_message_is_not_routed(console: Console) -> None:
     assert publish(console, "x", {}, key="nowhere") == {"routed": False}
 
 
@@ -167,13 +167,13 @@ FETCHES = [
 
 
 @pytest.mark.parametrize(("fields", "status", "reason"), FETCHES)
-def test_a_fetch_that_makes_no_sense(console: Console, fields: object, status: int, reason: str) -> None:
+def test_an_invalid_fetch_is_refused(console: Console, fields: object, status: int, reason: str) -> None:
     console.put("/queues/%2F/q", {})
     answer = console.ask("POST", "/queues/%2F/q/get", fields)
-    assert answer.said == (status, {"error": "bad_request", "reason": reason})
+    assert answer.result == (status, {"error": "bad_request", "reason": reason})
 
 
-def test_a_purge_leaves_nothing(stocked: Console) -> None:
+def test_a_purge_deletes_the_ready_messages(stocked: Console) -> None:
     stocked.delete("/queues/%2F/q/contents")
     assert stocked.get("/queues/%2F/q")["messages"] == 0
 
@@ -183,7 +183,7 @@ def test_the_aliveness_test_leaves_an_empty_queue(console: Console) -> None:
     assert console.get("/queues/%2F/aliveness-test")["messages"] == 0
 
 
-def test_cc_and_bcc_bring_copies_to_further_queues_and_bcc_is_not_shown(console: Console) -> None:
+def test_cc_and_bcc_route_copies_and_bcc_is_removed(console: Console) -> None:
     for name in ("q", "second", "third"):
         console.put(f"/queues/%2F/{name}", {"durable": True})
     headers = {"CC": ["second", 7], "BCC": ["third"], "h": 1}

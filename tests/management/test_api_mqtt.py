@@ -1,4 +1,4 @@
-"""MQTT through the API: connections and consumers as RabbitMQ shows them, sessions and retained messages."""
+"""MQTT over HTTP: connections and consumers as in RabbitMQ, sessions and retained messages."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ REFUSED = (401, {"error": "not_authorised", "reason": "Access refused."})
 
 
 class Client:
-    """A client of MQTT 5.0 at the gateway behind a console, with everything up to the socket."""
+    """An MQTT 5.0 client of the console's gateway, with all layers but the socket."""
 
     def __init__(self, console: Console, client_id: str, *, write: Writer = FIVE, expiry_s: int = 0) -> None:
         gateway = console.gateway
@@ -30,19 +30,19 @@ class Client:
         )
         self._server = MqttServer(settings, gateway.turn)
         self._server.makeConnection(self._transport)  # type: ignore[no-untyped-call]  # Twisted's
-        self.say(write.connect(client_id, keep_alive=40, properties=session_expiry(expiry_s)))
+        self.send(write.connect(client_id, keep_alive=40, properties=session_expiry(expiry_s)))
 
-    def say(self, *packets: bytes) -> bytes:
-        """Say these; return what is heard."""
+    def send(self, *packets: bytes) -> bytes:
+        """Send packets; return what is received."""
         self._server.dataReceived(b"".join(packets))
         self._gateway.settle()
-        return self.hear()
+        return self.received()
 
-    def hear(self) -> bytes:
-        """Return what was said since the last time."""
-        said: bytes = self._transport.value()
+    def received(self) -> bytes:
+        """Return the bytes received since the last call."""
+        received: bytes = self._transport.value()
         self._transport.clear()
-        return said
+        return received
 
     def lose(self) -> None:
         self._server.connectionLost()
@@ -51,16 +51,16 @@ class Client:
 
 @pytest.fixture
 def sensor(console: Console) -> Client:
-    """A client with two subscriptions, whose session waits a minute for it."""
+    """A client with two subscriptions and a session expiry of one minute."""
     client = Client(console, "sensor", expiry_s=60)
-    client.say(FIVE.subscribe(("house/+", 1), ("$share/g/house/#", 2)))
+    client.send(FIVE.subscribe(("house/+", 1), ("$share/g/house/#", 2)))
     return client
 
 
-def goodbye(reason: str) -> bytes:
+def disconnect(reason: str) -> bytes:
     """Return a DISCONNECT for the operator's reason."""
-    said = reason_string(reason)
-    return packet(0xE0, b"\x98" + bytes((len(said),)) + said)
+    text = reason_string(reason)
+    return packet(0xE0, b"\x98" + bytes((len(text),)) + text)
 
 
 # ---- Connections and consumers ---------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_a_connection_has_the_fields_of_rabbitmq(console: Console, sensor: Clien
 
 
 @pytest.mark.parametrize(("version", "protocol"), [(3, "MQTT 3-1"), (4, "MQTT 3-1-1")])
-def test_versions_are_told_as_rabbitmq_does(console: Console, version: int, protocol: str) -> None:
+def test_versions_are_named_as_in_rabbitmq(console: Console, version: int, protocol: str) -> None:
     Client(console, "old", write=Writer(version))
     assert [each["protocol"] for each in console.get("/connections")] == [protocol]
 
@@ -95,13 +95,13 @@ def test_a_connection_of_another_protocol_has_no_variables(console: Console) -> 
     assert "variable_map" not in console.get("/connections")[0]
 
 
-def test_there_are_no_channels(console: Console, sensor: Client) -> None:
+def test_mqtt_connections_have_no_channels(console: Console, sensor: Client) -> None:
     assert console.get("/channels") == []
     name = console.get("/connections")[0]["name"].replace(" ", "%20")
     assert console.get(f"/connections/{name}/channels") == []
 
 
-def test_a_consumer_stands_under_its_connection(console: Console, sensor: Client) -> None:
+def test_the_channel_details_of_a_consumer_name_its_connection(console: Console, sensor: Client) -> None:
     connection = console.get("/connections")[0]["name"]
     details = {each["queue"]["name"]: each["channel_details"] for each in console.get("/consumers")}
     assert set(details) == {"mqtt-subscription-sensorqos1", "mqtt-shared-g-house.#"}
@@ -112,7 +112,7 @@ def test_a_consumer_stands_under_its_connection(console: Console, sensor: Client
 def test_a_connection_is_closed(console: Console, sensor: Client) -> None:
     name = console.get("/connections")[0]["name"].replace(" ", "%20")
     console.delete(f"/connections/{name}")
-    assert sensor.hear() == goodbye("Closed via management plugin")
+    assert sensor.received() == disconnect("Closed via management plugin")
     assert console.gateway.vhost.sessions.connected == 0
 
 
@@ -137,11 +137,11 @@ def test_sessions_are_listed(console: Console, sensor: Client, path: str) -> Non
     assert console.get(path) == [SENSOR]
 
 
-def test_a_session_tells_what_waits_for_it(console: Console, sensor: Client) -> None:
-    sensor.say(FIVE.publish("house/roof", qos=1, id=1))
+def test_a_session_shows_its_messages(console: Console, sensor: Client) -> None:
+    sensor.send(FIVE.publish("house/roof", qos=1, id=1))
     assert console.get("/mqtt/sessions")[0]["messages_unacknowledged"] == 1
     sensor.lose()
-    Client(console, "other").say(FIVE.publish("house/attic", qos=1, id=1))
+    Client(console, "other").send(FIVE.publish("house/attic", qos=1, id=1))
     (shown,) = console.get("/mqtt/sessions/%2F?name=sens&page=1")["items"]
     assert (shown["connected"], shown["messages_ready"], shown["messages_unacknowledged"]) == (False, 2, 0)
 
@@ -155,7 +155,7 @@ def test_a_session_shows_its_subscriptions(console: Console, sensor: Client) -> 
     ]
 
 
-def test_a_session_that_never_expires_says_so(console: Console) -> None:
+def test_the_expiry_of_a_session_that_never_expires_is_null(console: Console) -> None:
     client = Client(console, "eternal")
     session = console.gateway.vhost.sessions.get("eternal")
     assert session is not None
@@ -166,35 +166,35 @@ def test_a_session_that_never_expires_says_so(console: Console) -> None:
 
 def test_a_session_is_ended_with_its_connection(console: Console, sensor: Client) -> None:
     console.delete("/mqtt/sessions/%2F/sensor")
-    assert sensor.hear() == goodbye("Session ended via management plugin")
+    assert sensor.received() == disconnect("Session ended via management plugin")
     assert console.get("/mqtt/sessions") == []
     assert console.get("/queues") == []
-    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor").said == MISSING
+    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor").result == MISSING
 
 
-def test_a_session_that_waits_is_ended(console: Console, sensor: Client) -> None:
+def test_a_session_without_a_connection_is_ended(console: Console, sensor: Client) -> None:
     sensor.lose()
     console.delete("/mqtt/sessions/%2F/sensor")
     assert console.get("/mqtt/sessions") == []
 
 
-def test_ending_a_session_takes_what_deleting_its_queues_does(console: Console, sensor: Client) -> None:
+def test_ending_a_session_needs_the_permission_to_delete_its_queues(console: Console, sensor: Client) -> None:
     console.add_user("bob", "management")
     may = console.gateway.broker.directory.put_permission
     may(PermissionRecord("/", "bob", "^mqtt-subscription-sensorqos1$", ".*", ".*"))
     sensor.lose()
-    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").said == REFUSED
+    assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").result == REFUSED
     may(PermissionRecord("/", "bob", "^mqtt-subscription-sensorqos", ".*", ".*"))
     assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").status == 204
 
 
-def test_a_client_that_is_connected_takes_an_administrator(console: Console, sensor: Client) -> None:
+def test_only_an_administrator_ends_the_session_of_a_connected_client(console: Console, sensor: Client) -> None:
     console.add_user("bob", "management")
     assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").status == 401
     assert console.get("/mqtt/sessions/%2F/sensor")["connected"]
 
 
-def test_who_may_not_enter_the_virtual_host_sees_no_sessions(console: Console, sensor: Client) -> None:
+def test_sessions_are_visible_only_with_access_to_their_virtual_host(console: Console, sensor: Client) -> None:
     console.put("/vhosts/other", {})
     console.add_user("eve", "management", vhost="other")
     assert console.get("/mqtt/sessions", user="eve") == []
@@ -202,19 +202,19 @@ def test_who_may_not_enter_the_virtual_host_sees_no_sessions(console: Console, s
     assert console.ask("GET", "/mqtt/retained/%2F", user="eve").status == 401
 
 
-def test_a_session_that_is_not_there_is_missing(console: Console) -> None:
-    assert console.ask("GET", "/mqtt/sessions/%2F/nobody").said == MISSING
-    assert console.ask("GET", "/mqtt/sessions/nowhere").said == MISSING
+def test_an_unknown_session_is_not_found(console: Console) -> None:
+    assert console.ask("GET", "/mqtt/sessions/%2F/absent").result == MISSING
+    assert console.ask("GET", "/mqtt/sessions/nowhere").result == MISSING
 
 
 # ---- Retained messages -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def house(console: Console) -> Console:
-    """A console in front of a gateway that retains two messages, and one of its own."""
+def retaining_console(console: Console) -> Console:
+    """A console of a gateway with two retained messages of clients and one of the broker."""
     publisher = Client(console, "publisher")
-    publisher.say(
+    publisher.send(
         FIVE.publish("house/attic", b"12345", retain=True),
         FIVE.publish("house/1.5", b"678", retain=True, properties=b"\x02\x00\x00\x00\x3c"),
     )
@@ -224,8 +224,8 @@ def house(console: Console) -> Console:
     return console
 
 
-def test_retained_messages_are_listed_by_topic_but_for_the_brokers_own(house: Console) -> None:
-    assert house.get("/mqtt/retained/%2F") == [
+def test_retained_messages_of_clients_are_listed_by_topic(retaining_console: Console) -> None:
+    assert retaining_console.get("/mqtt/retained/%2F") == [
         {
             "topic": "house/1.5",
             "vhost": "/",
@@ -245,37 +245,37 @@ def test_retained_messages_are_listed_by_topic_but_for_the_brokers_own(house: Co
     ]
 
 
-def test_one_is_shown_and_cleared(house: Console) -> None:
+def test_a_retained_message_is_shown_and_deleted(retaining_console: Console) -> None:
     path = "/mqtt/retained/%2F/house%2F1.5"
-    assert house.get(path)["payload_bytes"] == 3
-    house.delete(path)
-    assert house.ask("GET", path).said == MISSING
-    assert house.ask("DELETE", path).said == MISSING
+    assert retaining_console.get(path)["payload_bytes"] == 3
+    retaining_console.delete(path)
+    assert retaining_console.ask("GET", path).result == MISSING
+    assert retaining_console.ask("DELETE", path).result == MISSING
 
 
-def test_the_brokers_own_cannot_be_cleared(house: Console) -> None:
-    assert house.ask("DELETE", "/mqtt/retained/%2F/$SYS%2Fuptime").said == MISSING
-    assert house.gateway.vhost.retained.get("$SYS.uptime") is not None
+def test_retained_messages_of_the_broker_cannot_be_deleted(retaining_console: Console) -> None:
+    assert retaining_console.ask("DELETE", "/mqtt/retained/%2F/$SYS%2Fuptime").result == MISSING
+    assert retaining_console.gateway.vhost.retained.get("$SYS.uptime") is not None
 
 
-def test_clearing_takes_what_publishing_does(house: Console) -> None:
-    house.add_user("bob", "management")
-    house.gateway.broker.directory.put_permission(PermissionRecord("/", "bob", ".*", "^$", ".*"))
-    assert house.ask("DELETE", "/mqtt/retained/%2F/house%2Fattic", user="bob").said == REFUSED
-    assert house.get("/mqtt/retained/%2F/house%2Fattic")["topic"] == "house/attic"
+def test_deleting_a_retained_message_needs_the_permission_to_publish(retaining_console: Console) -> None:
+    retaining_console.add_user("bob", "management")
+    retaining_console.gateway.broker.directory.put_permission(PermissionRecord("/", "bob", ".*", "^$", ".*"))
+    assert retaining_console.ask("DELETE", "/mqtt/retained/%2F/house%2Fattic", user="bob").result == REFUSED
+    assert retaining_console.get("/mqtt/retained/%2F/house%2Fattic")["topic"] == "house/attic"
 
 
-def test_retained_messages_are_shown_to_those_who_may_read_them(house: Console) -> None:
-    house.gateway.add_user("low", "low", "/", ("^low", "^low", "^low"), "management")
-    house.gateway.add_user("reader", "reader", "/", ("^$", "^$", "^amq\\.topic$"), "management")
-    directory = house.gateway.broker.directory
+def test_retained_messages_are_visible_with_the_read_permission(retaining_console: Console) -> None:
+    retaining_console.gateway.add_user("low", "low", "/", ("^low", "^low", "^low"), "management")
+    retaining_console.gateway.add_user("reader", "reader", "/", ("^$", "^$", "^amq\\.topic$"), "management")
+    directory = retaining_console.gateway.broker.directory
     directory.put_topic_permission(TopicPermissionRecord("/", "reader", "amq.topic", "^$", "attic$"))
-    house.gateway.add_user("watch", "watch", "/", ("^$", "^$", "^$"), "monitoring")
+    retaining_console.gateway.add_user("watch", "watch", "/", ("^$", "^$", "^$"), "monitoring")
     topics = {
-        user: [each["topic"] for each in house.get("/mqtt/retained/%2F", user=user)]
+        user: [each["topic"] for each in retaining_console.get("/mqtt/retained/%2F", user=user)]
         for user in ("low", "reader", "watch")
     }
     assert topics == {"low": [], "reader": ["house/attic"], "watch": ["house/1.5", "house/attic"]}
-    assert house.ask("GET", "/mqtt/retained/%2F/house%2Fattic", user="low").said == REFUSED
-    assert house.ask("GET", "/mqtt/retained/%2F/house%2F1.5", user="reader").said == REFUSED
-    assert house.get("/mqtt/retained/%2F/house%2Fattic", user="reader")["topic"] == "house/attic"
+    assert retaining_console.ask("GET", "/mqtt/retained/%2F/house%2Fattic", user="low").result == REFUSED
+    assert retaining_console.ask("GET", "/mqtt/retained/%2F/house%2F1.5", user="reader").result == REFUSED
+    assert retaining_console.get("/mqtt/retained/%2F/house%2Fattic", user="reader")["topic"] == "house/attic"

@@ -1,4 +1,4 @@
-"""What RabbitMQ offers for clusters, as one node answers it; and who logged in."""
+"""RabbitMQ's resources for clusters, answered by a single node; statistics of logins."""
 
 from typing import Any
 
@@ -33,10 +33,12 @@ ANSWERS: list[tuple[str, str, Any, tuple[int, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "path", "fields", "said"), ANSWERS)
-def test_one_node_answers(console: Console, method: str, path: str, fields: object, said: tuple[int, Any]) -> None:
+@pytest.mark.parametrize(("method", "path", "fields", "expected"), ANSWERS)
+def test_a_single_node_answers(
+    console: Console, method: str, path: str, fields: object, expected: tuple[int, Any]
+) -> None:
     console.put("/queues/%2F/q", {})
-    assert console.ask(method, path, fields).said == said
+    assert console.ask(method, path, fields).result == expected
 
 
 ABSENT = [
@@ -50,13 +52,13 @@ ABSENT = [
 
 
 @pytest.mark.parametrize(("method", "path"), ABSENT)
-def test_what_is_not_there_is_not_found(console: Console, method: str, path: str) -> None:
+def test_an_unknown_entity_is_not_found(console: Console, method: str, path: str) -> None:
     assert console.ask(method, path, {"action": "sync"} if method == "POST" else None).status == 404
 
 
-@pytest.mark.parametrize(("method", "path", "fields", "said"), [row for row in ANSWERS if "health" not in row[1]])
-def test_they_are_for_administrators(
-    console: Console, method: str, path: str, fields: object, said: tuple[int, Any]
+@pytest.mark.parametrize(("method", "path", "fields", "expected"), [row for row in ANSWERS if "health" not in row[1]])
+def test_cluster_resources_are_for_administrators(
+    console: Console, method: str, path: str, fields: object, expected: tuple[int, Any]
 ) -> None:
     console.add_user("watcher", "monitoring")
     assert console.ask(method, path, fields, user="watcher").status == 401
@@ -66,7 +68,7 @@ def test_logins_are_counted(console: Console) -> None:
     console.gateway.connect()
     Peer(console.gateway).send(PROTOCOL_HEADER).send(start_ok("\0guest\0wrong"))
     console.ask("GET", "/whoami")
-    console.ask("GET", "/whoami", user="nobody")
+    console.ask("GET", "/whoami", user="absent")
     http, amqp = "http", "amqp091"
     counted = {each.pop("protocol"): each for each in console.get(ATTEMPTS)}
     assert counted[amqp] == {"auth_attempts": 2, "auth_attempts_failed": 1, "auth_attempts_succeeded": 1}
@@ -83,24 +85,24 @@ LOGINS = [
 ]
 
 
-@pytest.mark.parametrize(("form", "said"), LOGINS)
-def test_a_form_logs_in(console: Console, form: bytes, said: tuple[int, Any]) -> None:
+@pytest.mark.parametrize(("form", "expected"), LOGINS)
+def test_a_login_by_form_is_answered(console: Console, form: bytes, expected: tuple[int, Any]) -> None:
     console.add_user("plain")
-    assert console.ask("POST", "/login", user=None, content=form, headers=FORM).said == said
+    assert console.ask("POST", "/login", user=None, content=form, headers=FORM).result == expected
 
 
-def test_guest_logs_in_from_this_machine_alone(console: Console) -> None:
+def test_guest_logs_in_only_from_this_machine(console: Console) -> None:
     form = b"username=guest&password=guest"
     assert console.ask("POST", "/login", user=None, content=form, headers=FORM, peer_host="192.0.2.7").status == 401
 
 
-def test_memory_is_told_in_percent(console: Console) -> None:
+def test_memory_is_shown_in_percent(console: Console) -> None:
     memory = console.get("/nodes/gateway%40here/memory/relative")["memory"]
     assert memory["total"] == 100
     assert all(0 <= share <= 101 for share in memory.values())
 
 
-def test_every_type_that_can_be_declared_is_listed(console: Console) -> None:
+def test_all_exchange_types_are_listed(console: Console) -> None:
     for types in (console.get("/overview")["exchange_types"], console.get("/nodes")[0]["exchange_types"]):
         names = {each["name"] for each in types}
         assert {"direct", "topic", "x-delayed-message", "x-message-deduplication"} <= names

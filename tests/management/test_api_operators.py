@@ -1,4 +1,4 @@
-"""Virtual hosts, users, permissions, limits and parameters through the API.
+"""Virtual hosts, users, permissions, limits and parameters over HTTP.
 
 Rules: R152.
 """
@@ -14,14 +14,14 @@ from tests.management.console import Console
 MISSING = (404, {"error": "Object Not Found", "reason": "Not Found"})
 
 
-def bad(reason: object) -> tuple[int, Any]:
+def bad_request(reason: object) -> tuple[int, Any]:
     return 400, {"error": "bad_request", "reason": reason}
 
 
 # Virtual hosts
 
 
-def test_a_virtual_host_is_open_to_who_made_it(console: Console) -> None:
+def test_the_creator_of_a_virtual_host_gets_all_permissions(console: Console) -> None:
     assert console.put("/vhosts/shop", {"description": "one", "tags": "a,b"}) == 201
     assert console.put("/vhosts/shop", {}) == 204
     shop = console.get("/vhosts/shop")
@@ -31,20 +31,20 @@ def test_a_virtual_host_is_open_to_who_made_it(console: Console) -> None:
         {"user": "guest", "vhost": "shop", "configure": ".*", "write": ".*", "read": ".*"}
     ]
     console.delete("/vhosts/shop")
-    assert console.ask("GET", "/vhosts/shop").said == MISSING
+    assert console.ask("GET", "/vhosts/shop").result == MISSING
 
 
-def test_a_virtual_host_is_described_anew_and_traced(console: Console) -> None:
+def test_metadata_and_tracing_of_a_virtual_host_are_updated(console: Console) -> None:
     console.put("/vhosts/%2F", {"description": "all", "tracing": True})
     assert (console.get("/vhosts/%2F")["description"], console.get("/vhosts/%2F")["tracing"]) == ("all", True)
     assert console.gateway.vhost.tracing is not None
-    assert console.ask("PUT", "/vhosts/%2F", {"tracing": "x"}).said == bad(["not_boolean", "x"])
+    assert console.ask("PUT", "/vhosts/%2F", {"tracing": "x"}).result == bad_request(["not_boolean", "x"])
 
 
 # Users
 
 
-def test_a_user_is_put_with_a_password_or_its_hash(console: Console) -> None:
+def test_a_user_is_created_with_a_password_or_a_hash(console: Console) -> None:
     assert console.put("/users/u", {"password": "secret", "tags": "management, x"}) == 201
     user = console.get("/users/u")
     assert user["tags"] == ["management", "x"]
@@ -53,8 +53,8 @@ def test_a_user_is_put_with_a_password_or_its_hash(console: Console) -> None:
     assert console.get("/users/u") == user | {"tags": ["monitoring"]}
 
 
-def test_a_password_serves_scram_until_there_is_another(console: Console) -> None:
-    """Whoever changes the tags puts the hash again, and must not take the user's login by SCRAM away thereby."""
+def test_the_scram_credential_is_kept_until_the_password_changes(console: Console) -> None:
+    """An update of tags contains the hash and must not delete the SCRAM credential."""
     user_by_name = console.gateway.broker.directory.user_by_name
     console.put("/users/u", {"password": "secret", "tags": ""})
     written = user_by_name["u"].scram_sha_256
@@ -71,7 +71,7 @@ def test_a_password_serves_scram_until_there_is_another(console: Console) -> Non
     assert user_by_name["u"].scram_sha_256 == ""
 
 
-def test_a_hash_made_by_the_api_lets_in(console: Console) -> None:
+def test_a_hash_computed_by_the_api_can_be_used(console: Console) -> None:
     assert console.ask("GET", "/auth/hash_password/u", user=None).status == 401
     hashed = console.get("/auth/hash_password/u")["ok"]
     console.put("/users/u", {"password_hash": hashed, "tags": "management"})
@@ -79,43 +79,45 @@ def test_a_hash_made_by_the_api_lets_in(console: Console) -> None:
 
 
 USERS = [
-    ({}, bad("tags_not_present")),
-    ({"password": "x"}, bad("tags_not_present")),
-    ({"password": "x", "password_hash": "y", "tags": ""}, bad("both_password_and_password_hash_are_provided")),
-    ({"password_hash": "!!", "tags": ""}, bad(["not_base64", "!!"])),
-    ({"password": "x", "tags": 5}, bad(["not_tags", 5])),
+    ({}, bad_request("tags_not_present")),
+    ({"password": "x"}, bad_request("tags_not_present")),
+    ({"password": "x", "password_hash": "y", "tags": ""}, bad_request("both_password_and_password_hash_are_provided")),
+    ({"password_hash": "!!", "tags": ""}, bad_request(["not_base64", "!!"])),
+    ({"password": "x", "tags": 5}, bad_request(["not_tags", 5])),
     ({"tags": "x"}, (201, None)),
     ({"password": "", "tags": ""}, (201, None)),
 ]
 
 
-@pytest.mark.parametrize(("fields", "said"), USERS)
-def test_users_are_checked(console: Console, fields: object, said: object) -> None:
-    assert console.ask("PUT", "/users/u", fields).said == said
+@pytest.mark.parametrize(("fields", "expected"), USERS)
+def test_an_invalid_user_is_refused(console: Console, fields: object, expected: object) -> None:
+    assert console.ask("PUT", "/users/u", fields).result == expected
 
 
-def test_users_keep_their_limits_with_a_new_password(console: Console) -> None:
+def test_a_user_keeps_its_limits_with_a_new_password(console: Console) -> None:
     console.put("/users/u", {"password": "a", "tags": ""})
     console.put("/user-limits/u/max-channels", {"value": 5})
     console.put("/users/u", {"password": "b", "tags": ""})
     assert console.get("/users/u")["limits"] == {"max-channels": 5}
 
 
-def test_users_are_deleted_one_by_one_or_many_at_once(console: Console) -> None:
+def test_users_are_deleted_singly_or_in_bulk(console: Console) -> None:
     for name in ("a", "b", "c"):
         console.put(f"/users/{name}", {"tags": ""})
     assert [user["name"] for user in console.get("/users/without-permissions")] == ["a", "b", "c"]
     console.delete("/users/a")
-    assert console.ask("POST", "/users/bulk-delete", {"users": ["b", "none"]}).said == bad(["no_such_user", "none"])
+    assert console.ask("POST", "/users/bulk-delete", {"users": ["b", "none"]}).result == bad_request(
+        ["no_such_user", "none"]
+    )
     console.post("/users/bulk-delete", {"users": ["b", "c"]})
     assert [user["name"] for user in console.get("/users")] == ["guest"]
-    assert console.ask("POST", "/users/bulk-delete", {}).said == bad("[{key_missing,users}]")
+    assert console.ask("POST", "/users/bulk-delete", {}).result == bad_request("[{key_missing,users}]")
 
 
 # Permissions
 
 
-def test_permissions_come_and_go(console: Console) -> None:
+def test_permissions_are_set_and_deleted(console: Console) -> None:
     console.put("/users/u", {"tags": ""})
     fields = {"configure": "^u", "write": "", "read": ".*"}
     assert console.put("/permissions/%2F/u", fields) == 201
@@ -123,10 +125,10 @@ def test_permissions_come_and_go(console: Console) -> None:
     assert console.get("/permissions/%2F/u") == {"user": "u", "vhost": "/", **fields}
     assert console.get("/users/u/permissions") == [{"user": "u", "vhost": "/", **fields}]
     console.delete("/permissions/%2F/u")
-    assert console.ask("GET", "/permissions/%2F/u").said == MISSING
+    assert console.ask("GET", "/permissions/%2F/u").result == MISSING
 
 
-def test_topic_permissions_come_and_go(console: Console) -> None:
+def test_topic_permissions_are_set_and_deleted(console: Console) -> None:
     for exchange in ("amq.topic", "other"):
         fields = {"exchange": exchange, "write": "^a", "read": "^b"}
         assert console.put("/topic-permissions/%2F/guest", fields) == 201
@@ -135,23 +137,23 @@ def test_topic_permissions_come_and_go(console: Console) -> None:
     console.delete("/topic-permissions/%2F/guest/other")
     assert len(console.get("/topic-permissions")) == 1
     console.delete("/topic-permissions/%2F/guest")
-    assert console.ask("GET", "/topic-permissions/%2F/guest").said == MISSING
+    assert console.ask("GET", "/topic-permissions/%2F/guest").result == MISSING
 
 
 PERMISSIONS = [
-    ("/permissions/%2F/guest", {"configure": ""}, bad("[{key_missing,write},{key_missing,read}]")),
-    ("/permissions/%2F/none", {"configure": "", "write": "", "read": ""}, bad("vhost_or_user_not_found")),
-    ("/permissions/none/guest", {"configure": "", "write": "", "read": ""}, bad("vhost_or_user_not_found")),
-    ("/topic-permissions/%2F/guest", {"exchange": "a"}, bad("[{key_missing,write},{key_missing,read}]")),
+    ("/permissions/%2F/guest", {"configure": ""}, bad_request("[{key_missing,write},{key_missing,read}]")),
+    ("/permissions/%2F/none", {"configure": "", "write": "", "read": ""}, bad_request("vhost_or_user_not_found")),
+    ("/permissions/none/guest", {"configure": "", "write": "", "read": ""}, bad_request("vhost_or_user_not_found")),
+    ("/topic-permissions/%2F/guest", {"exchange": "a"}, bad_request("[{key_missing,write},{key_missing,read}]")),
 ]
 
 
-@pytest.mark.parametrize(("path", "fields", "said"), PERMISSIONS)
-def test_permissions_are_checked(console: Console, path: str, fields: object, said: object) -> None:
-    assert console.ask("PUT", path, fields).said == said
+@pytest.mark.parametrize(("path", "fields", "expected"), PERMISSIONS)
+def test_invalid_permissions_are_refused(console: Console, path: str, fields: object, expected: object) -> None:
+    assert console.ask("PUT", path, fields).result == expected
 
 
-def test_a_pattern_has_to_be_one(console: Console) -> None:
+def test_an_invalid_pattern_is_refused(console: Console) -> None:
     answer = console.ask("PUT", "/permissions/%2F/guest", {"configure": "([", "write": "", "read": ""})
     assert answer.status == 400
     assert "([" in answer.json["reason"]
@@ -160,14 +162,14 @@ def test_a_pattern_has_to_be_one(console: Console) -> None:
 # Limits
 
 
-def test_limits_of_a_virtual_host(console: Console) -> None:
+def test_limits_of_a_virtual_host_are_set_and_deleted(console: Console) -> None:
     console.put("/vhost-limits/%2F/max-queues", {"value": 1})
     console.put("/vhost-limits/%2F/max-connections", {"value": 2})
     both = {"max-queues": 1, "max-connections": 2}
     assert console.get("/vhost-limits") == console.get("/vhost-limits/%2F") == [{"vhost": "/", "value": both}]
     assert console.get("/parameters/vhost-limits/%2F/limits")["value"] == both
     console.put("/queues/%2F/q1", {})
-    assert console.ask("PUT", "/queues/%2F/q2", {}).said == bad(
+    assert console.ask("PUT", "/queues/%2F/q2", {}).result == bad_request(
         "cannot declare queue 'q2': queue limit in vhost '/' (1) is reached"
     )
     console.delete("/vhost-limits/%2F/max-queues")
@@ -176,51 +178,51 @@ def test_limits_of_a_virtual_host(console: Console) -> None:
 
 
 LIMITS = [
-    ("/vhost-limits/%2F/zz", 5, bad('Validation failed\n\nUnrecognised terms [{<<"zz">>,5}] in limits\n')),
+    ("/vhost-limits/%2F/zz", 5, bad_request('Validation failed\n\nUnrecognised terms [{<<"zz">>,5}] in limits\n')),
     ("/vhost-limits/%2F/max-queues", "x",
-     bad('Validation failed\n\nmax-queues should be a number, actually was <<"x">>\n')),
+     bad_request('Validation failed\n\nmax-queues should be a number, actually was <<"x">>\n')),
     ("/vhost-limits/%2F/max-queues", -1, (204, None)),
     ("/vhost-limits/none/max-queues", 1, (404, {"error": "not_found", "reason": "vhost_not_found"})),
-    ("/user-limits/guest/zz", 1, bad('Unrecognised terms [{<<"zz">>,1}] in user-limits')),
-    ("/user-limits/guest/max-channels", "x", bad('max-channels should be a number, actually was <<"x">>')),
-    ("/user-limits/none/max-channels", 1, bad(["no_such_user", "none"])),
+    ("/user-limits/guest/zz", 1, bad_request('Unrecognised terms [{<<"zz">>,1}] in user-limits')),
+    ("/user-limits/guest/max-channels", "x", bad_request('max-channels should be a number, actually was <<"x">>')),
+    ("/user-limits/none/max-channels", 1, bad_request(["no_such_user", "none"])),
     ("/user-limits/guest/max-channels", -1, (204, None)),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "value", "said"), LIMITS)
-def test_limits_are_checked(console: Console, path: str, value: object, said: object) -> None:
-    assert console.ask("PUT", path, {"value": value}).said == said
+@pytest.mark.parametrize(("path", "value", "expected"), LIMITS)
+def test_an_invalid_limit_is_refused(console: Console, path: str, value: object, expected: object) -> None:
+    assert console.ask("PUT", path, {"value": value}).result == expected
 
 
 # Parameters
 
 
 @pytest.mark.parametrize("component", ["shovel", "federation-upstream", "federation-upstream-set", "nope"])
-def test_a_parameter_of_a_component_that_is_not_here_is_refused(console: Console, component: str) -> None:
-    said = console.ask("PUT", f"/parameters/{component}/%2F/s", {"value": {"src-uri": "amqp://"}}).said
-    assert said == bad(f"Validation failed\n\ncomponent {component} not found\n")
+def test_a_parameter_of_an_unknown_component_is_refused(console: Console, component: str) -> None:
+    expected = console.ask("PUT", f"/parameters/{component}/%2F/s", {"value": {"src-uri": "amqp://"}}).result
+    assert expected == bad_request(f"Validation failed\n\ncomponent {component} not found\n")
     assert console.get("/parameters") == []
 
 
-def test_a_parameter_that_came_with_definitions_is_marked_and_can_go(console: Console) -> None:
+def test_an_imported_parameter_without_effect_is_marked_and_can_be_deleted(console: Console) -> None:
     shovel = {"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": "amqp://"}}
     console.post("/definitions", {"parameters": [shovel]})
     marked = shovel | {"without_effect": "component shovel not found"}
     assert console.get("/parameters") == console.get("/parameters/shovel/%2F") == [marked]
     assert console.get("/definitions")["parameters"] == [shovel]
     console.delete("/parameters/shovel/%2F/s")
-    assert console.ask("GET", "/parameters/shovel/%2F/s").said == MISSING
+    assert console.ask("GET", "/parameters/shovel/%2F/s").result == MISSING
 
 
-def test_a_policy_with_keys_that_do_nothing_is_marked(console: Console) -> None:
+def test_a_policy_with_keys_without_effect_is_marked(console: Console) -> None:
     definition = {"federation-upstream-set": "all", "ha-mode": "all", "max-length": 1}
     console.put("/policies/%2F/p", {"pattern": "^f", "definition": definition})
     assert console.get("/policies/%2F/p")["without_effect"] == "no effect: federation-upstream-set, ha-mode"
     assert console.get("/policies")[0]["definition"] == definition
 
 
-def test_global_parameters_come_and_go(console: Console) -> None:
+def test_global_parameters_are_set_and_deleted(console: Console) -> None:
     assert console.put("/global-parameters/g", {"value": [1]}) == 201
     assert console.get("/global-parameters/g") == {"name": "g", "value": [1]}
     assert console.get("/cluster-name") == {"name": "gateway@here"}
@@ -228,11 +230,11 @@ def test_global_parameters_come_and_go(console: Console) -> None:
     assert console.get("/cluster-name") == {"name": "warehouse"}
     assert [each["name"] for each in console.get("/global-parameters")] == ["cluster_name", "g"]
     console.delete("/global-parameters/g")
-    assert console.ask("DELETE", "/global-parameters/g").said == MISSING
+    assert console.ask("DELETE", "/global-parameters/g").result == MISSING
 
 
-def test_feature_flags_are_on(console: Console) -> None:
+def test_all_feature_flags_are_enabled(console: Console) -> None:
     flags = console.get("/feature-flags")
     assert {flag["state"] for flag in flags} == {"enabled"}
     assert console.ask("PUT", f"/feature-flags/{flags[0]['name']}/enable", {}).status == 204
-    assert console.ask("PUT", "/feature-flags/none/enable", {}).said == MISSING
+    assert console.ask("PUT", "/feature-flags/none/enable", {}).result == MISSING

@@ -1,4 +1,4 @@
-"""Passwords in clear in definitions that are imported over HTTP: hashed by the threads that hash, not by the import."""
+"""Clear-text passwords over HTTP: they are hashed by the threads of the verifier."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ from tests.management.console import Console, parsed
 T = TypeVar("T")
 
 
-def test_they_are_kept_as_hashes_of_the_algorithm_that_is_asked_for(console: Console) -> None:
+def test_imported_passwords_are_hashed_with_the_requested_algorithm(console: Console) -> None:
     users = [
         {"name": "a", "password": "one", "tags": ""},
         {"name": "b", "password": "two", "tags": "", "hashing_algorithm": DEFAULT_ALGORITHM},
@@ -31,16 +31,16 @@ def test_they_are_kept_as_hashes_of_the_algorithm_that_is_asked_for(console: Con
     assert found["c"].password_hash == ""
 
 
-def test_an_import_waits_for_the_threads_and_holds_nothing_up() -> None:
-    """The work is done when the workers do it: until then the import waits and the reactor is free."""
+def test_an_import_waits_for_the_hashing_threads_without_blocking() -> None:
+    """The import waits until the threads have hashed the passwords; the reactor is free."""
     verifier, waiting = PasswordVerifier(), []
 
-    class Later:
+    class DelayedVerifier:
         def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
             waiting.append(lambda: done(work()))
             return True
 
-    verifier._workers = Later()
+    verifier._workers = DelayedVerifier()
     definitions = Definitions.model_validate({"users": [{"name": "a", "password": "one"}]})
     steps = hash_passwords(definitions, verifier)
     awaited = next(steps)
@@ -55,7 +55,7 @@ def test_an_import_waits_for_the_threads_and_holds_nothing_up() -> None:
 
 
 @pytest.mark.parametrize("wanted", [{"name": "a" * 256, "tags": ""}, {"name": "a", "tags": "t" * 256}])
-def test_a_user_that_cannot_be_is_refused_before_the_password_is_hashed(
+def test_an_invalid_user_is_refused_before_the_password_is_hashed(
     console: Console, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, str]
 ) -> None:
     monkeypatch.setattr(PasswordVerifier, "submit", lambda *_: pytest.fail("the password is hashed"))
@@ -64,10 +64,8 @@ def test_a_user_that_cannot_be_is_refused_before_the_password_is_hashed(
     assert "is longer than 255" in answer.json["reason"]
 
 
-def test_a_refusal_after_the_password_was_hashed_is_the_answer(
-    console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What changed meanwhile may make the user impossible; the threads that hash call back outside any request."""
+def test_a_refusal_after_hashing_is_sent(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change during the hashing may cause a refusal; the threads call back outside a request."""
     finished: list[Callable[[], None]] = []
 
     def submit(
@@ -87,9 +85,7 @@ def test_a_refusal_after_the_password_was_hashed_is_the_answer(
     assert (answer.status, answer.json["reason"]) == (400, "no more users")
 
 
-def test_a_password_that_could_not_be_hashed_is_an_answer_too(
-    console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hashing_failure_is_answered_with_503(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     def submit(verifier: PasswordVerifier, work: object, done: object, failed: Callable[[], None]) -> bool:
         failed()
         return True

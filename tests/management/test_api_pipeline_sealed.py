@@ -1,4 +1,4 @@
-"""Reading sealed segments: the batches of their files are copied, and sent as fast as the client takes them."""
+"""Reading sealed segments: the batches of their files are copied and sent as fast as the client reads."""
 
 import itertools
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from gateway.management.web.limits import HttpLimits
 from gateway.worker_process.framing import Frame
 from tests.management.console import Answer, Console, parsed
 
-#: Messages in the sealed segment: some batches of the file, and several pieces of an answer.
+#: Messages in the sealed segment: several batches of the file and pieces of a response.
 SEGMENT = 20_000
 
 READ = "/pipeline/%2F/read?queue=orders"
@@ -27,13 +27,13 @@ READ = "/pipeline/%2F/read?queue=orders"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where the segment's file is."""
+    """The path of the segment's file."""
     return tmp_path / "0.arrow"
 
 
 @pytest.fixture
 def console(file: Path, monkeypatch: pytest.MonkeyPatch) -> Console:
-    """A console in front of a stream with a sealed segment, whose file is there, and ten messages behind it."""
+    """A console of a broker with a stream of a sealed segment with a file, followed by ten messages."""
     console = Console()
     vhost = console.gateway.vhost
     stream = vhost.declare_queue("orders", is_durable=True, arguments={"x-queue-type": "stream"})
@@ -58,7 +58,7 @@ def publish(console: Console, numbers: Iterable[int]) -> None:
 
 
 def body_of(number: int) -> bytes:
-    """Return bytes that nothing makes shorter."""
+    """Return incompressible bytes."""
     return Random(number).randbytes(100)
 
 
@@ -81,28 +81,28 @@ def received(console: Console, transport: Any) -> Answer:
     return answer
 
 
-def test_a_whole_segment_is_one_answer(console: Console) -> None:
+def test_a_whole_segment_is_sent_in_one_response(console: Console) -> None:
     answer = ask(console, 0, SEGMENT + 10)
     assert rows(answer) == list(range(SEGMENT))
     assert (answer.headers["x-first-offset"], answer.headers["x-next-offset"]) == ("0", str(SEGMENT))
-    assert console.worker.asked == 0
+    assert console.worker.requests == 0
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 1), (9000, 9001), (SEGMENT - 1, SEGMENT), (8191, 8193), (5, 19_000)])
-def test_batches_are_sent_whole(console: Console, begin: int, end: int) -> None:
+def test_record_batches_are_sent_whole(console: Console, begin: int, end: int) -> None:
     answer = ask(console, begin, end)
     first, after = int(answer.headers["x-first-offset"]), int(answer.headers["x-next-offset"])
     assert first <= begin < end <= after
     assert rows(answer) == list(range(first, after))
 
 
-def test_behind_the_segment_the_worker_encodes(console: Console) -> None:
+def test_messages_after_the_sealed_segment_are_encoded_by_the_worker(console: Console) -> None:
     assert rows(ask(console, SEGMENT, SEGMENT + 10)) == list(range(SEGMENT, SEGMENT + 10))
-    assert console.worker.asked == 1
+    assert console.worker.requests == 1
 
 
 @pytest.mark.parametrize("damage", ["missing", "torn", "foreign"])
-def test_a_file_that_is_not_there_is_made(console: Console, file: Path, damage: str) -> None:
+def test_a_missing_or_damaged_file_is_written(console: Console, file: Path, damage: str) -> None:
     content = file.read_bytes()
     file.unlink()
     if damage != "missing":
@@ -113,18 +113,18 @@ def test_a_file_that_is_not_there_is_made(console: Console, file: Path, damage: 
     assert console.worker.encoded == 1
 
 
-def test_if_it_cannot_be_made_the_messages_are_encoded_for_the_reader(console: Console, file: Path) -> None:
+def test_without_a_file_the_worker_encodes_the_messages(console: Console, file: Path) -> None:
     file.unlink()
     file.mkdir()
     assert rows(ask(console, 3, 7)) == [3, 4, 5, 6]
 
 
-def test_who_reads_wants_what_comes_to_be_encoded_too(console: Console) -> None:
+def test_a_read_starts_the_encoding_of_further_segments(console: Console) -> None:
     ask(console, SEGMENT, SEGMENT + 1)
     assert console.worker.wanted == {"orders"}
 
 
-def test_a_segment_that_goes_while_it_is_sent_is_sent_to_its_end(console: Console, file: Path) -> None:
+def test_a_segment_deleted_during_a_response_is_sent_completely(console: Console, file: Path) -> None:
     transport = console.send("GET", f"{READ}&from=0&to={SEGMENT}")
     file.unlink()
     assert rows(received(console, transport)) == list(range(SEGMENT))
@@ -147,7 +147,7 @@ def test_a_write_is_one_piece(console: Console, monkeypatch: pytest.MonkeyPatch)
     assert sum(sizes) > 10 * PIECE_SIZE
 
 
-def test_a_client_that_is_slow_is_waited_for(console: Console) -> None:
+def test_sending_pauses_for_a_slow_client(console: Console) -> None:
     transport = console.send("GET", f"{READ}&from=0&to={SEGMENT}")
     transport.producer.pauseProducing()
     sent = len(transport.value())
@@ -158,7 +158,7 @@ def test_a_client_that_is_slow_is_waited_for(console: Console) -> None:
     assert rows(received(console, transport)) == list(range(SEGMENT))
 
 
-def test_a_client_that_takes_nothing_for_long_is_cut_off(console: Console) -> None:
+def test_a_client_that_stops_reading_is_disconnected(console: Console) -> None:
     transports = [console.send("GET", f"{READ}&from=0&to={SEGMENT}") for _ in range(2)]
     for transport in transports:
         transport.producer.pauseProducing()
@@ -171,7 +171,7 @@ def test_a_client_that_takes_nothing_for_long_is_cut_off(console: Console) -> No
     assert rows(received(console, waiting))[:5] == [0, 1, 2, 3, 4]
 
 
-def test_a_client_that_hangs_up_makes_room(console: Console) -> None:
+def test_a_disconnect_frees_the_slot_of_a_read(console: Console) -> None:
     for _ in range(5):
         transport = console.send("GET", f"{READ}&from=0&to={SEGMENT}")
         console.clock.advance(0)
@@ -179,8 +179,8 @@ def test_a_client_that_hangs_up_makes_room(console: Console) -> None:
     assert rows(ask(console, 0, 5))[:5] == [0, 1, 2, 3, 4]
 
 
-def test_a_file_that_is_shorter_than_it_says_breaks_the_connection(console: Console, file: Path) -> None:
-    """Not an answer that looks complete: whoever reads has to try again."""
+def test_a_file_shorter_than_its_index_aborts_the_connection(console: Console, file: Path) -> None:
+    """The response must not look complete, so that the client retries."""
     transport = console.send("GET", f"{READ}&from=0&to={SEGMENT}")
     with file.open("r+b") as opened:
         opened.truncate(300_000)

@@ -1,4 +1,4 @@
-"""What Spark publishes: staged where nobody sees it, published all at once, and each batch once."""
+"""The sink of Spark: rows are staged, published as a batch at once, and each batch only once."""
 
 import json
 from struct import pack
@@ -26,7 +26,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def console(clock: FakeClock) -> Console:
-    """A console in front of a broker with a durable queue ``orders``."""
+    """A console of a broker with a durable queue ``orders``."""
     console = Console(Gateway(clock=clock))
     console.put("/queues/%2F/orders", {"durable": True})
     return console
@@ -41,7 +41,7 @@ def framed(*rows: tuple[dict[str, Any] | None, bytes]) -> bytes:
 
 def stage(console: Console, content: bytes, attempt: str = "a", part: int = 0, user: str = "guest") -> tuple[int, Any]:
     path = f"{BASE}/stage?attempt={attempt}&part={part}"
-    return console.ask("POST", path, content=content, user=user).said
+    return console.ask("POST", path, content=content, user=user).result
 
 
 def batch(*attempts: tuple[str, int, int], number: int | None = 0, **more: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def batch(*attempts: tuple[str, int, int], number: int | None = 0, **more: Any) 
 
 
 def commit(console: Console, fields: dict[str, Any], user: str = "guest") -> tuple[int, Any]:
-    return console.ask("POST", f"{BASE}/commit", fields, user=user).said
+    return console.ask("POST", f"{BASE}/commit", fields, user=user).result
 
 
 def bodies(console: Console, queue: str = "orders") -> list[bytes]:
@@ -63,7 +63,7 @@ PUBLISHED = {"duplicate": False, "dropped": 0, "refused": 0}
 # ---- All or nothing, and once ---------------------------------------------------------------------------------------
 
 
-def test_what_is_staged_nobody_sees(console: Console) -> None:
+def test_staged_rows_are_not_in_queues(console: Console) -> None:
     assert stage(console, framed(({}, b"one"))) == (200, {"staged": 13})
     assert bodies(console) == []
 
@@ -76,15 +76,15 @@ def test_a_commit_publishes_the_parts_in_order(console: Console) -> None:
     assert bodies(console) == [b"one", b"two", b"three", b"four"]
 
 
-def test_an_attempt_that_is_not_committed_is_not_published(console: Console) -> None:
-    """A task that failed, or ran twice, left an attempt that nobody names."""
+def test_an_attempt_without_a_commit_is_not_published(console: Console) -> None:
+    """A task that failed or ran twice leaves an attempt that no commit names."""
     stage(console, framed(({}, b"failed")), attempt="first")
     stage(console, framed(({}, b"good")), attempt="second")
     commit(console, batch(("second", 1, 1)))
     assert bodies(console) == [b"good"]
 
 
-def test_a_part_that_comes_again_is_there_once(console: Console) -> None:
+def test_a_repeated_part_is_stored_once(console: Console) -> None:
     for _ in range(3):
         stage(console, framed(({}, b"one")))
     commit(console, batch())
@@ -92,7 +92,7 @@ def test_a_part_that_comes_again_is_there_once(console: Console) -> None:
 
 
 @pytest.mark.parametrize("again", [0, 1, 2])
-def test_a_batch_that_comes_again_is_a_duplicate(console: Console, again: int) -> None:
+def test_a_repeated_batch_is_a_duplicate(console: Console, again: int) -> None:
     for number in range(3):
         stage(console, framed(({}, b"%d" % number)))
         commit(console, batch(number=number))
@@ -101,14 +101,14 @@ def test_a_batch_that_comes_again_is_a_duplicate(console: Console, again: int) -
     assert bodies(console) == [b"0", b"1", b"2"]
 
 
-def test_a_duplicate_need_not_be_staged(console: Console) -> None:
-    """The answer to the first commit was lost, and what was staged went with it."""
+def test_a_duplicate_needs_no_staged_rows(console: Console) -> None:
+    """The response to the first commit was lost, and its rows are deleted."""
     stage(console, framed(({}, b"one")))
     commit(console, batch())
     assert commit(console, batch()) == (200, {"published": 0, "duplicate": True})
 
 
-def test_another_query_counts_from_the_start(console: Console) -> None:
+def test_batches_of_another_query_are_no_duplicates(console: Console) -> None:
     for query in ("q", "other"):
         stage(console, framed(({}, b"one")))
         assert commit(console, batch() | {"query": query})[1]["published"] == 1
@@ -121,8 +121,8 @@ def test_without_an_identity_nothing_is_a_duplicate(console: Console) -> None:
     assert bodies(console) == [b"one", b"one"]
 
 
-def test_messages_and_record_are_one_step_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever the power goes, the batch is there whole with its record, or not at all."""
+def test_messages_and_the_batch_record_are_stored_atomically(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power failure the batch and its record exist completely or not at all."""
     console = Console(ends_turns=True)
     store = console.gateway.store
     console.put("/queues/%2F/orders", {"durable": True})
@@ -152,7 +152,7 @@ def test_staged_rows_do_not_survive_a_crash(console: Console) -> None:
     assert (status, answer["error"], answer["attempt"]) == (409, "not_staged", "a")
 
 
-def test_the_answer_waits_until_the_batch_is_durable(console: Console) -> None:
+def test_a_commit_is_answered_when_the_batch_is_durable(console: Console) -> None:
     stage(console, framed(({}, b"one")))
     transport = console.send("POST", f"{BASE}/commit", batch())
     for _ in range(10):
@@ -164,7 +164,7 @@ def test_the_answer_waits_until_the_batch_is_durable(console: Console) -> None:
 
 
 def test_two_commits_of_one_batch_publish_it_once(console: Console) -> None:
-    """The client gave up waiting and asks again, while the first is under way."""
+    """The client has timed out and repeats the commit while the first is in progress."""
     stage(console, framed(*[({}, b"%d" % n) for n in range(500)]))
     transports = [console.send("POST", f"{BASE}/commit", batch(("a", 1, 500))) for _ in range(2)]
     for _ in range(50):
@@ -174,7 +174,7 @@ def test_two_commits_of_one_batch_publish_it_once(console: Console) -> None:
     assert len(console.gateway.vhost.queue("orders")) == 500
 
 
-# ---- What rows say --------------------------------------------------------------------------------------------------
+# ---- Contents of rows -----------------------------------------------------------------------------------------------
 
 
 def published(console: Console, head: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def published(console: Console, head: dict[str, Any]) -> dict[str, Any]:
     return console.post("/queues/%2F/orders/get", fields)[0]
 
 
-def test_a_row_may_say_everything(console: Console) -> None:
+def test_a_row_may_set_all_properties(console: Console) -> None:
     properties = {
         "content_type": "text/plain",
         "priority": 3,
@@ -201,7 +201,7 @@ def test_a_row_may_say_everything(console: Console) -> None:
     assert message["properties"] == properties | {"headers": {"a": "b"}}
 
 
-def test_rows_are_persistent_unless_they_say_otherwise(console: Console) -> None:
+def test_rows_are_persistent_by_default(console: Console) -> None:
     assert published(console, {})["properties"] == {"delivery_mode": 2}
 
 
@@ -232,7 +232,7 @@ AMISS = [
 
 
 @pytest.mark.parametrize(("content", "reason"), AMISS)
-def test_a_row_that_makes_no_sense_stops_the_batch(console: Console, content: bytes, reason: object) -> None:
+def test_an_invalid_row_fails_the_batch(console: Console, content: bytes, reason: object) -> None:
     stage(console, framed(({}, b"good")), attempt="good")
     stage(console, content, attempt="a")
     status, answer = commit(console, batch(("good", 1, 1), ("a", 1, 1)))
@@ -244,7 +244,7 @@ def test_a_row_that_makes_no_sense_stops_the_batch(console: Console, content: by
 
 LONG = "x" * 256
 
-#: What no AMQP client could be sent, and what a store could not write.
+#: Messages that AMQP cannot deliver or the store cannot write.
 NOBODY_CAN_BE_SENT = [
     ({"properties": {"priority": 256}}, "property 'priority' is out of range"),
     ({"properties": {"priority": "x"}}, "property 'priority' is not a whole number"),
@@ -254,10 +254,10 @@ NOBODY_CAN_BE_SENT = [
     ({"properties": {"timestamp": -1}}, "property 'timestamp' is before 1970"),
     *(
         (
-            {"properties": {"expiration": said}},
-            f"property 'expiration' must be milliseconds from 0 to 315360000000, not '{said}'",
+            {"properties": {"expiration": text}},
+            f"property 'expiration' must be milliseconds from 0 to 315360000000, not '{text}'",
         )
-        for said in ("soon", "-1", "5.5", "1_0", "", "315360000001", "9" * 255)
+        for text in ("soon", "-1", "5.5", "1_0", "", "315360000001", "9" * 255)
     ),
     ({"headers": {LONG: "x"}}, "a header name has 256 bytes; the limit is 255"),
     ({"headers_json": '{"n":9223372036854775808}'}, "header 'n' is an integer of more than 64 bits"),
@@ -274,7 +274,7 @@ NOBODY_CAN_BE_SENT = [
 
 
 @pytest.mark.parametrize(("head", "reason"), NOBODY_CAN_BE_SENT, ids=lambda value: str(value)[:40])
-def test_what_nobody_can_be_sent_is_not_published(console: Console, head: dict[str, Any], reason: str) -> None:
+def test_an_undeliverable_message_is_not_published(console: Console, head: dict[str, Any], reason: str) -> None:
     stage(console, framed((head, b"")))
     assert commit(console, batch()) == (
         400,
@@ -283,7 +283,7 @@ def test_what_nobody_can_be_sent_is_not_published(console: Console, head: dict[s
     assert bodies(console) == []
 
 
-def test_a_routing_key_is_no_longer_than_a_topic() -> None:
+def test_a_routing_key_is_limited_to_the_length_of_a_topic() -> None:
     require_deliverable("x" * 65535, Properties())
     with pytest.raises(PreconditionFailed, match="the routing key has 65536 bytes; the limit is 65535"):
         require_deliverable("x" * 65536, Properties())
@@ -306,7 +306,7 @@ CARRIED = {
 }
 
 
-def test_what_can_just_be_carried_reaches_a_client(console: Console) -> None:
+def test_messages_at_the_limits_are_delivered(console: Console) -> None:
     stage(console, framed((CARRIED, b"")))
     assert commit(console, batch())[0] == 200
     entry = console.gateway.vhost.queue("orders").take()
@@ -331,39 +331,39 @@ NO_BATCH = [
 ]
 
 
-@pytest.mark.parametrize(("amiss", "reason"), NO_BATCH, ids=lambda value: str(value)[:20])
-def test_a_commit_that_makes_no_sense_is_refused(console: Console, amiss: dict[str, Any], reason: str) -> None:
-    status, answer = commit(console, batch() | amiss)
+@pytest.mark.parametrize(("wrong", "reason"), NO_BATCH, ids=lambda value: str(value)[:20])
+def test_an_invalid_commit_is_refused(console: Console, wrong: dict[str, Any], reason: str) -> None:
+    status, answer = commit(console, batch() | wrong)
     assert (status, answer["reason"]) == (400, reason)
 
 
-# ---- What reaches no queue ------------------------------------------------------------------------------------------
+# ---- Unroutable messages --------------------------------------------------------------------------------------------
 
 
 def unroutable(console: Console, **rule: Any) -> tuple[int, Any]:
-    stage(console, framed(({}, b"good"), ({"routing_key": "nobody"}, b"lost")))
+    stage(console, framed(({}, b"good"), ({"routing_key": "absent"}, b"lost")))
     return commit(console, batch(("a", 1, 2)) | rule)
 
 
-def test_unroutable_fails_the_whole_batch(console: Console) -> None:
+def test_an_unroutable_message_fails_the_whole_batch(console: Console) -> None:
     status, answer = unroutable(console)
-    reason = "a message to exchange '' with routing key 'nobody' reaches no queue"
+    reason = "a message to exchange '' with routing key 'absent' reaches no queue"
     assert (status, answer) == (409, {"error": "unroutable", "reason": reason})
     assert bodies(console) == []
 
 
-def test_a_batch_that_failed_may_come_again(console: Console) -> None:
+def test_a_failed_batch_may_be_repeated(console: Console) -> None:
     unroutable(console)
-    console.put("/queues/%2F/nobody", {"durable": True})
+    console.put("/queues/%2F/absent", {"durable": True})
     assert commit(console, batch(("a", 1, 2)))[1]["published"] == 2
 
 
-def test_unroutable_may_be_dropped(console: Console) -> None:
+def test_unroutable_messages_may_be_dropped(console: Console) -> None:
     status, answer = unroutable(console, unroutable="drop")
     assert (status, answer) == (200, {"published": 1, "duplicate": False, "dropped": 1, "refused": 0})
 
 
-def test_unroutable_may_go_elsewhere(console: Console) -> None:
+def test_unroutable_messages_may_be_dead_lettered(console: Console) -> None:
     console.put("/exchanges/%2F/dead", {"type": "fanout"})
     console.put("/queues/%2F/graveyard", {"durable": True})
     console.post("/bindings/%2F/e/dead/q/graveyard", {})
@@ -371,23 +371,23 @@ def test_unroutable_may_go_elsewhere(console: Console) -> None:
     assert (bodies(console), bodies(console, "graveyard")) == ([b"good"], [b"lost"])
 
 
-def test_elsewhere_may_lead_nowhere_too(console: Console) -> None:
+def test_an_unroutable_dead_letter_fails_the_batch(console: Console) -> None:
     console.put("/exchanges/%2F/dead", {"type": "fanout"})
     assert unroutable(console, unroutable="deadletter", dead_letter_exchange="dead")[0] == 409
     assert bodies(console) == []
 
 
-def test_what_a_full_queue_refuses_is_counted(console: Console) -> None:
+def test_messages_refused_by_a_full_queue_are_counted(console: Console) -> None:
     arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
     console.put("/queues/%2F/small", {"durable": True, "arguments": arguments})
     stage(console, framed(*[({}, b"x")] * 3))
     assert commit(console, batch(("a", 1, 3)) | {"routing_key": "small"})[1]["refused"] == 2
 
 
-# ---- Who may --------------------------------------------------------------------------------------------------------
+# ---- Permissions ----------------------------------------------------------------------------------------------------
 
 
-def test_publishing_takes_the_permission_to_write(console: Console) -> None:
+def test_publishing_needs_the_write_permission(console: Console) -> None:
     console.gateway.add_user("bob", "bob", "/", ("", "^amq\\.direct$", ""))
     stage(console, framed(({}, b"x")), user="bob")
     status, answer = commit(console, batch(), user="bob")
@@ -395,16 +395,16 @@ def test_publishing_takes_the_permission_to_write(console: Console) -> None:
     assert (status, answer["reason"]) == (403, reason)
 
 
-def test_what_somebody_else_staged_is_not_there(console: Console) -> None:
+def test_rows_staged_by_another_user_cannot_be_committed(console: Console) -> None:
     console.gateway.add_user("bob", "bob", "/", (".*", ".*", ".*"))
     stage(console, framed(({}, b"x")))
     assert commit(console, batch(), user="bob")[1]["error"] == "not_staged"
 
 
-# ---- Bounds ---------------------------------------------------------------------------------------------------------
+# ---- Limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_has_a_bound(console: Console) -> None:
+def test_the_size_of_a_batch_is_limited(console: Console) -> None:
     status, answer = stage(console, b"x" * (BATCH_LIMIT + 1))
     reason = (
         f"a batch is larger than {BATCH_LIMIT} bytes, the setting 'pipeline.batch_size'; "
@@ -413,7 +413,7 @@ def test_a_batch_has_a_bound(console: Console) -> None:
     assert (status, answer["reason"]) == (413, reason)
 
 
-def test_the_bound_holds_for_all_attempts_of_a_batch(console: Console) -> None:
+def test_the_limit_applies_to_all_attempts_of_a_batch_together(console: Console) -> None:
     content = framed(*[({}, b"x" * 900)] * 6)
     for attempt in "ab":
         assert stage(console, content, attempt=attempt)[0] == 200
@@ -422,7 +422,7 @@ def test_the_bound_holds_for_all_attempts_of_a_batch(console: Console) -> None:
     assert bodies(console) == []
 
 
-def test_when_others_took_the_room_one_shall_try_again(console: Console) -> None:
+def test_staging_without_free_memory_is_answered_with_503(console: Console) -> None:
     for attempt in range(STAGED_LIMIT // 5000):
         assert stage(console, b"x" * 5000, attempt=str(attempt))[0] == 200
     assert stage(console, b"x", attempt="late")[0] == 503
@@ -430,14 +430,14 @@ def test_when_others_took_the_room_one_shall_try_again(console: Console) -> None
     assert stage(console, b"x", attempt="late")[0] == 200
 
 
-def test_a_batch_makes_room_when_it_is_published(console: Console) -> None:
+def test_publishing_a_batch_frees_its_memory(console: Console) -> None:
     staging = console.pipeline.staging
     stage(console, framed(({}, b"x")))
     commit(console, batch())
     assert (len(staging), staging.size) == (0, 0)
 
 
-def test_staged_rows_are_forgotten_when_they_are_old(console: Console, clock: FakeClock) -> None:
+def test_staged_rows_expire(console: Console, clock: FakeClock) -> None:
     stage(console, b"x" * 10, attempt="old")
     clock.advance(40)
     stage(console, b"x" * 10, attempt="young")
@@ -447,17 +447,17 @@ def test_staged_rows_are_forgotten_when_they_are_old(console: Console, clock: Fa
     assert console.pipeline.staging.size == 0
 
 
-def test_a_part_more_keeps_an_attempt_young(console: Console, clock: FakeClock) -> None:
+def test_a_further_part_renews_the_expiry_of_an_attempt(console: Console, clock: FakeClock) -> None:
     for part in range(3):
         stage(console, b"x", part=part)
         clock.advance(40)
     assert console.pipeline.staging.size == 3
 
 
-# ---- What is remembered of producers --------------------------------------------------------------------------------
+# ---- Producer records -----------------------------------------------------------------------------------------------
 
 
-def test_queries_that_ended_long_ago_are_forgotten(console: Console, clock: FakeClock) -> None:
+def test_records_of_inactive_queries_expire(console: Console, clock: FakeClock) -> None:
     for number, query in enumerate(("old", "new")):
         clock.advance(61 * number)
         stage(console, framed(({}, b"x")))
@@ -466,7 +466,7 @@ def test_queries_that_ended_long_ago_are_forgotten(console: Console, clock: Fake
     assert not console.gateway.vhost.producers.has_published("spark", "old", 0)
 
 
-def test_after_a_restart_the_oldest_is_forgotten_first(clock: FakeClock) -> None:
+def test_the_oldest_record_expires_first_after_a_restart(clock: FakeClock) -> None:
     producers = Gateway(clock=clock).vhost.producers
     now_ms = clock.wall_ms()
     for query, age_ms in (("b", 50_000), ("a", 70_000), ("c", 10_000)):
@@ -476,7 +476,7 @@ def test_after_a_restart_the_oldest_is_forgotten_first(clock: FakeClock) -> None
     assert [producers.has_published("spark", query, 3) for query in "abc"] == [False, True, True]
 
 
-def test_a_virtual_host_takes_its_producers_along(console: Console) -> None:
+def test_deleting_a_virtual_host_deletes_its_producer_records(console: Console) -> None:
     console.put("/vhosts/other", {})
     console.put("/permissions/other/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     console.put("/queues/other/orders", {"durable": True})

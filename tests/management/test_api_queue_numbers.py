@@ -1,4 +1,4 @@
-"""Where the messages of a queue are, and how busy its consumers."""
+"""Message counts of queues by location, and consumer capacity."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def queue(console: Console) -> Any:
     return shown
 
 
-def test_messages_and_bytes_are_told_by_where_they_are(console: Console, peer: Peer) -> None:
+def test_messages_and_bytes_are_counted_by_location(console: Console, peer: Peer) -> None:
     for size, delivery_mode in ((10, 2), (20, 2), (40, 1)):
         peer.send(publish("", "q", b"x" * size, delivery_mode=delivery_mode))
     peer.send(commands.Basic.Get(queue="q"))
@@ -46,7 +46,7 @@ def test_messages_and_bytes_are_told_by_where_they_are(console: Console, peer: P
     }  # fmt: skip
 
 
-def test_the_head_tells_its_time(console: Console, peer: Peer) -> None:
+def test_the_timestamp_of_the_head_is_shown(console: Console, peer: Peer) -> None:
     assert queue(console)["head_message_timestamp"] is None
     for timestamp in (1_700_000_000, 1_800_000_000):
         message = {"properties": {"timestamp": timestamp}, "routing_key": "q", "payload": ""}
@@ -57,7 +57,7 @@ def test_the_head_tells_its_time(console: Console, peer: Peer) -> None:
     assert queue(console)["head_message_timestamp"] == 1_800_000_000
 
 
-def test_capacity_is_the_share_of_looks_at_which_consumers_could_take_more(console: Console, peer: Peer) -> None:
+def test_capacity_is_the_share_of_samples_with_consumers_ready_for_more(console: Console, peer: Peer) -> None:
     assert queue(console)["consumer_capacity"] == 0
     peer.send(commands.Basic.Qos(prefetch_count=1), commands.Basic.Consume(queue="q", consumer_tag="c"))
     peer.hear()
@@ -80,7 +80,7 @@ def test_capacity_is_the_share_of_looks_at_which_consumers_could_take_more(conso
     assert queue(console)["consumer_capacity"] == 0
 
 
-def test_lists_are_ordered_by_any_of_these(console: Console, peer: Peer) -> None:
+def test_listings_can_be_sorted_by_these_fields(console: Console, peer: Peer) -> None:
     console.put("/queues/%2F/long", {})
     peer.send(publish("", "q", b"xx"), publish("", "long", b"x" * 50))
     peer.hear()
@@ -89,13 +89,13 @@ def test_lists_are_ordered_by_any_of_these(console: Console, peer: Peer) -> None
     assert console.get("/queues?columns=message_bytes_ram,name")[0] == {"message_bytes_ram": 50, "name": "long"}
 
 
-def test_the_owner_of_an_exclusive_queue_is_told(console: Console, peer: Peer) -> None:
+def test_the_owner_of_an_exclusive_queue_is_shown(console: Console, peer: Peer) -> None:
     peer.send(commands.Queue.Declare(queue="mine", exclusive=True))
     peer.hear()
     assert console.get("/queues/%2F/mine")["owner_pid_details"] == {"name": peer.name}
 
 
-def test_the_overview_counts_what_went_to_the_store(console: Console, peer: Peer) -> None:
+def test_the_overview_counts_messages_written_to_the_store(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q", b"x", delivery_mode=2))
     peer.hear()
     list(console.statistics.sample())

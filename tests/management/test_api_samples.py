@@ -1,4 +1,4 @@
-"""Rates and samples of everything that is counted, over HTTP."""
+"""Rates and samples of all counts over HTTP."""
 
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ SPANS = "&".join(f"{family}_age=20&{family}_incr=5" for family in ("lengths", "m
 
 @pytest.fixture
 def peer(console: Console) -> Peer:
-    """A client that published ten messages between two looks, and got three of them."""
+    """A client that published ten messages and got three of them between two samples."""
     peer = console.gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"), commands.Confirm.Select())
     peer.hear()
@@ -32,7 +32,7 @@ def look(console: Console) -> None:
 
 
 WHERE = [
-    #            path, where in the answer, the number, its rate
+    #            path, field in the response, count, rate
     ("/queues/%2F/q", "message_stats.publish", 10, 2.0),
     ("/queues/%2F/q", "message_stats.get_no_ack", 3, 0.6),
     ("/queues/%2F/q", "messages", 7, 1.4),
@@ -49,7 +49,7 @@ WHERE = [
 
 
 @pytest.mark.parametrize(("path", "place", "number", "rate"), WHERE)
-def test_a_number_has_a_rate_and_samples(
+def test_a_count_has_a_rate_and_samples(
     console: Console, peer: Peer, path: str, place: str, number: int, rate: float
 ) -> None:
     path = path.format(channel=quote(f"{peer.name} (1)", safe=""))
@@ -75,13 +75,13 @@ SAMPLED = [
 
 
 @pytest.mark.parametrize(("path", "parent", "name"), SAMPLED)
-def test_everything_is_sampled(console: Console, peer: Peer, path: str, parent: str | None, name: str) -> None:
+def test_all_subjects_are_sampled(console: Console, peer: Peer, path: str, parent: str | None, name: str) -> None:
     found = console.get(f"{path}?{SPANS}")
     found = found[0] if isinstance(found, list) else found
     assert len((found[parent] if parent else found)[f"{name}_details"]["samples"]) == 5
 
 
-def test_octets_of_a_virtual_host_outlive_its_connections(console: Console, peer: Peer) -> None:
+def test_octets_of_a_virtual_host_include_closed_connections(console: Console, peer: Peer) -> None:
     console.gateway.connect().send(publish("", "nowhere", b"x" * 100))
     look(console)
     before = console.get("/vhosts/%2F")
@@ -92,13 +92,13 @@ def test_octets_of_a_virtual_host_outlive_its_connections(console: Console, peer
     assert console.get("/vhosts/%2F")["recv_oct"] == before["recv_oct"]
 
 
-def test_a_span_that_makes_no_sense_is_refused(console: Console) -> None:
+def test_an_invalid_span_is_refused(console: Console) -> None:
     answer = console.ask("GET", "/overview?lengths_age=60&lengths_incr=0")
     reason = "Invalid range parameters: age 60, incr 0"
-    assert answer.said == (400, {"error": "bad_request", "reason": reason})
+    assert answer.result == (400, {"error": "bad_request", "reason": reason})
 
 
-def test_what_has_gone_is_forgotten(console: Console, peer: Peer) -> None:
+def test_samples_of_deleted_subjects_are_deleted(console: Console, peer: Peer) -> None:
     console.delete("/queues/%2F/q")
     look(console)
     console.put("/queues/%2F/q", {})
@@ -107,14 +107,14 @@ def test_what_has_gone_is_forgotten(console: Console, peer: Peer) -> None:
     assert console.get("/queues/%2F/q")["messages_details"] == {"rate": 0.0}
 
 
-def test_rates_are_forgotten_when_somebody_asks_for_it(console: Console, peer: Peer) -> None:
+def test_rates_can_be_reset(console: Console, peer: Peer) -> None:
     console.delete("/reset/gateway%40here")
     stats = console.get("/queues/%2F/q")["message_stats"]
     assert (stats["publish"], stats["publish_details"]) == (10, {"rate": 0.0})
     assert console.ask("DELETE", "/reset/elsewhere").status == 404
 
 
-def test_a_queue_is_idle_once_a_look_found_nothing_new(console: Console, peer: Peer) -> None:
+def test_a_queue_is_idle_after_a_sample_without_changes(console: Console, peer: Peer) -> None:
     assert "idle_since" not in console.get("/queues/%2F/q")
     look(console)
     assert console.get("/queues/%2F/q")["idle_since"].endswith("+00:00")

@@ -1,4 +1,4 @@
-"""Long answers are made in slices, no faster than the client takes them, and with bounded memory."""
+"""Long responses are generated in slices, as fast as the client reads, with bounded memory."""
 
 import json
 import time
@@ -11,10 +11,10 @@ from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.management.fetching import MAX_MESSAGES
 from gateway.management.http.ordering import sort_in_steps
+from tests.management.client_connection import LOGIN, ClientConnection
 from tests.management.console import Console
-from tests.management.http_line import LOGIN, Line
 
-#: The longest turn that the tests tolerate, in seconds of computing; what is aimed at is 5 ms.
+#: Maximum duration of a turn in seconds of computing time; the goal is 5 ms.
 LONGEST_TURN_S = 0.05
 
 
@@ -26,77 +26,77 @@ def fill(console: Console, count: int, body: bytes = b"") -> None:
         vhost.publish(vhost.default_exchange, Message("", "q", header, body))
 
 
-def turns(line: Line, until: Callable[[], bool]) -> list[float]:
-    """Let turns pass until something is so; return how long each computed."""
+def turns(client: ClientConnection, until: Callable[[], bool]) -> list[float]:
+    """Run turns until a condition holds; return their durations."""
     spent = []
     for _ in range(20_000):
         began = time.thread_time()
-        line.turn()
+        client.turn()
         spent.append(time.thread_time() - began)
-        line.console.gateway.settle()
+        client.console.gateway.settle()
         if until():
             return spent
-        line.console.clock.rightNow += 0.0001
-    raise AssertionError("it does not end")
+        client.console.clock.rightNow += 0.0001
+    raise AssertionError("the condition did not become true")
 
 
 def body(count: int, ackmode: str) -> bytes:
     return json.dumps({"ackmode": ackmode, "count": count, "encoding": "auto"}).encode()
 
 
-def test_a_fetch_of_very_many_messages_is_bounded_and_in_slices() -> None:
+def test_a_large_fetch_is_limited_and_runs_in_slices() -> None:
     console = Console()
     fill(console, MAX_MESSAGES + 5)
-    line = Line(console)
-    line.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(10**9, "ack_requeue_false"))
-    spent = turns(line, lambda: line.received.endswith(b"0\r\n\r\n"))
-    assert len(line.answer.json) == MAX_MESSAGES
+    client = ClientConnection(console)
+    client.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(10**9, "ack_requeue_false"))
+    spent = turns(client, lambda: client.received.endswith(b"0\r\n\r\n"))
+    assert len(client.answer.json) == MAX_MESSAGES
     assert len(console.gateway.vhost.queue("q")) == 5
     assert console.gateway.vhost.queue("q").unsettled == 0
     assert len(spent) > 20
     assert sorted(spent)[-3] < LONGEST_TURN_S
 
 
-def test_the_messages_of_a_client_that_goes_come_back_in_order() -> None:
+def test_messages_of_a_disconnected_client_are_requeued_in_order() -> None:
     console = Console()
     fill(console, 3000)
     queue = console.gateway.vhost.queue("q")
-    line = Line(console)
-    line.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(3000, "ack_requeue_false"))
+    client = ClientConnection(console)
+    client.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(3000, "ack_requeue_false"))
     for _ in range(3):
-        line.turn()
+        client.turn()
     assert 0 < queue.unsettled < 3000
-    line.hang_up()
+    client.hang_up()
     assert (queue.unsettled, len(queue)) == (0, 3000)
 
 
-def test_a_client_that_stops_reading_leaves_the_rest_in_the_queue() -> None:
+def test_a_fetch_pauses_when_the_client_stops_reading() -> None:
     console = Console()
     fill(console, 3000, b"x" * 500)
     queue = console.gateway.vhost.queue("q")
-    line = Line(console)
-    line.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(3000, "ack_requeue_true"))
-    turns(line, lambda: bool(line.received))
-    line.transport.producer.pauseProducing()
+    client = ClientConnection(console)
+    client.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(3000, "ack_requeue_true"))
+    turns(client, lambda: bool(client.received))
+    client.transport.producer.pauseProducing()
     held = queue.unsettled
-    line.wait(5)
-    assert queue.unsettled == held < 1000  # one slice of the fetch: it ends by time too
-    line.transport.producer.resumeProducing()
-    turns(line, lambda: line.received.endswith(b"0\r\n\r\n"))
-    assert len(line.answer.json) == 3000
+    client.wait(5)
+    assert queue.unsettled == held < 1000  # one slice of the fetch, which ends by time too
+    client.transport.producer.resumeProducing()
+    turns(client, lambda: client.received.endswith(b"0\r\n\r\n"))
+    assert len(client.answer.json) == 3000
     assert (queue.unsettled, len(queue)) == (0, 3000)
 
 
-def test_a_queue_that_is_deleted_meanwhile_ends_a_fetch() -> None:
+def test_deleting_the_queue_ends_a_fetch() -> None:
     console = Console()
     fill(console, 3000)
     vhost = console.gateway.vhost
-    line = Line(console)
-    line.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(3000, "ack_requeue_true"))
-    line.turn()
+    client = ClientConnection(console)
+    client.ask("POST /api/queues/%2F/q/get", LOGIN, body=body(3000, "ack_requeue_true"))
+    client.turn()
     vhost.delete_queue(vhost.queue("q"))
-    turns(line, lambda: line.received.endswith(b"0\r\n\r\n") or b"\r\n\r\n[" in line.received)
-    assert len(line.answer.json) < 3000
+    turns(client, lambda: client.received.endswith(b"0\r\n\r\n") or b"\r\n\r\n[" in client.received)
+    assert len(client.answer.json) < 3000
 
 
 LONG = ["/queues", "/queues?sort=messages&sort_reverse=true", "/queues?page=7&page_size=500&name=7&use_regex=true",
@@ -106,7 +106,7 @@ LONG = ["/queues", "/queues?sort=messages&sort_reverse=true", "/queues?page=7&pa
 
 @pytest.fixture(scope="module")
 def large() -> Console:
-    """A console in front of 10,000 queues, each bound once."""
+    """A console of a broker with 10,000 queues, each bound once."""
     console = Console()
     vhost = console.gateway.vhost
     fanout = vhost.exchange("amq.fanout")
@@ -117,31 +117,33 @@ def large() -> Console:
 
 
 @pytest.mark.parametrize("path", LONG)
-def test_no_turn_of_a_long_list_is_long(large: Console, path: str) -> None:
-    line = Line(large)
-    line.ask(f"GET /api{path}", LOGIN)
-    spent = turns(line, lambda: line.received.endswith((b"0\r\n\r\n", b"}", b"]")) and line.protocol._request is None)
-    assert line.answer.status == 200
-    assert line.answer.json
+def test_turns_of_a_long_listing_are_short(large: Console, path: str) -> None:
+    client = ClientConnection(large)
+    client.ask(f"GET /api{path}", LOGIN)
+    spent = turns(
+        client, lambda: client.received.endswith((b"0\r\n\r\n", b"}", b"]")) and client.protocol._request is None
+    )
+    assert client.answer.status == 200
+    assert client.answer.json
     assert sorted(spent)[-2:] < [LONGEST_TURN_S] * 2
 
 
-def test_readers_that_stop_hold_a_piece_each(large: Console) -> None:
-    lines = [Line(large) for _ in range(30)]
-    for line in lines:
-        line.ask("GET /api/queues", LOGIN)
-        line.transport.producer.pauseProducing()
+def test_clients_that_stop_reading_hold_one_piece_each(large: Console) -> None:
+    lines = [ClientConnection(large) for _ in range(30)]
+    for client in lines:
+        client.ask("GET /api/queues", LOGIN)
+        client.transport.producer.pauseProducing()
     for _ in range(100):
         lines[0].turn()
-    assert [line.received for line in lines] == [b""] * 30
-    for line in lines[1:]:
-        line.hang_up()
+    assert [client.received for client in lines] == [b""] * 30
+    for client in lines[1:]:
+        client.hang_up()
     lines[0].transport.producer.resumeProducing()
     turns(lines[0], lambda: lines[0].received.endswith(b"0\r\n\r\n"))
     assert len(lines[0].answer.json) == 10_000
 
 
-# The pieces that lists are made of
+# Parts of listings
 
 
 def ordered(entries: list[Any], key: Callable[[Any], Any]) -> list[Any]:
@@ -154,7 +156,7 @@ def ordered(entries: list[Any], key: Callable[[Any], Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 1000, 12_345])
-def test_sorting_in_steps_is_sorting(count: int) -> None:
+def test_sorting_in_steps_has_the_result_of_sorted(count: int) -> None:
     entries = [(number * 7919) % 1000 for number in range(count)]
     pairs = list(enumerate(entries))
     assert ordered(pairs, lambda pair: pair[1]) == sorted(pairs, key=lambda pair: pair[1])

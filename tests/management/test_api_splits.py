@@ -1,4 +1,4 @@
-"""Traffic split by the other end, on queues, exchanges and channels."""
+"""Traffic of queues, exchanges and channels, split by the other end."""
 
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from tests.protocols.amqp.frames import publish
 
 @pytest.fixture
 def peer(console: Console) -> Peer:
-    """A client that publishes on channel 1 to two exchanges, and takes from two queues on channel 2."""
+    """A client that publishes to two exchanges on channel 1 and consumes from two queues on channel 2."""
     peer = console.gateway.connect()
     peer.send(commands.Channel.Open(), channel=2)
     for queue in ("q", "other"):
@@ -29,12 +29,12 @@ def channel(console: Console, peer: Peer, number: int) -> Any:
 
 
 def counts(entries: Any, end: str, *names: str) -> Any:
-    """The numbers of a split by the name of the other end."""
+    """Return the counts of a split by the name of the other end."""
     key = "number" if end == "channel_details" else "name"
     return {entry[end][key]: tuple(entry["stats"][name] for name in names) for entry in entries}
 
 
-def test_publishes_by_exchange_and_channel(console: Console, peer: Peer) -> None:
+def test_publishes_are_split_by_exchange_and_channel(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"), publish("", "q"), publish("amq.fanout", ""), publish("", "nowhere"))
     peer.send(publish("", "nowhere", mandatory=True))
     peer.hear()
@@ -47,9 +47,9 @@ def test_publishes_by_exchange_and_channel(console: Console, peer: Peer) -> None
     assert incoming[0]["channel_details"]["connection_name"] == peer.name
 
 
-def test_messages_by_exchange_and_queue(console: Console, peer: Peer) -> None:
+def test_messages_are_split_by_exchange_and_queue(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"), publish("", "q"), publish("amq.fanout", "x"), publish("amq.fanout", "y"))
-    peer.send(commands.Queue.Declare(queue="third"))  # routes are looked for anew
+    peer.send(commands.Queue.Declare(queue="third"))  # invalidates cached routes
     peer.send(publish("amq.fanout", "x"), publish("amq.headers", "x"))
     peer.hear()
     exchange = console.get("/exchanges/%2F/amq.fanout")
@@ -60,7 +60,7 @@ def test_messages_by_exchange_and_queue(console: Console, peer: Peer) -> None:
     assert console.get("/exchanges/%2F/amq.headers")["message_stats"]["publish_in"] == 1
 
 
-def test_a_deleted_queue_is_in_the_sums_alone(console: Console, peer: Peer) -> None:
+def test_a_deleted_queue_is_only_in_the_sums(console: Console, peer: Peer) -> None:
     peer.send(publish("amq.fanout", "x"))
     peer.hear()
     console.delete("/queues/%2F/other")
@@ -69,7 +69,7 @@ def test_a_deleted_queue_is_in_the_sums_alone(console: Console, peer: Peer) -> N
     assert exchange["message_stats"]["publish_out"] == 2
 
 
-def test_deliveries_by_queue_and_channel(console: Console, peer: Peer) -> None:
+def test_deliveries_are_split_by_queue_and_channel(console: Console, peer: Peer) -> None:
     peer.send(*[publish("amq.fanout", "") for _ in range(4)])
     peer.send(commands.Basic.Get(queue="other"), channel=2)
     peer.send(commands.Basic.Get(queue="other", no_ack=True), channel=1)
@@ -86,7 +86,7 @@ def test_deliveries_by_queue_and_channel(console: Console, peer: Peer) -> None:
     assert counts(channel(console, peer, 2)["deliveries"], "queue", "ack") == {"q": (4,), "other": (1,)}
 
 
-def test_a_channel_remembers_the_sums_of_queues_that_are_gone(console: Console, peer: Peer) -> None:
+def test_the_sums_of_a_channel_include_deleted_queues(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"))
     peer.send(commands.Basic.Ack(1), channel=2)
     peer.hear()
@@ -113,7 +113,7 @@ def test_splits_have_rates(console: Console, peer: Peer) -> None:
     assert published["stats"]["publish_details"] == {"rate": 1.0}
 
 
-def test_confirms_are_split_where_there_is_one_exchange(console: Console, peer: Peer) -> None:
+def test_confirms_are_split_only_with_a_single_exchange(console: Console, peer: Peer) -> None:
     peer.send(commands.Confirm.Select(), publish("", "q"))
     peer.hear()
     (split,) = channel(console, peer, 1)["publishes"]

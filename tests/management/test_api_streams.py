@@ -1,4 +1,4 @@
-"""Streams over HTTP: what a stream tells of itself, who reads it, stored offsets, super streams."""
+"""Streams over HTTP: views, consumers, stored offsets, super streams."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ TRACKING = "/stream/%2F/s/tracking"
 
 @pytest.fixture
 def console() -> Console:
-    """A console whose broker has a stream ``s`` of three messages."""
+    """A console of a broker with a stream ``s`` of three messages."""
     console = Console(Gateway(clock=FakeClock()))
     console.put("/queues/%2F/s", STREAM)
     peer = console.gateway.connect()
@@ -41,10 +41,10 @@ def reader(console: Console, prefetch: int = 2, **arguments: Any) -> Peer:
     return peer
 
 
-# A stream among the queues
+# Streams as queues
 
 
-def test_a_stream_is_listed_with_the_queues(console: Console) -> None:
+def test_streams_are_listed_with_the_queues(console: Console) -> None:
     (queue,) = console.get("/queues")
     assert (queue["type"], queue["durable"], queue["auto_delete"], queue["exclusive"]) == ("stream", True, False, False)
     assert queue["arguments"] == STREAM["arguments"]
@@ -56,7 +56,7 @@ def test_a_stream_is_listed_with_the_queues(console: Console) -> None:
     assert queue["message_stats"]["publish"] == 3
 
 
-def test_what_a_consumer_holds_is_in_the_stream_still(console: Console) -> None:
+def test_unacknowledged_messages_are_still_in_the_stream(console: Console) -> None:
     reader(console, offset="first")
     queue = console.get("/queues/%2F/s")
     assert (queue["messages"], queue["messages_ready"], queue["messages_unacknowledged"]) == (3, 3, 0)
@@ -77,11 +77,11 @@ def test_totals_count_each_message_once(console: Console) -> None:
         ("DELETE", "/queues/%2F/s/contents", None, "queue.purge"),
     ],
 )
-def test_what_streams_do_not_do_is_refused(
+def test_operations_unsupported_by_streams_are_refused(
     console: Console, method: str, path: str, fields: object, reason: str
 ) -> None:
     words = f"{reason} not supported by stream queues queue 's' in vhost '/'"
-    assert console.ask(method, path, fields).said == (400, {"error": "bad_request", "reason": words})
+    assert console.ask(method, path, fields).result == (400, {"error": "bad_request", "reason": words})
 
 
 def test_a_stream_is_declared_and_deleted(console: Console) -> None:
@@ -91,10 +91,10 @@ def test_a_stream_is_declared_and_deleted(console: Console) -> None:
     assert console.get("/queues") == []
 
 
-# Readers
+# Consumers
 
 
-def test_readers_are_listed_with_how_far_they_are(console: Console) -> None:
+def test_stream_consumers_are_listed_with_their_offsets(console: Console) -> None:
     reader(console, offset="first", consumer="me")
     for path in ("/stream/consumers", "/stream/consumers/%2F"):
         (consumer,) = console.get(path)
@@ -103,21 +103,21 @@ def test_readers_are_listed_with_how_far_they_are(console: Console) -> None:
         assert consumer["queue"] == {"name": "s", "vhost": "/"}
 
 
-def test_consumers_of_queues_are_no_readers(console: Console) -> None:
+def test_consumers_of_other_queues_are_not_listed(console: Console) -> None:
     console.put("/queues/%2F/q", {})
     console.gateway.connect().send(commands.Basic.Consume(0, "q")).hear()
     assert console.get("/stream/consumers") == []
 
 
 @pytest.mark.parametrize("noun", ["connections", "publishers"])
-def test_nobody_speaks_the_stream_protocol(console: Console, noun: str) -> None:
+def test_listings_of_the_stream_protocol_are_empty(console: Console, noun: str) -> None:
     assert [console.get(f"/stream/{noun}{place}") for place in ("", "/%2F")] == [[], []]
 
 
 # Stored offsets
 
 
-def test_a_place_is_shown_once_it_is_stored(console: Console) -> None:
+def test_a_stored_offset_is_shown(console: Console) -> None:
     assert console.get(TRACKING) == {"offsets": {}, "lags": {}, "writers": {}}
     reader(console, offset="first", consumer="me").send(commands.Basic.Ack(1)).hear()
     pass_time(console, 1)
@@ -127,7 +127,7 @@ def test_a_place_is_shown_once_it_is_stored(console: Console) -> None:
     }  # fmt: skip
 
 
-def test_a_place_is_set_moved_and_forgotten(console: Console) -> None:
+def test_an_offset_is_set_changed_and_deleted(console: Console) -> None:
     statuses = [console.ask("PUT", f"{TRACKING}/me", {"offset": offset}).status for offset in (2, 0)]
     assert (statuses, console.get(TRACKING)["offsets"]) == ([201, 204], {"me": 0})
     peer = reader(console, prefetch=10, consumer="me")
@@ -140,8 +140,8 @@ def test_a_place_is_set_moved_and_forgotten(console: Console) -> None:
     ("method", "path", "fields", "status"),
     [
         ("GET", "/stream/%2F/nope/tracking", None, 404),
-        ("GET", f"{TRACKING}/nobody", None, 404),
-        ("DELETE", f"{TRACKING}/nobody", None, 404),
+        ("GET", f"{TRACKING}/absent", None, 404),
+        ("DELETE", f"{TRACKING}/absent", None, 404),
         ("PUT", "/stream/%2F/q/tracking/me", {"offset": 0}, 404),
         ("PUT", f"{TRACKING}/me", {}, 400),
         ("PUT", f"{TRACKING}/me", {"offset": -1}, 400),
@@ -150,12 +150,12 @@ def test_a_place_is_set_moved_and_forgotten(console: Console) -> None:
         ("PUT", f"{TRACKING}/{'m' * 257}", {"offset": 0}, 400),
     ],
 )
-def test_what_makes_no_sense_is_refused(console: Console, method: str, path: str, fields: object, status: int) -> None:
+def test_an_invalid_request_is_refused(console: Console, method: str, path: str, fields: object, status: int) -> None:
     console.put("/queues/%2F/q", {})
     assert console.ask(method, path, fields).status == status
 
 
-def test_who_may_not_read_may_not_move_places(console: Console) -> None:
+def test_changing_offsets_needs_the_read_permission(console: Console) -> None:
     console.gateway.add_user("writer", "writer", "/", (".*", ".*", ""), "management")
     answers = [console.ask("PUT", f"{TRACKING}/me", {"offset": 1}, user="writer")]
     answers.append(console.ask("DELETE", f"{TRACKING}/me", user="writer"))
@@ -167,7 +167,7 @@ def test_who_may_not_read_may_not_move_places(console: Console) -> None:
 INVOICES = "/stream/super-streams/%2F/invoices"
 
 
-def test_a_super_stream_is_an_exchange_and_its_partitions(console: Console) -> None:
+def test_a_super_stream_is_an_exchange_with_partitions(console: Console) -> None:
     assert console.ask("PUT", INVOICES, {"partitions": 2, "arguments": {"x-max-age": "1D"}}).status == 201
     exchange = console.get("/exchanges/%2F/invoices")
     assert (exchange["type"], exchange["durable"], exchange["arguments"]) == (
@@ -197,7 +197,7 @@ def test_super_streams_are_listed(console: Console) -> None:
     assert console.get(INVOICES) == view
 
 
-def test_partitions_may_have_keys(console: Console) -> None:
+def test_partitions_may_have_binding_keys(console: Console) -> None:
     console.put(INVOICES, {"binding-keys": "amer, emea,apac"})
     view = console.get(INVOICES)
     assert (view["exchange_type"], view["partitions"]) == (
@@ -206,7 +206,7 @@ def test_partitions_may_have_keys(console: Console) -> None:
     )
 
 
-def test_a_super_stream_goes_with_its_partitions(console: Console) -> None:
+def test_a_super_stream_is_deleted_with_its_partitions(console: Console) -> None:
     console.put(INVOICES, {})
     console.delete(INVOICES)
     assert [queue["name"] for queue in console.get("/queues")] == ["s"]
@@ -228,16 +228,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("fields", "reason"), REFUSED)
-def test_a_super_stream_that_cannot_be_leaves_nothing_behind(
-    console: Console, fields: dict[str, Any], reason: str
-) -> None:
+def test_a_refused_super_stream_leaves_no_entities(console: Console, fields: dict[str, Any], reason: str) -> None:
     answer = console.ask("PUT", INVOICES, fields)
     assert (answer.status, answer.json["reason"]) == (400, reason)
     assert console.ask("GET", "/exchanges/%2F/invoices").status == 404
     assert [queue["name"] for queue in console.get("/queues")] == ["s"]
 
 
-def test_what_is_there_already_is_in_the_way(console: Console) -> None:
+def test_an_existing_name_is_refused(console: Console) -> None:
     console.put(INVOICES, {})
     assert console.ask("PUT", INVOICES, {}).json["reason"] == "there is already an exchange named invoices"
     console.put("/queues/%2F/orders-1", {})
@@ -245,12 +243,12 @@ def test_what_is_there_already_is_in_the_way(console: Console) -> None:
     assert answer.json["reason"] == "there is already a queue named orders-1"
 
 
-def test_an_exchange_without_the_mark_is_no_super_stream(console: Console) -> None:
+def test_an_exchange_without_the_argument_is_no_super_stream(console: Console) -> None:
     console.put("/exchanges/%2F/invoices", {"type": "direct"})
     assert [console.ask(method, INVOICES).status for method in ("GET", "DELETE")] == [404, 404]
 
 
-def test_making_one_takes_the_permissions_that_its_parts_take(console: Console) -> None:
+def test_creating_a_super_stream_needs_the_permissions_for_its_parts(console: Console) -> None:
     console.gateway.add_user("clerk", "clerk", "/", ("^invoices", "^invoices-[01]$", "^invoices$"), "management")
     assert console.ask("PUT", INVOICES, {"partitions": 3}, user="clerk").status == 401
     assert console.ask("PUT", INVOICES, {"partitions": 2}, user="clerk").status == 201
@@ -259,7 +257,7 @@ def test_making_one_takes_the_permissions_that_its_parts_take(console: Console) 
     assert console.ask("DELETE", INVOICES, user="clerk").status == 204
 
 
-def test_definitions_carry_streams_and_super_streams(console: Console) -> None:
+def test_streams_and_super_streams_are_exported_and_imported(console: Console) -> None:
     console.put(INVOICES, {"partitions": 2})
     definitions = console.get("/definitions")
     other = Console()

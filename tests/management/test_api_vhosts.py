@@ -1,9 +1,9 @@
-"""The metadata of a virtual host through the API: the type of its queues, and protection from deletion."""
+"""Metadata of virtual hosts over HTTP: the default queue type and the protection from deletion."""
 
 from tests.management.console import Console
 
 
-def test_a_queue_declared_without_a_type_gets_that_of_the_virtual_host(console: Console) -> None:
+def test_a_queue_without_a_type_gets_the_default_type_of_the_virtual_host(console: Console) -> None:
     assert console.put("/vhosts/shop", {"default_queue_type": "quorum"}) == 201
     console.put("/queues/shop/q", {"durable": True})
     console.put("/queues/shop/passing", {"durable": True, "auto_delete": True})
@@ -12,7 +12,7 @@ def test_a_queue_declared_without_a_type_gets_that_of_the_virtual_host(console: 
     assert console.get("/definitions/shop")["queues"][0]["arguments"] == {"x-queue-type": "quorum"}
 
 
-def test_the_type_in_effect_is_shown(console: Console) -> None:
+def test_the_effective_default_type_is_shown(console: Console) -> None:
     root = console.get("/vhosts/%2F")
     assert root["default_queue_type"] == root["metadata"]["default_queue_type"] == "classic"
     console.put("/vhosts/%2F", {"default_queue_type": "quorum"})
@@ -21,9 +21,9 @@ def test_the_type_in_effect_is_shown(console: Console) -> None:
     assert console.get("/definitions")["vhosts"][0]["metadata"]["default_queue_type"] == "quorum"
 
 
-def test_a_type_that_queues_cannot_have_is_refused(console: Console) -> None:
+def test_an_unsupported_default_type_is_refused(console: Console) -> None:
     answer = console.ask("PUT", "/vhosts/shop", {"default_queue_type": "ring"})
-    assert answer.said == (400, {"error": "bad_request", "reason": "unsupported default queue type 'ring'"})
+    assert answer.result == (400, {"error": "bad_request", "reason": "unsupported default queue type 'ring'"})
     assert console.ask("GET", "/vhosts/shop").status == 404
 
 
@@ -32,7 +32,7 @@ def test_a_protected_virtual_host_cannot_be_deleted(console: Console) -> None:
     assert console.ask("POST", "/vhosts/shop/deletion/protection").status == 204
     assert console.get("/vhosts/shop")["protected_from_deletion"] is True
     assert console.get("/vhosts/shop")["metadata"]["protected_from_deletion"] is True
-    assert console.ask("DELETE", "/vhosts/shop").said == (
+    assert console.ask("DELETE", "/vhosts/shop").result == (
         412,
         {
             "error": "precondition_failed",
@@ -51,7 +51,7 @@ def test_protection_needs_a_virtual_host_and_an_administrator(console: Console) 
     assert console.ask("POST", "/vhosts/%2F/deletion/protection", user="clerk").status == 401
 
 
-def test_protection_is_written_out_and_read_back(console: Console) -> None:
+def test_the_protection_is_exported_and_imported(console: Console) -> None:
     console.put("/vhosts/shop", {})
     console.ask("POST", "/vhosts/shop/deletion/protection")
     other = Console()

@@ -1,4 +1,4 @@
-"""Every write over HTTP: the tag it takes, the permission, how much it may bring, and what bounds their number."""
+"""All write requests: required tag and permission, maximum body, and the limit of their number."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.routes import ANY_BODY, DEFAULT_BODY, LIST_BODY, Endpoint
 from gateway.management.resources.table import ROUTES
 from gateway.management.web.limits import HttpLimits
+from tests.management.client_connection import LOGIN, ClientConnection
 from tests.management.console import Console
-from tests.management.http_line import LOGIN, Line
 from tests.management.test_api_wrong_types import path_of
 
 ADMIN, POLICY, MANAGE, USER, PUBLIC = (
     AccessLevel.ADMINISTRATOR, AccessLevel.POLICYMAKER, AccessLevel.MANAGEMENT, AccessLevel.USER, AccessLevel.PUBLIC,
 )  # fmt: skip
 
-#: Nothing is kept, or only what an administrator asks for.
-_NONE, _ADMINISTRATORS = "nothing is kept", "administrators alone"
+#: The request stores nothing, or only administrators may send it.
+_NONE, _ADMINISTRATORS = "nothing is stored", "administrators only"
 
-#: (method, path): level, the permission it takes, the largest body, what bounds how many there may be.
+#: (method, path): access level, permission, maximum body, limit of the number.
 WRITES = {
     ("PUT", "/cluster-name"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("POST", "/login"): (PUBLIC, "", 8192, _NONE),
@@ -43,9 +43,9 @@ WRITES = {
     ("POST", "/bindings/<vhost>/e/<source>/<kind>/<destination>"): (
         MANAGE, "write, read", DEFAULT_BODY, "limits of a virtual host",
     ),
-    ("PUT", "/policies/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers alone"),
+    ("PUT", "/policies/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),
     ("PUT", "/operator-policies/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
-    ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers alone"),
+    ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),
     ("PUT", "/global-parameters/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("POST", "/rebalance/queues"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("POST", "/store/compact"): (ADMIN, "", DEFAULT_BODY, "one at a time"),
@@ -65,13 +65,13 @@ def test_every_write_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("write", WRITES, ids=" ".join)
-def test_a_write_takes_the_level_and_the_size_of_the_table(write: tuple[str, str]) -> None:
+def test_a_write_has_the_level_and_the_size_of_the_table(write: tuple[str, str]) -> None:
     route, (level, _, largest, bound) = ROUTE_OF[write], WRITES[write]
     assert (route.level, route.largest_body) == (level, largest)
     assert bound
 
 
-#: Bodies with which a request would be done if the user had the permission.
+#: Bodies that would succeed with the permission.
 BODIES = {
     "/exchanges/<vhost>/<name>": {"type": "direct"},
     "/exchanges/<vhost>/<name>/publish": {
@@ -84,21 +84,21 @@ BODIES = {
 
 
 @pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[1]], ids=" ".join)
-def test_a_user_without_permissions_writes_nothing(write: tuple[str, str]) -> None:
+def test_a_user_without_permissions_is_refused(write: tuple[str, str]) -> None:
     console, route = _with_queues(), ROUTE_OF[write]
-    console.gateway.add_user("nobody", "nobody", "/", ("^$", "^$", "^$"), "management")
+    console.gateway.add_user("powerless", "powerless", "/", ("^$", "^$", "^$"), "management")
     console.gateway.add_user("outsider", "outsider", "other", (".*", ".*", ".*"), "management")
     path, body = _path(route), BODIES.get(route.path, {})
     answers = [console.ask(route.method, path, body, user="outsider")]
     if WRITES[write][1] != "entry" and route.path != "/pipeline/<vhost>/commit":
-        answers.append(console.ask(route.method, path, body, user="nobody"))
-    for answer in answers:  # as RabbitMQ does, a publish is refused with what its channel says
+        answers.append(console.ask(route.method, path, body, user="powerless"))
+    for answer in answers:  # as in RabbitMQ, the refusal of a publish has the text of a channel error
         assert answer.status in (401, 403) or answer.json["reason"].startswith("403 ACCESS_REFUSED")
     assert console.pipeline.progress.of("/") == []
 
 
 @pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[0] is not PUBLIC], ids=" ".join)
-def test_a_user_without_the_tag_writes_nothing(write: tuple[str, str]) -> None:
+def test_a_user_without_the_tag_is_refused(write: tuple[str, str]) -> None:
     console, route = _with_queues(), ROUTE_OF[write]
     tags = {ADMIN: ["policymaker"], POLICY: ["monitoring"], MANAGE: []}.get(WRITES[write][0])
     if tags is None:
@@ -109,12 +109,12 @@ def test_a_user_without_the_tag_writes_nothing(write: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("write", [write for write, row in WRITES.items() if row[2] < ANY_BODY], ids=" ".join)
-def test_a_larger_body_is_refused_before_it_comes(write: tuple[str, str]) -> None:
-    line, route = Line(Console(limits=HttpLimits())), ROUTE_OF[write]
-    line.ask(f"{route.method} /api{_path(route)}", LOGIN, f"Content-Length: {WRITES[write][2] + 1}")
-    line.wait()
-    assert line.answer.status == 413
-    assert line.console.site.bodies.taken == 0
+def test_a_larger_body_is_refused_before_it_is_received(write: tuple[str, str]) -> None:
+    client, route = ClientConnection(Console(limits=HttpLimits())), ROUTE_OF[write]
+    client.ask(f"{route.method} /api{_path(route)}", LOGIN, f"Content-Length: {WRITES[write][2] + 1}")
+    client.wait()
+    assert client.answer.status == 413
+    assert client.console.site.bodies.taken == 0
 
 
 def _with_queues() -> Console:
@@ -135,7 +135,7 @@ def _path(route: Endpoint) -> str:
 # Progress of pipelines
 
 
-def test_a_report_is_bounded_and_so_are_reports() -> None:
+def test_the_size_and_the_number_of_reports_are_limited() -> None:
     console = _with_queues()
     many = {"q": {str(number): 1 for number in range(257)}}
     assert console.ask("PUT", "/pipeline/%2F/progress/job", {"offsets": many}).status == 400
@@ -145,7 +145,7 @@ def test_a_report_is_bounded_and_so_are_reports() -> None:
     assert len(console.pipeline.progress.of("/")) == 100
 
 
-def test_nobody_reports_for_another() -> None:
+def test_a_user_cannot_report_for_the_consumer_of_another() -> None:
     console = _with_queues()
     for name in ("one", "two"):
         console.add_user(name)
@@ -155,7 +155,7 @@ def test_nobody_reports_for_another() -> None:
     assert console.ask("DELETE", "/pipeline/%2F/progress/job", user="guest").status == 204
 
 
-def test_publishers_are_held_back_over_http_too() -> None:
+def test_alarms_block_publishers_over_http_too() -> None:
     console = _with_queues()
     console.gateway.broker.alarms.set(Resource.MEMORY, True)
     body = BODIES["/exchanges/<vhost>/<name>/publish"]

@@ -1,4 +1,4 @@
-"""Every route with values of wrong types: each is an answer, never the gateway's fault, never a traceback."""
+"""All routes with values of wrong types: none causes an internal error or a traceback."""
 
 import inspect
 import json
@@ -12,19 +12,19 @@ from gateway.management.http.routes import Endpoint
 from gateway.management.resources.table import ROUTES
 from tests.management.console import Console
 
-#: JSON that a field may hold by mistake or malice.
+#: Wrong JSON values of a field.
 VALUES: Final[list[Any]] = [
     None, True, -1, 0, 2**63, 1.5, "", "x", "²", "\u0661", "-", "9" * 400, "\x00", "é" * 200, "a" * 70_000, [], [[]],
     [1], [None], ["x", {}], [["x", 1, 2]], [["x", -1, 2**60]], {}, {"x": {}}, {"x": [1]}, {"0": {"0": 1}}, {"": ""},
 ]  # fmt: skip
 
-#: The fields of all requests, each with a value that makes sense somewhere.
+#: The fields of all requests, each with a value that is valid in some request.
 FIELDS: Final[dict[str, Any]] = {
     "durable": True, "auto_delete": False, "internal": False, "arguments": {}, "type": "direct", "node": "gateway@here",
     "routing_key": "k", "properties": {}, "payload": "p", "payload_encoding": "string", "ackmode": "ack_requeue_true",
     "count": 1, "encoding": "auto", "truncate": 10, "pattern": "x", "definition": {"max-length": 5}, "priority": 0,
     "apply-to": "queues", "value": {"src-uri": "amqp://"}, "configure": ".*", "write": ".*", "read": ".*",
-    "exchange": "amq.topic", "tags": "management", "password": "p", "users": ["nobody"],
+    "exchange": "amq.topic", "tags": "management", "password": "p", "users": ["absent"],
     "description": "d", "tracing": False, "trace_table": False, "default_queue_type": "classic", "name": "n",
     "action": "sync", "offset": 3, "offsets": {"q": {"0": 1}}, "attempts": [["a", 1, 1]], "producer": "p", "query": "q",
     "batch": 1, "unroutable": "fail", "partitions": 2, "exchange-type": "x-super-stream",
@@ -41,7 +41,7 @@ ARGUMENTS: Final = (
     "x-delivery-limit", "x-max-age", "x-stream-max-segment-size-bytes", "alternate-exchange", "x-match", "x",
 )  # fmt: skip
 
-#: What stands for the names in a path.
+#: Values of the names in a path.
 NAMES: Final = ["%2F", "q", "amq.topic", "", "²", "%FF", "%ED%A0%80", "%00", "9" * 400, "-1", "e", "~", "%", "a" * 300]
 
 QUERIES: Final = [
@@ -55,7 +55,7 @@ QUERIES: Final = [
 
 @pytest.fixture
 def console(caplog: pytest.LogCaptureFixture) -> Iterator[Console]:
-    """A console whose log holds no fault at the end."""
+    """A console; asserts at the end that no error was logged."""
     caplog.set_level(logging.WARNING)
     console = Console()
     vhost = console.gateway.vhost
@@ -73,7 +73,7 @@ def ask(console: Console, method: str, path: str, content: bytes = b"") -> None:
 
 
 def path_of(route: Endpoint, **names: str) -> str:
-    """Return a path where everything is there, but for the names given by their place."""
+    """Return a path of existing entities, except for the given names."""
     places = [part for part in route.path.split("/") if part.startswith("<")]
     path = route.path
     for number, place in enumerate(places):
@@ -87,7 +87,7 @@ def path_of(route: Endpoint, **names: str) -> str:
 
 
 def _fields_of(route: Endpoint) -> list[str]:
-    """Return the fields that the file of a route reads."""
+    """Return the fields used in the source file of a route."""
     source = inspect.getsource(inspect.getmodule(route.resource))  # type: ignore[arg-type]  # it has a module
     return [field for field in FIELDS if f'"{field}"' in source]
 
@@ -100,7 +100,7 @@ WRITES = [route for route in ROUTES if route.method in ("PUT", "POST")]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=_identity)
-def test_a_path_of_any_names_is_answered(console: Console, route: Endpoint) -> None:
+def test_any_names_in_a_path_are_answered(console: Console, route: Endpoint) -> None:
     places = route.path.count("<")
     for place in range(places):
         for name in NAMES:
@@ -111,7 +111,7 @@ def test_a_path_of_any_names_is_answered(console: Console, route: Endpoint) -> N
 
 
 @pytest.mark.parametrize("route", WRITES, ids=_identity)
-def test_a_field_of_any_type_is_answered(console: Console, route: Endpoint) -> None:
+def test_any_type_of_a_field_is_answered(console: Console, route: Endpoint) -> None:
     path = path_of(route)
     for field in _fields_of(route):
         for value in VALUES:
@@ -119,7 +119,7 @@ def test_a_field_of_any_type_is_answered(console: Console, route: Endpoint) -> N
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
-def test_a_property_of_any_type_is_answered(console: Console, name: str) -> None:
+def test_any_type_of_a_property_is_answered(console: Console, name: str) -> None:
     for value in [*VALUES, {"h": 2**63}, {"h": [{"x": None}]}]:
         fields = {"properties": {name: value}, "routing_key": "q", "payload": "p", "payload_encoding": "string"}
         ask(console, "POST", "/exchanges/%2F/amq.default/publish", json.dumps(fields).encode())
@@ -128,7 +128,7 @@ def test_a_property_of_any_type_is_answered(console: Console, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_an_argument_of_any_type_is_answered(console: Console, name: str) -> None:
+def test_any_type_of_an_argument_is_answered(console: Console, name: str) -> None:
     for number, value in enumerate(VALUES):
         fields = json.dumps({"durable": True, "arguments": {name: value}}).encode()
         ask(console, "PUT", f"/queues/%2F/{name}{number}", fields)
@@ -147,14 +147,14 @@ NO_JSON = [
 
 
 @pytest.mark.parametrize("content", NO_JSON, ids=lambda content: repr(content[:24]))
-def test_a_body_that_is_no_json_of_text_is_refused_and_named(console: Console, content: bytes) -> None:
+def test_a_body_that_is_no_json_is_refused_with_the_reason(console: Console, content: bytes) -> None:
     for path in ("/global-parameters/p", "/parameters/shovel/%2F/p", "/queues/%2F/new", "/permissions/%2F/guest"):
         answer = console.ask("PUT", path, content=content)
         assert (answer.status, answer.json["error"]) in {(400, "bad_request"), (413, "bad_request")}
         assert answer.status == 413 or answer.json["reason"].startswith(("not_json", "not_utf8"))
 
 
-def test_half_a_character_in_a_body_leaves_all_lists_as_they_were(console: Console) -> None:
+def test_a_lone_surrogate_in_a_body_does_not_break_listings(console: Console) -> None:
     bind = "/bindings/%2F/e/amq.topic/q/q"
     for fields in (rb'{"routing_key": "\ud800"}', rb'{"routing_key": "k", "arguments": {"\udc00": 1}}'):
         assert console.ask("POST", bind, content=fields).status == 400
@@ -162,7 +162,7 @@ def test_half_a_character_in_a_body_leaves_all_lists_as_they_were(console: Conso
     assert "😀" in [each["routing_key"] for each in console.get("/bindings")]
 
 
-def test_a_binding_that_came_in_before_does_not_keep_the_others_from_being_listed(console: Console) -> None:
+def test_an_old_binding_with_a_lone_surrogate_does_not_break_listings(console: Console) -> None:
     vhost = console.gateway.vhost
     vhost.bindings.install(vhost.exchange("amq.topic"), vhost.queue("q"), "\ud800", {"\ud801": "\ud802"})
     for path in ("/bindings", "/bindings/%2F", "/queues/%2F/q/bindings", "/exchanges/%2F/amq.topic/bindings/source",

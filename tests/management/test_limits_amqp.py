@@ -1,4 +1,4 @@
-"""Limits of virtual hosts and users as AMQP clients meet them, in RabbitMQ's words."""
+"""Limits of virtual hosts and users for AMQP clients, with RabbitMQ's texts."""
 
 from dataclasses import replace
 
@@ -16,13 +16,13 @@ def gateway() -> Gateway:
 
 
 def limit_guest(gateway: Gateway, **limits: int) -> None:
-    """Limit the user; ``max_channels`` stands for ``max-channels``."""
+    """Set limits of the user; ``max_channels`` is ``max-channels``."""
     directory = gateway.broker.directory
     guest = directory.user_by_name["guest"]
     directory.put_user(replace(guest, limits={name.replace("_", "-"): value for name, value in limits.items()}))
 
 
-def test_a_queue_too_many(gateway: Gateway) -> None:
+def test_a_queue_above_the_limit_is_refused(gateway: Gateway) -> None:
     gateway.broker.limit_vhost("/", {"max-queues": 1})
     peer = gateway.connect()
     peer.send(commands.Queue.Declare(queue="lq1"), commands.Queue.Declare(queue="lq2"))
@@ -33,7 +33,7 @@ def test_a_queue_too_many(gateway: Gateway) -> None:
     ]
 
 
-def test_a_queue_that_is_there_is_not_one_more(gateway: Gateway) -> None:
+def test_declaring_an_existing_queue_does_not_count(gateway: Gateway) -> None:
     peer = gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"))
     gateway.broker.limit_vhost("/", {"max-queues": 1})
@@ -41,7 +41,7 @@ def test_a_queue_that_is_there_is_not_one_more(gateway: Gateway) -> None:
     assert len(peer.hear()) == 2
 
 
-def test_no_connection_at_all(gateway: Gateway) -> None:
+def test_a_limit_of_0_refuses_all_connections(gateway: Gateway) -> None:
     gateway.broker.limit_vhost("/", {"max-connections": 0})
     assert refusal(gateway) == (
         "Connection.Close 530 NOT_ALLOWED - access to vhost '/' refused for user 'guest': "
@@ -49,7 +49,7 @@ def test_no_connection_at_all(gateway: Gateway) -> None:
     )
 
 
-def test_a_connection_too_many_of_a_user(gateway: Gateway) -> None:
+def test_a_connection_above_the_limit_of_a_user_is_refused(gateway: Gateway) -> None:
     limit_guest(gateway, max_connections=1)
     gateway.connect()
     assert refusal(gateway) == (
@@ -58,7 +58,7 @@ def test_a_connection_too_many_of_a_user(gateway: Gateway) -> None:
     )
 
 
-def test_a_connection_that_ends_makes_room(gateway: Gateway) -> None:
+def test_a_closed_connection_does_not_count(gateway: Gateway) -> None:
     limit_guest(gateway, max_connections=1)
     first = gateway.connect()
     first.send(commands.Connection.Close(200, "", 0, 0))
@@ -67,7 +67,7 @@ def test_a_connection_that_ends_makes_room(gateway: Gateway) -> None:
     gateway.connect()
 
 
-def test_a_channel_too_many_of_a_user(gateway: Gateway) -> None:
+def test_a_channel_above_the_limit_of_a_user_is_refused(gateway: Gateway) -> None:
     limit_guest(gateway, max_channels=2)
     peer = gateway.connect()
     peer.send(commands.Channel.Open(), channel=2)
@@ -79,7 +79,7 @@ def test_a_channel_too_many_of_a_user(gateway: Gateway) -> None:
     ]
 
 
-def test_what_a_user_may_not_make_more_of_is_refused_by_name(gateway: Gateway) -> None:
+def test_queues_bindings_and_consumers_above_the_limit_of_a_user_are_refused(gateway: Gateway) -> None:
     limit_guest(gateway, max_queues=1, max_bindings=1, max_consumers=1)
     peer = gateway.connect()
     peer.send(
@@ -100,7 +100,7 @@ def test_what_a_user_may_not_make_more_of_is_refused_by_name(gateway: Gateway) -
         assert f"PRECONDITION_FAILED - {refusal} of user 'guest' (1) is reached" in peer.hear()[-1]
 
 
-def test_a_negative_limit_is_none(gateway: Gateway) -> None:
+def test_a_negative_limit_is_no_limit(gateway: Gateway) -> None:
     gateway.broker.limit_vhost("/", {"max-queues": -1, "max-connections": -1})
     limit_guest(gateway, max_channels=-1, max_connections=-1)
     peer = gateway.connect()
@@ -115,7 +115,7 @@ def test_limits_survive_a_restart(gateway: Gateway) -> None:
 
 
 def refusal(gateway: Gateway) -> str:
-    """Return what somebody hears at last who tries to connect."""
+    """Return the error that a refused client receives."""
     peer = Peer(gateway)
     peer.send(PROTOCOL_HEADER, start_ok("\0guest\0guest"), commands.Connection.TuneOk(2047, 131_072, 60))
     peer.send(asked(commands.Connection.Open, virtual_host="/"))

@@ -1,4 +1,4 @@
-"""Which names are wanted, and what patterns may cost."""
+"""Filters of names in listings, and the cost of patterns."""
 
 from itertools import count
 
@@ -11,24 +11,24 @@ NAMES = ["amq.gen-1", "Orders.eu", "orders.us", "orders(old)"]
 
 WANTED = [
     pytest.param({"name": "ORDERS"}, NAMES[1:], id="case does not matter"),
-    pytest.param({"name": "s(o"}, NAMES[3:], id="text is text"),
-    pytest.param({"name": "^orders", "use_regex": "false"}, [], id="use_regex=true and nothing else"),
+    pytest.param({"name": "s(o"}, NAMES[3:], id="text is matched literally"),
+    pytest.param({"name": "^orders", "use_regex": "false"}, [], id="a pattern needs use_regex=true"),
     pytest.param({"name": "^orders[.]", "use_regex": "true"}, NAMES[1:3], id="case does not matter in patterns"),
     pytest.param({"name": "s.(EU|old)", "use_regex": "true"}, [NAMES[1], NAMES[3]], id="somewhere in the name"),
-    pytest.param({"name": "^(?!amq[.])", "use_regex": "true"}, NAMES[1:], id="what is not there"),
+    pytest.param({"name": "^(?!amq[.])", "use_regex": "true"}, NAMES[1:], id="negative lookahead"),
     pytest.param({"name": r"^[\w-]{3}[.].{5,100}$", "use_regex": "true"}, NAMES[:1], id="counts"),
 ]
 
 
 @pytest.mark.parametrize(("query", "names"), WANTED)
-def test_wanted_names(query: dict[str, str], names: list[str]) -> None:
+def test_names_are_filtered(query: dict[str, str], names: list[str]) -> None:
     matches = name_filter(query)
     assert matches is not None
     assert [name for name in NAMES if matches(name)] == names
 
 
 @pytest.mark.parametrize("query", [{}, {"name": ""}, {"name": "", "use_regex": "true"}, {"use_regex": "true"}])
-def test_without_a_name_all_are_wanted(query: dict[str, str]) -> None:
+def test_without_a_name_there_is_no_filter(query: dict[str, str]) -> None:
     assert name_filter(query) is None
 
 
@@ -36,7 +36,7 @@ UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
 @pytest.mark.parametrize("pattern", [f"^amq[.]gen-{UUID}$", f"({UUID}){{2}}", ".{255}", r"(\d{1,3}[.]){3}\d{1,3}"])
-def test_ordinary_repeats_are_no_reason_to_refuse(pattern: str) -> None:
+def test_patterns_with_usual_repetitions_are_accepted(pattern: str) -> None:
     assert not NamePattern(pattern).matches("orders")
 
 
@@ -55,7 +55,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("pattern", "reason"), REFUSED)
-def test_what_is_no_pattern_or_too_large(pattern: str, reason: str) -> None:
+def test_an_invalid_or_too_long_pattern_is_refused(pattern: str, reason: str) -> None:
     with pytest.raises(HttpError) as refusal:
         NamePattern(pattern)
     assert refusal.value.status == 400
@@ -64,15 +64,15 @@ def test_what_is_no_pattern_or_too_large(pattern: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(a|aa)+$", "(a*)*b", "(.*.*)*c", "^(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_a_pattern_that_backtracks_elsewhere_takes_no_time(pattern: str) -> None:
-    """The time is linear in the name: it would be years in an engine that backtracks."""
+def test_a_pattern_that_would_backtrack_is_matched_in_linear_time(pattern: str) -> None:
+    """A backtracking engine would take years."""
     matches = NamePattern(pattern).matches
     for _ in range(1000):
         matches("a" * 200 + "!")
 
 
-def test_all_names_of_a_list_share_the_time() -> None:
-    seconds = count(step=0.2)  # each look at the clock is 0.2 seconds after the last
+def test_the_names_of_a_listing_share_the_time_limit() -> None:
+    seconds = count(step=0.2)  # the clock advances by 0.2 seconds at each call
     pattern = NamePattern("a", budget_s=0.5, clock=lambda: next(seconds))
     assert pattern.matches("a")
     assert not pattern.matches("b")
@@ -80,7 +80,7 @@ def test_all_names_of_a_list_share_the_time() -> None:
         pattern.matches("a")
 
 
-def test_quick_searches_cost_nothing_however_many() -> None:
+def test_fast_searches_do_not_use_up_the_time_limit() -> None:
     seconds = count(step=0.000_009)
     pattern = NamePattern("a", budget_s=0.5, clock=lambda: next(seconds))
     assert all(pattern.matches("a") for _ in range(100_000))

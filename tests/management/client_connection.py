@@ -1,4 +1,4 @@
-"""One connection to the site, byte by byte."""
+"""A client's connection to the site, byte by byte."""
 
 from base64 import b64encode
 from typing import Any, Final
@@ -14,8 +14,8 @@ LOGIN: Final = f"Authorization: Basic {b64encode(b'guest:guest').decode()}"
 WRONG_LOGIN: Final = f"Authorization: Basic {b64encode(b'guest:wrong').decode()}"
 
 
-class Line:
-    """A client's connection. ``own_host`` is the address that it connected to."""
+class ClientConnection:
+    """A client's connection. ``own_host`` is the server address it is connected to."""
 
     def __init__(self, console: Console, own_host: str = "192.0.2.7", peer_host: str = "127.0.0.1") -> None:
         self.console = console
@@ -26,24 +26,24 @@ class Line:
         self.protocol.makeConnection(self.transport)
 
     def send(self, data: bytes) -> None:
-        """Send bytes, unless nothing is read."""
+        """Send bytes, unless the server has paused reading."""
         self.protocol.dataReceived(data)
 
     def ask(self, first: str, *lines: str, body: bytes = b"") -> None:
-        """Send a request; a body is announced unless a line says how it comes."""
+        """Send a request; a body is announced unless a header declares its length or encoding."""
         head = [f"{first} HTTP/1.1", "Host: 192.0.2.7:15672", *lines]
         if body and not any(line.startswith("Content-Length") for line in lines):
             head.append(f"Content-Length: {len(body)}")
         self.send("\r\n".join(head).encode() + b"\r\n\r\n" + body)
 
     def wait(self, seconds: float = 0.5) -> None:
-        """Let time pass, in short turns."""
+        """Advance the clock in short turns."""
         for _ in range(max(1, int(seconds / 0.25))):
             self.console.clock.advance(0.25)
             self.console.gateway.settle()
 
     def turn(self) -> None:
-        """Let one turn pass: what is due now, and not what that makes due."""
+        """Run one turn: the calls due now, without those that they schedule."""
         clock: Any = self.console.clock
         for call in [call for call in clock.calls if call.getTime() <= clock.seconds()]:
             if call in clock.calls:
@@ -53,17 +53,17 @@ class Line:
 
     @property
     def received(self) -> bytes:
-        """What came back."""
+        """The bytes received."""
         return bytes(self.transport.value())
 
     @property
     def answer(self) -> Answer:
-        """The first answer."""
+        """The first response."""
         return parsed(self.received)
 
     @property
     def is_closed(self) -> bool:
-        """Whether the broker ended the connection, or is about to."""
+        """Whether the broker has closed the connection or is closing it."""
         return bool(self.transport.disconnecting or self.transport.disconnected)
 
     def hang_up(self) -> None:
