@@ -105,7 +105,7 @@ class ConnectionIO(TurnParticipant):
         self.machine = machine
         self.outbox = machine.outbox
 
-    def cut(self) -> None:
+    def detach(self) -> None:
         """Drop all references to the other parts, so that the closed connection leaves no reference cycle."""
         if self.writer is not None:
             self.writer.forget()
@@ -187,7 +187,7 @@ class ConnectionIO(TurnParticipant):
         if self.has_leftover and self.is_reading:
             self._wait_for_share()
 
-    def admit(self, is_reading: bool) -> None:
+    def set_reading(self, is_reading: bool) -> None:
         """Start or stop reading from the peer and handling its input."""
         if is_reading != self.is_reading:
             self.is_reading = is_reading

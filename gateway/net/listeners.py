@@ -86,7 +86,7 @@ class Listeners:
             raise
 
 
-def written(address: tuple[str, int]) -> str:
+def address_text(address: tuple[str, int]) -> str:
     """Return an address as text for a log line."""
     host, port = address
     if host == ANY_HOST:

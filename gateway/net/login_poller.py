@@ -27,7 +27,7 @@ class LoginPoller:
         self.settled.register(self._newcomers.fileno(), EPOLLIN)
 
     @property
-    def door(self) -> int:
+    def inner_descriptor(self) -> int:
         """The descriptor that is reported when a connection in the inner epoll is ready."""
         return self._newcomers.fileno()
 

@@ -111,7 +111,7 @@ class Loop(Schedule):
                 self._serve_many(ready)
             if leaving:
                 reactor.notify_closed(MOST_LEAVING)
-                self._blame_ends(started_s)
+                self._report_slow_ends(started_s)
             if due:
                 self.end_turns()
             if self.busy:
@@ -167,15 +167,15 @@ class Loop(Schedule):
                 _log.failure("error while serving a connection")
             now_s = monotonic_s()
             if now_s - before_s > LONG_PART_S:
-                self._blame(descriptor, now_s - before_s)
+                self._report_slow(descriptor, now_s - before_s)
             before_s = now_s
 
-    def _blame(self, descriptor: int, seconds: float) -> None:
+    def _report_slow(self, descriptor: int, seconds: float) -> None:
         """Report a connection that took long to the turn watch."""
         io = self._ios[descriptor] if descriptor < len(self._ios) else None
         self.watch.part("listener" if io is None else f"connection {io.connection_name}", seconds)
 
-    def _blame_ends(self, started_s: float) -> None:
+    def _report_slow_ends(self, started_s: float) -> None:
         """Report to the turn watch that notifying closed connections took long."""
         seconds = monotonic_s() - started_s
         if seconds > 2 * LONG_PART_S:
@@ -186,7 +186,7 @@ class Loop(Schedule):
         selectable = self._reactor.selectable(descriptor)
         if selectable is not None:
             self._reactor.serve(selectable, descriptor, event)
-        elif descriptor == self._login_poller.door:
+        elif descriptor == self._login_poller.inner_descriptor:
             self._serve_newcomers()
 
     def _serve_newcomers(self) -> None:

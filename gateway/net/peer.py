@@ -135,7 +135,7 @@ class PeerProtocol(Protocol):
             self.machine.lost()
         except Exception:  # an error in one connection's end must not affect the others
             self._log.error("internal error", exc_info=True, connection=self.name)
-        self.io.cut()
+        self.io.detach()
         self._turn.touch()
         self._log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
 
@@ -282,7 +282,7 @@ class PeerProtocol(Protocol):
             or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
         )
         if io.writer is not None:
-            io.admit(not must_wait)
+            io.set_reading(not must_wait)
 
     def tick(self) -> None:
         """Check time limits; called ``TICKS_PER_S`` times a second, possibly once after the connection is closed."""
@@ -299,7 +299,7 @@ class PeerProtocol(Protocol):
             if self._age >= self._login_timeout_s * TICKS_PER_S:
                 self.give_up("handshake timeout")
         else:
-            self._listen_for_silence()
+            self._count_silence()
             if not self.io.is_reading and self._has_hung_up():
                 return
             self._held_ticks = 0 if self.io.is_reading else self._held_ticks + 1
@@ -324,7 +324,7 @@ class PeerProtocol(Protocol):
         self.give_up("client disconnected while it was held back")
         return True
 
-    def _listen_for_silence(self) -> None:
+    def _count_silence(self) -> None:
         """Count the ticks without output, and without input while the peer is read from."""
         io = self.io
         self.quiet = 0 if io.has_sent else self.quiet + 1

@@ -28,7 +28,7 @@ class ProxiedProtocol(Protocol):
 
     def connectionMade(self) -> None:
         """Start the time limit of the header."""
-        self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._too_late)
+        self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._timed_out)
 
     def dataReceived(self, data: bytes) -> None:
         """Handle the bytes of the header, and any that follow it."""
@@ -36,20 +36,20 @@ class ProxiedProtocol(Protocol):
         try:
             header = parse(self._data)
         except ProtocolViolation as violation:
-            self._turn_away(str(violation))
+            self._refuse(str(violation))
             return
         if header is not None:
             self._deadline.cancel()
-            self._give_away(header, self._data[header.size :])
+            self._hand_over_transport(header, self._data[header.size :])
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Cancel the time limit: the proxy disconnected before its header was complete."""
         self._deadline.cancel()
 
-    def _too_late(self) -> None:
-        self._turn_away("no PROXY header in time")
+    def _timed_out(self) -> None:
+        self._refuse("no PROXY header in time")
 
-    def _give_away(self, header: Proxied, rest: bytes) -> None:
+    def _hand_over_transport(self, header: Proxied, rest: bytes) -> None:
         transport: Any = self.transport
         client = self._factory.wrapped.buildProtocol(self._address)
         if client is None:
@@ -64,7 +64,7 @@ class ProxiedProtocol(Protocol):
         if rest:
             client.dataReceived(rest)
 
-    def _turn_away(self, reason: str) -> None:
+    def _refuse(self, reason: str) -> None:
         transport: Any = self.transport
         peer = transport.getPeer()
         _log.info("proxy connection refused", peer=f"{peer.host}:{peer.port}", reason=reason)

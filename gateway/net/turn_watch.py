@@ -51,7 +51,7 @@ class TurnWatch:
         if self._part_s:
             self._part_s, self._cause = 0.0, ""
 
-    def look(self) -> None:
+    def start_period(self) -> None:
         """Start a new period for the recent longest turn; called every half minute."""
         self._earlier_s, self._recent_s = self._recent_s, 0.0
 

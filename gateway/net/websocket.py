@@ -92,7 +92,7 @@ class WebSocketProtocol(Protocol):
 
     def connectionMade(self) -> None:
         """Start the time limit of the handshake."""
-        self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._too_late)
+        self._deadline = self._factory.clock.call_later(self._factory.timeout_s, self._timed_out)
         self._factory.began(self)
 
     def dataReceived(self, data: bytes) -> None:
@@ -104,7 +104,7 @@ class WebSocketProtocol(Protocol):
                 data = self._until_frames(data)
             self._websocket.receive_data(data)
         except _FAULTS as error:
-            self._misunderstood(error)
+            self._protocol_error(error)
             return
         if not self._is_scheduled:
             self._work()
@@ -155,7 +155,7 @@ class WebSocketProtocol(Protocol):
                 self._events = self._websocket.events()
                 event = next(self._events, None)
         except _FAULTS as error:
-            self._misunderstood(error)
+            self._protocol_error(error)
             return None
         return event
 
@@ -210,7 +210,7 @@ class WebSocketProtocol(Protocol):
         page = None if origin is None else origin.decode("latin-1")
         return self._factory.origins.refusal(host, page, is_local=is_local)
 
-    def _too_late(self) -> None:
+    def _timed_out(self) -> None:
         self.give_up("no WebSocket handshake in time")
 
     def give_up(self, reason: str) -> None:
@@ -253,7 +253,7 @@ class WebSocketProtocol(Protocol):
 
     # Ends
 
-    def _misunderstood(self, error: Exception) -> None:
+    def _protocol_error(self, error: Exception) -> None:
         """End the connection because of bytes that are not valid WebSocket."""
         hint = error.event_hint if isinstance(error, RemoteProtocolError) else None
         if hint is None and self._websocket.state is ConnectionState.CONNECTING:

@@ -11,7 +11,7 @@ from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
 from gateway.net.allocator import tune_allocator
 from gateway.net.descriptors import raise_descriptor_limit
-from gateway.net.listeners import written
+from gateway.net.listeners import address_text
 from gateway.net.reactor import install
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
@@ -91,7 +91,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
 def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:
     """Print the listeners and a first command to try, in one write, for scripts that wait for the first line."""
     lines = [f"gateway {VERSION} is running, data in {settings.data}"]
-    lines += [f"  {name:<10} {written(address)}" for name, address in addresses.items()]
+    lines += [f"  {name:<10} {address_text(address)}" for name, address in addresses.items()]
     if "amqp" in addresses:
         url = f"amqp://guest:guest@127.0.0.1:{addresses['amqp'][1]}/%2F"
         lines += [

@@ -138,7 +138,7 @@ class Node:
     def _wound_clockwork(self) -> Clockwork:
         clockwork = Clockwork(self._reactor, self.broker.faults, self._turn)
         clockwork.add(STORE_INTERVAL_S, self.store_files.check)
-        clockwork.add(_WATCH_INTERVAL_S, self._turn_watch.look)
+        clockwork.add(_WATCH_INTERVAL_S, self._turn_watch.start_period)
         clockwork.add(SHORT_INTERVAL_S, self._check_memory)
         clockwork.add(1 / TICKS_PER_S, self._tick_all)
         clockwork.add_sliced(SAMPLE_INTERVAL_S, self._statistics.sample)

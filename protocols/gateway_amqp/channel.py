@@ -101,7 +101,7 @@ class Channel:
             self._drop_assembly()
             self._refuse_size(assembly.body_size)
         if assembly.size > before:
-            self._holdings.take_in(assembly.size - before, before)
+            self._holdings.add_received(assembly.size - before, before)
         if assembly.is_complete:
             self._drop_assembly()
             assert assembly.properties is not None
@@ -110,7 +110,7 @@ class Channel:
     def _drop_assembly(self) -> None:
         """Drop the content that is being received, and release its bytes."""
         if self.assembly is not None:
-            self._holdings.let_go(self.assembly.size)
+            self._holdings.release(self.assembly.size)
             self.assembly = None
 
     def publish(self, method: bytes, properties: bytes, body: bytes) -> None:
@@ -151,7 +151,7 @@ class Channel:
         """Drop the unfinished content and the references to the parts, so that no reference cycle is left."""
         self._drop_assembly()
         self._targets.clear()
-        self._publisher = Plain(self._vhost, self._scope.origin, _to_nobody)
+        self._publisher = Plain(self._vhost, self._scope.origin, _return_nothing)
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm, because the store has failed."""
@@ -223,7 +223,7 @@ class Channel:
             require_sender_keys(header.sender_keys)
             self._require_topics(header.sender_keys, target)
         if header.properties.reply_to == "amq.rabbitmq.reply-to":
-            return self.consuming.replies.addressed(header)
+            return self.consuming.replies.with_reply_address(header)
         return header
 
     def _require_topics(self, keys: tuple[str, ...], target: Target) -> None:
@@ -273,9 +273,14 @@ class Channel:
     def _select_tx(self, method: commands.Tx.Select) -> None:
         require_mode(self._publisher, Transactional.name)
         if not isinstance(self._publisher, Transactional):
-            unsettle = self.consuming.unsettle
+            restore_unsettled = self.consuming.restore_unsettled
             self._publisher = Transactional(
-                self._scope.vhost, self._scope.origin, self._unrouted, unsettle, self._holdings, self._scope.journal
+                self._scope.vhost,
+                self._scope.origin,
+                self._unrouted,
+                restore_unsettled,
+                self._holdings,
+                self._scope.journal,
             )
             self.consuming.settle_through(self._publisher)
         self._scope.reply(commands.Tx.SelectOk())
@@ -314,7 +319,7 @@ class Channel:
         self._scope.reply(AccessRequestOk())
 
 
-def _to_nobody(target: Target, message: Message) -> None:
+def _return_nothing(target: Target, message: Message) -> None:
     """Return nothing: the channel is closed."""
 
 

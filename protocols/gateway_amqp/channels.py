@@ -41,7 +41,7 @@ class Channels:
         if channel is not None:
             self._frame_of(channel, kind, payload)
         elif number in self._closing:
-            self._wind_up(kind, number, payload)
+            self._frame_while_closing(kind, number, payload)
         else:
             self._open(kind, number, payload)
 
@@ -49,7 +49,7 @@ class Channels:
         """Close a channel from this side because of a failed request (1.5.2.5)."""
         self.drop(number)
         self._closing[number] = False
-        self._say(number, commands.Channel.Close(code, text, class_id, method_id))
+        self._send(number, commands.Channel.Close(code, text, class_id, method_id))
 
     def drop(self, number: int) -> None:
         """Release what a channel holds, and remove it."""
@@ -72,7 +72,7 @@ class Channels:
         elif payload[:4] == _CLOSE and channel.assembly is None:
             decode_method(payload)
             self.drop(channel.number)
-            self._say(channel.number, commands.Channel.CloseOk())
+            self._send(channel.number, commands.Channel.CloseOk())
         else:
             channel.method(payload)
 
@@ -90,9 +90,9 @@ class Channels:
         self.open_by_number[number] = self._make(number)
         ok = commands.Channel.OpenOk()
         ok.channel_id = ""  # pamqp's default is "0", which was never on the wire
-        self._say(number, ok)
+        self._send(number, ok)
 
-    def _wind_up(self, kind: int, number: int, payload: bytes) -> None:
+    def _frame_while_closing(self, kind: int, number: int, payload: bytes) -> None:
         """Handle a frame after close was sent: only close-ok and the peer's own close count.
 
         A peer whose close crossed ours may send close-ok late, or open the channel again without it.
@@ -104,14 +104,14 @@ class Channels:
             del self._closing[number]
         elif method == _CLOSE:
             self._closing[number] = True
-            self._say(number, commands.Channel.CloseOk())
+            self._send(number, commands.Channel.CloseOk())
         elif method == _OPEN and has_crossed:
             del self._closing[number]
             self._open(kind, number, payload)
         elif method == _OPEN:
             raise channel_error("second 'channel.open' seen", *index_of(payload))
 
-    def _say(
+    def _send(
         self, number: int, method: commands.Channel.Close | commands.Channel.CloseOk | commands.Channel.OpenOk
     ) -> None:
         self._outbox.write(encode_method(number, method))

@@ -265,7 +265,7 @@ class Connection(Machine):
             self.end(f"bad protocol header {header!r}")
             return False
         self.state = State.STARTING
-        self.say(start(self.settings.server_properties, self.settings.mechanisms))
+        self.send_method(start(self.settings.server_properties, self.settings.mechanisms))
         return True
 
     # Frames
@@ -276,7 +276,7 @@ class Connection(Machine):
         if len(payload) > self._frame_max:
             raise too_large(kind, len(payload), self._frame_max)
         if self.state is State.CLOSING:
-            self._wind_up(kind, number, payload)
+            self._frame_while_closing(kind, number, payload)
         elif kind == HEARTBEAT and not payload:
             if number:
                 raise unexpected(f"type {kind}, all octets = <<>>")
@@ -324,24 +324,24 @@ class Connection(Machine):
 
     # Channel 0
 
-    def agree(self, tuning: Tuning) -> None:
+    def apply_tuning(self, tuning: Tuning) -> None:
         """Apply the negotiated limits."""
         self._frame_max = tuning.frame_max
         self._channels.limit = tuning.channel_max
         self.heartbeat_s = tuning.heartbeat_s
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         """Handle the input that arrived during the authentication."""
         if (rest := self._incoming.take()) is not None:
             self.receive(rest)
 
     def _update_secret(self, method: commands.Connection.UpdateSecret) -> None:
-        self.say(commands.Connection.UpdateSecretOk())
+        self.send_method(commands.Connection.UpdateSecretOk())
 
     # Ends
 
-    def _close_asked(self, method: commands.Connection.Close) -> None:
-        self.say(commands.Connection.CloseOk())
+    def _close_requested(self, method: commands.Connection.Close) -> None:
+        self.send_method(commands.Connection.CloseOk())
         self.end(f"closed by the client: {method.reply_code} {method.reply_text}".rstrip())
 
     def force_close(self, reason: str, code: int = 320) -> None:
@@ -392,7 +392,7 @@ class Connection(Machine):
         self.driver.log("channel error", channel=number, reason=text)
         self._channels.refuse(number, code, text, class_id, method_id)
 
-    def mind_unsettled(self) -> None:
+    def check_unsettled_size(self) -> None:
         """Stop deliveries while the peer's unsettled ones are too large; called periodically.
 
         Deliveries resume when the unsettled size has fallen by a quarter.
@@ -405,11 +405,11 @@ class Connection(Machine):
             if is_full:
                 self.driver.log("deliveries held back", unsettled_bytes=size, limit=limit)
 
-    def mind_consumers(self) -> None:
+    def check_consumer_timeouts(self) -> None:
         """Close the channels whose consumers exceed the acknowledgement timeout; called periodically."""
         now_s, default_ms = self.settings.broker.clock.monotonic_s(), self.settings.consumer_timeout_ms
         for number, channel in list(self._channels.open_by_number.items()):
-            limit_ms = channel.consuming.exhausted_ms(now_s, default_ms)
+            limit_ms = channel.consuming.exceeded_timeout_ms(now_s, default_ms)
             if limit_ms is not None:
                 refusal = (
                     f"delivery acknowledgement on channel {number} timed out. Timeout value used: {limit_ms} ms. "
@@ -420,13 +420,13 @@ class Connection(Machine):
     def _close(self, code: int, text: str, class_id: int, method_id: int) -> None:
         self._release()
         self.state = State.CLOSING
-        self.say(commands.Connection.Close(code, text, class_id, method_id))
+        self.send_method(commands.Connection.Close(code, text, class_id, method_id))
 
-    def _wind_up(self, kind: int, number: int, payload: bytes) -> None:
+    def _frame_while_closing(self, kind: int, number: int, payload: bytes) -> None:
         """Handle a frame after close was sent: only close-ok and the peer's own close count (1.4.2.7)."""
         if number == 0 and kind == METHOD and payload[:4] in (_CLOSE, _CLOSE_OK):
             if payload[:4] == _CLOSE:
-                self.say(commands.Connection.CloseOk())
+                self.send_method(commands.Connection.CloseOk())
             self.end("closed by the broker")
 
     def end(self, reason: str) -> None:
@@ -458,21 +458,21 @@ class Connection(Machine):
         if not self.is_blocked and self.state is State.OPEN:
             self.is_blocked = True
             if self.has_capability("connection.blocked"):
-                self.say(commands.Connection.Blocked(reason))
+                self.send_method(commands.Connection.Blocked(reason))
 
     def unblock(self) -> None:
         """Send ``connection.unblocked``."""
         if self.is_blocked:
             self.is_blocked = False
             if self.has_capability("connection.blocked") and self.state is State.OPEN:
-                self.say(commands.Connection.Unblocked())
+                self.send_method(commands.Connection.Unblocked())
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
         for channel in self._channels.open_by_number.values():
             channel.fail_confirms()
 
-    def say(self, method: Frame) -> None:
+    def send_method(self, method: Frame) -> None:
         """Send a method on channel 0."""
         self.outbox.write(encode_method(0, method))
 
@@ -485,8 +485,8 @@ _ON_CHANNEL_0: Final[Mapping[tuple[State, type[Frame]], Perform]] = {
     (State.TUNING, commands.Connection.TuneOk): lambda connection, method: Handshake(connection).tune_ok(method),
     (State.OPENING, commands.Connection.Open): lambda connection, method: Handshake(connection).open(method),
     (State.OPEN, commands.Connection.UpdateSecret): Connection._update_secret,
-    (State.STARTING, commands.Connection.Close): Connection._close_asked,
-    (State.TUNING, commands.Connection.Close): Connection._close_asked,
-    (State.OPENING, commands.Connection.Close): Connection._close_asked,
-    (State.OPEN, commands.Connection.Close): Connection._close_asked,
+    (State.STARTING, commands.Connection.Close): Connection._close_requested,
+    (State.TUNING, commands.Connection.Close): Connection._close_requested,
+    (State.OPENING, commands.Connection.Close): Connection._close_requested,
+    (State.OPEN, commands.Connection.Close): Connection._close_requested,
 }

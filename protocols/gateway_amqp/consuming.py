@@ -266,7 +266,7 @@ class Consuming(Subscriber):
         self._transaction = transaction
         self._settle = transaction.settle
 
-    def unsettle(self, deliveries: list[Delivery]) -> None:
+    def restore_unsettled(self, deliveries: list[Delivery]) -> None:
         """Restore deliveries whose settlement was rolled back."""
         self._ledger.restore(deliveries)
 
@@ -279,7 +279,7 @@ class Consuming(Subscriber):
         settle_all(self._ledger.clear(), DeliveryOutcome.REQUEUED)
         self.share()
 
-    def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
+    def exceeded_timeout_ms(self, now_s: float, default_ms: int) -> int | None:
         """Return the acknowledgement timeout that a delivery has exceeded; ``None`` if none has."""
         return self._ack_timeout.exhausted(self._ledger, now_s, default_ms)
 
@@ -307,6 +307,6 @@ class Consuming(Subscriber):
         holders = [delivery.consumer for delivery in held if delivery.consumer is not None]
         self._shared_credit = Credit(limit, used=len(holders)) if limit else None
         for consumer in {*self._consumer_by_tag.values(), *holders}:
-            if not self.replies.are_received_by(consumer):
+            if not self.replies.is_consumed_by(consumer):
                 consumer.share(self._shared_credit)
         self.resume()

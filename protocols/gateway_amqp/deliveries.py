@@ -14,7 +14,7 @@ from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.net.outbox import HIGH_WATER, Outbox
 from gateway_amqp.content import BASIC, BODY, FRAME_HEAD, HEADER, HEADER_HEAD, METHOD
 from gateway_amqp.header import AMQP
-from gateway_amqp.offsets import around_offset
+from gateway_amqp.offsets import split_around_offset
 from gateway_amqp.properties import encode_properties
 
 #: delivery tag, redelivered
@@ -174,9 +174,9 @@ class DeliveryWriter:
 
     def _offset_head(self, header: Header, size: int) -> tuple[bytes, bytes]:
         """Return the same, split before and after the offset of a stream's message."""
-        before, behind = around_offset(encoded_properties(header))
+        before, behind = split_around_offset(encoded_properties(header))
         if len(before) + _OFFSET.size + len(behind) > self._frame_max - _AROUND_PROPERTIES:
-            before, behind = around_offset(_without_headers(header))
+            before, behind = split_around_offset(_without_headers(header))
         properties_size = len(before) + _OFFSET.size + len(behind)
         head = self._header_frame(properties_size, size) + before, behind + self._between(size)
         if properties_size <= _LONGEST_KEPT:

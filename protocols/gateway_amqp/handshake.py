@@ -33,7 +33,7 @@ class Handshake:
     def start_ok(self, method: commands.Connection.StartOk) -> None:
         """Start the authentication (10, 11)."""
         connection = self._connection
-        connection.identity.introduce(table_of(method.client_properties))
+        connection.identity.set_client_properties(table_of(method.client_properties))
         claimed = credentials(
             method.mechanism,
             bytes_of(method.response),
@@ -49,7 +49,7 @@ class Handshake:
     def tune_ok(self, method: commands.Connection.TuneOk) -> None:
         """Apply the negotiated limits (10, 31)."""
         settings = self._connection.settings
-        self._connection.agree(Tuning(method, settings.frame_max, settings.channel_max))
+        self._connection.apply_tuning(Tuning(method, settings.frame_max, settings.channel_max))
         self._connection.state = State.OPENING
 
     def open(self, method: commands.Connection.Open) -> None:
@@ -62,7 +62,9 @@ class Handshake:
         assert connection.identity.credentials is not None
         connection.state = State.AUTHENTICATING
         access = connection.settings.access_of(vhost.name)
-        access.authenticate(connection.identity.credentials, lambda principal: self._judged(principal, vhost))
+        access.authenticate(
+            connection.identity.credentials, lambda principal: self._authenticated_in_vhost(principal, vhost)
+        )
 
     def _authenticated(self, principal: Principal | None) -> None:
         """Continue after the authentication, with the input received meanwhile."""
@@ -70,16 +72,16 @@ class Handshake:
         if connection.state is not State.AUTHENTICATING:
             return
         if principal is not None:
-            self._recognise(principal)
-        elif not connection.settings.judges_late():
+            self._set_principal(principal)
+        elif not connection.settings.may_authenticate_in_vhost():
             self._refuse()
             return
         connection.state = State.TUNING
         settings = connection.settings
-        connection.say(commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
-        connection.read_on()
+        connection.send_method(commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
+        connection.resume_reading()
 
-    def _judged(self, principal: Principal | None, vhost: VirtualHost) -> None:
+    def _authenticated_in_vhost(self, principal: Principal | None, vhost: VirtualHost) -> None:
         """Continue after the authentication by a virtual host's own authenticators."""
         connection = self._connection
         if connection.state is not State.AUTHENTICATING:
@@ -87,12 +89,12 @@ class Handshake:
         if principal is None:
             self._refuse()
             return
-        self._recognise(principal)
+        self._set_principal(principal)
         try:
             self._enter(vhost)
         except GatewayError as error:
             connection.fail(error)
-        connection.read_on()
+        connection.resume_reading()
 
     def _enter(self, vhost: VirtualHost) -> None:
         connection = self._connection
@@ -100,10 +102,10 @@ class Handshake:
         require_room_for_connection(connection.settings.broker, vhost.name, connection.user_name)
         connection.identity.enter(vhost)
         connection.state = State.OPEN
-        connection.say(commands.Connection.OpenOk())
+        connection.send_method(commands.Connection.OpenOk())
         connection.driver.opened()
 
-    def _recognise(self, principal: Principal) -> None:
+    def _set_principal(self, principal: Principal) -> None:
         self._connection.identity.principal = principal
         self._connection.settings.broker.connections.count_login(_PROTOCOL, True)
         self._connection.driver.log("connection authenticated", user=principal.name)
@@ -116,5 +118,5 @@ class Handshake:
         mechanism = connection.identity.credentials.mechanism
         if connection.has_capability("authentication_failure_close"):
             text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
-            connection.say(commands.Connection.Close(403, reply_text(403, text), 0, 0))
+            connection.send_method(commands.Connection.Close(403, reply_text(403, text), 0, 0))
         connection.end("authentication refused")

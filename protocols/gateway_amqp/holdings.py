@@ -23,7 +23,7 @@ class Holdings:
         """The approximate number of bytes held."""
         return self._size
 
-    def take_in(self, size: int, of_same: int) -> None:
+    def add_received(self, size: int, of_same: int) -> None:
         """Count received bytes of a body; ``of_same`` are the earlier bytes of the same body.
 
         :raises ContentTooLarge: when the other holdings are too large. The bytes are counted.
@@ -45,6 +45,6 @@ class Holdings:
             )
         self._size += size
 
-    def let_go(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Count bytes that were released."""
         self._size -= size

@@ -39,7 +39,7 @@ class PeerIdentity:
         self._permissions: Permissions | None = None
         self._version = 0
 
-    def introduce(self, client_properties: Mapping[str, Value]) -> None:
+    def set_client_properties(self, client_properties: Mapping[str, Value]) -> None:
         """Set the properties that the client announced."""
         self.client_properties = client_properties
         self._capabilities = capabilities(client_properties)

@@ -14,16 +14,16 @@ class AmqpContext:
     """Limits and dependencies shared by the connections of a listener.
 
     ``login`` authenticates before the virtual host is known, ``access_of`` returns the access to one virtual host. With
-    ``judges_late``, a user unknown to ``login`` may still be authenticated by plugins of the virtual host. Sizes are in
-    bytes. ``token`` returns unique names. ``consumer_timeout_ms`` applies to queues without a limit of their own; 0 is
-    no limit.
+    ``may_authenticate_in_vhost``, a user unknown to ``login`` may still be authenticated by plugins of the virtual
+    host. Sizes are in bytes. ``token`` returns unique names. ``consumer_timeout_ms`` applies to queues without a limit
+    of their own; 0 is no limit.
     """
 
     broker: Broker
     login: Access
     access_of: Callable[[str], Access]
     token: Callable[[], str]
-    judges_late: Callable[[], bool] = lambda: False
+    may_authenticate_in_vhost: Callable[[], bool] = lambda: False
     server_properties: Mapping[str, Value] = field(default_factory=dict)
     mechanisms: str = "PLAIN AMQPLAIN"
     heartbeat_s: int = 60

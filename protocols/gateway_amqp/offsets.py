@@ -22,7 +22,7 @@ _table_size = Struct(">I")
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _MORE = 0x8000, 0x4000, 0x2000, 0x0001
 
 
-def around_offset(properties: bytes) -> tuple[bytes, bytes]:
+def split_around_offset(properties: bytes) -> tuple[bytes, bytes]:
     """Return well-formed properties with an offset as the last header, split before and after its number.
 
     Optimised for messages with an id each, whose properties do not repeat.

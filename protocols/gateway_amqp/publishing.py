@@ -137,12 +137,12 @@ class Transactional(Plain):
         vhost: VirtualHost,
         origin: Origin,
         unrouted: Unrouted,
-        unsettle: Callable[[list[Delivery]], None],
+        restore_unsettled: Callable[[list[Delivery]], None],
         holdings: Holdings,
         journal: Journal,
     ) -> None:
         super().__init__(vhost, origin, unrouted)
-        self._unsettle = unsettle
+        self._restore_unsettled = restore_unsettled
         self._holdings = holdings
         self._journal = journal
         self._size = 0
@@ -183,7 +183,7 @@ class Transactional(Plain):
         such message on the rest is done in one turn.
         """
         held, self._held, self._settled = self._held, [], []
-        self._let_go()
+        self._release_held()
         return self._committing(held)
 
     def _committing(self, held: "list[Action]") -> Iterator[None]:
@@ -236,16 +236,16 @@ class Transactional(Plain):
     def rollback(self) -> None:
         """Drop everything that was held; the deliveries are unsettled again."""
         settled, self._held, self._settled = self._settled, [], []
-        self._let_go()
+        self._release_held()
         for deliveries in settled:
-            self._unsettle(deliveries)
+            self._restore_unsettled(deliveries)
 
     def _hold(self, size: int) -> None:
         self._holdings.hold(size)
         self._size += size + OVERHEAD
 
-    def _let_go(self) -> None:
-        self._holdings.let_go(self._size)
+    def _release_held(self) -> None:
+        self._holdings.release(self._size)
         self._size = 0
 
 

@@ -41,7 +41,7 @@ class DirectReplyTo:
         self.abandon()
         return True
 
-    def are_received_by(self, consumer: Consumer) -> bool:
+    def is_consumed_by(self, consumer: Consumer) -> bool:
         """Return whether this is the consumer of replies, which no prefetch limit applies to."""
         return consumer.queue is self._queue
 
@@ -51,7 +51,7 @@ class DirectReplyTo:
             self._scope.vhost.close_reply_queue(self._queue)
             self._queue = None
 
-    def addressed(self, header: Header) -> Header:
+    def with_reply_address(self, header: Header) -> Header:
         """Return the header of a request with the generated name in ``reply_to``.
 
         :raises PreconditionFailed: when the channel has no reply queue.

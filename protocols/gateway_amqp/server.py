@@ -44,16 +44,16 @@ class AmqpServer(PeerProtocol):
     def on_tick(self) -> None:
         """Check acknowledgement timeouts, unsettled sizes and heartbeats."""
         connection = self.connection
-        connection.mind_consumers()
-        connection.mind_unsettled()
+        connection.check_consumer_timeouts()
+        connection.check_unsettled_size()
         if connection.heartbeat_s:
-            self._mind_heartbeats(connection.heartbeat_s)
+            self._check_heartbeats(connection.heartbeat_s)
 
     def probe(self) -> None:
         """Send a heartbeat, which a peer without heartbeats ignores (4.2.7)."""
         self.send_ahead(HEARTBEAT_FRAME)
 
-    def _mind_heartbeats(self, interval_s: int) -> None:
+    def _check_heartbeats(self, interval_s: int) -> None:
         """Send a heartbeat after half an interval without output; give up after two without input (4.2.7)."""
         if self.silent > 2 * interval_s * TICKS_PER_S:
             self.give_up(f"missed heartbeats from client, timeout: {interval_s}s")

@@ -106,7 +106,7 @@ class Connection(Machine):
                     self._perform(head, body)
         except GatewayError as error:
             self.fail(error)
-        if self.state is State.JUDGING and self._decoder.kept > _EARLY_LIMIT:
+        if self.state is State.AUTHENTICATING and self._decoder.kept > _EARLY_LIMIT:
             self.fail(StompError("Frame too large", "Too many bytes were sent before the connection was accepted"))
         elif not self.has_published and self.state is State.OPEN and self._decoder.kept > _LARGE_FRAME:
             self.publishing()
@@ -147,7 +147,7 @@ class Connection(Machine):
         if not self.settings.implicit_connect:
             raise StompError("Illegal command", "You must log in using CONNECT first")
         self._postponed = head, body
-        self._judge(lambda: self.opening.connect_implicitly(self))
+        self._authenticate(lambda: self.opening.connect_implicitly(self))
 
     def go_on(self) -> None:
         """Handle the input that arrived during the authentication; may be called outside of a turn."""
@@ -175,7 +175,7 @@ class Connection(Machine):
     def answered(self) -> None:
         """Send the last receipt of a client that disconnects, once no other receipt is due."""
         if self.state is State.LEAVING:
-            self._depart()
+            self._send_last_receipt()
 
     def resume(self) -> None:
         """Resume the subscriptions that waited while the outbox was full."""
@@ -204,12 +204,12 @@ class Connection(Machine):
         if self.conversation is not None:
             self.conversation.publishing.fail()
 
-    def mind_consumers(self) -> None:
+    def check_consumer_timeouts(self) -> None:
         """End the connection if a delivery exceeds its acknowledgement timeout; called periodically."""
         if self.conversation is None:
             return
         now_s = self.settings.broker.clock.monotonic_s()
-        limit_ms = self.conversation.subscribing.exhausted_ms(now_s, self.settings.consumer_timeout_ms)
+        limit_ms = self.conversation.subscribing.exceeded_timeout_ms(now_s, self.settings.consumer_timeout_ms)
         if limit_ms is not None:
             detail = f"delivery acknowledgement on channel 1 timed out. Timeout value used: {limit_ms} ms. "
             detail += "This timeout value can be configured, see consumers doc guide to learn more"
@@ -218,9 +218,9 @@ class Connection(Machine):
     # Requests
 
     def _connect(self, head: Head, body: bytes) -> None:
-        self._judge(lambda: self.opening.connect(self, head.headers))
+        self._authenticate(lambda: self.opening.connect(self, head.headers))
 
-    def _judge(self, ask: Callable[[], None]) -> None:
+    def _authenticate(self, ask: Callable[[], None]) -> None:
         """Start the authentication; input waits until it is decided."""
         self._decoder.stop()
         ask()
@@ -274,9 +274,9 @@ class Connection(Machine):
         self._decoder.stop()
         self._farewell = head.headers.get("receipt")
         self.conversation.leave()
-        self._depart()
+        self._send_last_receipt()
 
-    def _depart(self) -> None:
+    def _send_last_receipt(self) -> None:
         """Send the last receipt when no other output is due, and close."""
         assert self.conversation is not None
         if self.conversation.publishing.unanswered:
@@ -303,10 +303,10 @@ class Connection(Machine):
         logged = error.logged if isinstance(error, StompError) else detail
         self._end(message, detail, () if receipt is None else (("receipt-id", receipt),), logged)
 
-    def withdraw(self, tag: str, reason: str) -> None:
+    def subscription_cancelled(self, tag: str, reason: str) -> None:
         """Report a subscription whose queue was deleted; STOMP has no other way than an ERROR frame."""
         if self.conversation is not None and self.state is State.OPEN:
-            id = self.conversation.subscribing.withdrawn(tag)
+            id = self.conversation.subscribing.remove_cancelled(tag)
             if id is not None:
                 self._end("Server cancelled subscription", reason, (("subscription", id),))
 
@@ -319,12 +319,12 @@ class Connection(Machine):
         self._end("Processing error", "Processing error")
 
     def _end(
-        self, message: str, detail: str, told: tuple[tuple[str, str], ...] = (), logged: str | None = None
+        self, message: str, detail: str, extra: tuple[tuple[str, str], ...] = (), logged: str | None = None
     ) -> None:
         if self.state is State.CLOSED:
             return
         self.driver.log("connection closing", reason=f"{message}: {logged or detail}".rstrip())
-        headers = (("message", message), ("content-type", "text/plain"), ("version", SUPPORTED), *told)
+        headers = (("message", message), ("content-type", "text/plain"), ("version", SUPPORTED), *extra)
         self.outbox.write(encode("ERROR", headers, self.opening.version, detail.encode(errors="replace")))
         self.close()
 
@@ -333,16 +333,16 @@ class Connection(Machine):
         if self.state is not State.CLOSED:
             self.state = State.CLOSED
             self._decoder.stop()
-            self._let_go()
+            self._release()
             self.driver.hang_up()
 
     def lost(self) -> None:
         """Release everything: the transport is closed."""
         self.state = State.CLOSED
-        self._let_go()
+        self._release()
         self.conversation = None  # its parts refer to the connection
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self.outbox.is_open = False
         if self.conversation is not None:
             self.conversation.close()

@@ -55,8 +55,8 @@ class Encoder:
 
     def _tail(self, header: Header, size: int, redelivered: bool) -> bytes:
         """Return the rest of the head; content-length allows any bytes in the body (1.2, "Header content-length")."""
-        told = b"true" if redelivered else b"false"
-        tail = b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (told, self._lines(header), size)
+        flag = b"true" if redelivered else b"false"
+        tail = b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (flag, self._lines(header), size)
         is_unique = isinstance(header, StompHeader) and header.is_unique
         if len(tail) <= _LONGEST_KEPT and not is_unique:
             if len(self._tails) >= _KEPT:

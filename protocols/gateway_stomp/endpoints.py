@@ -47,12 +47,12 @@ class Endpoints:
         if destination.kind is DestinationKind.TEMP_QUEUE:
             detail = f"'{destination.written}' is not a valid destination for 'SUBSCRIBE'\n"
             raise StompError("Invalid destination", detail)
-        asked = queue_headers(headers, of_send=False)
+        requested = queue_headers(headers, of_send=False)
         if not destination.is_queue:
-            return self._subscription_queue(destination, asked, durable_name)
+            return self._subscription_queue(destination, requested, durable_name)
         scope.require(Operation.READ, "queue", destination.name)
         if destination.kind is DestinationKind.QUEUE and destination.name not in self._declared:
-            self._declare_named(destination.name, asked)
+            self._declare_named(destination.name, requested)
         queue = scope.vhost.queue(destination.name)
         queue.require_owner(scope.host)
         return queue
@@ -82,8 +82,8 @@ class Endpoints:
             return ""
         is_topic = destination.kind is DestinationKind.TOPIC
         if is_topic and scope.settings.activemq and "activemq.subscriptionName" in headers and scope.client_id:
-            said = f"{scope.client_id}\0{headers['activemq.subscriptionName']}".encode()
-            return _SUBSCRIPTION_NAME + _short_hash(said)
+            identity = f"{scope.client_id}\0{headers['activemq.subscriptionName']}".encode()
+            return _SUBSCRIPTION_NAME + _short_hash(identity)
         if not is_durable:
             return ""
         assert name is not None
@@ -115,19 +115,19 @@ class Endpoints:
         if not queue.is_deleted:
             self._scope.vhost.delete_queue(queue)
 
-    def _declare_named(self, name: str, asked: QueueHeaders) -> None:
+    def _declare_named(self, name: str, requested: QueueHeaders) -> None:
         scope = self._scope
         if name not in scope.vhost.queue_by_name:
             require_free("queue", name)
         scope.require(Operation.CONFIGURE, "queue", name)
-        self._require_dead_letter_exchange(name, asked)
-        is_durable = asked.is_durable is not False
+        self._require_dead_letter_exchange(name, requested)
+        is_durable = requested.is_durable is not False
         scope.vhost.declare_queue(
             name,
             is_durable=is_durable,
-            owner=scope.host if _told(asked.is_exclusive, not is_durable) else None,
-            is_auto_delete=_told(asked.is_auto_delete, not is_durable),
-            arguments=asked.arguments,
+            owner=scope.host if _value_or(requested.is_exclusive, not is_durable) else None,
+            is_auto_delete=_value_or(requested.is_auto_delete, not is_durable),
+            arguments=requested.arguments,
             claimant=scope.host,
             user=scope.origin.user,
         )
@@ -135,53 +135,57 @@ class Endpoints:
             self._declared.clear()  # declaring again does no harm
         self._declared.add(name)
 
-    def _subscription_queue(self, destination: Destination, asked: QueueHeaders, durable_name: str) -> Queue:
+    def _subscription_queue(self, destination: Destination, requested: QueueHeaders, durable_name: str) -> Queue:
         """Declare the queue of a subscription to an exchange or topic, and bind it."""
         scope = self._scope
-        name = durable_name or asked.name or f"{_SUBSCRIPTION_NAME}{scope.settings.token()}"
-        is_exclusive = not durable_name and _told(asked.is_exclusive, destination.kind is DestinationKind.EXCHANGE)
+        name = durable_name or requested.name or f"{_SUBSCRIPTION_NAME}{scope.settings.token()}"
+        is_exclusive = not durable_name and _value_or(
+            requested.is_exclusive, destination.kind is DestinationKind.EXCHANGE
+        )
         exchange = scope.vhost.exchange(destination.exchange)
         scope.require(Operation.CONFIGURE, "queue", name)
         scope.require(Operation.WRITE, "queue", name)
         scope.require(Operation.READ, "queue", name)
         scope.require(Operation.READ, "exchange", exchange.name)
         scope.require_topic(Operation.READ, exchange, destination.name)
-        self._require_dead_letter_exchange(name, asked)
+        self._require_dead_letter_exchange(name, requested)
         there = scope.vhost.queue_by_name.get(name)  # a queue created by RabbitMQ may be auto-delete
         queue = scope.vhost.declare_queue(
             name,
             is_durable=bool(durable_name),
             owner=scope.host if is_exclusive else None,
-            is_auto_delete=_told(asked.is_auto_delete, not durable_name if there is None else there.is_auto_delete),
-            arguments=asked.arguments,
+            is_auto_delete=_value_or(
+                requested.is_auto_delete, not durable_name if there is None else there.is_auto_delete
+            ),
+            arguments=requested.arguments,
             claimant=scope.host,
             user=scope.origin.user,
         )
         wanted = scope.vhost.bind(exchange, queue, destination.name, user=scope.origin.user)
         if durable_name and scope.settings.activemq:
-            self._leave_others(queue, wanted)
+            self._unbind_others(queue, wanted)
         return queue
 
-    def _leave_others(self, queue: Queue, wanted: Binding) -> None:
+    def _unbind_others(self, queue: Queue, wanted: Binding) -> None:
         """Remove the bindings to other topics when a subscription is renewed for a new one, as with ActiveMQ."""
         for binding in list(self._scope.vhost.bindings.to(queue)):
             if binding is not wanted:
                 self._scope.vhost.bindings.remove(binding)
 
-    def _require_dead_letter_exchange(self, name: str, asked: QueueHeaders) -> None:
+    def _require_dead_letter_exchange(self, name: str, requested: QueueHeaders) -> None:
         """Require read on the queue and write on its dead letter exchange (R104)."""
-        exchange = asked.arguments.get("x-dead-letter-exchange")
+        exchange = requested.arguments.get("x-dead-letter-exchange")
         there = self._scope.vhost.exchange_by_name.get(exchange) if isinstance(exchange, str) else None
-        require_dead_letters(self._scope.host.permissions, name, asked.arguments, there)
+        require_dead_letters(self._scope.host.permissions, name, requested.arguments, there)
 
 
-def _told(said: bool | None, otherwise: bool) -> bool:
-    return otherwise if said is None else said
+def _value_or(identity: bool | None, otherwise: bool) -> bool:
+    return otherwise if identity is None else identity
 
 
-def _short_hash(said: bytes) -> str:
+def _short_hash(identity: bytes) -> str:
     """Return a name of bounded length; a collision is no security problem."""
-    return urlsafe_b64encode(md5(said, usedforsecurity=False).digest()).rstrip(b"=").decode()
+    return urlsafe_b64encode(md5(identity, usedforsecurity=False).digest()).rstrip(b"=").decode()
 
 
 def _erlang_pair(first: str, second: str) -> bytes:

@@ -98,17 +98,17 @@ class Handshake:
     def _ask(self, connection: "Connection", claimed: Credentials) -> None:
         """Start the authentication. Only a user that passes it learns that its virtual host does not exist."""
         name = self._vhost_name(connection.settings)
-        connection.state = State.JUDGING
+        connection.state = State.AUTHENTICATING
         self.mechanism = claimed.mechanism
         if claimed.mechanism == PLAIN and not (claimed.username and claimed.password):
-            self._judged(
+            self._authenticated(
                 connection, None, claimed, name
             )  # some directories accept an empty password as an anonymous login
         else:
             settings = connection.settings
             is_there = name in settings.broker.vhost_by_name
             access = settings.access_of(name) if is_there else settings.login
-            access.authenticate(claimed, lambda principal: self._judged(connection, principal, claimed, name))
+            access.authenticate(claimed, lambda principal: self._authenticated(connection, principal, claimed, name))
 
     def _vhost_name(self, settings: StompContext) -> str:
         """Return the name of the virtual host; clients of ActiveMQ send the host name of the broker instead."""
@@ -116,12 +116,12 @@ class Handshake:
         is_known = name in settings.broker.vhost_by_name
         return name if is_known or not settings.activemq else settings.vhost
 
-    def _judged(
+    def _authenticated(
         self, connection: "Connection", principal: Principal | None, claimed: Credentials, vhost_name: str
     ) -> None:
         """Continue after the authentication; the connection may be closed by then."""
         broker = connection.settings.broker
-        if connection.state is not State.JUDGING:
+        if connection.state is not State.AUTHENTICATING:
             return
         try:
             if principal is None:
@@ -166,13 +166,13 @@ class Handshake:
         scope = Scope(connection, settings, vhost, connection.outbox, origin, version, session, self.client_id)
         connection.opened(Conversation(scope))
         if not self._is_implicit:
-            told = (
+            connected = (
                 ("version", version.value),
                 ("session", session),
                 ("heart-beat", self.heartbeats.written),
                 ("server", settings.server),
             )
-            connection.outbox.write(encode("CONNECTED", told, Version.V10))
+            connection.outbox.write(encode("CONNECTED", connected, Version.V10))
 
     def _learn_permissions(self, vhost: VirtualHost) -> None:
         assert self.principal is not None

@@ -100,10 +100,10 @@ class StompHeaderFormat:
         """Return the bytes with these headers and the expiration replaced."""
         lines, _, added = raw.partition(_NUL)
         replaced = {*without, *headers} | ({"expiration"} if drops_expiration else set())
-        said = {name: value for name, value in headers_in(lines).items() if name not in replaced}
+        unchanged = {name: value for name, value in headers_in(lines).items() if name not in replaced}
         kept = {name: value for name, value in _added(added).items() if name not in replaced}
         added_now = kept | dict(headers)
-        return written(said) + (_NUL + dumps(added_now) if added_now else b"")
+        return written(unchanged) + (_NUL + dumps(added_now) if added_now else b"")
 
     def sent(self, headers: Mapping[str, str]) -> StompHeader:
         """Return the header of a SEND with these headers.

@@ -25,13 +25,13 @@ class Heartbeats:
         return f"{self.send_s * 1000},{self.expect_s * 1000}"
 
 
-def heartbeats(asked: str | None) -> Heartbeats:
+def heartbeats(header: str | None) -> Heartbeats:
     """Return the intervals for the ``heart-beat`` of a CONNECT. :raises StompError: when it is not two numbers."""
-    if asked is None:
+    if header is None:
         return Heartbeats()
-    pair = _PAIR.fullmatch(asked)
+    pair = _PAIR.fullmatch(header)
     if pair is None:
-        raise StompError("Invalid header", f"'heart-beat' must be two numbers, not '{asked[:80]}'")
+        raise StompError("Invalid header", f"'heart-beat' must be two numbers, not '{header[:80]}'")
     return Heartbeats(send_s=_seconds(int(pair[2])), expect_s=_seconds(int(pair[1])))
 
 

@@ -36,7 +36,7 @@ class Host(Protocol):
         """Report that receipts of publishes were written."""
         ...
 
-    def withdraw(self, subscription: str, reason: str) -> None:
+    def subscription_cancelled(self, subscription: str, reason: str) -> None:
         """Report a subscription whose queue was deleted."""
         ...
 

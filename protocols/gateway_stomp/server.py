@@ -42,7 +42,7 @@ class StompServer(PeerProtocol):
         input.
         """
         connection = self.connection
-        connection.mind_consumers()
+        connection.check_consumer_timeouts()
         promised = connection.opening.heartbeats
         if promised.expect_s and self.silent > 2 * promised.expect_s * TICKS_PER_S:
             self.give_up(f"missed heartbeats from client, timeout: {promised.expect_s}s")

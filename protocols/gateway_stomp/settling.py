@@ -33,7 +33,7 @@ class Settling:
 
         :raises StompError: as ``take``.
         """
-        subscription, number = self._meant("ACK", headers)
+        subscription, number = self._find_delivery("ACK", headers)
         if subscription.mode is AckMode.INDIVIDUAL:
             delivery = subscription.ledger.take(number)
             if delivery is None:
@@ -44,7 +44,7 @@ class Settling:
                 delivery.consumer.settled()
         else:
             settle_all(self._taken(subscription, number, DeliveryOutcome.ACCEPTED), DeliveryOutcome.ACCEPTED)
-        self._subscribing.tidy(subscription)
+        self._subscribing.remove_if_settled(subscription)
 
     def settle(self, verb: str, headers: Mapping[str, str]) -> None:
         """Handle a NACK outside of transactions. :raises StompError: as ``take``."""
@@ -57,10 +57,10 @@ class Settling:
         In mode ``client`` these are all deliveries of the subscription up to the given one. :raises StompError: when
         the delivery is not outstanding.
         """
-        subscription, number = self._meant(verb, headers)
+        subscription, number = self._find_delivery(verb, headers)
         outcome = DeliveryOutcome.ACCEPTED if verb == "ACK" else self._refusal(headers)
         deliveries = self._taken(subscription, number, outcome)
-        self._subscribing.tidy(subscription)
+        self._subscribing.remove_if_settled(subscription)
         return deliveries, outcome
 
     def restore(self, deliveries: list[Delivery]) -> None:
@@ -87,7 +87,7 @@ class Settling:
         is_requeued = self._scope.settings.nack_requeues if requeue is None else requeue
         return DeliveryOutcome.REQUEUED if is_requeued else DeliveryOutcome.REJECTED
 
-    def _meant(self, verb: str, headers: Mapping[str, str]) -> tuple[Subscription, int]:
+    def _find_delivery(self, verb: str, headers: Mapping[str, str]) -> tuple[Subscription, int]:
         """Return the subscription and the number of the delivery.
 
         The message-id contains both. The ``subscription`` header of 1.1 is redundant, and optional as with RabbitMQ.

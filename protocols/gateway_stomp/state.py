@@ -9,7 +9,7 @@ class State(Enum):
     """The states of a connection, in order."""
 
     GREETING = auto()  # CONNECT or STOMP must come first (1.2, "Connecting")
-    JUDGING = auto()  # the authentication is under way; input waits
+    AUTHENTICATING = auto()  # the authentication is under way; input waits
     OPEN = auto()
     LEAVING = auto()  # DISCONNECT was received; earlier receipts are sent first
     CLOSED = auto()
@@ -19,4 +19,4 @@ class State(Enum):
         """The phase, on which time limits depend."""
         if self is State.OPEN:
             return Phase.OPEN
-        return Phase.ENTERING if self in (State.GREETING, State.JUDGING) else Phase.LEAVING
+        return Phase.ENTERING if self in (State.GREETING, State.AUTHENTICATING) else Phase.LEAVING

@@ -35,9 +35,9 @@ def stream_arguments(headers: Mapping[str, str]) -> Arguments:
     return arguments
 
 
-def _offset(said: str) -> Value:
-    kind, is_numbered, number = said.partition("=")
+def _offset(text: str) -> Value:
+    kind, is_numbered, number = text.partition("=")
     if not is_numbered or kind not in ("offset", "timestamp"):
-        return said
+        return text
     value = whole_number(OFFSET, number)
     return value if kind == "offset" else datetime.fromtimestamp(max(0, min(value, LATEST_S)), UTC)

@@ -113,7 +113,7 @@ class Subscribing:
         else:
             self._end(subscription)
 
-    def withdrawn(self, tag: str) -> str | None:
+    def remove_cancelled(self, tag: str) -> str | None:
         """Remove a subscription whose queue was deleted; return its id, ``None`` if it had ended already."""
         subscription = self._subscription_by_tag.pop(tag, None)
         if subscription is None:
@@ -141,7 +141,7 @@ class Subscribing:
         """Resume the subscriptions that waited while the outbox was full."""
         self._resumption.serve([consumer for consumer in self.consumers if consumer.is_waiting])
 
-    def exhausted_ms(self, now_s: float, default_ms: int) -> int | None:
+    def exceeded_timeout_ms(self, now_s: float, default_ms: int) -> int | None:
         """Return the acknowledgement timeout that a delivery has exceeded; ``None`` if none has."""
         limits = (each.ack_timeout.exhausted(each.ledger, now_s, default_ms) for each in self._all())
         return next((limit_ms for limit_ms in limits if limit_ms is not None), None)
@@ -235,7 +235,7 @@ class Subscribing:
         """Return the subscription of this tag, or the ended one that has unsettled deliveries."""
         return self._subscription_by_tag.get(tag) or self._left.get(tag)
 
-    def tidy(self, subscription: Subscription) -> None:
+    def remove_if_settled(self, subscription: Subscription) -> None:
         """Remove an ended subscription without unsettled deliveries."""
         if not len(subscription.ledger) and self._left.get(subscription.tag) is subscription:
             del self._left[subscription.tag]
@@ -248,12 +248,12 @@ class Subscribing:
         current.ledger.restore(deliveries)
 
 
-def _ack_mode(said: str) -> AckMode:
+def _ack_mode(mode: str) -> AckMode:
     try:
-        return AckMode(said)
+        return AckMode(mode)
     except ValueError:
-        modes = ", ".join(mode.value for mode in AckMode)
-        raise StompError("Invalid header", f"'ack' must be one of {modes}, not '{said[:80]}'") from None
+        modes = ", ".join(each.value for each in AckMode)
+        raise StompError("Invalid header", f"'ack' must be one of {modes}, not '{mode[:80]}'") from None
 
 
 def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:

@@ -133,7 +133,7 @@ class Subscription(Subscriber):
         """Report that the queue was deleted, and with it the subscription."""
         what = f"id='{self.id}'" if self.tag.startswith("T_") else f"destination='{self.tag[2:]}'"
         reason = f'The server has canceled a subscription.\nNo more messages will be delivered for "{what}".\n'
-        self._scope.host.withdraw(self.tag, reason)
+        self._scope.host.subscription_cancelled(self.tag, reason)
 
     def _pass_over(self, consumer: Consumer, entry: "QueuedMessage | None") -> None:
         """Settle a message of the subscription's own queue that does not match the selection."""

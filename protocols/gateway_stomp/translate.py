@@ -51,7 +51,7 @@ def properties_of(headers: Mapping[str, str], added: Mapping[str, Value]) -> Pro
     """
     texts = {property: headers[name] for name, property in TEXTS.items() if name in headers}
     own = TEXTS.keys() | _OTHERS
-    told: dict[str, Value] = {
+    custom: dict[str, Value] = {
         name: value
         for name, value in headers.items()
         if name not in own and len(name.encode()) <= _LONGEST_SHORT_STRING
@@ -59,7 +59,7 @@ def properties_of(headers: Mapping[str, str], added: Mapping[str, Value]) -> Pro
     return Properties(
         content_type=texts.get("content_type"),
         content_encoding=texts.get("content_encoding"),
-        headers={**told, **added},
+        headers={**custom, **added},
         delivery_mode=2 if is_true(headers.get("persistent")) else None,
         priority=priority_of(headers),
         correlation_id=texts.get("correlation_id"),
@@ -73,22 +73,24 @@ def properties_of(headers: Mapping[str, str], added: Mapping[str, Value]) -> Pro
     )
 
 
-def headers_of(said: Properties) -> dict[str, str]:
+def headers_of(properties: Properties) -> dict[str, str]:
     """Translate properties to the headers of a MESSAGE.
 
     Of the headers table, text and whole numbers are translated, other types have no text form in STOMP; ``x-death`` is
     encoded as JSON. Names of frame headers are skipped, and values that would end the head.
     """
-    headers = {name: str(value) for name, property in TEXTS.items() if (value := getattr(said, property)) is not None}
-    if said.delivery_mode == 2:
+    headers = {
+        name: str(value) for name, property in TEXTS.items() if (value := getattr(properties, property)) is not None
+    }
+    if properties.delivery_mode == 2:
         headers["persistent"] = "true"
-    if said.priority is not None:
-        headers["priority"] = str(said.priority)
-    if said.timestamp is not None:
-        headers["timestamp"] = str(int(said.timestamp.timestamp()))
+    if properties.priority is not None:
+        headers["priority"] = str(properties.priority)
+    if properties.timestamp is not None:
+        headers["timestamp"] = str(int(properties.timestamp.timestamp()))
     if "reply-to" in headers:
         headers["reply-to"] = reply_destination(headers["reply-to"])
-    for name, value in said.headers.items():
+    for name, value in properties.headers.items():
         text = _json(value) if name == "x-death" else _text(value)
         if text is not None and name and name not in OF_FRAMES:
             headers.setdefault(name, text)

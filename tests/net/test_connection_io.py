@@ -64,7 +64,7 @@ def test_a_broken_connection_is_reported(io: ConnectionIO, pair: Pair) -> None:
 def test_after_cut_nothing_is_read_and_no_references_remain(io: ConnectionIO, pair: Pair) -> None:
     io.listen(pair[0].fileno())
     pair[1].send(b"late")
-    io.cut()
+    io.detach()
     assert io.read() is None
     assert pair[0].recv(10) == b"late"
     io.take(b"later")
@@ -78,7 +78,7 @@ def test_after_cut_nothing_is_written(pair: Pair) -> None:
     io = Peer().server.io
     writer = io.writer = SocketWriter(transport, io.congested)
     writer.send([b"before"], 6)
-    io.cut()
+    io.detach()
     writer.send([b"after"], 5)  # a reference may remain, and the descriptor may be reused
     assert theirs.recv(100) == b"before"
     assert transport.written == b"after"
@@ -117,11 +117,11 @@ def test_leftover_input_of_a_held_back_peer_waits_until_reading_resumes() -> Non
     peer = Peer()
     io = peer.server.io
     io.take(b"work 2")
-    io.admit(False)
+    io.set_reading(False)
     assert not io.go_on()
     assert not io.go_on()
     assert heard_by(io) == b""
-    io.admit(True)
+    io.set_reading(True)
     assert io.go_on()
     assert not io.go_on()
     assert heard_by(io) == b"done"

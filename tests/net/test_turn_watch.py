@@ -47,10 +47,10 @@ def test_the_returned_99th_percentile_is_at_most_twice_the_exact_one(watch: Turn
 
 def test_the_recent_longest_turn_is_dropped_after_two_periods(watch: TurnWatch) -> None:
     watch.ended(0.05)
-    watch.look()
+    watch.start_period()
     assert watch.recent_longest_s == 0.05
     watch.ended(0.01)
-    watch.look()
+    watch.start_period()
     assert watch.recent_longest_s == 0.01
     assert watch.longest_s == 0.05
 

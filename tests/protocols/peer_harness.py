@@ -114,7 +114,7 @@ class PeerHarness(Generic[MachineT, FrameT]):
         """Lose the connection."""
         self._gateway.broker.connections.remove(self)
         self.machine.lost()
-        self.io.cut()
+        self.io.detach()
         self._gateway.settle()
 
     # Overridden by subclasses

@@ -48,7 +48,7 @@ class AmqpProtocol(ServedProtocol):
         return AmqpContext(
             broker=services.broker,
             login=services.login_access(),
-            judges_late=services.judges_late,
+            may_authenticate_in_vhost=services.may_authenticate_in_vhost,
             access_of=services.access_of,
             token=lambda: secrets.token_urlsafe(16),
             server_properties={

@@ -22,14 +22,15 @@ class Services:
     """The parts of a node that protocols share.
 
     ``access_of`` returns the access checks of a virtual host; ``login_access`` those of a login whose virtual host is
-    not known yet; ``judges_late`` tells whether another virtual host's plugins may accept a user whom these refuse.
+    not known yet; ``may_authenticate_in_vhost`` tells whether another virtual host's plugins may accept a user whom
+    these refuse.
     """
 
     broker: Broker
     turn: Turn
     access_of: Callable[[str], Access]
     login_access: Callable[[], Access]
-    judges_late: Callable[[], bool]
+    may_authenticate_in_vhost: Callable[[], bool]
 
 
 class ServedProtocol(ABC):

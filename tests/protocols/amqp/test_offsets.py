@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.kernel.messages.message import Properties, Value
-from gateway_amqp.offsets import _spliced, around_offset
+from gateway_amqp.offsets import _spliced, split_around_offset
 from gateway_amqp.properties import decode_properties, encode_properties
 
 texts = st.none() | st.text(max_size=8)
@@ -33,12 +33,12 @@ def properties(draw: st.DrawFn) -> Properties:
 @example(Properties(message_id="x-stream-offset"))
 @example(Properties(headers={"x-stream-offset": "77"}))
 def test_the_fast_path_equals_the_general_path(said: Properties) -> None:
-    assert around_offset(encode_properties(said)) == _spliced(encode_properties(said))
+    assert split_around_offset(encode_properties(said)) == _spliced(encode_properties(said))
 
 
 @given(properties(), st.integers(0, 2**63 - 1))
 def test_all_other_properties_are_unchanged(said: Properties, offset: int) -> None:
-    before, behind = around_offset(encode_properties(said))
+    before, behind = split_around_offset(encode_properties(said))
     found = decode_properties(before + offset.to_bytes(8, "big") + behind)
     others = {name: value for name, value in said.headers.items() if name != "x-stream-offset"}
     assert found.headers == others | {"x-stream-offset": offset}
@@ -48,5 +48,5 @@ def test_all_other_properties_are_unchanged(said: Properties, offset: int) -> No
 
 @pytest.mark.parametrize("raw", [b"\x08\x01\x00\x01\x00\x00\x05", b"\x20\x01\x00\x00\x00\x00\x00\x04\x01at\x01"])
 def test_additional_words_of_flags_are_kept(raw: bytes) -> None:
-    before, behind = around_offset(raw)
+    before, behind = split_around_offset(raw)
     assert decode_properties(before + bytes(8) + behind).headers["x-stream-offset"] == 0

@@ -230,7 +230,7 @@ class Client(PeerHarness[Connection, Heard]):
         return self.machine.channel_infos()
 
     def tick(self) -> None:
-        self.machine.mind_consumers()
+        self.machine.check_consumer_timeouts()
 
 
 _ESCAPES = {
