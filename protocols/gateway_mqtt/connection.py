@@ -112,7 +112,7 @@ class Connection(Machine):
         if self.conversation is not None:
             self.conversation.count(tally)
 
-    # Bytes
+    # Input
 
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer, in pieces of any size."""
@@ -263,7 +263,7 @@ class Connection(Machine):
         self._limit = self.settings.max_packet_size
         self.driver.opened()
 
-    # Turns
+    # Flow control
 
     def resume(self) -> None:
         """Serve the consumers that waited for room in the outbox or for credit."""
@@ -286,7 +286,7 @@ class Connection(Machine):
         if self.conversation is not None:
             self.conversation.publishing.fail()
 
-    # The end
+    # Closing
 
     def end(self, reason: ReasonCode, text: str) -> None:
         """End the connection from this side, with the reason if the version can carry it (4.13)."""

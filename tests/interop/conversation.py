@@ -33,7 +33,7 @@ class Conversation:
             on_close_callback=self._closed,
         )
 
-    def hold(self) -> None:
+    def run(self) -> None:
         """Run the dialogue to its end, with a time limit, and raise its exception."""
         loop = self._connection.ioloop
         timer = loop.call_later(ARRIVAL_TIMEOUT_S, lambda: self._end(TimeoutError("the dialogue did not end")))

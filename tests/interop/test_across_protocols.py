@@ -49,7 +49,7 @@ def take(channel: BlockingChannel, queue: str, count: int) -> list[Got]:
     return arrived
 
 
-def got(channel: BlockingChannel, queue: str) -> Got:
+def take_one(channel: BlockingChannel, queue: str) -> Got:
     """Wait for the only message of a queue."""
     [message] = take(channel, queue, 1)
     return message
@@ -68,7 +68,7 @@ def test_amqp_receives_a_message_from_stomp(stomp_client: Stomp, amqp: BlockingC
     }
     more = {"priority": "3", "persistent": "true", "timestamp": "1709208000", "amqp-message-id": "m", "colour": "blue"}
     stomp_client.send(f"/queue/{name}", "hello", **fields, **more, expiration="60000")
-    deliver, properties, body = got(amqp, name)
+    deliver, properties, body = take_one(amqp, name)
     assert (deliver.exchange, deliver.routing_key, body) == ("", name, b"hello")
     received_fields = properties.__dict__
     assert [received_fields[field.replace("-", "_")] for field in fields] == list(fields.values())
@@ -125,14 +125,14 @@ def test_stomp_can_send_and_subscribe_to_an_amqp_exchange(
     amqp.queue_bind(f"{name}-q", name, "k")
     stomp_client.subscribe(f"/exchange/{name}/k")
     stomp_client.send(f"/exchange/{name}/k", "to both")
-    assert got(amqp, f"{name}-q")[2] == b"to both"
+    assert take_one(amqp, f"{name}-q")[2] == b"to both"
     message = stomp_client.next()
     assert (message.body, message.headers["destination"]) == (b"to both", f"/exchange/{name}/k")
 
 
 def test_an_amqp_server_replies_to_a_stomp_request(stomp_client: Stomp, amqp: BlockingChannel, name: str) -> None:
     stomp_client.send(f"/queue/{name}", "question", reply_to="/temp-queue/answers", correlation_id="1")
-    _, asked, _ = got(amqp, name)
+    _, asked, _ = take_one(amqp, name)
     answer = pika.BasicProperties(correlation_id=asked.correlation_id)
     amqp.basic_publish("", str(asked.reply_to), b"answer", answer)
     message = stomp_client.next()
@@ -180,7 +180,7 @@ def test_amqp_receives_the_reason_of_a_dead_letter_from_stomp(
     if reason == "rejected":
         stomp_client.subscribe(f"/queue/{name}", ack="client-individual", **dead)
         stomp_client.nack(stomp_client.next(), requeue="false")
-    _, properties, body = got(amqp, f"{name}-dead")
+    _, properties, body = take_one(amqp, f"{name}-dead")
     assert body == b"dies"
     assert properties.headers is not None
     assert properties.headers["colour"] == "blue"

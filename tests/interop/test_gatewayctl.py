@@ -32,7 +32,7 @@ STATISTICS_TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True)
-class Managed:
+class ManagedBroker:
     """A broker and the URL of its management API."""
 
     amqp: Broker
@@ -50,18 +50,18 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
+def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedBroker]:
     if MANAGEMENT_URL is not None:
         assert BROKER_URL is not None, "GATEWAY_TEST_AMQP_URL must name the same broker"
-        yield Managed(Broker.from_url(BROKER_URL), MANAGEMENT_URL)
+        yield ManagedBroker(Broker.from_url(BROKER_URL), MANAGEMENT_URL)
         return
     port = free_port()
     with running_gateway(tmp_path_factory.mktemp("managed"), f"management.port={port}") as broker:
-        yield Managed(broker, f"http://127.0.0.1:{port}")
+        yield ManagedBroker(broker, f"http://127.0.0.1:{port}")
 
 
 @pytest.fixture
-def ended(managed: Managed) -> Callable[..., CompletedProcess[bytes]]:
+def ended(managed: ManagedBroker) -> Callable[..., CompletedProcess[bytes]]:
     """Run ``gatewayctl`` and return its result, success or not."""
 
     def call(*arguments: str) -> CompletedProcess[bytes]:
@@ -85,7 +85,7 @@ def ctl(ended: Callable[..., CompletedProcess[bytes]]) -> Ctl:
 
 
 @pytest.fixture
-def channel(managed: Managed) -> Iterator[BlockingChannel]:
+def channel(managed: ManagedBroker) -> Iterator[BlockingChannel]:
     """Return a channel with confirms; its queues are exclusive or deleted by the test."""
     connection = pika.BlockingConnection(parameters(managed.amqp))
     channel = connection.channel()
@@ -114,7 +114,7 @@ def user(ctl: Ctl) -> Iterator[str]:
     ctl("delete_user", name)
 
 
-def eventually(read: Callable[[], str], expected: str) -> None:
+def wait_for_output(read: Callable[[], str], expected: str) -> None:
     """Wait until the output contains ``expected``."""
     deadline = time.monotonic() + STATISTICS_TIMEOUT_S
     while expected not in (found := read()):
@@ -162,7 +162,7 @@ def test_r73_queues_are_listed_in_boxes(ctl: Ctl, channel: BlockingChannel) -> N
         lines = ctl("list_queues", "name", "durable", "arguments", "policy", "--formatter=pretty_table", "--silent")
         return "\n".join(" ".join(line.split()) for line in lines.splitlines())
 
-    eventually(listed, '│ r73 │ false │ {"x-max-priority",5} │ my-pol │')
+    wait_for_output(listed, '│ r73 │ false │ {"x-max-priority",5} │ my-pol │')
     assert "│ name │ durable │ arguments │ policy │" in listed()
 
 
@@ -322,16 +322,16 @@ def test_a_queue_is_purged_and_deleted(ctl: Ctl, channel: BlockingChannel) -> No
     ctl("purge_queue", name, fails=(69, f"queue '{name}' does not exist in vhost '/'"))
 
 
-def test_connections_channels_and_consumers_are_listed_and_closed(ctl: Ctl, managed: Managed, vhost: str) -> None:
+def test_connections_channels_and_consumers_are_listed_and_closed(ctl: Ctl, managed: ManagedBroker, vhost: str) -> None:
     connection = pika.BlockingConnection(parameters(managed.amqp, virtual_host=vhost))
     channel = connection.channel()
     channel.basic_qos(prefetch_count=7)
     channel.queue_declare("consumed", exclusive=True)
     tag = channel.basic_consume("consumed", lambda *_: None, arguments={"x-priority": 3})
     consumer = ("list_consumers", "-p", vhost, "queue_name", "consumer_tag", "prefetch_count", "arguments")
-    eventually(lambda: ctl(*consumer), f'consumed\t{tag}\t7\t[{{"x-priority",3}}]')
-    eventually(lambda: ctl("list_connections", "vhost", "user", "state"), f"{vhost}\tguest\trunning")
-    eventually(lambda: ctl("list_channels", "vhost", "number", "prefetch_count"), f"{vhost}\t1\t7")
+    wait_for_output(lambda: ctl(*consumer), f'consumed\t{tag}\t7\t[{{"x-priority",3}}]')
+    wait_for_output(lambda: ctl("list_connections", "vhost", "user", "state"), f"{vhost}\tguest\trunning")
+    wait_for_output(lambda: ctl("list_channels", "vhost", "number", "prefetch_count"), f"{vhost}\t1\t7")
     rows = json.loads(ctl("list_connections", "pid", "vhost", "--formatter=json"))
     [name] = [row["pid"] for row in rows if row["vhost"] == vhost]
     ctl("close_connection", name, "for a test")
@@ -342,9 +342,9 @@ def test_connections_channels_and_consumers_are_listed_and_closed(ctl: Ctl, mana
     ctl("close_connection", "unknown", "why", fails=(69, "connection 'unknown' does not exist"))
 
 
-def test_all_connections_of_a_virtual_host_are_closed(ctl: Ctl, managed: Managed, vhost: str) -> None:
+def test_all_connections_of_a_virtual_host_are_closed(ctl: Ctl, managed: ManagedBroker, vhost: str) -> None:
     connections = [pika.BlockingConnection(parameters(managed.amqp, virtual_host=vhost)) for _ in range(2)]
-    eventually(lambda: str(ctl("list_connections", "vhost").splitlines().count(vhost)), "2")
+    wait_for_output(lambda: str(ctl("list_connections", "vhost").splitlines().count(vhost)), "2")
     assert ctl("close_all_connections", "-p", vhost, "for a test", "-q") == "Closed 2 connections\n"
     for connection in connections:
         with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
@@ -393,7 +393,7 @@ def test_probes_of_a_healthy_broker_succeed(ctl: Ctl, line: str) -> None:
 
 
 def test_ports_with_and_without_a_listener(
-    ctl: Ctl, ended: Callable[..., CompletedProcess[bytes]], managed: Managed
+    ctl: Ctl, ended: Callable[..., CompletedProcess[bytes]], managed: ManagedBroker
 ) -> None:
     ctl("check_port_listener", str(managed.amqp.port))
     result = ended("check_port_listener", "9")

@@ -50,7 +50,7 @@ def test_every_publish_is_confirmed_once(broker: Broker, name: str) -> None:
         declared = yield declare(channel, name)
         assert declared.method.message_count == 100
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()
     assert sorted(confirmed) == list(range(1, 101))
 
 
@@ -69,7 +69,7 @@ def test_deliveries_arrive_in_order_and_are_acknowledged(broker: Broker, name: s
         while len(arrived) < 100:
             yield pause(channel, 0.02)
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()
     assert arrived == [b"%d" % number for number in range(100)]
 
 
@@ -82,7 +82,7 @@ def test_a_nacked_message_is_redelivered(broker: Broker, name: str) -> None:
         method, _, body = yield get(channel, name)
         assert (method.redelivered, body) == (True, b"again")
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()
 
 
 def test_qos_limits_unacknowledged_messages(broker: Broker, name: str) -> None:
@@ -102,7 +102,7 @@ def test_qos_limits_unacknowledged_messages(broker: Broker, name: str) -> None:
         yield pause(channel)
         assert len(tags) == 6
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()
 
 
 def test_a_cancelled_consumer_receives_nothing_more(broker: Broker, name: str) -> None:
@@ -118,7 +118,7 @@ def test_a_cancelled_consumer_receives_nothing_more(broker: Broker, name: str) -
         _, _, body = yield get(channel, name)
         assert body == b"late"
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()
     assert arrived == []
 
 
@@ -133,7 +133,7 @@ def test_the_broker_cancels_the_consumer_of_a_deleted_queue(broker: Broker, name
             yield pause(channel, 0.02)
         assert cancelled[0].method.consumer_tag == consuming.method.consumer_tag
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()
 
 
 def test_an_exclusive_queue_is_locked_for_a_second_connection(broker: Broker, name: str) -> None:
@@ -144,9 +144,9 @@ def test_an_exclusive_queue_is_locked_for_a_second_connection(broker: Broker, na
 
     def own(channel: Channel) -> Steps:
         yield declare(channel, name)
-        Conversation(broker, intrude).hold()
+        Conversation(broker, intrude).run()
 
-    Conversation(broker, own).hold()
+    Conversation(broker, own).run()
 
 
 def test_a_transaction_is_committed_or_rolled_back(broker: Broker, name: str) -> None:
@@ -162,7 +162,7 @@ def test_a_transaction_is_committed_or_rolled_back(broker: Broker, name: str) ->
         _, _, body = yield get(channel, name)
         assert body == b"kept"
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()
 
 
 def test_an_unroutable_mandatory_message_is_returned(broker: Broker, name: str) -> None:
@@ -175,4 +175,4 @@ def test_an_unroutable_mandatory_message_is_returned(broker: Broker, name: str) 
         _, method, _, body = returned[0]
         assert (method.reply_code, method.reply_text, body) == (312, "NO_ROUTE", b"nowhere to go")
 
-    Conversation(broker, dialogue).hold()
+    Conversation(broker, dialogue).run()

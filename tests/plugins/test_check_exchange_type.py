@@ -12,7 +12,7 @@ from gateway.api import Arguments, Binding, Destination, ExchangeFactory, Messag
 from gateway.testing import check_exchange_type
 
 
-class Sound:
+class CorrectFanout:
     """A correct fanout; each class below breaks one rule."""
 
     def __init__(self, arguments: Arguments) -> None:
@@ -28,24 +28,24 @@ class Sound:
         return [binding.destination for binding in self.bindings]
 
 
-class FailsToBeCreated(Sound):
+class FailsToBeCreated(CorrectFanout):
     def __init__(self, arguments: Arguments) -> None:
         raise KeyError("weight")
 
 
-class SharesBindingsBetweenExchanges(Sound):
+class SharesBindingsBetweenExchanges(CorrectFanout):
     shared: list[Binding] = []
 
     def __init__(self, arguments: Arguments) -> None:
         self.bindings = self.shared
 
 
-class KeepsUnboundBindings(Sound):
+class KeepsUnboundBindings(CorrectFanout):
     def unbind(self, binding: Binding) -> None:
         pass
 
 
-class UnbindsByDestination(Sound):
+class UnbindsByDestination(CorrectFanout):
     """Correct for one binding per destination, but unbinding the first loses the second."""
 
     def unbind(self, binding: Binding) -> None:
@@ -55,7 +55,7 @@ class UnbindsByDestination(Sound):
             raise ValueError("not bound")
 
 
-class IndexesByKeyOnly(Sound):
+class IndexesByKeyOnly(CorrectFanout):
     """The second binding with a key replaces the first; unbinding either loses both."""
 
     def __init__(self, arguments: Arguments) -> None:
@@ -71,45 +71,45 @@ class IndexesByKeyOnly(Sound):
         return [binding.destination for binding in self.by_key.values()]
 
 
-class FailsForAKey(Sound):
+class FailsForAKey(CorrectFanout):
     def route(self, message: Message) -> Iterable[Destination]:
         message.routing_key.encode("ascii")
         return super().route(message)
 
 
-class FailsForAHeader(Sound):
+class FailsForAHeader(CorrectFanout):
     def route(self, message: Message) -> Iterable[Destination]:
         if message.headers.get("n", 0) > 1 << 31:  # type: ignore[operator]  # the mistake under test
             raise OverflowError
         return super().route(message)
 
 
-class RefusesWithAWrongError(Sound):
+class RefusesWithAWrongError(CorrectFanout):
     def bind(self, binding: Binding) -> None:
         int(binding.routing_key)
         super().bind(binding)
 
 
-class RefusesEverything(Sound):
+class RefusesEverything(CorrectFanout):
     def bind(self, binding: Binding) -> None:
         raise PreconditionFailed("no")
 
 
-class KeepsRefusedBindings(Sound):
+class KeepsRefusedBindings(CorrectFanout):
     def bind(self, binding: Binding) -> None:
         super().bind(binding)
         if binding.arguments:
             raise PreconditionFailed("no arguments, please")
 
 
-class RoutesByHeadersDespiteRoutesByKey(Sound):
+class RoutesByHeadersDespiteRoutesByKey(CorrectFanout):
     routes_by_key = True
 
     def route(self, message: Message) -> Iterable[Destination]:
         return super().route(message) if "animal" in message.headers else []
 
 
-class RoutesInTurnDespiteRoutesByKey(Sound):
+class RoutesInTurnDespiteRoutesByKey(CorrectFanout):
     routes_by_key = True
 
     def __init__(self, arguments: Arguments) -> None:
@@ -120,7 +120,7 @@ class RoutesInTurnDespiteRoutesByKey(Sound):
         return [self.bindings[next(self.turns) % len(self.bindings)].destination] if self.bindings else []
 
 
-class RoutesByHistoryDespiteRoutesByKey(Sound):
+class RoutesByHistoryDespiteRoutesByKey(CorrectFanout):
     routes_by_key = True
     ever_bound = 0
 
@@ -153,7 +153,7 @@ BROKEN = [
 
 
 def test_a_correct_type_passes() -> None:
-    check_exchange_type(Sound)
+    check_exchange_type(CorrectFanout)
 
 
 @pytest.mark.parametrize(("factory", "sentence"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
@@ -165,9 +165,9 @@ def test_a_broken_type_fails_with_its_violation(factory: ExchangeFactory, senten
 def test_the_declare_arguments_are_passed_to_the_factory() -> None:
     seen: list[Arguments] = []
 
-    def factory(arguments: Arguments) -> Sound:
+    def factory(arguments: Arguments) -> CorrectFanout:
         seen.append(arguments)
-        return Sound(arguments)
+        return CorrectFanout(arguments)
 
     check_exchange_type(factory, arguments={"hash-header": "user"})
     assert {"hash-header": "user"} in seen
@@ -175,7 +175,7 @@ def test_the_declare_arguments_are_passed_to_the_factory() -> None:
 
 
 def test_a_type_with_restricted_bindings_is_checked_with_the_given_bindings() -> None:
-    class OnlyYears(Sound):
+    class OnlyYears(CorrectFanout):
         def bind(self, binding: Binding) -> None:
             if len(binding.routing_key) != 4 or "since" not in binding.arguments:
                 raise PreconditionFailed("a year, please")

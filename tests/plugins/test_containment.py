@@ -21,10 +21,10 @@ NAME = "fickle"
 TYPE = "x-fickle"
 
 
-class Fickle:
+class ScriptedExchange:
     """An exchange type whose methods tests replace; by default it is a fanout."""
 
-    answer: "Callable[[Fickle], object]"
+    answer: "Callable[[ScriptedExchange], object]"
     fails_to: set[str]
 
     def __init__(self, arguments: Arguments) -> None:
@@ -46,19 +46,19 @@ class Fickle:
         return type(self).answer(self)  # type: ignore[return-value]
 
 
-def everything(type: Fickle) -> object:
+def everything(type: ScriptedExchange) -> object:
     return [binding.destination for binding in type.bound]
 
 
-def failing(type: Fickle) -> object:
+def failing(type: ScriptedExchange) -> object:
     raise RuntimeError("no way")
 
 
 @pytest.fixture
-def fickle(monkeypatch: pytest.MonkeyPatch) -> type[Fickle]:
-    monkeypatch.setattr(Fickle, "answer", staticmethod(everything), raising=False)
-    monkeypatch.setattr(Fickle, "fails_to", set(), raising=False)
-    return Fickle
+def fickle(monkeypatch: pytest.MonkeyPatch) -> type[ScriptedExchange]:
+    monkeypatch.setattr(ScriptedExchange, "answer", staticmethod(everything), raising=False)
+    monkeypatch.setattr(ScriptedExchange, "fails_to", set(), raising=False)
+    return ScriptedExchange
 
 
 def registry(*, has_plugin: bool = True) -> PluginRegistry:
@@ -66,7 +66,7 @@ def registry(*, has_plugin: bool = True) -> PluginRegistry:
 
     @hookimpl
     def gateway_exchange_types() -> dict[str, object]:
-        return {TYPE: Fickle}
+        return {TYPE: ScriptedExchange}
 
     module.gateway_exchange_types = gateway_exchange_types  # type: ignore[attr-defined]
     plugins = PluginRegistry()
@@ -78,7 +78,7 @@ def registry(*, has_plugin: bool = True) -> PluginRegistry:
 
 
 @pytest.fixture
-def broker(fickle: type[Fickle]) -> MemoryBroker:
+def broker(fickle: type[ScriptedExchange]) -> MemoryBroker:
     broker = MemoryBroker(MemoryStore(), registry=registry())
     broker.vhost = broker.kernel.declare_vhost("fickle", plugins={NAME: {}})
     return broker
@@ -104,22 +104,22 @@ def bound_queue(broker: MemoryBroker, exchange: Exchange, name: str = "q") -> ob
 # route()
 
 
-def a_deleted_queue(type: Fickle) -> object:
+def a_deleted_queue(type: ScriptedExchange) -> object:
     queue = type.bound[0].destination
     queue.is_deleted = True  # type: ignore[union-attr]
     return [queue]
 
 
-def one_and_then_nothing(type: Fickle) -> Iterator[object]:
+def one_and_then_nothing(type: ScriptedExchange) -> Iterator[object]:
     yield type.bound[0].destination
     raise RuntimeError("no more")
 
 
-def exiting(type: Fickle) -> object:
+def exiting(type: ScriptedExchange) -> object:
     raise SystemExit(3)
 
 
-def cancelled(type: Fickle) -> object:
+def cancelled(type: ScriptedExchange) -> object:
     raise CancelledError
 
 
@@ -137,14 +137,14 @@ WRONG_ANSWERS = [
 
 @pytest.mark.parametrize(("answer", "error"), WRONG_ANSWERS)
 def test_a_message_is_unroutable_when_its_exchange_type_fails(
-    answer: Callable[[Fickle], object],
+    answer: Callable[[ScriptedExchange], object],
     error: str,
     broker: MemoryBroker,
     faults: list[Event],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bound_queue(broker, fickle_exchange(broker))
-    monkeypatch.setattr(Fickle, "answer", staticmethod(answer))
+    monkeypatch.setattr(ScriptedExchange, "answer", staticmethod(answer))
     assert broker.publish("k", exchange="odd") is Verdict.UNROUTED
     (fault,) = faults
     assert (fault.vhost, fault.subject) == ("fickle", "odd")
@@ -156,11 +156,11 @@ def test_a_message_is_unroutable_when_its_exchange_type_fails(
 
 @pytest.mark.parametrize(("answer", "error"), WRONG_ANSWERS)
 def test_a_message_that_a_failing_type_does_not_route_goes_to_the_alternate_exchange(
-    answer: Callable[[Fickle], object], error: str, broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+    answer: Callable[[ScriptedExchange], object], error: str, broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound_queue(broker, fickle_exchange(broker, **{"alternate-exchange": "amq.fanout"}))
     bound_queue(broker, broker.vhost.exchange("amq.fanout"), "kept")
-    monkeypatch.setattr(Fickle, "answer", staticmethod(answer))
+    monkeypatch.setattr(ScriptedExchange, "answer", staticmethod(answer))
     assert broker.publish("k", b"safe", exchange="odd") is Verdict.TAKEN
     recipient = Recipient()
     recipient.consume(broker.vhost.queue("kept"))
@@ -171,17 +171,17 @@ def test_valid_destinations_next_to_an_invalid_one_get_the_message(
     broker: MemoryBroker, faults: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound_queue(broker, fickle_exchange(broker))
-    monkeypatch.setattr(Fickle, "answer", staticmethod(lambda type: [None, type.bound[0].destination]))
+    monkeypatch.setattr(ScriptedExchange, "answer", staticmethod(lambda type: [None, type.bound[0].destination]))
     assert broker.publish("k", exchange="odd") is Verdict.TAKEN
     assert len(faults) == 1
 
 
 def test_a_route_is_not_cached_after_a_fault(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fickle, "routes_by_key", True, raising=False)
+    monkeypatch.setattr(ScriptedExchange, "routes_by_key", True, raising=False)
     bound_queue(broker, fickle_exchange(broker))
-    monkeypatch.setattr(Fickle, "answer", staticmethod(failing))
+    monkeypatch.setattr(ScriptedExchange, "answer", staticmethod(failing))
     assert broker.publish("k", exchange="odd") is Verdict.UNROUTED
-    monkeypatch.setattr(Fickle, "answer", staticmethod(everything))
+    monkeypatch.setattr(ScriptedExchange, "answer", staticmethod(everything))
     assert broker.publish("k", exchange="odd") is Verdict.TAKEN
 
 
@@ -192,7 +192,7 @@ def test_the_timer_of_a_queue_continues_when_a_dead_letter_meets_a_failing_type(
     bound_queue(broker, broker.vhost.exchange("amq.fanout"), "kept")
     arguments = {"x-message-ttl": 1000, "x-dead-letter-exchange": "odd"}
     broker.vhost.declare_queue("dying", is_durable=True, arguments=arguments)
-    monkeypatch.setattr(Fickle, "answer", staticmethod(failing))
+    monkeypatch.setattr(ScriptedExchange, "answer", staticmethod(failing))
     broker.publish("dying", b"one")
     broker.advance(2)
     broker.publish("dying", b"two")
@@ -208,7 +208,7 @@ def test_the_timer_of_a_queue_continues_when_a_dead_letter_meets_a_failing_type(
 
 
 def test_a_failing_factory_refuses_the_declaration(broker: MemoryBroker, faults: list[Event]) -> None:
-    Fickle.fails_to.add("declare")
+    ScriptedExchange.fails_to.add("declare")
     with pytest.raises(PreconditionFailed, match=r"exchange type 'x-fickle' failed to make exchange 'odd': KeyError"):
         fickle_exchange(broker)
     assert "odd" not in broker.vhost.exchange_by_name
@@ -225,7 +225,7 @@ def test_a_factory_that_returns_an_invalid_object_refuses_the_declaration(
 
 def test_a_binding_that_fails_is_refused_and_not_stored(broker: MemoryBroker, faults: list[Event]) -> None:
     exchange = fickle_exchange(broker)
-    Fickle.fails_to.add("bind")
+    ScriptedExchange.fails_to.add("bind")
     with pytest.raises(PreconditionFailed, match=r"failed to bind 'q': ZeroDivisionError: bound to fail"):
         bound_queue(broker, exchange)
     assert broker.vhost.bindings.of(exchange) == []
@@ -235,7 +235,7 @@ def test_a_binding_that_fails_is_refused_and_not_stored(broker: MemoryBroker, fa
 def test_a_queue_is_deleted_even_if_its_exchange_type_fails(broker: MemoryBroker, faults: list[Event]) -> None:
     exchange = fickle_exchange(broker)
     queue = bound_queue(broker, exchange)
-    Fickle.fails_to.add("unbind")
+    ScriptedExchange.fails_to.add("unbind")
     broker.vhost.delete_queue(queue)  # type: ignore[arg-type]
     assert broker.vhost.bindings.of(exchange) == []
     assert "q" not in broker.vhost.queue_by_name
@@ -318,10 +318,10 @@ def test_a_delayed_exchange_of_a_missing_type_keeps_its_messages(broker: MemoryB
 def test_a_broker_starts_even_if_a_type_fails_for_an_exchange_and_a_binding(broker: MemoryBroker) -> None:
     bound_queue(broker, fickle_exchange(broker))
     broker.commit()
-    Fickle.fails_to.add("bind")
+    ScriptedExchange.fails_to.add("bind")
     started = broker.crashed()
     assert len(started.kernel.vhost("fickle").bindings.of(started.kernel.vhost("fickle").exchange("odd"))) == 1
-    Fickle.fails_to.add("declare")
+    ScriptedExchange.fails_to.add("declare")
     started = broker.crashed()
     reason = started.kernel.vhost("fickle").exchange("odd").inert_reason
     assert reason.startswith("exchange type 'x-fickle' failed to make exchange 'odd': KeyError: 'x-missing'")

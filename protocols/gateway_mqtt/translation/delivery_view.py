@@ -69,7 +69,7 @@ def delivery_view_of(header: Header) -> DeliveryView:
     """Return the view of a header, cached with it."""
     if isinstance(header, MqttHeader):
         return header.view or _create_view(header)
-    if header.format is MQTT:  # edited by the kernel, which creates plain headers
+    if header.format is MQTT:  # edited by the kernel, which creates native headers
         return delivery_view_of(MQTT.header(header.raw))
     return _foreign.get(header) or _create_foreign_view(header)
 

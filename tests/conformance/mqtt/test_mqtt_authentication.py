@@ -37,7 +37,7 @@ def gateway() -> Gateway:
     return gateway
 
 
-def greeted(gateway: Gateway, data: bytes | None = None, method: str = "tiny") -> tuple[Client, list[str]]:
+def start_login(gateway: Gateway, data: bytes | None = None, method: str = "tiny") -> tuple[Client, list[str]]:
     """Return a client that has sent CONNECT, and the answer."""
     client = gateway.stranger()
     return client, client.say(FIVE.connect("c", properties=authentication(method, data)))
@@ -47,15 +47,15 @@ def auth(reason: int = CONTINUE, data: bytes | None = b"guest", method: str = "t
     return FIVE.auth(reason, authentication(method, data))
 
 
-def entered(gateway: Gateway) -> Client:
-    client, [line] = greeted(gateway, b"guest")
+def logged_in(gateway: Gateway) -> Client:
+    client, [line] = start_login(gateway, b"guest")
     assert line.startswith("CONNACK ")
     return client
 
 
 @statements("4.12.0-2 4.12.0-3 4.12.0-5 3.15.2-1")
 def test_a_method_challenges_until_it_succeeds(gateway: Gateway, version: int) -> None:
-    client, received = greeted(gateway)
+    client, received = start_login(gateway)
     assert received == [ASKED]
     assert client.say(auth(data=b"more")) == [ASKED]
     assert client.say(auth(data=None)) == [ASKED]
@@ -67,21 +67,21 @@ def test_a_method_challenges_until_it_succeeds(gateway: Gateway, version: int) -
 
 @statements("4.12.0-5")
 def test_connack_names_a_method_that_succeeds_at_once(gateway: Gateway, version: int) -> None:
-    _, [line] = greeted(gateway, b"guest")
+    _, [line] = start_login(gateway, b"guest")
     assert line.startswith("CONNACK ")
     assert line.endswith(ACCEPTED)
 
 
 @statements("4.12.0-1 3.2.2-7")
 def test_an_unknown_method_is_refused(gateway: Gateway, version: int) -> None:
-    _, received = greeted(gateway, method="nosuch")
+    _, received = start_login(gateway, method="nosuch")
     assert received == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
 @statements("4.12.0-4")
 @pytest.mark.parametrize("turns", [0, 1, 2])
 def test_a_method_may_refuse_at_any_step(gateway: Gateway, version: int, turns: int) -> None:
-    client, received = greeted(gateway, b"bad" if not turns else b"")
+    client, received = start_login(gateway, b"bad" if not turns else b"")
     for turn in range(turns):
         assert received == [ASKED]
         received = client.say(auth(data=b"more" if turn < turns - 1 else b"bad"))
@@ -90,7 +90,7 @@ def test_a_method_may_refuse_at_any_step(gateway: Gateway, version: int, turns: 
 
 @statements("4.12.0-4 3.1.4-2")
 def test_an_authenticated_client_without_permission_is_refused(gateway: Gateway, version: int) -> None:
-    _, received = greeted(gateway, b"stranger")
+    _, received = start_login(gateway, b"stranger")
     assert received == ["CONNACK NOT_AUTHORIZED", CLOSED]
 
 
@@ -112,7 +112,7 @@ IN_BETWEEN = {
 def test_an_unexpected_packet_during_authentication_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes
 ) -> None:
-    client, _ = greeted(gateway)
+    client, _ = start_login(gateway)
     assert client.say(sent) == ["CONNACK PROTOCOL_ERROR", CLOSED]
 
 
@@ -129,7 +129,7 @@ def test_a_client_may_disconnect_during_authentication(gateway: Gateway, version
 
 @statements("4.12.0-5")
 def test_every_auth_names_the_method_of_the_connect(gateway: Gateway, version: int) -> None:
-    client, _ = greeted(gateway)
+    client, _ = start_login(gateway)
     assert client.say(auth(method="other")) == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
@@ -150,7 +150,7 @@ def test_an_auth_without_a_method_in_connect_is_a_protocol_error(gateway: Gatewa
 
 @statements("4.12.1-1 4.12.0-5")
 def test_a_client_may_re_authenticate(gateway: Gateway, version: int) -> None:
-    client = entered(gateway)
+    client = logged_in(gateway)
     client.subscribe("t")
     for _ in range(2):
         assert client.say(auth(AGAIN, b"")) == [ASKED]
@@ -161,13 +161,13 @@ def test_a_client_may_re_authenticate(gateway: Gateway, version: int) -> None:
 
 @statements("4.12.1-1")
 def test_re_authentication_must_use_the_same_method(gateway: Gateway, version: int) -> None:
-    assert entered(gateway).say(auth(AGAIN, method="other")) == ["DISCONNECT BAD_AUTHENTICATION_METHOD", CLOSED]
+    assert logged_in(gateway).say(auth(AGAIN, method="other")) == ["DISCONNECT BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
 @statements("4.12.1-2 4.13.2-1")
 @pytest.mark.parametrize("turns", [1, 2])
 def test_a_failed_re_authentication_ends_the_connection(gateway: Gateway, version: int, turns: int) -> None:
-    client = entered(gateway)
+    client = logged_in(gateway)
     if turns == 2:
         assert client.say(auth(AGAIN, b"")) == [ASKED]
         assert client.say(auth(CONTINUE, b"bad")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
@@ -177,7 +177,7 @@ def test_a_failed_re_authentication_ends_the_connection(gateway: Gateway, versio
 
 @statements("4.12.1-2")
 def test_re_authentication_cannot_change_the_user(gateway: Gateway, version: int) -> None:
-    assert entered(gateway).say(auth(AGAIN, b"anna")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
+    assert logged_in(gateway).say(auth(AGAIN, b"anna")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
 
 
 @statements("4.12.1-2")
@@ -204,7 +204,7 @@ WRONG: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "received"), WRONG)
 def test_an_invalid_auth_ends_the_connection(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
-    assert entered(gateway).say(sent) == received
+    assert logged_in(gateway).say(sent) == received
 
 
 @statements("3.1.2-24")

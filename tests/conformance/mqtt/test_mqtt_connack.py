@@ -331,7 +331,7 @@ def test_reason_strings_of_clients_are_accepted(gateway: Gateway, version: int) 
 TIMED_OUT = "DISCONNECT KEEP_ALIVE_TIMEOUT"
 
 
-def served(gateway: Gateway, version: int, keep_alive: int) -> tuple[MqttServer, Any]:
+def connected_server(gateway: Gateway, version: int, keep_alive: int) -> tuple[MqttServer, Any]:
     """Return the server side of a connection, and its transport."""
     server, wire = MqttServer(gateway.settings, gateway.turn), transport()
     server.makeConnection(wire)  # type: ignore[no-untyped-call]
@@ -351,7 +351,7 @@ def wait(gateway: Gateway, server: MqttServer, seconds: float) -> None:
 def test_a_client_that_is_silent_for_one_and_a_half_times_its_keep_alive_is_disconnected(
     gateway: Gateway, version: int
 ) -> None:
-    server, wire = served(gateway, version, keep_alive=10)
+    server, wire = connected_server(gateway, version, keep_alive=10)
     wait(gateway, server, 15)
     assert not wire.disconnecting
     wait(gateway, server, 2)
@@ -361,7 +361,7 @@ def test_a_client_that_is_silent_for_one_and_a_half_times_its_keep_alive_is_disc
 
 @statements("3.1.2-22", "3.1.2-24")
 def test_any_packet_restarts_the_keep_alive(gateway: Gateway, version: int) -> None:
-    server, wire = served(gateway, version, keep_alive=10)
+    server, wire = connected_server(gateway, version, keep_alive=10)
     for _ in range(5):
         wait(gateway, server, 14)
         server.dataReceived(WRITERS[version].publish("t"))
@@ -372,14 +372,14 @@ def test_any_packet_restarts_the_keep_alive(gateway: Gateway, version: int) -> N
 def test_a_keep_alive_timeout_counts_as_a_network_failure(gateway: Gateway, version: int) -> None:
     watcher = gateway.client("watcher")
     watcher.subscribe("w")
-    server, _ = served(gateway, version, keep_alive=10)
+    server, _ = connected_server(gateway, version, keep_alive=10)
     wait(gateway, server, 17)
     assert watcher.hear() == ["PUBLISH w 'gone'"]
 
 
 @statements("3.1.2-22", "3.1.2-24")
 def test_a_keep_alive_of_0_disables_the_timeout(gateway: Gateway, version: int) -> None:
-    server, wire = served(gateway, version, keep_alive=0)
+    server, wire = connected_server(gateway, version, keep_alive=0)
     wait(gateway, server, 100_000)
     assert not wire.disconnecting
 

@@ -19,7 +19,7 @@ MALFORMED = ("CONNACK MALFORMED_PACKET", CLOSED)
 IN = "CONNACK"
 
 
-def heard_of(gateway: Gateway, version: int, sent: bytes) -> list[str]:
+def answer_to(gateway: Gateway, version: int, sent: bytes) -> list[str]:
     """Return the answer to a new client, with a successful CONNACK shown without its properties."""
     return [line.split(" MAXIMUM_PACKET_SIZE")[0] for line in gateway.stranger(version).say(sent)]
 
@@ -68,7 +68,7 @@ VERSIONS: list[Row] = [
 def test_an_unsupported_protocol_version_is_refused(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert heard_of(gateway, version, sent) == received
+    assert answer_to(gateway, version, sent) == received
 
 
 WILL_FIELDS = {5: b"\0" + text("w") + text("gone"), 4: text("w") + text("gone")}
@@ -127,7 +127,7 @@ FLAGS: list[Row] = [
 def test_a_connect_must_have_the_fields_of_its_flags(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert heard_of(gateway, version, sent) == received
+    assert answer_to(gateway, version, sent) == received
 
 
 PROPERTIES: list[Row] = [
@@ -157,7 +157,7 @@ PROPERTIES: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "received"), PROPERTIES)
 def test_the_properties_of_a_connect(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
-    assert heard_of(gateway, version, sent) == received
+    assert answer_to(gateway, version, sent) == received
 
 
 # ---------------------------------------------------------------- client identifiers
@@ -180,7 +180,7 @@ IDENTIFIERS: list[Row] = [
 def test_client_identifiers_that_are_accepted_and_refused(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert heard_of(gateway, version, sent) == received
+    assert answer_to(gateway, version, sent) == received
 
 
 @statements("3.1.3-6 3.1.3-7 3.2.2-16", "3.1.3-6")

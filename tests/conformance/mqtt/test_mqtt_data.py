@@ -42,11 +42,11 @@ def in_a_filter(write: Writer, bad: bytes) -> bytes:
     return write.subscribe((bad, 0))
 
 
-def in_a_filter_to_forget(write: Writer, bad: bytes) -> bytes:
+def in_an_unsubscribe(write: Writer, bad: bytes) -> bytes:
     return write.unsubscribe(bad)
 
 
-EVERYWHERE = (in_a_topic, in_a_filter, in_a_filter_to_forget)
+EVERYWHERE = (in_a_topic, in_a_filter, in_an_unsubscribe)
 
 IN_PROPERTIES = {
     "a response topic": response_topic,

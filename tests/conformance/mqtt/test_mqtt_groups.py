@@ -40,7 +40,7 @@ def members(gateway: Gateway, *granted: int, count: int = 2, group: str = "g") -
     return clients
 
 
-def back(gateway: Gateway, number: int, **options: int) -> Client:
+def reconnected(gateway: Gateway, number: int, **options: int) -> Client:
     return gateway.client(f"m{number}", is_clean=False, expiry=100, **options)
 
 
@@ -101,8 +101,8 @@ def test_a_qos_2_delivery_of_a_member_waits_for_its_reconnect(gateway: Gateway, 
     gateway.client("w").publish("t", qos=2, id=1)
     assert first.hear() == ["PUBLISH q2 #1 t 'hi'"]
     first.lose()
-    assert back(gateway, 1).backlog == []
-    first = back(gateway, 0)
+    assert reconnected(gateway, 1).backlog == []
+    first = reconnected(gateway, 0)
     assert first.backlog == ["PUBLISH q2 #1 dup t 'hi'"]
     assert first.pubrec(1) == ["PUBREL #1"]
     assert first.pubcomp(1) == []
@@ -116,8 +116,8 @@ def test_a_qos_2_delivery_waits_for_a_member_that_unsubscribed(gateway: Gateway,
     assert first.hear() == ["PUBLISH q2 #1 t 'hi'"]
     first.unsubscribe("$share/g/t")
     first.lose()
-    assert back(gateway, 1).backlog == []
-    first = back(gateway, 0)
+    assert reconnected(gateway, 1).backlog == []
+    first = reconnected(gateway, 0)
     assert first.backlog == ["PUBLISH q2 #1 dup t 'hi'"]
     assert first.pubrec(1) == ["PUBREL #1"]
 
@@ -129,8 +129,8 @@ def test_a_qos_2_delivery_waits_for_its_member_after_a_crash(gateway: Gateway, v
     gateway.client("w").publish("t", qos=2, id=1)
     assert first.hear() == ["PUBLISH q2 #1 t 'hi'"]
     after = gateway.crashed()
-    assert back(after, 1).backlog == []
-    assert back(after, 0).backlog == ["PUBLISH q2 #1 dup t 'hi'"]
+    assert reconnected(after, 1).backlog == []
+    assert reconnected(after, 0).backlog == ["PUBLISH q2 #1 dup t 'hi'"]
 
 
 @statements("4.8.2-4")
@@ -140,8 +140,8 @@ def test_a_qos_2_delivery_after_pubrec_waits_for_its_member(gateway: Gateway, ve
     gateway.client("w").publish("t", qos=2, id=1)
     first.pubrec(1)
     first.lose()
-    assert back(gateway, 1).backlog == []
-    assert back(gateway, 0).backlog == ["PUBREL #1"]
+    assert reconnected(gateway, 1).backlog == []
+    assert reconnected(gateway, 0).backlog == ["PUBREL #1"]
 
 
 @statements("4.8.2-4 3.3.4-9")
@@ -153,7 +153,7 @@ def test_waiting_deliveries_respect_the_new_receive_maximum(gateway: Gateway, ve
         writer.publish("t", b"%d" % number, qos=2, id=number + 1)
     assert len(first.hear()) == 3
     first.lose()
-    first = back(gateway, 0, properties=receive_maximum(1))  # type: ignore[arg-type]
+    first = reconnected(gateway, 0, properties=receive_maximum(1))  # type: ignore[arg-type]
     received = list(first.backlog)
     for number in range(1, 4):
         assert len([line for line in received if line.startswith("PUBLISH")]) == number
@@ -189,9 +189,9 @@ def test_a_message_that_a_member_refused_goes_to_no_other(gateway: Gateway, vers
     gateway.client("w").publish("t", qos=qos, id=1)
     assert len(first.hear()) == 1
     assert (first.puback(1, 0x80) if qos == 1 else first.pubrec(1, 0x80)) == []
-    assert back(gateway, 1).backlog == []
+    assert reconnected(gateway, 1).backlog == []
     first.lose()
-    assert back(gateway, 0).backlog == []
+    assert reconnected(gateway, 0).backlog == []
 
 
 @statements("4.8.2-3")
@@ -201,8 +201,8 @@ def test_an_unacknowledged_qos_1_delivery_of_a_member_goes_to_another(gateway: G
     gateway.client("w").publish("t", qos=1, id=1)
     assert first.hear() == ["PUBLISH q1 #1 t 'hi'"]
     first.lose()
-    assert [line.replace(" dup", "") for line in back(gateway, 1).backlog] == ["PUBLISH q1 #1 t 'hi'"]
-    assert back(gateway, 0).backlog == []
+    assert [line.replace(" dup", "") for line in reconnected(gateway, 1).backlog] == ["PUBLISH q1 #1 t 'hi'"]
+    assert reconnected(gateway, 0).backlog == []
 
 
 @statements("4.8.2-3")
@@ -212,7 +212,7 @@ def test_messages_wait_for_a_group_whose_members_are_offline(gateway: Gateway, v
     writer = gateway.client("w")
     for number in range(4):
         writer.publish("t", b"%d" % number, qos=1, id=number + 1)
-    assert [line.split()[-1] for line in back(gateway, 1).backlog] == ["'0'", "'1'", "'2'", "'3'"]
+    assert [line.split()[-1] for line in reconnected(gateway, 1).backlog] == ["'0'", "'1'", "'2'", "'3'"]
 
 
 @statements("4.8.2-1")

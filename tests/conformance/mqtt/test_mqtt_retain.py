@@ -12,7 +12,7 @@ def writer(gateway: Gateway) -> Client:
     return gateway.client("writer")
 
 
-def found(gateway: Gateway, filter: str = "t", version: int = 5, qos: int = 2) -> list[str]:
+def retained_for(gateway: Gateway, filter: str = "t", version: int = 5, qos: int = 2) -> list[str]:
     """Return the retained messages that a new client gets for a filter."""
     suback, *received = gateway.client("late", version).subscribe(filter, qos)
     assert suback == f"SUBACK #1 {qos}"
@@ -24,7 +24,7 @@ def found(gateway: Gateway, filter: str = "t", version: int = 5, qos: int = 2) -
 def test_a_retained_message_is_stored_with_its_qos(gateway: Gateway, writer: Client, version: int, qos: int) -> None:
     writer.publish("t", qos=qos, id=qos, retain=True)
     mark = f"q{qos} #1 " if qos else ""
-    assert found(gateway, version=version) == [f"PUBLISH {mark}retain t 'hi'"]
+    assert retained_for(gateway, version=version) == [f"PUBLISH {mark}retain t 'hi'"]
 
 
 @statements("3.3.1-5", "3.3.1-7")
@@ -33,14 +33,14 @@ def test_a_retained_message_replaces_the_earlier_one(gateway: Gateway, writer: C
     writer.publish("t", b"one", qos=1, id=1, retain=True)
     writer.publish("t", b"two", qos=qos, id=2, retain=True)
     mark = f"q{qos} #1 " if qos else ""
-    assert found(gateway, version=version) == [f"PUBLISH {mark}retain t 'two'"]
+    assert retained_for(gateway, version=version) == [f"PUBLISH {mark}retain t 'two'"]
 
 
 @statements("3.3.1-5", "3.3.1-5")
 def test_a_retained_message_survives_a_crash(gateway: Gateway, writer: Client, version: int) -> None:
     properties = user_property("a", "b") + response_topic("r")
     writer.publish("t", retain=True, qos=1, id=1, properties=properties)
-    [line] = found(gateway.crashed(), version=version)
+    [line] = retained_for(gateway.crashed(), version=version)
     suffix = " USER_PROPERTY=('a', 'b') RESPONSE_TOPIC='r'" if version == 5 else ""
     assert line == f"PUBLISH q1 #1 retain t 'hi'{suffix}"
 
@@ -53,8 +53,8 @@ def test_an_empty_retained_message_deletes_the_retained_one(gateway: Gateway, wr
     writer.publish("t", b"", retain=True)
     mark = "retain " if version == 5 else ""
     assert reader.hear() == [f"PUBLISH {mark}t 'hi'", f"PUBLISH {mark}t ''"]  # delivered like any other message
-    assert found(gateway, version=version) == []
-    assert found(gateway.crashed(), version=version) == []
+    assert retained_for(gateway, version=version) == []
+    assert retained_for(gateway.crashed(), version=version) == []
 
 
 @statements("3.3.1-8", "3.3.1-12")
@@ -65,7 +65,7 @@ def test_a_message_without_retain_does_not_change_the_retained_one(
     writer.publish("t", b"old", retain=True)
     writer.publish("t", payload)
     writer.publish("other", payload)
-    assert found(gateway, "#", version) == ["PUBLISH retain t 'old'"]
+    assert retained_for(gateway, "#", version) == ["PUBLISH retain t 'old'"]
 
 
 @statements("3.3.1-9", "3.3.1-6 3.3.1-8")
@@ -77,7 +77,9 @@ def test_a_subscription_gets_all_matching_retained_messages(gateway: Gateway, wr
         "#": ["/", "a", "a.b", "a/b", "a/b/c", "a/x/c", "b"], "$a/#": ["$a/b"], "a.b": ["a.b"], "c": [],
     }  # fmt: skip
     for filter, topics in expected.items():
-        assert sorted(found(gateway, filter, version)) == [f"PUBLISH retain {topic} '{topic}'" for topic in topics]
+        assert sorted(retained_for(gateway, filter, version)) == [
+            f"PUBLISH retain {topic} '{topic}'" for topic in topics
+        ]
 
 
 @statements("3.3.1-10")
@@ -159,4 +161,4 @@ def test_a_retained_message_is_sent_after_its_publisher_is_gone(gateway: Gateway
     writer.publish("t", retain=True)
     writer.disconnect()
     gateway.advance(1_000_000)
-    assert found(gateway, version=version) == ["PUBLISH retain t 'hi'"]
+    assert retained_for(gateway, version=version) == ["PUBLISH retain t 'hi'"]

@@ -7,7 +7,7 @@ from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import session_expiry
 
 
-def kept(gateway: Gateway, version: int, client_id: str = "c", expiry: int = 100) -> Client:
+def persistent_client(gateway: Gateway, version: int, client_id: str = "c", expiry: int = 100) -> Client:
     """Return a client with a persistent session and a QoS 2 subscription to ``t``."""
     client = gateway.client(client_id, version, is_clean=False, expiry=expiry)
     client.subscribe("t", 2)
@@ -16,7 +16,7 @@ def kept(gateway: Gateway, version: int, client_id: str = "c", expiry: int = 100
 
 @statements("3.1.2-4 3.1.4-4 3.2.2-2", "3.1.2-6 3.1.4-3 3.2.2-1")
 def test_a_clean_start_deletes_the_session(gateway: Gateway, version: int) -> None:
-    client = kept(gateway, version)
+    client = persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
     assert client.hear() == ["PUBLISH q1 #1 t 'hi'"]
     client.lose()
@@ -29,7 +29,7 @@ def test_a_clean_start_deletes_the_session(gateway: Gateway, version: int) -> No
 
 @statements("3.1.2-5 3.1.2-23 3.2.2-3", "3.1.2-4 3.2.2-2")
 def test_a_session_is_resumed(gateway: Gateway, version: int) -> None:
-    kept(gateway, version).lose()
+    persistent_client(gateway, version).lose()
     gateway.client("w").publish("t", qos=2, id=1)
     back = gateway.stranger(version)
     assert back.connect("c", is_clean=False, expiry=100) == ["CONNACK present", "PUBLISH q2 #1 t 'hi'"]
@@ -54,7 +54,7 @@ def test_a_new_session_has_nothing_of_the_deleted_one(gateway: Gateway, version:
 @statements("4.5.0-1 3.1.2-23", "3.1.2-5 4.5.0-1 4.1.0-1")
 @pytest.mark.parametrize("qos", [1, 2])
 def test_messages_wait_for_an_offline_client(gateway: Gateway, version: int, qos: int) -> None:
-    kept(gateway, version).disconnect()
+    persistent_client(gateway, version).disconnect()
     writer = gateway.client("w")
     for number in range(3):
         writer.publish("t", b"%d" % number, qos=qos, id=number + 1)
@@ -74,7 +74,7 @@ def test_a_message_is_in_every_session_with_a_matching_subscription(gateway: Gat
 
 @statements("3.1.2-23", "3.1.2-4 4.1.0-1")
 def test_a_session_survives_a_crash(gateway: Gateway, version: int) -> None:
-    kept(gateway, version)
+    persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
     back = gateway.crashed().stranger(version)
     [present, message] = back.connect("c", is_clean=False, expiry=100)
@@ -84,7 +84,7 @@ def test_a_session_survives_a_crash(gateway: Gateway, version: int) -> None:
 
 @statements("4.1.0-1", "4.1.0-2")
 def test_a_session_lasts_at_least_as_long_as_its_connection(gateway: Gateway, version: int) -> None:
-    client = kept(gateway, version, expiry=5)
+    client = persistent_client(gateway, version, expiry=5)
     client.subscribe("t", 1)
     gateway.advance(1_000_000)
     gateway.client("w").publish("t", qos=1, id=1)
@@ -94,14 +94,14 @@ def test_a_session_lasts_at_least_as_long_as_its_connection(gateway: Gateway, ve
 @statements("4.1.0-2")
 @pytest.mark.parametrize(("waited_s", "line"), [(9, "CONNACK present"), (11, "CONNACK")])
 def test_a_session_ends_after_its_expiry_interval(gateway: Gateway, version: int, waited_s: int, line: str) -> None:
-    kept(gateway, version, expiry=10).lose()
+    persistent_client(gateway, version, expiry=10).lose()
     gateway.advance(waited_s)
     assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
 
 
 @statements("4.1.0-2")
 def test_an_expired_session_is_deleted_without_a_reconnect(gateway: Gateway, version: int) -> None:
-    kept(gateway, version, expiry=10).lose()
+    persistent_client(gateway, version, expiry=10).lose()
     gateway.advance(11)
     assert len(gateway.vhost.sessions) == 0
     assert [name for name in gateway.vhost.queue_by_name if name.startswith("mqtt")] == []
@@ -131,14 +131,14 @@ def test_an_expiry_above_the_maximum_is_reduced_and_sent_to_the_client(version: 
 def test_disconnect_may_change_the_expiry_interval(
     gateway: Gateway, version: int, first: int, waited_s: int, line: str
 ) -> None:
-    assert kept(gateway, version, expiry=first).disconnect(0, session_expiry(20)) == [CLOSED]
+    assert persistent_client(gateway, version, expiry=first).disconnect(0, session_expiry(20)) == [CLOSED]
     gateway.advance(waited_s)
     assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
 
 
 @statements("4.1.0-2")
 def test_disconnect_may_end_the_session(gateway: Gateway, version: int) -> None:
-    assert kept(gateway, version).disconnect(0, session_expiry(0)) == [CLOSED]
+    assert persistent_client(gateway, version).disconnect(0, session_expiry(0)) == [CLOSED]
     assert gateway.stranger(version).connect("c", is_clean=False) == ["CONNACK"]
 
 
@@ -163,7 +163,7 @@ def test_a_retained_message_outlives_the_session_of_its_publisher(gateway: Gatew
 @statements("4.4.0-1 3.3.1-1", "4.4.0-1 3.3.1-1")
 @pytest.mark.parametrize("qos", [1, 2])
 def test_unacknowledged_deliveries_are_resent_with_their_identifiers(gateway: Gateway, version: int, qos: int) -> None:
-    client = kept(gateway, version)
+    client = persistent_client(gateway, version)
     writer = gateway.client("w")
     for number in range(3):
         writer.publish("t", b"%d" % number, qos=qos, id=number + 1)
@@ -177,7 +177,7 @@ def test_unacknowledged_deliveries_are_resent_with_their_identifiers(gateway: Ga
 
 @statements("4.4.0-1", "4.4.0-1")
 def test_an_uncompleted_pubrel_is_resent(gateway: Gateway, version: int) -> None:
-    client = kept(gateway, version)
+    client = persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=2, id=1)
     client.pubrec(1)
     client.lose()
@@ -190,7 +190,7 @@ def test_an_uncompleted_pubrel_is_resent(gateway: Gateway, version: int) -> None
 
 @statements("4.4.0-1")
 def test_nothing_is_resent_on_the_same_connection(gateway: Gateway, version: int) -> None:
-    client = kept(gateway, version)
+    client = persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
     gateway.client("w").publish("t", qos=2, id=1)
     assert len(client.hear()) == 2
@@ -201,7 +201,7 @@ def test_nothing_is_resent_on_the_same_connection(gateway: Gateway, version: int
 
 @statements("", "4.6.0-1")
 def test_deliveries_are_resent_in_their_original_order(gateway: Gateway, version: int) -> None:
-    client = kept(gateway, version)
+    client = persistent_client(gateway, version)
     writer = gateway.client("w")
     for number in range(10):
         writer.publish("t", b"%d" % number, qos=1 + number % 2, id=number + 1)
@@ -215,7 +215,7 @@ def test_deliveries_are_resent_in_their_original_order(gateway: Gateway, version
 @statements("4.4.0-2", "")
 @pytest.mark.parametrize("qos", [1, 2])
 def test_refused_deliveries_are_not_resent(gateway: Gateway, version: int, qos: int) -> None:
-    client = kept(gateway, version)
+    client = persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=qos, id=1)
     client.hear()
     assert (client.puback(1, 0x80) if qos == 1 else client.pubrec(1, 0x97)) == []

@@ -70,7 +70,7 @@ class Browser:
         self.transport = transport()
         self._server.makeConnection(self.transport)  # type: ignore[no-untyped-call]
         self._client = WSConnection(ConnectionType.CLIENT)
-        self._ear = FrameReader(version)
+        self._reader = FrameReader(version)
 
     def ask(self, *subprotocols: str) -> Event:
         return self.send(Request(host="localhost", target="/ws", subprotocols=list(subprotocols)))[0]
@@ -89,7 +89,7 @@ class Browser:
         answers = self.send(*(BytesMessage(frame) for frame in frames))
         data = [bytes(event.data) for event in answers if isinstance(event, BytesMessage)]
         assert len(data) == len([event for event in answers if not isinstance(event, CloseConnection)])
-        return [str(packet) for packet in self._ear.listen(b"".join(data))]
+        return [str(packet) for packet in self._reader.listen(b"".join(data))]
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ class Client(PeerHarness[Connection, Heard]):
         self.write = WRITERS[version]
         self.welcome = Heard("nothing")
         self.backlog: list[str] = []
-        self._ear = FrameReader(version)
+        self._reader = FrameReader(version)
         self.join(Connection(gateway.settings, self, self.io))
 
     # Actions of a test
@@ -152,7 +152,7 @@ class Client(PeerHarness[Connection, Heard]):
     def listen(self) -> list[Heard]:
         """Return the same as values."""
         self.gateway.settle()
-        assert self._ear.has_heard_all
+        assert self._reader.has_heard_all
         return self._taken()
 
     def hear_now(self) -> list[str]:
@@ -162,7 +162,7 @@ class Client(PeerHarness[Connection, Heard]):
 
     def read(self, data: bytes) -> list[Heard]:
         """Return the packets in these bytes."""
-        return self._ear.listen(data)
+        return self._reader.listen(data)
 
     @property
     def closed(self) -> Heard:

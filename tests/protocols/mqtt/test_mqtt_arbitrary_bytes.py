@@ -66,7 +66,7 @@ class UnknownVersionClient(Client):
 
     def read(self, data: bytes) -> list[Heard]:
         """Return the packets in these bytes."""
-        self._ear.version = self.machine.version or 4  # 3.1.1 before CONNECT, see ``connect_version``
+        self._reader.version = self.machine.version or 4  # 3.1.1 before CONNECT, see ``connect_version``
         return super().read(data)
 
 

@@ -104,7 +104,7 @@ CONVERSATION = b"".join(
 )
 
 
-def heard_from(*pieces: bytes) -> list[str]:
+def answers_to(*pieces: bytes) -> list[str]:
     """Return what a new client receives that sends these pieces, one in each turn."""
     client = Gateway().stranger()
     received: list[str] = []
@@ -113,7 +113,7 @@ def heard_from(*pieces: bytes) -> list[str]:
     return received
 
 
-WHOLE = heard_from(CONVERSATION)
+WHOLE = answers_to(CONVERSATION)
 
 
 def test_the_answers_to_the_uncut_packets() -> None:
@@ -126,8 +126,8 @@ def test_the_answers_to_the_uncut_packets() -> None:
 @given(st.lists(st.integers(0, len(CONVERSATION)), max_size=30))
 def test_cutting_the_bytes_anywhere_does_not_change_the_answers(places: list[int]) -> None:
     ends = [0, *sorted(places), len(CONVERSATION)]
-    assert heard_from(*(CONVERSATION[start:stop] for start, stop in pairwise(ends) if stop > start)) == WHOLE
+    assert answers_to(*(CONVERSATION[start:stop] for start, stop in pairwise(ends) if stop > start)) == WHOLE
 
 
 def test_sending_bytes_one_by_one_does_not_change_the_answers() -> None:
-    assert heard_from(*(CONVERSATION[at : at + 1] for at in range(len(CONVERSATION)))) == WHOLE
+    assert answers_to(*(CONVERSATION[at : at + 1] for at in range(len(CONVERSATION)))) == WHOLE

@@ -35,7 +35,7 @@ def waiting_bytes(gateway: Gateway, client_id: str) -> int:
     return sum(queue.ready.bytes for queue in session.own_queues())
 
 
-def heard_by(client: Client) -> list[int]:
+def read_all(client: Client) -> list[int]:
     """Read and acknowledge until nothing more arrives."""
     came: list[int] = []
     while received := client.hear():
@@ -54,7 +54,7 @@ def test_a_qos_0_subscriber_that_does_not_read_uses_bounded_memory(gateway: Gate
     assert waiting_bytes(gateway, "c") < 2 * HIGH_WATER
     assert client.machine.outbox.size < 2 * HIGH_WATER
     client.is_reading = True
-    assert heard_by(client) == list(range(COUNT))
+    assert read_all(client) == list(range(COUNT))
 
 
 def test_a_qos_1_subscriber_gets_more_as_it_acknowledges(gateway: Gateway) -> None:
@@ -64,7 +64,7 @@ def test_a_qos_1_subscriber_gets_more_as_it_acknowledges(gateway: Gateway) -> No
     assert waiting_bytes(gateway, "c") < 2 * HIGH_WATER
     for line in received[1:]:
         client.machine.receive(client.write.puback(int(line.split("#")[1].split()[0])))
-    assert heard_by(client) == list(range(3, COUNT))
+    assert read_all(client) == list(range(3, COUNT))
 
 
 def test_a_persistent_session_gets_all_copies_on_disk_even_if_its_client_disconnects(gateway: Gateway) -> None:
@@ -78,7 +78,7 @@ def test_a_persistent_session_gets_all_copies_on_disk_even_if_its_client_disconn
     first = numbers(resumed.backlog)
     for line in resumed.backlog:
         resumed.machine.receive(resumed.write.puback(int(line.split("#")[1].split()[0])))
-    assert first + heard_by(resumed) == list(range(COUNT))
+    assert first + read_all(resumed) == list(range(COUNT))
 
 
 def test_copies_for_the_disk_are_written_in_portions(gateway: Gateway) -> None:
@@ -95,7 +95,7 @@ def test_copies_for_the_disk_are_written_in_portions(gateway: Gateway) -> None:
 def test_a_repeated_filter_gets_one_copy_of_each_message(gateway: Gateway) -> None:
     client = gateway.client("c")
     client.machine.receive(client.write.subscribe(*[("t/#", 0)] * 300))
-    assert heard_by(client) == list(range(COUNT))
+    assert read_all(client) == list(range(COUNT))
 
 
 def test_an_unsubscribed_filter_gets_no_more_copies(gateway: Gateway) -> None:
@@ -105,7 +105,7 @@ def test_an_unsubscribed_filter_gets_no_more_copies(gateway: Gateway) -> None:
     gateway.settle()
     client.machine.receive(client.write.unsubscribe("t/#"))
     client.is_reading = True
-    came = heard_by(client)
+    came = read_all(client)
     assert came == list(range(len(came)))
     assert len(came) < COUNT
 
@@ -125,7 +125,7 @@ def test_a_message_published_meanwhile_arrives_once(gateway: Gateway) -> None:
     gateway.settle()
     writer.publish(f"t/{COUNT - 1}", b"9999", qos=1, id=1, retain=True)
     client.is_reading = True
-    came = heard_by(client)
+    came = read_all(client)
     assert sorted(came) == [*range(COUNT - 1), 9999]
 
 
