@@ -1,6 +1,7 @@
 """The store of a node: opens it, reports its size, and compacts its files."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +46,10 @@ def open_store(settings: Settings, reactor: Any, files: "StoreFiles") -> Store:
         return MemoryStore(defer=lambda call: reactor.callLater(0, call))
     from gateway_lmdb import LmdbStore
 
+    file = settings.data / "data.mdb"
+    with suppress(FileNotFoundError):
+        if file.stat().st_size == 0:  # an interrupted first start, or the file was truncated
+            _log.warning("data.mdb is empty, the broker starts without messages and entities", file=str(file))
     files.store = LmdbStore(settings.data, call_in_kernel=reactor.callFromThread, on_compaction=files.log_progress)
     return files.store
 

@@ -156,3 +156,9 @@ def test_repair_of_no_store_is_one_line(gateway: Gateway) -> None:
     done = repair(gateway, "list")
     assert (done.returncode, done.stdout) == (69, "")
     assert done.stderr == f"gateway: there is no store in {gateway.data}\n"
+
+
+def test_a_file_that_was_truncated_to_nothing_is_told(filled: Gateway) -> None:
+    (filled.data / "data.mdb").write_bytes(b"")
+    filled.start()
+    assert str(filled.data / "data.mdb") in filled.log_has("data.mdb is empty, the broker starts without messages")
