@@ -15,7 +15,7 @@ from gateway.access import Permissions, Principal
 from gateway.kernel.broker.connection_limits import require_room_for_channel
 from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.budget import LOOK_EVERY
-from gateway.kernel.errors import GatewayError, NotAllowed, PreconditionFailed, Refused
+from gateway.kernel.errors import GatewayError, NotAllowed, Refused
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.consumer import Resumption
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -76,7 +76,7 @@ class Connection(Machine):
         self._holdings = Holdings(max(settings.max_held_size, settings.max_message_size))
         self._incoming = IncomingBytes()
         self._frame_max = FRAME_MIN
-        self._channels = Channels(self._make_channel, self.outbox, settings.channel_max)
+        self.channels = Channels(self._make_channel, self.outbox, settings.channel_max)
         self._resumption = Resumption()
 
     # Used by channels and listings
@@ -91,7 +91,7 @@ class Connection(Machine):
     @property
     def has_unsettled(self) -> bool:
         """Whether a channel has unsettled deliveries."""
-        return any(channel.consuming.unsettled for channel in self._channels.open_by_number.values())
+        return any(channel.consuming.unsettled for channel in self.channels.open_by_number.values())
 
     @property
     def name(self) -> str:
@@ -122,16 +122,16 @@ class Connection(Machine):
     @property
     def channel_count(self) -> int:
         """The number of open channels."""
-        return len(self._channels.open_by_number)
+        return len(self.channels.open_by_number)
 
     @property
     def limits(self) -> tuple[int, int]:
         """The negotiated limits: the largest frame in bytes, and the number of channels."""
-        return self._frame_max, self._channels.limit
+        return self._frame_max, self.channels.limit
 
     def channel_infos(self) -> list[ChannelInfo]:
         """Return the open channels for listings."""
-        return [channel.info() for channel in self._channels.open_by_number.values()]
+        return [channel.info() for channel in self.channels.open_by_number.values()]
 
     def has_capability(self, name: str) -> bool:
         """Return whether the client announced a capability."""
@@ -207,7 +207,7 @@ class Connection(Machine):
         the turn's budget is spent is kept for a later turn.
         """
         end = len(data)
-        channels = self._channels.open_by_number
+        channels = self.channels.open_by_number
         budget = self._budget
         while end - position >= 8:
             if budget.work >= LOOK_EVERY and budget.is_spent():
@@ -242,7 +242,7 @@ class Connection(Machine):
                 budget.work += _METHOD_WORK
                 self._frame(kind, number, payload)
             except Refused as refusal:
-                self._refuse(refusal, number, *index_of(payload if kind == METHOD else PUBLISH))
+                self.refuse(refusal, number, *index_of(payload if kind == METHOD else PUBLISH))
             except MalformedField as error:
                 ids = index_of(payload if kind == METHOD else PUBLISH)
                 self.fail(FrameError(reply_code(error), str(error), *ids))
@@ -287,7 +287,7 @@ class Connection(Machine):
         elif self.state is not State.OPEN:
             raise unexpected(f"type {kind}, all octets = {octets(payload)}")
         else:
-            self._channels.frame(kind, number, payload)
+            self.channels.frame(kind, number, payload)
 
     def _frame_of_connection(self, kind: int, payload: bytes) -> None:
         if kind != METHOD:
@@ -308,7 +308,7 @@ class Connection(Machine):
             raise FrameError(530, str(refusal)) from None  # on the connection, without a method, as RabbitMQ
         connections, user = settings.broker.connections, self.user_name
         connections.channel_opened(user)
-        self._channels.on_drop = partial(connections.channel_closed, user)
+        self.channels.on_drop = partial(connections.channel_closed, user)
         origin = Origin(self.driver.name, number, self.user_name, "amqp091")
         scope = Scope(
             number,
@@ -327,7 +327,7 @@ class Connection(Machine):
     def apply_tuning(self, tuning: Tuning) -> None:
         """Apply the negotiated limits."""
         self._frame_max = tuning.frame_max
-        self._channels.limit = tuning.channel_max
+        self.channels.limit = tuning.channel_max
         self.heartbeat_s = tuning.heartbeat_s
 
     def resume_reading(self) -> None:
@@ -363,7 +363,7 @@ class Connection(Machine):
         """Release everything the connection held: the transport is closed."""
         self.state = State.CLOSED
         self._release()
-        self._channels.retire()
+        self.channels.retire()
         self._incoming.take()
 
     def fail(self, error: GatewayError) -> None:
@@ -379,43 +379,18 @@ class Connection(Machine):
         else:
             self.end(text)
 
-    def _refuse(self, refusal: Refused, number: int, class_id: int, method_id: int) -> None:
+    def refuse(self, refusal: Refused, number: int, class_id: int, method_id: int) -> None:
         """Answer a refused request: close its channel, or the connection for a hard error.
 
         The refusal of a content names the method of its publish.
         """
         code = reply_code(refusal)
-        if code in HARD or number not in self._channels.open_by_number:
+        if code in HARD or number not in self.channels.open_by_number:
             self.fail(FrameError(code, str(refusal), class_id, method_id))
             return
         text = reply_text(code, str(refusal))
         self.driver.log("channel error", channel=number, reason=text)
-        self._channels.refuse(number, code, text, class_id, method_id)
-
-    def check_unsettled_size(self) -> None:
-        """Stop deliveries while the peer's unsettled ones are too large; called periodically.
-
-        Deliveries resume when the unsettled size has fallen by a quarter.
-        """
-        size = sum(channel.consuming.unsettled_size for channel in self._channels.open_by_number.values())
-        limit = self.settings.max_unsettled_size
-        is_full = size > (limit * 3 // 4 if self.outbox.is_full else limit)
-        if is_full != self.outbox.is_full:
-            self.outbox.fill(is_full)
-            if is_full:
-                self.driver.log("deliveries held back", unsettled_bytes=size, limit=limit)
-
-    def check_consumer_timeouts(self) -> None:
-        """Close the channels whose consumers exceed the acknowledgement timeout; called periodically."""
-        now_s, default_ms = self.settings.broker.clock.monotonic_s(), self.settings.consumer_timeout_ms
-        for number, channel in list(self._channels.open_by_number.items()):
-            limit_ms = channel.consuming.exceeded_timeout_ms(now_s, default_ms)
-            if limit_ms is not None:
-                refusal = (
-                    f"delivery acknowledgement on channel {number} timed out. Timeout value used: {limit_ms} ms. "
-                    "This timeout value can be configured, see consumers doc guide to learn more"
-                )
-                self._refuse(PreconditionFailed(refusal), number, 0, 0)
+        self.channels.refuse(number, code, text, class_id, method_id)
 
     def _close(self, code: int, text: str, class_id: int, method_id: int) -> None:
         self._release()
@@ -442,7 +417,7 @@ class Connection(Machine):
         Deliveries requeued by one channel must not be delivered on another one.
         """
         self.outbox.is_open = False
-        self._channels.drop_all()
+        self.channels.drop_all()
         if self.vhost is not None:
             self.vhost.release(self)
 
@@ -450,7 +425,7 @@ class Connection(Machine):
 
     def resume(self) -> None:
         """Resume the consumers that waited while the outbox was full."""
-        channels = self._channels.open_by_number.values()
+        channels = self.channels.open_by_number.values()
         self._resumption.serve([consumer for channel in channels for consumer in channel.consuming.waiting()])
 
     def block(self, reason: str) -> None:
@@ -469,7 +444,7 @@ class Connection(Machine):
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
-        for channel in self._channels.open_by_number.values():
+        for channel in self.channels.open_by_number.values():
             channel.fail_confirms()
 
     def send_method(self, method: Frame) -> None:

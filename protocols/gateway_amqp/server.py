@@ -12,6 +12,7 @@ from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_amqp.connection import HEARTBEAT_FRAME, Connection
 from gateway_amqp.listener_context import AmqpContext
+from gateway_amqp.periodic_checks import check_consumer_timeouts, check_unsettled_size
 from gateway_amqp.state import State
 
 _log: Final = StructuredLog("amqp")
@@ -44,8 +45,8 @@ class AmqpServer(PeerProtocol):
     def on_tick(self) -> None:
         """Check acknowledgement timeouts, unsettled sizes and heartbeats."""
         connection = self.connection
-        connection.check_consumer_timeouts()
-        connection.check_unsettled_size()
+        check_consumer_timeouts(connection)
+        check_unsettled_size(connection)
         if connection.heartbeat_s:
             self._check_heartbeats(connection.heartbeat_s)
 

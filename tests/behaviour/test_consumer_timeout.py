@@ -6,6 +6,7 @@ from pamqp import commands
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
 from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway_amqp.periodic_checks import check_consumer_timeouts
 from tests.behaviour.scenario import AmqpClient, Scenario
 
 
@@ -13,7 +14,7 @@ def pass_time(scenario: Scenario, client: AmqpClient, milliseconds: int, step_ms
     """Advance the time; the connection checks its timeouts twice a second."""
     for _ in range(milliseconds // step_ms):
         scenario.advance(step_ms)
-        client.peer.machine.mind_consumers()
+        check_consumer_timeouts(client.peer.machine)
     scenario.gateway.settle()
 
 
@@ -57,7 +58,7 @@ def test_the_channel_is_closed_and_its_deliveries_are_requeued(
     client = AmqpClient(scenario.gateway)
     client.consume("q")
     scenario.publish(b"1", b"2")
-    client.peer.machine.mind_consumers()
+    check_consumer_timeouts(client.peer.machine)
     pass_time(scenario, client, limit_ms - 1000, step_ms=limit_ms - 1000)
     client.received()
     assert (channel_closes(client), scenario.ready()) == ([], 0)

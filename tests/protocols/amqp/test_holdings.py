@@ -9,6 +9,7 @@ from gateway.kernel.alarms import Resource
 from gateway_amqp.content import BODY, METHOD
 from gateway_amqp.holdings import OVERHEAD
 from gateway_amqp.methods import encode_method
+from gateway_amqp.periodic_checks import check_unsettled_size
 from tests.conformance.amqp.tables import (
     ALIVE,
     CLOSE_CHANNEL,
@@ -152,21 +153,21 @@ def test_a_consumer_with_too_many_unsettled_bytes_gets_nothing_until_it_acknowle
     peer.send(consume("t"))
     fill(20)
     assert len(peer.hear()) == 21
-    peer.machine.check_unsettled_size()
+    check_unsettled_size(peer.machine)
     fill(5)
     assert peer.hear() == []
     peer.send(get("t"), channel=2)
     [answer] = peer.hear()
     assert answer.startswith("Channel.Close 406 PRECONDITION_FAILED - the connection holds too many deliveries")
     peer.send(ack(15, multiple=True))
-    peer.machine.check_unsettled_size()
+    check_unsettled_size(peer.machine)
     assert len(peer.hear()) == 5
 
 
 def test_other_consumers_are_served_meanwhile(gateway: Gateway, peer: Peer, fill: Callable[[int], None]) -> None:
     peer.send(consume("t"))
     fill(20)
-    peer.machine.check_unsettled_size()
+    check_unsettled_size(peer.machine)
     other = gateway.connect()
     other.send(consume("t", "other"))
     fill(5)
@@ -180,7 +181,7 @@ def test_the_size_of_many_deliveries_is_estimated(gateway: Gateway, peer: Peer, 
     peer.hear()
     [channel] = [each for each in peer.channels() if each.number == 1]
     assert channel.unacknowledged == 1_000
-    peer.machine.check_unsettled_size()
+    check_unsettled_size(peer.machine)
     assert ("deliveries held back", {"unsettled_bytes": 1_512_000, "limit": LIMIT}) in peer.log_lines
     assert peer.send(queue("t"), CLOSE_CHANNEL).hear() == [declared("t", 0, 1), "Channel.CloseOk()"]
 
@@ -189,6 +190,6 @@ def test_confirms_are_sent_while_deliveries_are_held_back(peer: Peer, fill: Call
     peer.send(consume("t"))
     fill(20)
     peer.hear()
-    peer.machine.check_unsettled_size()
+    check_unsettled_size(peer.machine)
     peer.send(commands.Confirm.Select(), publish("", "t"), channel=2)
     assert peer.hear() == ["Confirm.SelectOk() ch=2", f"{acked(1)} ch=2"]
