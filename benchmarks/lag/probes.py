@@ -56,7 +56,7 @@ def _publish_and_get(client: Client, message: bytes, get: bytes) -> None:
 def mqtt(port: int) -> Iterator[Request]:
     """Return a client that publishes to a topic to which it subscribes."""
     with create_connection(("127.0.0.1", port), TIMEOUT_S) as peer:
-        name = b"\x00\x0clag-probe"
+        name = b"\x00\x09lag-probe"
         connect = b"\x00\x04MQTT\x04\xc2\x00\x00" + name + b"\x00\x05guest\x00\x05guest"
         peer.sendall(b"\x10" + bytes([len(connect)]) + connect)
         _read(peer, 4)
