@@ -18,24 +18,63 @@ LOOK_EVERY: Final = 128
 SLOW_S: Final = 0.005
 
 
+class PendingWork:
+    """Work of a request that continues in later turns. ``is_refused`` is its outcome once it ``is_done``."""
+
+    __slots__ = ("_calls", "is_done", "is_refused")
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.is_refused = False
+        self._calls: list[Callable[[PendingWork], None]] = []
+
+    def when_done(self, call: "Callable[[PendingWork], None]") -> None:
+        """Call ``call`` once the work is done, in the turn in which the store gets its changes; now if it is."""
+        if self.is_done:
+            call(self)
+        else:
+            self._calls.append(call)
+
+    def finish(self) -> None:
+        """Mark the work as done."""
+        self.is_done = True
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call(self)
+
+
 class TurnBudget:
     """The remaining budget of the current turn.
 
     ``work`` counts the units since the clock was last read. The hot path adds to it, and calls ``is_spent`` once it
     reaches ``LOOK_EVERY``. The time of a turn starts with its first reading. ``on_slow`` is called with the cause and
-    the seconds of work that ran longer than ``SLOW_S``.
+    the seconds of work that ran longer than ``SLOW_S``. ``pending`` is the work that the request at hand left to later
+    turns: its connection handles no further input until that is done.
     """
 
-    __slots__ = ("_ends_s", "monotonic_s", "on_slow", "work")
+    __slots__ = ("_ends_s", "monotonic_s", "on_slow", "pending", "work")
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self.monotonic_s = monotonic_s
         self.on_slow: Callable[[str, float], None] = lambda cause, seconds: None
         self._ends_s = 0.0
         self.work = 0
+        self.pending: PendingWork | None = None
+
+    def leave_pending(self, work: PendingWork) -> None:
+        """Stop handling the input of the connection at hand, until work of its request is done."""
+        self.pending = work
+        self.work += LOOK_EVERY
+
+    def take_pending(self) -> PendingWork | None:
+        """Return the ``pending`` work, which then concerns no other connection."""
+        pending, self.pending = self.pending, None
+        return pending
 
     def is_spent(self) -> bool:
-        """Read the clock; return whether the turn has used up its time."""
+        """Read the clock; return whether the turn has used up its time, or the request at hand is not done."""
+        if self.pending is not None:
+            return True
         self.work = 0
         now_s = self.monotonic_s()
         if not self._ends_s:
@@ -45,5 +84,6 @@ class TurnBudget:
 
     def renew(self) -> None:
         """Start the next turn."""
+        self.pending = None
         self.work = 0
         self._ends_s = 0.0

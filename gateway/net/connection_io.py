@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.journal.journal import Journal
 from gateway.net.machine import CLOSED_MACHINE, Machine
 from gateway.net.outbox import FLOOD, Outbox
@@ -56,17 +57,20 @@ class ConnectionIO(TurnParticipant):
     ``is_reading``: the peer is read from. ``is_ending``: the connection closes after the outbox is sent.
     ``has_received`` and ``has_sent``: bytes were received, and sent, since the flag was last reset. ``octets`` and
     ``reads`` count the input. ``has_leftover``: received input waits for a later turn; nothing is read until it is
-    handled. ``was_held``: there was such input since the flag was last reset.
+    handled. ``was_held``: there was such input since the flag was last reset. ``_is_pending``: so does input behind a
+    request whose work continues in later turns; ``_unread`` is what the machine has not received of it.
     """
 
     __slots__ = (
         "_descriptor",
         "_is_awaiting_disk",
         "_is_in_rotation",
+        "_is_pending",
         "_is_source_read",
         "_journal",
         "_owner",
         "_turn",
+        "_unread",
         "has_leftover",
         "has_received",
         "has_sent",
@@ -95,7 +99,9 @@ class ConnectionIO(TurnParticipant):
         self._turn = turn
         self._is_awaiting_disk = False
         self._is_in_rotation = False
+        self._is_pending = False
         self._is_source_read = True
+        self._unread = b""
         self.has_leftover = False
         self.was_held = False
         self._descriptor = NO_DESCRIPTOR
@@ -150,10 +156,15 @@ class ConnectionIO(TurnParticipant):
         self.octets += len(data)
         self.reads += 1
         self._turn.budget.work += len(data) >> _BYTES_A_UNIT
+        if self._is_pending:
+            self._unread += data  # the transport had it already when reading stopped
+            return
         try:
             self.machine.receive(data)
         except Exception:  # an error while serving one peer ends that connection only
             self._owner.fail()
+        if self._turn.budget.pending is not None:
+            self._wait_for_pending_work()
         if self.machine.is_held and not self.has_leftover:
             self._hold()
         if not self._turn.is_scheduled and self._journal.has_begun:  # output schedules the turn itself
@@ -163,8 +174,26 @@ class ConnectionIO(TurnParticipant):
         """Leave the rest of the input to later turns."""
         self.has_leftover = self.was_held = True
         self._read_source()
-        if self.is_reading and not self.machine.is_busy:
+        if self.is_reading and not self._is_busy:
             self._wait_for_share()
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether the rest of the input waits for the end of a request."""
+        return self._is_pending or self.machine.is_busy
+
+    def _wait_for_pending_work(self) -> None:
+        """Leave the rest of the input until the work is done that the last request left to later turns."""
+        work = self._turn.budget.take_pending()
+        if work is not None:
+            self._is_pending = True
+            work.when_done(self._pending_work_done)
+            if not self.has_leftover:
+                self._hold()
+
+    def _pending_work_done(self, work: PendingWork) -> None:
+        self._is_pending = False
+        self.resume()
 
     def _wait_for_share(self) -> None:
         if not self._is_in_rotation:
@@ -174,10 +203,12 @@ class ConnectionIO(TurnParticipant):
     def go_on(self) -> bool:
         """Let the machine use its share of this turn; return whether it needs another one."""
         machine = self.machine
-        if machine.is_held and self.is_reading:
-            machine.receive(b"")
-        self.has_leftover = machine.is_held
-        self._is_in_rotation = self.has_leftover and self.is_reading and not machine.is_busy
+        if (machine.is_held or self._unread) and self.is_reading:
+            unread, self._unread = self._unread, b""
+            machine.receive(unread)
+            self._wait_for_pending_work()
+        self.has_leftover = machine.is_held or self._is_pending
+        self._is_in_rotation = self.has_leftover and self.is_reading and not self._is_busy
         if not self.has_leftover:
             self._read_source()
         return self._is_in_rotation
@@ -192,7 +223,7 @@ class ConnectionIO(TurnParticipant):
         if is_reading != self.is_reading:
             self.is_reading = is_reading
             self._read_source()
-            if is_reading and self.has_leftover and not self.machine.is_busy:
+            if is_reading and self.has_leftover and not self._is_busy:
                 self._wait_for_share()
 
     def _read_source(self) -> None:

@@ -10,10 +10,11 @@ from gateway.kernel.journal.journal import Journal
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.channel_counters import PublishCounters
-from gateway.kernel.queueing.ledger import MOST_AT_ONCE, Delivery, settle_all
+from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Exchange, Route
-from gateway.kernel.streams.stream import Stream
+from gateway.kernel.vhosts.commit import Commit
+from gateway.kernel.vhosts.fanout import Fanout
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway_amqp.errors import FrameError
 from gateway_amqp.holdings import OVERHEAD, Holdings
@@ -184,54 +185,26 @@ class Transactional(Plain):
         """
         held, self._held, self._settled = self._held, [], []
         self._release_held()
-        return self._committing(held)
+        return Commit(self._journal, held, self._route_of, self._perform, self._fanout_of, _offered).steps()
 
-    def _committing(self, held: "list[Action]") -> Iterator[None]:
-        at, late = 0, None
-        if len(held) > MOST_AT_ONCE:
-            journal = self._journal
-            step = journal.open_step()
-            try:
-                while at < len(held) and late is None:
-                    journal.enter(step)
-                    try:
-                        at, late = self._do_some(held, at)
-                    finally:
-                        journal.leave()
-                    yield
-            finally:
-                journal.close_step(step)
-        if late is not None:
-            self._publish_to_route(late, *held[at])
-            at += 1
-        for action in held[at:]:
-            self._do(action)
-
-    def _do_some(self, held: "list[Action]", at: int) -> "tuple[int, Route | None]":
-        """Perform actions from ``at`` on; return the next index, and the route of the next action if it has to be the
-        last.
-        """
-        for index in range(at, min(at + _STEP, len(held))):
-            first, second = held[index]
-            if isinstance(first, Target) and isinstance(second, Message):
-                route = self._vhost.route_of(first.exchange, second)
-                if route.archives or any(isinstance(queue, Stream) for queue in route.queues):
-                    return index, route
-                self._publish_to_route(route, first, second)
-            else:
-                self._do(held[index])
-        return min(at + _STEP, len(held)), None
-
-    def _do(self, action: "Action") -> None:
+    def _route_of(self, action: "Action") -> "Route | None":
         first, second = action
         if isinstance(first, Target) and isinstance(second, Message):
-            Plain.publish(self, first, second)
+            return self._vhost.route_of(first.exchange, second)
+        return None
+
+    def _perform(self, action: "Action", route: "Route | None") -> None:
+        first, second = action
+        if route is not None and isinstance(first, Target) and isinstance(second, Message):
+            if self._vhost.publish_to_route(route, second, self._origin) is Verdict.UNROUTED:
+                self._unrouted(first, second)
         elif isinstance(first, list) and isinstance(second, DeliveryOutcome):
             settle_all(first, second)
 
-    def _publish_to_route(self, route: Route, target: Target, message: Message) -> None:
-        if self._vhost.publish_to_route(route, message, self._origin) is Verdict.UNROUTED:
-            self._unrouted(target, message)
+    def _fanout_of(self, action: "Action", route: Route) -> Fanout:
+        _, message = action
+        assert isinstance(message, Message)
+        return self._vhost.fanout_of(route, message, self._origin)
 
     def rollback(self) -> None:
         """Drop everything that was held; the deliveries are unsettled again."""
@@ -247,6 +220,10 @@ class Transactional(Plain):
     def _release_held(self) -> None:
         self._holdings.release(self._size)
         self._size = 0
+
+
+def _offered(action: "Action", fanout: Fanout) -> None:
+    """Do nothing: a transaction reports no single message that was refused."""
 
 
 def require_mode(current: Publisher, wanted: str) -> None:

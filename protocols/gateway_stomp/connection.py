@@ -6,11 +6,12 @@ disconnected (1.2, "ERROR").
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, TypeAlias
 
 from gateway.access import Permissions, Principal
 from gateway.kernel.broker.connections import ChannelInfo
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import LOOK_EVERY, PendingWork
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
@@ -97,13 +98,13 @@ class Connection(Machine):
         budget = self._budget
         try:
             for head, body in self._decoder.feed(data):
-                if budget.work >= LOOK_EVERY and budget.is_spent():
-                    self.is_held = True
-                    self._decoder.stop()
                 if head.verb == "SEND" and self.state is State.OPEN:
                     self._send(head, body)
                 else:
                     self._perform(head, body)
+                if budget.work >= LOOK_EVERY and budget.is_spent() and self.state is not State.JUDGING:
+                    self.is_held = True
+                    self._decoder.stop()
         except GatewayError as error:
             self.fail(error)
         if self.state is State.AUTHENTICATING and self._decoder.kept > _EARLY_LIMIT:
@@ -257,7 +258,11 @@ class Connection(Machine):
     def _commit(self, head: Head, body: bytes) -> None:
         """Commit a transaction. There is no receipt if a queue refused one of its messages."""
         assert self.conversation is not None
-        if self.conversation.transactions.commit(head.headers):
+        work = self.conversation.transactions.commit(head.headers)
+        work.when_done(partial(self._committed, head))
+
+    def _committed(self, head: Head, work: PendingWork) -> None:
+        if not work.is_refused and self.state is State.OPEN:
             self._answer(head)
 
     def _abort(self, head: Head, body: bytes) -> None:

@@ -4,11 +4,13 @@ from collections import deque
 from typing import Final
 
 from gateway.access import Operation
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.channel_counters import PublishCounters
-from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange import Exchange, Route
+from gateway.kernel.vhosts.fanout import Fanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.endpoints import Endpoints
@@ -34,6 +36,17 @@ class Target:
         self.routing_key = routing_key
         self.version = version
         self.tally = tally
+
+
+class PreparedSend:
+    """A SEND of a transaction that is committed."""
+
+    __slots__ = ("head", "message", "target")
+
+    def __init__(self, head: Head, target: Target, message: Message) -> None:
+        self.head = head
+        self.target = target
+        self.message = message
 
 
 class Publishing:
@@ -74,22 +87,57 @@ class Publishing:
         """The number of publishes whose receipt was sent."""
         return self._confirmed
 
-    def send(self, head: Head, body: bytes) -> Verdict:
-        """Publish the message of a SEND; return the verdict of its queues."""
+    def send(self, head: Head, body: bytes) -> None:
+        """Publish the message of a SEND."""
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
         header = head.header or self.header(head)
         target.tally.publish += 1
         message = Message(target.exchange_name, target.routing_key, header, body)
-        verdict = self._vhost.publish(target.exchange, message, self._origin)
+        self._published(head, target, message, self._vhost.publish(target.exchange, message, self._origin))
+
+    def _published(self, head: Head, target: Target, message: Message, verdict: Verdict) -> None:
         if verdict is Verdict.UNROUTED:
             target.tally.drop_unroutable += 1
         receipt = head.headers.get("receipt")
         if receipt is not None:
             self._receipts.append(receipt)
             self._confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
+
+    # SENDs of a transaction
+
+    def prepare(self, head: Head, body: bytes) -> "PreparedSend":
+        """Return the message of a SEND that is published by a commit."""
+        target = head.target
+        if target is None or target.version != self._vhost.version:
+            target = self._target(head)
+        target.tally.publish += 1
+        message = Message(target.exchange_name, target.routing_key, head.header or self.header(head), body)
+        return PreparedSend(head, target, message)
+
+    def route_of(self, prepared: "PreparedSend") -> Route:
+        """Return the route of its message."""
+        return self._vhost.route_of(prepared.target.exchange, prepared.message)
+
+    def publish_to_route(self, prepared: "PreparedSend", route: Route) -> Verdict:
+        """Publish its message in this turn."""
+        verdict = self._vhost.publish_to_route(route, prepared.message, self._origin)
+        self._published(prepared.head, prepared.target, prepared.message, verdict)
         return verdict
+
+    def fanout_of(self, prepared: "PreparedSend", route: Route) -> Fanout:
+        """Return the offers of its message to very many queues; ``offered`` is called when all were made."""
+        return self._vhost.fanout_of(route, prepared.message, self._origin)
+
+    def offered(self, prepared: "PreparedSend", fanout: Fanout) -> None:
+        """Record that all offers of its message were made."""
+        verdict = Verdict.REFUSED if fanout.is_refused else Verdict.TAKEN
+        self._published(prepared.head, prepared.target, prepared.message, verdict)
+
+    def wait_for(self, work: PendingWork) -> None:
+        """Send no receipt of a SEND from now on until the work is done that it is part of."""
+        self._confirms.wait_for(work)
 
     def check(self, head: Head) -> None:
         """Check that a SEND is valid and allowed. :raises GatewayError: when it is not."""

@@ -1,23 +1,33 @@
-"""Transactions: SENDs and settlements that are held until COMMIT, and are then performed in one turn or not at all.
+"""Transactions: SENDs and settlements that are held until COMMIT, and are then performed all together or not at all.
 
 RabbitMQ performs them one after the other and does not undo the first ones after an error. Here a commit first checks
-all of them; one turn is one step of the store (1.2, "BEGIN" to "ABORT").
+all of them; whether it takes one turn or several, it is one step of the store (1.2, "BEGIN" to "ABORT").
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
 
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.routing.exchange import Route
+from gateway.kernel.vhosts.commit import Commit
+from gateway.kernel.vhosts.fanout import Fanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
 from gateway_stomp.listener_context import StompContext
-from gateway_stomp.publishing import Publishing
+from gateway_stomp.publishing import PreparedSend, Publishing
 from gateway_stomp.settling import Settling
 
 #: Approximate size of an action besides the bytes of its head and body.
 _ACTION_SIZE: Final = 256
+
+#: The most deliveries that one action of a commit settles.
+_SETTLED_AT_ONCE: Final = 64
+
+#: An action of a transaction that is committed.
+Prepared: TypeAlias = PreparedSend | tuple[list[Delivery], DeliveryOutcome]
 
 
 class Transaction:
@@ -49,10 +59,12 @@ class Transactions:
     ``_size`` is the approximate memory of all their messages in bytes.
     """
 
-    __slots__ = ("_by_name", "_publishing", "_settings", "_settling", "_size")
+    __slots__ = ("_by_name", "_clock", "_journal", "_publishing", "_settings", "_settling", "_size")
 
     def __init__(self, settings: StompContext, publishing: Publishing, settling: Settling) -> None:
         self._settings = settings
+        self._journal = settings.broker.journal
+        self._clock = settings.broker.clock
         self._size = 0
         self._publishing = publishing
         self._settling = settling
@@ -92,8 +104,10 @@ class Transactions:
         transaction = self._extendable(name)
         transaction.actions.append(self._settling.take(verb, headers))
 
-    def commit(self, headers: Mapping[str, str]) -> bool:
-        """Perform the held actions in order; return whether every message was accepted.
+    def commit(self, headers: Mapping[str, str]) -> PendingWork:
+        """Perform the held actions in order, in several turns if they are much work; return that work.
+
+        It is refused if a queue refused one of the messages.
 
         :raises GatewayError: when an action is not allowed any more; none is performed then.
         """
@@ -102,14 +116,57 @@ class Transactions:
         for head in transaction.sends:
             self._publishing.check(head)
         self._forget(name)
-        is_taken = True
+        work = PendingWork()
+        commit = self._commit_of(transaction, work)
+        if commit.is_small:
+            for _ in commit.steps():
+                pass
+            work.finish()
+        else:
+            self._publishing.wait_for(work)
+            self._clock.background.add(_committing(commit, work))
+            if not work.is_done:
+                self._journal.budget.leave_pending(work)
+        return work
+
+    def _commit_of(self, transaction: Transaction, work: PendingWork) -> "Commit[Prepared]":
+        publishing = self._publishing
+
+        def perform(action: Prepared, route: Route | None) -> None:
+            if isinstance(action, PreparedSend):
+                assert route is not None
+                if publishing.publish_to_route(action, route) is Verdict.REFUSED:
+                    work.is_refused = True
+            else:
+                settle_all(*action)
+
+        def fanout_of(action: Prepared, route: Route) -> Fanout:
+            assert isinstance(action, PreparedSend)
+            return publishing.fanout_of(action, route)
+
+        def offered(action: Prepared, fanout: Fanout) -> None:
+            assert isinstance(action, PreparedSend)
+            publishing.offered(action, fanout)
+            work.is_refused = work.is_refused or fanout.is_refused
+
+        def route_of(action: Prepared) -> Route | None:
+            return publishing.route_of(action) if isinstance(action, PreparedSend) else None
+
+        return Commit(self._journal, self._prepared(transaction), route_of, perform, fanout_of, offered)
+
+    def _prepared(self, transaction: Transaction) -> "list[Prepared]":
+        """Return the actions of a transaction; each settles few deliveries."""
+        prepared: list[Prepared] = []
         for action in transaction.actions:
             match action:
                 case Head() as head, bytes() as body:
-                    is_taken = self._publishing.send(head, body) is not Verdict.REFUSED and is_taken
+                    prepared.append(self._publishing.prepare(head, body))
                 case list() as deliveries, DeliveryOutcome() as outcome:
-                    settle_all(deliveries, outcome)
-        return is_taken
+                    prepared += [
+                        (deliveries[at : at + _SETTLED_AT_ONCE], outcome)
+                        for at in range(0, len(deliveries), _SETTLED_AT_ONCE)
+                    ]
+        return prepared
 
     def abort(self, headers: Mapping[str, str]) -> None:
         """Drop the held actions. :raises StompError: when there is no such transaction."""
@@ -139,6 +196,13 @@ class Transactions:
         if len(transaction.actions) >= limit:
             raise StompError("Transaction too large", f"Too many actions in transaction (limit {limit})")
         return transaction
+
+
+def _committing(commit: "Commit[Prepared]", work: PendingWork) -> Iterator[None]:
+    try:
+        yield from commit.steps()
+    finally:
+        work.finish()
 
 
 def _named(verb: str, headers: Mapping[str, str]) -> str:

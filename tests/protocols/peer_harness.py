@@ -24,6 +24,7 @@ class Transport:
 
     dataBuffer = b""  # noqa: N815 - Twisted's name, as the others
     _tempDataBuffer: Sequence[bytes] = ()  # noqa: N815
+    disconnecting = False
 
     def __init__(self, listener: "PeerHarness[Any, Any]") -> None:  # Any: of any protocol
         self._listener = listener
@@ -33,6 +34,12 @@ class Transport:
 
     def loseConnection(self) -> None:
         self._listener.take_end()
+
+    def pauseProducing(self) -> None:
+        pass
+
+    def resumeProducing(self) -> None:
+        pass
 
     def registerProducer(self, producer: object, streaming: bool) -> None:
         pass

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gateway.kernel.budget import PendingWork
     from gateway.kernel.journal.journal import Journal
 
 
@@ -15,12 +16,23 @@ class Confirms:
     and once for each refused message (R119, R120, R121); never from within a publish.
     """
 
-    __slots__ = ("_answer", "_answered", "_is_due", "_is_stored", "_journal", "_published", "_refused", "_waiting")
+    __slots__ = (
+        "_answer",
+        "_answered",
+        "_is_due",
+        "_is_stored",
+        "_journal",
+        "_pending",
+        "_published",
+        "_refused",
+        "_waiting",
+    )
 
     def __init__(self, journal: "Journal", answer: Callable[[int, bool, bool], None]) -> None:
         self._journal = journal
         self._answer = answer
         self._published = 0
+        self._pending = 0  # the number of the first message that is part of work in later turns; else 0
         self._answered = 0
         self._is_stored = False
         self._is_due = False
@@ -31,9 +43,13 @@ class Confirms:
     def published(self, is_accepted: bool, is_stored: bool = True) -> int:
         """Count one more message, offered to its queues in this turn; return its number, from 1.
 
-        ``is_stored`` means that the message is confirmed only once the store has made it durable.
+        ``is_stored`` means that the message is confirmed only once the store has made it durable. Call this right after
+        the publish: if its offers continue in later turns, the confirm waits for them, and for the store.
         """
         self._published += 1
+        if self._journal.budget.pending is not None and not self._pending:
+            self._pending = self._published
+            self._journal.budget.pending.when_done(self._offered)
         if is_stored:
             self._is_stored = True
         if not is_accepted:
@@ -60,16 +76,37 @@ class Confirms:
             self.fail()
             return
         last = self._waiting[-1][1] if self._waiting else self._answered
-        if self._published == last:
+        published = self._pending - 1 if self._pending else self._published
+        if published == last:
             return
         lsn = self._journal.pending_lsn
         # a message dead-lettered on arrival is confirmed once its dead letter is durable
         if self._is_stored or self._waiting or self._journal.indirect_lsn == lsn:
-            self._waiting.append((lsn, self._published))
+            self._waiting.append((lsn, published))
             self._journal.when_durable(lsn, self._release)
         else:
-            self._answer_up_to(self._published)
+            self._answer_up_to(published)
         self._is_stored = False
+
+    def wait_for(self, work: "PendingWork") -> None:
+        """Confirm no message that is published from now on until the work is done that it is part of."""
+        self._pending = self._published + 1
+        work.when_done(lambda _: self._confirm_pending())
+
+    def _offered(self, work: "PendingWork") -> None:
+        """Confirm the last message, which now was offered to all of its queues."""
+        if work.is_refused and self._pending > self._answered:
+            self._refused.append(self._pending)
+        self._confirm_pending()
+
+    def _confirm_pending(self) -> None:
+        """Confirm the messages of work that is done now, once they are durable."""
+        first, self._pending = self._pending, 0
+        if self._published < first or self._published <= self._answered:
+            return  # there is none, or the store has failed, or the publisher has disconnected
+        lsn = self._journal.pending_lsn
+        self._waiting.append((lsn, self._published))
+        self._journal.when_durable(lsn, self._release)
 
     def fail(self) -> None:
         """Refuse all outstanding messages: the store has failed for good."""

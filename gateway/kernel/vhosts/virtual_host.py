@@ -36,6 +36,7 @@ from gateway.kernel.settings.user_counters import UserTallies, without_limits
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.exchanges import Exchanges
+from gateway.kernel.vhosts.fanout import MOST_QUEUES, Fanout
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.queues import Queues
 
@@ -147,10 +148,16 @@ class VirtualHost:
     # Messages
 
     def publish(self, exchange: Exchange, message: Message, origin: "Origin | None" = None) -> Verdict:
-        """Offer a message to every queue it is routed to. Without an ``origin`` it is not passed to tracers."""
+        """Offer a message to every queue it is routed to. Without an ``origin`` it is not passed to tracers.
+
+        If these are very many, most offers are made in later turns. The verdict is then ``TAKEN``, and the turn's
+        budget has the pending work of the ``origin``'s connection.
+        """
         route = exchange.routes.get(message.routing_key)
         if route is None or message.header.sender_keys:
             route = self._router.route(exchange, message)
+        if len(route.queues) > MOST_QUEUES:
+            return self._publish_in_slices(route, message, origin)
         return self.publish_to_route(route, message, origin)
 
     def route_of(self, exchange: Exchange, message: Message) -> Route:
@@ -158,7 +165,7 @@ class VirtualHost:
         return self._router.route(exchange, message)
 
     def publish_to_route(self, route: Route, message: Message, origin: "Origin | None" = None) -> Verdict:
-        """Offer a message to every queue of a route, and count it; see ``publish``."""
+        """Offer a message to every queue of a route in this turn, and count it; see ``publish``."""
         queues = route.queues
         if self.tracing is not None:
             message = self.tracing.published(message, queues, origin)
@@ -170,10 +177,9 @@ class VirtualHost:
                 if queue.offer(message) is not None:
                     verdict = Verdict.REFUSED
                     self.deduplication_caches.refused(message)
-            except Exception as error:  # the other queues get the message; its publisher gets a nack
-                self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
+            except Exception as error:
+                self._contain_offer(error, queue, message)
                 verdict = Verdict.REFUSED
-                self.deduplication_caches.refused(message)
         if self.archiving is not None:
             self.archiving.published(route.archives, message, origin)
         if len(queues) != 1:
@@ -182,6 +188,40 @@ class VirtualHost:
                 return Verdict.UNROUTED
             self._budget.work += len(queues)
         return verdict
+
+    def fanout_of(self, route: Route, message: Message, origin: "Origin | None" = None) -> Fanout:
+        """Count a message, and return its offers to the queues of a route, for ``Background``."""
+        if self.tracing is not None:
+            message = self.tracing.published(message, route.queues, origin)
+        route.count += 1
+        self.traffic.published += 1
+        fanout = Fanout(route.queues, message, self._context.journal, self._is_taken)
+        if self.archiving is not None:
+            archiving = self.archiving
+            fanout.when_done(lambda _: archiving.published(route.archives, message, origin))
+        return fanout
+
+    def _publish_in_slices(self, route: Route, message: Message, origin: "Origin | None") -> Verdict:
+        fanout = self.fanout_of(route, message, origin)
+        self._context.journal.clock.background.add(fanout.steps())
+        if not fanout.is_done and origin is not None:
+            self._budget.leave_pending(fanout)
+        return Verdict.REFUSED if fanout.is_refused and fanout.is_done else Verdict.TAKEN
+
+    def _is_taken(self, queue: Queue, message: Message) -> bool:
+        """Offer a message to a queue; return whether it was taken."""
+        try:
+            if queue.offer(message) is None:
+                return True
+            self.deduplication_caches.refused(message)
+        except Exception as error:
+            self._contain_offer(error, queue, message)
+        return False
+
+    def _contain_offer(self, error: Exception, queue: Queue, message: Message) -> None:
+        """Contain an exception of a queue: the other queues get the message; its publisher gets a nack."""
+        self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
+        self.deduplication_caches.refused(message)
 
     def publish_will(self, message: Message, is_retained: bool) -> None:
         """Publish a client's will; drop it if its exchange does not exist."""

@@ -169,10 +169,15 @@ class Publishing:
     def _is_safe_now(self) -> bool:
         """Whether a message that is not stored may be acknowledged at once: no earlier one waits for the disk.
 
-        Its dead letter may be stored; then the acknowledgement waits for that.
+        Its dead letter may be stored; then the acknowledgement waits for that, as it does for offers in later turns.
         """
         journal = self._scope.journal
-        return not self._answers and journal.indirect_lsn != journal.lsn and not journal.has_failed
+        return (
+            not self._answers
+            and journal.indirect_lsn != journal.lsn
+            and journal.budget.pending is None
+            and not journal.has_failed
+        )
 
     def released(self, packet_id: int) -> None:
         """Handle a PUBREL: forget the identifier durably, then send PUBCOMP (MQTT-4.3.3-11).
@@ -231,6 +236,8 @@ class Publishing:
             if answer.packet_type is PacketType.PUBACK:
                 self._pubacks -= 1
             if not is_accepted:
+                if answer.packet_type is PacketType.PUBREC and not self._scope.journal.has_failed:
+                    self._qos2_state.release(answer.packet_id)  # known if it was refused in a later turn
                 if version < 5:
                     continue  # 3.x has no negative acknowledgement; the client may resend
                 answer.reason, answer.text = ReasonCode.QUOTA_EXCEEDED, self._why_refused

@@ -1,0 +1,305 @@
+"""A message for very many queues: offered in slices, one step of the store, confirmed when all have it."""
+
+from typing import Any
+
+import pytest
+from pamqp import commands
+
+from gateway.kernel.journal.changes import Changes, Lsn
+from gateway.kernel.messages.message import Message
+from gateway.kernel.vhosts.fanout import MOST_QUEUES
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.testing.broker import header_of
+from gateway_memory import MemoryStore
+from tests.clocks import TickingClock
+from tests.protocols.amqp.dialogue import Gateway, Peer
+from tests.protocols.amqp.frames import publish, wire
+from tests.protocols.broker_harness import BrokerHarness
+from tests.protocols.mqtt.dialogue import Gateway as MqttGateway
+from tests.protocols.stomp.dialogue import Gateway as StompGateway
+from tests.protocols.stomp.dialogue import frame, receipt
+
+QUEUES = MOST_QUEUES + 500
+
+
+class StepStore(MemoryStore):
+    """Records the size of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def append(self, changes: Changes) -> Lsn:
+        self.sizes.append(len(changes))
+        return super().append(changes)
+
+
+def bind_many(vhost: VirtualHost, exchange: str = "amq.fanout", *, is_durable: bool = True, **arguments: Any) -> None:
+    source = vhost.exchange(exchange)
+    for number in range(QUEUES):
+        queue = vhost.declare_queue(f"q{number}", is_durable=is_durable, arguments=arguments or None)
+        vhost.bind(source, queue, "k")
+
+
+def taken(gateway: BrokerHarness) -> int:
+    """Return the number of queues that have a message."""
+    return sum(len(queue) > 0 for queue in gateway.vhost.queue_by_name.values())
+
+
+@pytest.fixture
+def clock() -> TickingClock:
+    return TickingClock()
+
+
+@pytest.fixture
+def store() -> StepStore:
+    return StepStore()
+
+
+@pytest.fixture
+def gateway(clock: TickingClock, store: StepStore) -> Gateway:
+    return Gateway(clock=clock, store=store)
+
+
+@pytest.fixture
+def peer(gateway: Gateway) -> Peer:
+    peer = gateway.connect()
+    peer.send(commands.Confirm.Select())
+    peer.hear()
+    return peer
+
+
+def read_on(peer: Peer, clock: TickingClock) -> list[str]:
+    """Let the pending work be done and the rest of the input be handled; return what the peer receives."""
+    clock.advance(0)
+    peer.gateway.turn.go_on()
+    return peer.hear()
+
+
+def test_a_turn_offers_a_message_to_some_of_the_queues(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    bind_many(gateway.vhost)
+    gateway.settle()
+    store.sizes.clear()
+    peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
+    assert peer.hear() == []
+    assert 0 < taken(gateway) < QUEUES // 2
+    assert store.sizes == []
+    assert read_on(peer, clock) == ["Basic.Ack(delivery_tag=1, multiple=False)"]
+    assert taken(gateway) == QUEUES
+    assert [size for size in store.sizes if size > 1] == [QUEUES + 1]
+
+
+def test_a_crash_in_between_leaves_the_message_nowhere(gateway: Gateway, peer: Peer, store: StepStore) -> None:
+    bind_many(gateway.vhost)
+    peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
+    gateway.settle()
+    assert taken(gateway) > 0
+    assert taken(Gateway(store=store.reopened())) == 0
+
+
+def test_later_input_of_the_connection_waits_and_that_of_others_does_not(
+    gateway: Gateway, peer: Peer, clock: TickingClock
+) -> None:
+    bind_many(gateway.vhost)
+    other = gateway.connect()
+    peer.io.take(wire(publish("amq.fanout", "k", b"1"), publish("", f"q{QUEUES - 1}", b"2")))
+    peer.io.take(wire(publish("", f"q{QUEUES - 1}", b"3")))
+    other.io.take(wire(publish("", f"q{QUEUES - 1}", b"0")))
+    gateway.settle()
+    assert len(gateway.vhost.queue(f"q{QUEUES - 1}")) == 1
+    assert [line.split("(")[0] for line in read_on(peer, clock)] == ["Basic.Ack"] * 2
+    other.send(commands.Basic.Consume(queue=f"q{QUEUES - 1}", no_ack=True))
+    assert [heard.body for heard in other.listen() if heard.body] == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_queue_that_refuses_the_message_makes_it_a_nack_when_all_were_asked(
+    gateway: Gateway, peer: Peer, clock: TickingClock
+) -> None:
+    bind_many(gateway.vhost)
+    full = gateway.vhost.declare_queue("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    gateway.vhost.bind(gateway.vhost.exchange("amq.fanout"), full, "k")
+    peer.io.take(wire(publish("amq.fanout", "k"), publish("", "q1")))
+    assert peer.hear() == []
+    heard = read_on(peer, clock)
+    assert [line.split(", ")[0] for line in heard] == ["Basic.Nack(delivery_tag=1", "Basic.Ack(delivery_tag=2"]
+
+
+def test_the_message_is_consumed_meanwhile_and_stays_consumed(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    bind_many(gateway.vhost)
+    other = gateway.connect()
+    peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
+    other.send(commands.Basic.Get(queue="q0", no_ack=True))
+    assert "GetOk" in other.hear()[0]
+    read_on(peer, clock)
+    assert taken(Gateway(store=store.reopened())) == QUEUES - 1
+
+
+def test_queues_deleted_meanwhile_are_left_out(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+    bind_many(gateway.vhost)
+    peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
+    gateway.vhost.delete_queue(gateway.vhost.queue(f"q{QUEUES - 1}"))
+    assert len(read_on(peer, clock)) == 1
+    assert taken(gateway) == QUEUES - 1
+
+
+def test_streams_take_it_in_the_turn_of_the_step(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    stream = gateway.vhost.declare_queue("s", is_durable=True, arguments={"x-queue-type": "stream"})
+    gateway.vhost.bind(gateway.vhost.exchange("amq.fanout"), stream, "k")
+    bind_many(gateway.vhost)
+    peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
+    peer.hear()
+    assert len(stream) == 0
+    assert len(read_on(peer, clock)) == 1
+    assert len(stream) == 1
+
+
+def test_a_publisher_that_disconnects_has_published(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+    bind_many(gateway.vhost)
+    peer.io.take(wire(publish("amq.fanout", "k"), publish("", "q1")))
+    peer.lose()
+    clock.advance(0)
+    gateway.turn.go_on()
+    assert taken(gateway) == QUEUES
+
+
+def test_a_message_without_a_connection_holds_nobody_back(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+    bind_many(gateway.vhost)
+    gateway.vhost.publish(gateway.vhost.exchange("amq.fanout"), Message("amq.fanout", "k", header_of(), b""))
+    assert taken(gateway) < QUEUES
+    peer.io.take(wire(publish("", "q1"), publish("", "q1")))
+    assert len(peer.hear()) == 1
+    clock.advance(0)
+    assert taken(gateway) == QUEUES
+
+
+# Transactions
+
+
+def test_a_commit_offers_its_messages_to_some_of_the_queues_in_a_turn(
+    gateway: Gateway, store: StepStore, clock: TickingClock
+) -> None:
+    bind_many(gateway.vhost)
+    peer = gateway.connect()
+    held = [publish("", "q0", b"1", delivery_mode=2), publish("amq.fanout", "k", b"2", delivery_mode=2)]
+    peer.send(commands.Tx.Select(), *held, publish("", "q1", b"3", delivery_mode=2))
+    peer.hear()
+    store.sizes.clear()
+    peer.send(commands.Tx.Commit())
+    assert peer.hear() == []
+    assert 0 < taken(gateway) < QUEUES // 2
+    assert len(gateway.vhost.queue("q1")) == 1
+    assert store.sizes == []
+    assert taken(Gateway(store=store.reopened())) == 0
+    clock.advance(0)
+    assert peer.hear() == ["Tx.CommitOk()"]
+    assert [size for size in store.sizes if size > 1] == [2 + QUEUES + 1 + 2]
+    assert [len(gateway.vhost.queue(name)) for name in ("q0", "q1", f"q{QUEUES - 1}")] == [2, 2, 1]
+
+
+def test_a_small_commit_is_done_in_one_turn(gateway: Gateway, store: StepStore) -> None:
+    gateway.vhost.declare_queue("q", is_durable=True)
+    peer = gateway.connect()
+    peer.send(commands.Tx.Select(), publish("", "q", delivery_mode=2), publish("", "nowhere", mandatory=True))
+    peer.hear()
+    store.sizes.clear()
+    peer.send(commands.Tx.Commit())
+    assert [line.split("(")[0] for line in peer.hear()] == ["Basic.Return", "Tx.CommitOk"]
+    assert store.sizes == [2]
+
+
+# The other protocols
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_mqtt_acknowledges_when_all_queues_have_it(clock: TickingClock, qos: int) -> None:
+    gateway = MqttGateway(clock=clock)
+    bind_many(gateway.vhost, "amq.topic")
+    client = gateway.client("c")
+    client.io.take(client.write.publish("k", b"1", qos=qos, id=1) + client.write.publish("k", b"2", qos=qos, id=2))
+    assert client.hear() == []
+    answers = []
+    for _ in range(2):
+        clock.advance(0)
+        answers += client.hear()
+        gateway.turn.go_on()
+    assert [answer.split(" ")[0] for answer in answers] == ["PUBREC" if qos == 2 else "PUBACK"] * 2
+    assert taken(gateway) == QUEUES
+
+
+def test_mqtt_forgets_an_identifier_whose_message_was_refused(clock: TickingClock) -> None:
+    gateway = MqttGateway(clock=clock)
+    bind_many(gateway.vhost, "amq.topic", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    client = gateway.client("c")
+    for _ in range(2):
+        client.io.take(client.write.publish("k", b"1", qos=2, id=1))
+        clock.advance(0)
+        gateway.turn.go_on()
+        answers = client.hear()
+        client.say(client.write.pubrel(1)) if "97" not in answers[0] else None
+    assert not client.machine.conversation.publishing._qos2_state.received  # type: ignore[union-attr]
+
+
+def test_stomp_sends_the_receipt_when_all_queues_have_it(clock: TickingClock) -> None:
+    gateway = StompGateway(clock=clock)
+    bind_many(gateway.vhost)
+    client = gateway.client()
+    destination = {"destination": "/exchange/amq.fanout/k"}
+    client.io.take(frame("SEND", {**destination, "receipt": "1"}) + frame("SEND", {**destination, "receipt": "2"}))
+    assert client.hear() == []
+    answers = []
+    for _ in range(2):
+        clock.advance(0)
+        answers += client.hear()
+        assert {len(queue) for queue in gateway.vhost.queue_by_name.values()} == {len(answers)}
+        gateway.turn.go_on()
+    assert answers == [receipt("1"), receipt("2")]
+
+
+def test_a_stomp_commit_offers_its_messages_to_some_of_the_queues_in_a_turn(
+    store: StepStore, clock: TickingClock
+) -> None:
+    gateway = StompGateway(clock=clock, store=store)
+    bind_many(gateway.vhost)
+    client = gateway.client()
+    client.say("BEGIN", transaction="t")
+    wide = {"destination": "/exchange/amq.fanout/k", "transaction": "t", "persistent": "true"}
+    client.say("SEND", {**wide, "receipt": "1"})
+    client.say("SEND", {"destination": "/amq/queue/q0", "transaction": "t", "persistent": "true", "receipt": "2"})
+    store.sizes.clear()
+    client.io.take(frame("COMMIT", {"transaction": "t", "receipt": "3"}) + frame("SEND", {**wide, "transaction": "u"}))
+    assert client.hear() == []
+    assert 0 < taken(gateway) < QUEUES // 2
+    assert store.sizes == []
+    clock.advance(0)
+    assert sorted(answer["receipt-id"] for answer in client.hear()) == ["1", "2", "3"]
+    assert [size for size in store.sizes if size > 1] == [1 + QUEUES + 2]
+    assert len(gateway.vhost.queue("q0")) == 2
+    gateway.turn.go_on()
+    assert [answer.verb for answer in client.hear()] == ["ERROR", "closed"], "the SEND after it was read now"
+
+
+def test_a_stomp_commit_without_many_queues_is_done_in_one_turn(store: StepStore, clock: TickingClock) -> None:
+    gateway = StompGateway(clock=clock, store=store)
+    gateway.vhost.declare_queue("q", is_durable=True)
+    client = gateway.client()
+    client.say("BEGIN", transaction="t")
+    for number in range(500):
+        client.say("SEND", destination="/amq/queue/q", transaction="t", persistent="true", receipt=str(number))
+    store.sizes.clear()
+    assert len(client.say("COMMIT", transaction="t", receipt="done")) == 501
+    assert [size for size in store.sizes if size > 1] == [1000]
+
+
+def test_an_error_of_a_queue_is_contained(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+    bind_many(gateway.vhost, is_durable=False)
+    broken: Any = gateway.vhost.queue(f"q{QUEUES - 1}")
+    broken.ready = None
+    peer.io.take(wire(publish("amq.fanout", "k")))
+    assert read_on(peer, clock) == ["Basic.Nack(delivery_tag=1, multiple=False, requeue=True)"]
+    assert len(gateway.vhost.queue("q0")) == 1
