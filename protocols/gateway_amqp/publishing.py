@@ -14,7 +14,7 @@ from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.fanout import Fanout
+from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway_amqp.errors import FrameError
 from gateway_amqp.holdings import OVERHEAD, Holdings
@@ -201,7 +201,7 @@ class Transactional(Plain):
         elif isinstance(first, list) and isinstance(second, DeliveryOutcome):
             settle_all(first, second)
 
-    def _fanout_of(self, action: "Action", route: Route) -> Fanout:
+    def _fanout_of(self, action: "Action", route: Route) -> SlicedFanout:
         _, message = action
         assert isinstance(message, Message)
         return self._vhost.fanout_of(route, message, self._origin)
@@ -222,7 +222,7 @@ class Transactional(Plain):
         self._size = 0
 
 
-def _offered(action: "Action", fanout: Fanout) -> None:
+def _offered(action: "Action", fanout: SlicedFanout) -> None:
     """Do nothing: a transaction reports no single message that was refused."""
 
 

@@ -10,7 +10,7 @@ from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.routing.exchange import Exchange, Route
-from gateway.kernel.vhosts.fanout import Fanout
+from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.endpoints import Endpoints
@@ -126,11 +126,11 @@ class Publishing:
         self._published(prepared.head, prepared.target, prepared.message, verdict)
         return verdict
 
-    def fanout_of(self, prepared: "PreparedSend", route: Route) -> Fanout:
+    def fanout_of(self, prepared: "PreparedSend", route: Route) -> SlicedFanout:
         """Return the offers of its message to very many queues; ``offered`` is called when all were made."""
         return self._vhost.fanout_of(route, prepared.message, self._origin)
 
-    def offered(self, prepared: "PreparedSend", fanout: Fanout) -> None:
+    def offered(self, prepared: "PreparedSend", fanout: SlicedFanout) -> None:
         """Record that all offers of its message were made."""
         verdict = Verdict.REFUSED if fanout.is_refused else Verdict.TAKEN
         self._published(prepared.head, prepared.target, prepared.message, verdict)

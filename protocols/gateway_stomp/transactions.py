@@ -12,7 +12,7 @@ from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.fanout import Fanout
+from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
@@ -140,11 +140,11 @@ class Transactions:
             else:
                 settle_all(*action)
 
-        def fanout_of(action: Prepared, route: Route) -> Fanout:
+        def fanout_of(action: Prepared, route: Route) -> SlicedFanout:
             assert isinstance(action, PreparedSend)
             return publishing.fanout_of(action, route)
 
-        def offered(action: Prepared, fanout: Fanout) -> None:
+        def offered(action: Prepared, fanout: SlicedFanout) -> None:
             assert isinstance(action, PreparedSend)
             publishing.offered(action, fanout)
             work.is_refused = work.is_refused or fanout.is_refused

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from gateway.kernel.queueing.ledger import MOST_AT_ONCE
 from gateway.kernel.streams.stream import Stream
-from gateway.kernel.vhosts.fanout import MOST_QUEUES, Fanout
+from gateway.kernel.vhosts.fanout import MOST_QUEUES, SlicedFanout
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
@@ -32,8 +32,8 @@ class Commit(Generic[A]):
         actions: Sequence[A],
         route_of: "Callable[[A], Route | None]",
         perform: "Callable[[A, Route | None], None]",
-        fanout_of: "Callable[[A, Route], Fanout]",
-        offered: Callable[[A, Fanout], None],
+        fanout_of: "Callable[[A, Route], SlicedFanout]",
+        offered: Callable[[A, SlicedFanout], None],
     ) -> None:
         self._journal = journal
         self._actions = actions

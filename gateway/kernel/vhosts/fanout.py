@@ -21,8 +21,8 @@ MOST_QUEUES: Final = 2048
 _STEP: Final = 64
 
 
-class Fanout(PendingWork):
-    """One message on its way. ``offer`` offers it to a queue, and returns whether the queue takes it."""
+class SlicedFanout(PendingWork):
+    """The offers of one message to very many queues. ``offer`` offers it to a queue, and returns whether the queue takes it."""
 
     __slots__ = ("_journal", "_message", "_offer", "_queues")
 

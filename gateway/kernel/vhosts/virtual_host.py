@@ -36,7 +36,7 @@ from gateway.kernel.settings.user_counters import UserTallies, without_limits
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.exchanges import Exchanges
-from gateway.kernel.vhosts.fanout import MOST_QUEUES, Fanout
+from gateway.kernel.vhosts.fanout import MOST_QUEUES, SlicedFanout
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.queues import Queues
 
@@ -189,13 +189,13 @@ class VirtualHost:
             self._budget.work += len(queues)
         return verdict
 
-    def fanout_of(self, route: Route, message: Message, origin: "Origin | None" = None) -> Fanout:
+    def fanout_of(self, route: Route, message: Message, origin: "Origin | None" = None) -> SlicedFanout:
         """Count a message, and return its offers to the queues of a route, for ``Background``."""
         if self.tracing is not None:
             message = self.tracing.published(message, route.queues, origin)
         route.count += 1
         self.traffic.published += 1
-        fanout = Fanout(route.queues, message, self._context.journal, self._is_taken)
+        fanout = SlicedFanout(route.queues, message, self._context.journal, self._is_taken)
         if self.archiving is not None:
             archiving = self.archiving
             fanout.when_done(lambda _: archiving.published(route.archives, message, origin))
