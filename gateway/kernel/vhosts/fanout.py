@@ -22,7 +22,10 @@ _STEP: Final = 64
 
 
 class SlicedFanout(PendingWork):
-    """The offers of one message to very many queues. ``offer`` offers it to a queue, and returns whether the queue takes it."""
+    """The offers of one message to very many queues.
+
+    ``offer`` offers it to one queue and returns whether the queue takes it.
+    """
 
     __slots__ = ("_journal", "_message", "_offer", "_queues")
 
