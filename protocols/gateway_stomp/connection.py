@@ -102,7 +102,7 @@ class Connection(Machine):
                     self._send(head, body)
                 else:
                     self._perform(head, body)
-                if budget.work >= LOOK_EVERY and budget.is_spent() and self.state is not State.JUDGING:
+                if budget.work >= LOOK_EVERY and budget.is_spent() and self.state is not State.AUTHENTICATING:
                     self.is_held = True
                     self._decoder.stop()
         except GatewayError as error:
