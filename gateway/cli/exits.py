@@ -15,4 +15,4 @@ SOFTWARE: Final = 70
 """The broker failed."""
 
 INTERRUPTED: Final = 130
-"""Ended by Ctrl-C, as shells report it."""
+"""The command was interrupted by Ctrl-C; shells use the same code."""

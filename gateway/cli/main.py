@@ -26,7 +26,7 @@ EXIT_CODES: Final[Mapping[type[GatewayError], int]] = {ConfigurationError: DATA_
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="gateway", message="%(prog)s %(version)s")
 def gateway() -> None:
-    """Run a message broker: AMQP 0-9-1, durable."""
+    """Run and maintain a message broker for AMQP 0-9-1, MQTT and STOMP."""
 
 
 gateway.add_command(run)

@@ -12,7 +12,7 @@ LARGEST_PACKET: Final = 2**28 + 4
 FOR_EVER_S: Final = 2**32 - 1
 
 Count = Annotated[int, Field(ge=0, le=10**9)]
-"""A count; 0 is none or no limit, as the setting says."""
+"""A count; 0 is none or no limit, depending on the setting."""
 
 
 class Mqtt(Section):

@@ -45,7 +45,7 @@ class Amqp(Section):
     """Whether a proxy sends a PROXY header with the client's address on each connection, with and without TLS."""
 
     heartbeat_s: Annotated[int, Field(ge=0, le=65535)] = 60
-    """The heartbeat interval proposed to clients, in seconds; 0 proposes none. The lower proposal wins."""
+    """Heartbeat interval proposed to clients, in seconds; 0 proposes none. The lower proposal is used."""
 
     frame_max: Annotated[int, Field(ge=4096, le=2**27)] = 131072
     """Maximum frame size that a client may negotiate, in bytes."""

@@ -34,7 +34,7 @@ class ApiContext:
     ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time. ``http`` holds the limits of clients,
     ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and the certificate.
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
-    garbage collector, ``turns`` durations of event loop turns, ``store_facts`` sizes of the store's file.
+    garbage collector, ``turns`` durations of event loop turns, ``store_info`` sizes of the store's file.
     ``compact_store`` starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
     """
 
@@ -59,6 +59,6 @@ class ApiContext:
     reactor: Any = None  # Twisted's interfaces are not types
     collections: Callable[[], Mapping[str, Any]] = dict
     turns: Callable[[], Mapping[str, float | int | str]] = dict
-    store_facts: Callable[[], Mapping[str, Any]] = dict
+    store_info: Callable[[], Mapping[str, Any]] = dict
     compact_store: Callable[[], bool] = lambda: False
     inert_plugins: Callable[[str], Mapping[str, str]] = lambda vhost: {}

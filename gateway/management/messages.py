@@ -20,7 +20,7 @@ _NAMES: Final = tuple(field.name for field in fields(Properties))
 
 
 def message_of(exchange: str, routing_key: str, properties: object, payload: str, encoding: str) -> Message:
-    """Return the message that a request publishes.
+    """Return the message of a publish request.
 
     :raises HttpError: if a field is malformed.
     :raises PreconditionFailed: if the message could not be delivered.

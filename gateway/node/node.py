@@ -315,7 +315,7 @@ class Node:
             reactor=self._reactor,
             collections=self.collector.facts,
             turns=self._turn_watch.shown,
-            store_facts=self.store_files.facts,
+            store_info=self.store_files.facts,
             compact_store=self.store_files.compact,
             inert_plugins=self._vhost_access.inert_plugins,
         )

@@ -145,10 +145,10 @@ def test_the_overview_counts_entities(console: Console, peer: Peer) -> None:
     assert [(each["protocol"], each["port"]) for each in overview["listeners"]] == [("amqp", 5672), ("http", 15672)]
     churn = overview["churn_rates"]
     assert (churn["connection_created"], churn["channel_created"], churn["queue_created"]) == (1, 1, 1)
-    assert "listeners" not in console_of_manager(console)
+    assert "listeners" not in overview_of_manager(console)
 
 
-def console_of_manager(console: Console) -> dict[str, object]:
+def overview_of_manager(console: Console) -> dict[str, object]:
     """Return the overview of a user without the tag monitoring."""
     console.add_user("manager", "management")
     overview: dict[str, object] = console.get("/overview", user="manager")

@@ -45,7 +45,7 @@ def rows(answer: Answer) -> list[dict]:
     return pa.ipc.open_stream(answer.content).read_all().to_pylist()
 
 
-# ---- Which streams --------------------------------------------------------------------------------------------------
+# ---- Streams --------------------------------------------------------------------------------------------------------
 
 
 def test_a_stream_is_its_own_only_partition(console: Console) -> None:

@@ -60,7 +60,7 @@ def bodies(console: Console, queue: str = "orders") -> list[bytes]:
 
 PUBLISHED = {"duplicate": False, "dropped": 0, "refused": 0}
 
-# ---- All or nothing, and once ---------------------------------------------------------------------------------------
+# ---- Atomicity and duplicates ---------------------------------------------------------------------------------------
 
 
 def test_staged_rows_are_not_in_queues(console: Console) -> None:

@@ -18,15 +18,15 @@ def peer(console: Console) -> Peer:
     peer = console.gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"), commands.Confirm.Select())
     peer.hear()
-    look(console)
+    take_sample(console)
     peer.send(*[publish("", "q") for _ in range(10)], publish("", "nowhere"))
     peer.send(*[commands.Basic.Get(queue="q", no_ack=True) for _ in range(3)])
     peer.hear()
-    look(console)
+    take_sample(console)
     return peer
 
 
-def look(console: Console) -> None:
+def take_sample(console: Console) -> None:
     console.clock.advance(5)
     list(console.statistics.sample())
 
@@ -83,12 +83,12 @@ def test_all_subjects_are_sampled(console: Console, peer: Peer, path: str, paren
 
 def test_octets_of_a_virtual_host_include_closed_connections(console: Console, peer: Peer) -> None:
     console.gateway.connect().send(publish("", "nowhere", b"x" * 100))
-    look(console)
+    take_sample(console)
     before = console.get("/vhosts/%2F")
     both = [connection["recv_oct"] for connection in console.get("/connections")]
     assert (before["recv_oct"], all(both), len(both)) == (sum(both), True, 2)
     peer.lose()
-    look(console)
+    take_sample(console)
     assert console.get("/vhosts/%2F")["recv_oct"] == before["recv_oct"]
 
 
@@ -100,9 +100,9 @@ def test_an_invalid_span_is_refused(console: Console) -> None:
 
 def test_samples_of_deleted_subjects_are_deleted(console: Console, peer: Peer) -> None:
     console.delete("/queues/%2F/q")
-    look(console)
+    take_sample(console)
     console.put("/queues/%2F/q", {})
-    look(console)
+    take_sample(console)
     assert "message_stats" not in console.get("/queues/%2F/q")
     assert console.get("/queues/%2F/q")["messages_details"] == {"rate": 0.0}
 
@@ -116,9 +116,9 @@ def test_rates_can_be_reset(console: Console, peer: Peer) -> None:
 
 def test_a_queue_is_idle_after_a_sample_without_changes(console: Console, peer: Peer) -> None:
     assert "idle_since" not in console.get("/queues/%2F/q")
-    look(console)
+    take_sample(console)
     assert console.get("/queues/%2F/q")["idle_since"].endswith("+00:00")
     peer.send(publish("", "q"))
     peer.hear()
-    look(console)
+    take_sample(console)
     assert "idle_since" not in console.get("/queues/%2F/q")

@@ -8,10 +8,10 @@ from gateway.management.statistics.history import History, Span, Trend, spans_of
 SPAN = {"msg_rates": Span(20, 5)}
 
 
-def history_of(*looks: tuple[float, int], name: str = "publish", keep: int = 100) -> History:
+def history_of(*samples: tuple[float, int], name: str = "publish", keep: int = 100) -> History:
     """Return a history of samples (time, count)."""
     history = History()
-    for when, count in looks:
+    for when, count in samples:
         history.record(when, {name: count}, keep, 600)
     return history
 

@@ -12,7 +12,7 @@ ADMINISTRATOR = b'{"users": [{"name": "mallory", "password_hash": "", "tags": "a
 
 CROSS_SITE = [
     pytest.param(["Content-Type: text/plain", f"Origin: {FOREIGN}"], 403, id="fetch without CORS"),
-    pytest.param(["Content-Type: text/plain", "Origin: null"], 403, id="a sandboxed frame's form"),
+    pytest.param(["Content-Type: text/plain", "Origin: null"], 403, id="form of a sandboxed frame"),
     pytest.param(["Content-Type: application/json", f"Origin: {FOREIGN}"], 403, id="JSON"),
     pytest.param(["Content-Type: text/plain", "Sec-Fetch-Site: cross-site"], 403, id="no Origin but a site"),
     pytest.param(["Content-Type: text/plain", "Sec-Fetch-Site: same-site"], 403, id="same site"),
@@ -40,7 +40,10 @@ FINE = [
     pytest.param(["Content-Type: application/json"], id="a program"),
     pytest.param([], id="a program without headers"),
     pytest.param(["Content-Type: application/x-www-form-urlencoded", "User-Agent: curl/8.5.0"], id="curl -d"),
-    pytest.param(["Content-Type: application/json", f"Origin: {OWN}", "Sec-Fetch-Site: same-origin"], id="own page"),
+    pytest.param(
+        ["Content-Type: application/json", f"Origin: {OWN}", "Sec-Fetch-Site: same-origin"],
+        id="page of the same origin",
+    ),
 ]
 
 

@@ -64,7 +64,7 @@ def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Re
 
 @routes.get(f"{_PAIR}/<key>")
 def binding(call: Call, vhost: str, source: str, kind: str, destination: str, key: str) -> Fields:
-    """Show one binding."""
+    """Return one binding."""
     virtual_host = call.vhost(vhost)
     if (
         not real_name(source)

@@ -59,12 +59,12 @@ def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None
 
 
 def _delays_of_queue(call: Call, vhost: str, name: str) -> DelayIndex | None:
-    """Return what a queue holds back; who may look at it or forget it may read the queue, as for a purge."""
+    """Return the delayed messages of a queue; access needs the read permission, as for a purge."""
     return permitted_queue(call, call.vhost(vhost), name, Operation.READ).delays
 
 
 def _delays_of_exchange(call: Call, vhost: str, name: str) -> DelayIndex | None:
-    """Return what an exchange holds back; who may look at it or forget it may read from the exchange."""
+    """Return the delayed messages of an exchange; access needs the read permission."""
     virtual_host = call.vhost(vhost)
     exchange = existing_exchange(virtual_host, name)
     call.permissions(virtual_host).require(Operation.READ, "exchange", exchange.name)
@@ -73,7 +73,7 @@ def _delays_of_exchange(call: Call, vhost: str, name: str) -> DelayIndex | None:
 
 
 def _page(call: Call, delays: DelayIndex | None) -> Fields:
-    """Return a page, the first one unless the query asks for another: there may be a million messages."""
+    """Return a page, by default the first: there may be a million messages."""
     page = Page.of({"page": "1", **call.query})
     assert page is not None
     truncate = min(max(integer(call.query.get("truncate", _SHOWN), "truncate"), 0), _MAX_SHOWN)
@@ -84,7 +84,7 @@ def _page(call: Call, delays: DelayIndex | None) -> Fields:
 
 
 def _view(delayed: DelayedMessage, truncate: int) -> Fields:
-    """Return a message and its time; ``position`` is what cancels it."""
+    """Return a message and its due time; ``position`` identifies it for a deletion."""
     times = {"position": delayed.position, "due_at": timestamp(delayed.due_at_ms), "due_at_ms": delayed.due_at_ms}
     return times | content_view(delayed.message, "auto", delayed.message.body[:truncate])
 

@@ -21,13 +21,13 @@ def store(call: Call) -> Fields:
         {"kind": each.kind, "key": [str(part) for part in each.key], "reason": each.reason}
         for each in quarantined[:_MAX_LISTED]
     ]
-    return {**call.context.store_facts(), "set_aside": len(quarantined), "records_set_aside": listed}
+    return {**call.context.store_info(), "set_aside": len(quarantined), "records_set_aside": listed}
 
 
 @routes.post("/store/compact", level=AccessLevel.ADMINISTRATOR)
 def compact(call: Call) -> Reply:
     """Start a compaction; ``GET /store`` returns its progress."""
-    if not call.context.store_facts():
+    if not call.context.store_info():
         raise bad_request("the store has no files to compact")
     if not call.context.compact_store():
         raise bad_request("a compaction is already in progress")

@@ -130,7 +130,7 @@ class UserUpdate:
             raise bad_request("tags_not_present")
         if "password" in fields and "password_hash" in fields:
             raise bad_request("both_password_and_password_hash_are_provided")
-        password = text_or_none(fields, "password")
+        password = text_or_empty(fields, "password")
         default = algorithm if password else algorithm_of(fields.get("password_hash"))
         chosen = fields.get("hashing_algorithm", default)
         if chosen not in ALGORITHMS:
@@ -143,7 +143,7 @@ class UserUpdate:
         return hash_password(self.password, self.algorithm), kept_credential(self.password, "", None)
 
 
-def text_or_none(fields: Fields, name: str) -> str:
+def text_or_empty(fields: Fields, name: str) -> str:
     """Return a string field of valid characters; empty if it is missing."""
     value = fields.get(name)
     if value is None:

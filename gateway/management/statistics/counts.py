@@ -58,7 +58,7 @@ def channel_counts(channel: ChannelInfo) -> Counts:
 
 
 def publish_counts(channel: ChannelInfo, tally: PublishCounters) -> Counts:
-    """Return what a channel published to one of its exchanges.
+    """Return the counters of a channel's publishes to one exchange.
 
     Confirms are not counted by exchange, so they are included only if the channel publishes to a single exchange.
     """

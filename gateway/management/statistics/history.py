@@ -153,20 +153,22 @@ class Trend:
         span = self._spans.get(family)
         if span is None:
             return {"rate": round(self._history.rate(name), 3) * 1.0}
-        stamps = self._stamps(span)
+        timestamps = self._timestamps(span)
         history = self._long if span.age_s > RETENTION_S else self._history
-        samples = history.samples(name, [self._now_s - (self._wall_s - stamp) for stamp in stamps])
-        shown = [{"sample": sample, "timestamp": stamp * 1000} for sample, stamp in zip(samples, stamps, strict=True)]
+        samples = history.samples(name, [self._now_s - (self._wall_s - stamp) for stamp in timestamps])
+        shown = [
+            {"sample": sample, "timestamp": stamp * 1000} for sample, stamp in zip(samples, timestamps, strict=True)
+        ]
         if len(samples) == 1:
             return {"rate": 0.0, "samples": shown}
         return {
             "rate": (samples[0] - samples[1]) / span.increment_s,
             "samples": shown,
-            "avg_rate": (samples[0] - samples[-1]) / (stamps[0] - stamps[-1]),
+            "avg_rate": (samples[0] - samples[-1]) / (timestamps[0] - timestamps[-1]),
             "avg": sum(samples) / len(samples),
         }
 
-    def _stamps(self, span: Span) -> list[int]:
+    def _timestamps(self, span: Span) -> list[int]:
         """Return the wall times of samples in seconds, multiples of the increment, latest first."""
         latest = int(self._wall_s) // span.increment_s * span.increment_s
         return [latest - number * span.increment_s for number in range(span.age_s // span.increment_s + 1)]

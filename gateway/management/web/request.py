@@ -104,7 +104,7 @@ class Request:
         return self._content.getvalue()
 
     def logged_in(self) -> None:
-        """Serve its connection like those of other protocols, no longer like one that has not logged in."""
+        """Poll the connection at normal priority, because its client has logged in."""
         if self._connection is not None:
             self._connection.promote()
 

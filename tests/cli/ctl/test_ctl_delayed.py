@@ -65,7 +65,7 @@ def test_logins_are_listed(ctl: Ctl, api: FakeApi) -> None:
     assert ctl("list_node_auth_attempt_stats", "-s").out == "http\t3\t1\t2\n"
 
 
-def test_certificates_that_expire_soon(ctl: Ctl, api: FakeApi) -> None:
+def test_an_expiring_certificate_fails_the_check(ctl: Ctl, api: FakeApi) -> None:
     path = "GET health/checks/certificate-expiration/5/days"
     api.answer(path, {"status": "ok"})
     received = ("check_certificate_expiration", "--within", "5", "--unit", "days", "-q")

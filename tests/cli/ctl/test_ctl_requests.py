@@ -290,7 +290,7 @@ CONNECTIONS = [
 
 
 @pytest.mark.parametrize(("arguments", "changes", "said"), CHANGES)
-def test_a_verb_sends_these_requests_and_prints_this(
+def test_a_verb_sends_its_requests_and_prints_its_progress(
     ctl: Ctl, api: FakeApi, arguments: list[str], changes: list[tuple[str, object]], said: str
 ) -> None:
     api.answer("GET vhosts/v1", {"name": "v1", "tracing": True, "description": "d", "tags": ["t"]})
@@ -405,7 +405,7 @@ READS = [
 @pytest.mark.parametrize(
     ("arguments", "resource", "objects", "printed"), READS, ids=[" ".join(read[0]) for read in READS]
 )
-def test_a_listing_prints_this(
+def test_a_listing_prints_the_entities(
     ctl: Ctl, api: FakeApi, arguments: list[str], resource: str, objects: list[object], printed: str
 ) -> None:
     api.answer(f"GET {resource}", objects)
