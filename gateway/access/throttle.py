@@ -69,39 +69,39 @@ class FailureCount:
 T = TypeVar("T")
 
 
-class TallyTable(Generic[T]):
+class FailureTable(Generic[T]):
     """Failure counts by key, bounded: a new key evicts the least recently used one."""
 
     def __init__(self, size: int, forget_after_s: float) -> None:
         self._size = size
         self.forget_after_s = forget_after_s
-        self._tally_by_key: OrderedDict[T, FailureCount] = OrderedDict()
+        self._count_by_key: OrderedDict[T, FailureCount] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._tally_by_key)
+        return len(self._count_by_key)
 
     def find(self, key: T, now: float) -> FailureCount | None:
         """Return the count of a key; ``None`` if there is none or it has expired."""
-        tally = self._tally_by_key.get(key)
-        if tally is not None and now - tally.last_at > self.forget_after_s:
-            del self._tally_by_key[key]
+        counter = self._count_by_key.get(key)
+        if counter is not None and now - counter.last_at > self.forget_after_s:
+            del self._count_by_key[key]
             return None
-        return tally
+        return counter
 
     def use(self, key: T, now: float) -> FailureCount:
         """Return the count of a key, new if there is none."""
-        tally = self.find(key, now)
-        if tally is None:
-            tally = self._tally_by_key[key] = FailureCount()
-            if len(self._tally_by_key) > self._size:
-                self._tally_by_key.popitem(last=False)
-        self._tally_by_key.move_to_end(key)
-        tally.last_at = max(now, tally.ready_at)
-        return tally
+        counter = self.find(key, now)
+        if counter is None:
+            counter = self._count_by_key[key] = FailureCount()
+            if len(self._count_by_key) > self._size:
+                self._count_by_key.popitem(last=False)
+        self._count_by_key.move_to_end(key)
+        counter.last_at = max(now, counter.ready_at)
+        return counter
 
     def clear(self) -> None:
         """Remove all counts."""
-        self._tally_by_key.clear()
+        self._count_by_key.clear()
 
 
 Key = tuple[str, str]
@@ -133,9 +133,9 @@ class LoginThrottle:
         self._rules = rules
         self._now = now
         self._call_later = call_later
-        self._pairs: TallyTable[Key] = TallyTable(rules.table_size, rules.forget_after_s)
-        self._addresses: TallyTable[str] = TallyTable(rules.table_size, rules.forget_after_s)
-        self._users: TallyTable[str] = TallyTable(rules.table_size, rules.forget_after_s)
+        self._pairs: FailureTable[Key] = FailureTable(rules.table_size, rules.forget_after_s)
+        self._addresses: FailureTable[str] = FailureTable(rules.table_size, rules.forget_after_s)
+        self._users: FailureTable[str] = FailureTable(rules.table_size, rules.forget_after_s)
         self._attempts: dict[tuple[Key, Guess], LoginAttempt] = {}
         self._secret = secrets.token_bytes(32)
         self.waiting = 0
@@ -201,8 +201,8 @@ class LoginThrottle:
         """Record the result of an admitted attempt: count a failure; on success clear those of address and user."""
         attempt.shared_by -= 1
         if attempt.shared_by <= 0 and self._attempts.pop((attempt.key, attempt.guess), None) is not None:
-            tally = self._pairs.use(attempt.key, self._now())
-            tally.parallel = max(tally.parallel - 1, 0)
+            counter = self._pairs.use(attempt.key, self._now())
+            counter.parallel = max(counter.parallel - 1, 0)
         if self.rules.max_delay_s <= 0:
             return
         if has_succeeded:
@@ -255,8 +255,8 @@ class LoginThrottle:
         """Count a failure and set the time of the next attempt."""
         now = self._now()
         pair, address, user = self._used(key, now)
-        for tally in (pair, address, user):
-            tally.failures += 1
+        for counter in (pair, address, user):
+            counter.failures += 1
         pair.ready_at = _later(pair.ready_at, now, self._pair_delay_s(pair, key))
         address.ready_at = _later(address.ready_at, now, self._address_delay_s(address))
 
@@ -277,8 +277,8 @@ class LoginThrottle:
         if not pair.failures:
             return
         address, user = self._addresses.use(key[0], now), self._users.use(key[1], now)
-        for tally in (address, user):
-            tally.failures = max(tally.failures - pair.failures, 0)
+        for counter in (address, user):
+            counter.failures = max(counter.failures - pair.failures, 0)
         pair.failures, pair.ready_at, pair.last_at = 0, 0.0, now
         if address.failures <= self.rules.free_attempts_per_address:
             address.ready_at = 0.0
@@ -290,11 +290,11 @@ class LoginThrottle:
         """Count a refusal; log at most one line per address in ten seconds."""
         self.refused += 1
         now, (address, user) = self._now(), attempt.key
-        tally = self._addresses.use(address, now)
-        tally.unlogged += 1
-        if now - tally.logged_at >= _LOG_INTERVAL_S:
-            _log.warning("logins refused: too many failed", peer=address, user=masked(user), refused=tally.unlogged)
-            tally.logged_at, tally.unlogged = now, 0
+        counter = self._addresses.use(address, now)
+        counter.unlogged += 1
+        if now - counter.logged_at >= _LOG_INTERVAL_S:
+            _log.warning("logins refused: too many failed", peer=address, user=masked(user), refused=counter.unlogged)
+            counter.logged_at, counter.unlogged = now, 0
 
 
 def _later(ready_at: float, now: float, delay: float) -> float:

@@ -176,7 +176,7 @@ class Connection(Machine):
             else:
                 is_settling = True
                 if not packet_id or not self.conversation.acknowledge(first, packet_id):
-                    self._perform(first, data[start:stop])
+                    self._handle_packet(first, data[start:stop])
                     if self._task is not None:
                         at, missing = stop, 0
                         break
@@ -200,12 +200,12 @@ class Connection(Machine):
             raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
         return False
 
-    def _perform(self, first: int, body: bytes) -> None:
+    def _handle_packet(self, first: int, body: bytes) -> None:
         """Handle a packet of an open connection."""
-        perform = REQUESTS.get(first >> 4)
-        if perform is None:
+        handler = REQUESTS.get(first >> 4)
+        if handler is None:
             raise protocol_error(f"{name_of(first)} from a client")
-        perform(self, first & 0x0F, body)
+        handler(self, first & 0x0F, body)
 
     def start_task(self, task: Iterator[None], work: int) -> None:
         """Start a long request as a task that yields after each step. Later packets wait until it is finished.

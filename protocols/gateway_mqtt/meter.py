@@ -67,12 +67,12 @@ class Meter:
         self._present: dict[Metered, None] = {}
         self._departed = MeterCount()
 
-    def enter(self, connection: Metered) -> None:
+    def register(self, connection: Metered) -> None:
         """Register a new connection."""
         self.sockets += 1
         self._present[connection] = None
 
-    def leave(self, connection: Metered) -> None:
+    def unregister(self, connection: Metered) -> None:
         """Keep the counts of a connection that closes. Safe to call twice."""
         if connection in self._present:
             del self._present[connection]

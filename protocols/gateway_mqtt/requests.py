@@ -97,10 +97,10 @@ def _conversation(connection: "Connection") -> Conversation:
     return connection.conversation
 
 
-Perform: TypeAlias = "Callable[[Connection, int, bytes], None]"
+RequestHandler: TypeAlias = "Callable[[Connection, int, bytes], None]"
 
 #: The handlers by packet type; each gets the connection, the flags and the body.
-REQUESTS: Final[Mapping[int, Perform]] = {
+REQUESTS: Final[Mapping[int, RequestHandler]] = {
     PacketType.CONNECT: _connect_again,
     PacketType.PUBACK: _puback,
     PacketType.PUBREC: _pubrec,

@@ -45,11 +45,11 @@ class MqttServer(PeerProtocol):
         super().connectionMade()
         if isinstance(self.transport, MessageTransport):
             self.connection.is_from_page = bool(self.transport.origin)
-        self._meter.enter(self)
+        self._meter.register(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Release the connection."""
-        self._meter.leave(self)
+        self._meter.unregister(self)
         super().connectionLost(reason)
 
     def count(self, tally: MeterCount) -> None:

@@ -16,8 +16,8 @@ FORMATS: Final[Mapping[str, HeaderFormat]] = {AMQP.name: AMQP, MQTT.name: MQTT, 
 def _of_mqtt(header: Header, routing_key: str) -> ProtocolProperties:
     """Return the client id, topic and publish options of an MQTT message."""
     properties = cast(MqttHeader, header)
-    topic = text(mapping_of(properties.parts).topic(routing_key))
-    client_id = properties.parts.client_id.decode(errors="replace")
+    topic = text(mapping_of(properties.fields).topic(routing_key))
+    client_id = properties.fields.client_id.decode(errors="replace")
     return ProtocolProperties(client_id, {"topic": topic, "qos": properties.qos, "retain": properties.is_retained})
 
 

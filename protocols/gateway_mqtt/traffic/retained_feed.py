@@ -28,7 +28,7 @@ _OVERHEAD: Final = 512
 _POLL_S: Final = 0.1
 
 
-class _Serving:
+class _PendingSubscription:
     """A subscription, and the iterator over its remaining retained messages."""
 
     __slots__ = ("found", "subscription")
@@ -44,11 +44,11 @@ class RetainedFeed:
     ``is_waiting`` is true while the client or the disk has no room; ``resume`` continues then.
     """
 
-    __slots__ = ("_is_over", "_is_polling", "_is_working", "_scope", "_serving", "_unwritten", "is_waiting")
+    __slots__ = ("_is_over", "_is_polling", "_is_working", "_pending", "_scope", "_unwritten", "is_waiting")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._serving: deque[_Serving] = deque()
+        self._pending: deque[_PendingSubscription] = deque()
         self._is_working = False
         self._is_polling = False
         self._is_over = False
@@ -58,12 +58,12 @@ class RetainedFeed:
     def serve(self, subscription: SubscriptionRecord) -> None:
         """Queue a subscription for its retained messages; ``resume`` starts the delivery."""
         found = self._scope.vhost.retained.walk(subscription.binding_key)
-        self._serving.append(_Serving(subscription, found))
+        self._pending.append(_PendingSubscription(subscription, found))
 
     def resume(self) -> None:
         """Continue the delivery in the background, in slices."""
         self.is_waiting = False
-        if self._serving and not self._is_working:
+        if self._pending and not self._is_working:
             self._is_working = True
             self._scope.settings.broker.clock.background.add(self._work())
 
@@ -75,16 +75,16 @@ class RetainedFeed:
 
     def _work(self) -> Iterator[None]:
         try:
-            while self._serving:
-                serving = self._serving[0]
-                queue = self._queue_of(serving.subscription)
+            while self._pending:
+                pending = self._pending[0]
+                queue = self._queue_of(pending.subscription)
                 if queue is None:
-                    self._serving.popleft()
-                elif not self._has_room(queue, serving.subscription):
-                    self._wait(serving.subscription)
+                    self._pending.popleft()
+                elif not self._has_room(queue, pending.subscription):
+                    self._wait(pending.subscription)
                     return
                 else:
-                    self._step(serving, queue)
+                    self._step(pending, queue)
                 yield
         finally:
             self._is_working = False
@@ -98,16 +98,16 @@ class RetainedFeed:
             return None
         return session.queue_of(subscription.qos)
 
-    def _step(self, serving: _Serving, queue: Queue) -> None:
+    def _step(self, pending: _PendingSubscription, queue: Queue) -> None:
         """Visit one level of the topic tree and offer a copy of its message."""
         try:
-            message = next(serving.found)
+            message = next(pending.found)
         except StopIteration:
-            self._serving.popleft()
+            self._pending.popleft()
             return
         if message is None:
             return
-        header = retained_header(message.header, serving.subscription.identifier, self._scope.journal.now_ms)
+        header = retained_header(message.header, pending.subscription.identifier, self._scope.journal.now_ms)
         queue.offer(Message(message.exchange, message.routing_key, header, message.body))
         self._unwritten += len(message.body) + _OVERHEAD
 

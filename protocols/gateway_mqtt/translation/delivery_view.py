@@ -87,9 +87,9 @@ _foreign: Final[dict[Header, DeliveryView]] = {}
 
 
 def _create_view(header: MqttHeader) -> DeliveryView:
-    parts = header.parts
-    block = without_expiry(parts.block)
-    if added := user_properties(added_headers(parts)):
+    fields = header.fields
+    block = without_expiry(fields.block)
+    if added := user_properties(added_headers(fields)):
         block += write_block({PropertyId.USER_PROPERTY: added})
     header.view = DeliveryView(
         header.qos,
@@ -97,9 +97,9 @@ def _create_view(header: MqttHeader) -> DeliveryView:
         header.expiry_s,
         is_retained=header.is_retained,
         is_copy=header.is_copy,
-        client_id=text_of(parts.client_id),
-        identifier=parts.identifier,
-        arrived_at_ms=parts.arrived_at_ms,
+        client_id=text_of(fields.client_id),
+        identifier=fields.identifier,
+        arrived_at_ms=fields.arrived_at_ms,
     )
     return header.view
 

@@ -38,7 +38,7 @@ _COPY: Final = 0x10
 _LOSSY: Final = 0x20
 
 
-class Parts(NamedTuple):
+class HeaderFields(NamedTuple):
     """The fields of a header.
 
     ``arrived_at_ms`` is Unix time in milliseconds, 0 for messages that do not expire; ``identifier`` is the
@@ -68,17 +68,17 @@ class MqttHeader(Header):
     :func:`gateway_mqtt.translation.delivery_view.delivery_view_of`.
     """
 
-    __slots__ = ("expiry_s", "is_copy", "is_plain", "is_retained", "parts", "qos", "view")
+    __slots__ = ("expiry_s", "fields", "is_copy", "is_plain", "is_retained", "qos", "view")
 
-    def __init__(self, raw: bytes, parts: Parts, expiry_s: int | None) -> None:
-        qos = parts.flags & _QOS
+    def __init__(self, raw: bytes, fields: HeaderFields, expiry_s: int | None) -> None:
+        qos = fields.flags & _QOS
         super().__init__(MQTT, raw, is_persistent=qos > 0, expiration_ms=None if expiry_s is None else expiry_s * 1000)
-        self.parts = parts
+        self.fields = fields
         self.qos = qos
         self.expiry_s = expiry_s
-        self.is_retained = bool(parts.flags & _RETAINED)
-        self.is_copy = bool(parts.flags & _COPY)
-        self.is_plain = expiry_s is None and not parts.flags & (_RETAINED | _COPY)
+        self.is_retained = bool(fields.flags & _RETAINED)
+        self.is_copy = bool(fields.flags & _COPY)
+        self.is_plain = expiry_s is None and not fields.flags & (_RETAINED | _COPY)
         self.view: DeliveryView | None = None
 
 
@@ -102,10 +102,10 @@ class MqttHeaderFormat:
 
     def properties(self, raw: bytes) -> Properties:
         """Translate to kernel properties. :raises MqttError: if this version did not write the bytes."""
-        parts = _parse(raw)
-        mapping = mapping_of(parts)
-        properties = scan_publish_properties(parts.block)
-        return kernel_properties(properties, parts.flags & _QOS, mapping, added_headers(parts))
+        fields = _parse(raw)
+        mapping = mapping_of(fields)
+        properties = scan_publish_properties(fields.block)
+        return kernel_properties(properties, fields.flags & _QOS, mapping, added_headers(fields))
 
     def edited(
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
@@ -114,35 +114,35 @@ class MqttHeaderFormat:
 
         User properties of these names are removed too, so that consumers do not read an old value.
         """
-        parts = _parse(raw)
+        fields = _parse(raw)
         replaced = {*without, *headers}
-        block = _without_user_properties(parts.block, replaced)
-        kept = {name: value for name, value in added_headers(parts).items() if name not in replaced}
+        block = _without_user_properties(fields.block, replaced)
+        kept = {name: value for name, value in added_headers(fields).items() if name not in replaced}
         added = kept | dict(headers)
-        return parts._replace(
+        return fields._replace(
             block=without_expiry(block) if drops_expiration else block,
-            arrived_at_ms=0 if drops_expiration else parts.arrived_at_ms,
+            arrived_at_ms=0 if drops_expiration else fields.arrived_at_ms,
             added=dumps(added) if added else b"",
         ).packed()
 
     def _read(self, raw: bytes) -> MqttHeader:
-        parts = _parse(raw)
-        return self._create_header(raw, parts, scan_publish_properties(parts.block).message_expiry_s)
+        fields = _parse(raw)
+        return self._create_header(raw, fields, scan_publish_properties(fields.block).message_expiry_s)
 
     def _enter(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int) -> MqttHeader:
         expiry_s = scan_publish_properties(block).message_expiry_s
         if expiry_s is not None:
-            parts = Parts(flags, arrived_at_ms, 0, client_id, block, b"")
-            return MqttHeader(parts.packed(), parts, expiry_s)
-        parts = Parts(flags, 0, 0, client_id, block, b"")
-        raw = parts.packed()
-        header = self._shared.get(raw) or self._create_header(raw, parts, None)
+            fields = HeaderFields(flags, arrived_at_ms, 0, client_id, block, b"")
+            return MqttHeader(fields.packed(), fields, expiry_s)
+        fields = HeaderFields(flags, 0, 0, client_id, block, b"")
+        raw = fields.packed()
+        header = self._shared.get(raw) or self._create_header(raw, fields, None)
         if raw in self._shared:
             self._published[flags, client_id, block] = header
         return header
 
-    def _create_header(self, raw: bytes, parts: Parts, expiry_s: int | None) -> MqttHeader:
-        header = MqttHeader(raw, parts, expiry_s)
+    def _create_header(self, raw: bytes, fields: HeaderFields, expiry_s: int | None) -> MqttHeader:
+        header = MqttHeader(raw, fields, expiry_s)
         if len(raw) <= MAX_SHARED_BYTES:
             if len(self._shared) >= MAX_SHARED:
                 self._shared.clear()
@@ -180,30 +180,30 @@ def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:
 
     The remaining expiry interval starts now, because the queue does not know how long the message was retained.
     """
-    parts = _parse(header.raw)
-    properties = read_block(parts.block, 0, len(parts.block), PacketType.PUBLISH)
+    fields = _parse(header.raw)
+    properties = read_block(fields.block, 0, len(fields.block), PacketType.PUBLISH)
     expiry_s = properties.get(PropertyId.MESSAGE_EXPIRY_INTERVAL)
-    if expiry_s is not None and parts.arrived_at_ms:
-        waited_s = max(0, now_ms - parts.arrived_at_ms) // 1000
+    if expiry_s is not None and fields.arrived_at_ms:
+        waited_s = max(0, now_ms - fields.arrived_at_ms) // 1000
         properties[PropertyId.MESSAGE_EXPIRY_INTERVAL] = max(0, expiry_s - waited_s)
-        parts = parts._replace(arrived_at_ms=now_ms, block=write_block(properties))
-    return MQTT.header(parts._replace(flags=parts.flags | _COPY, identifier=identifier).packed())
+        fields = fields._replace(arrived_at_ms=now_ms, block=write_block(properties))
+    return MQTT.header(fields._replace(flags=fields.flags | _COPY, identifier=identifier).packed())
 
 
-def mapping_of(parts: Parts) -> TopicMapping:
+def mapping_of(fields: HeaderFields) -> TopicMapping:
     """Return the mapping by which the message's topic became its routing key."""
-    return LOSSY if parts.flags & _LOSSY else REVERSIBLE
+    return LOSSY if fields.flags & _LOSSY else REVERSIBLE
 
 
-def added_headers(parts: Parts) -> dict[str, Value]:
+def added_headers(fields: HeaderFields) -> dict[str, Value]:
     """Return the headers that the broker added. :raises MqttError: if this version did not write them."""
     try:
-        return loads(parts.added) if parts.added else {}
+        return loads(fields.added) if fields.added else {}
     except ValueError as flaw:
         raise malformed(f"the headers added to a message: {flaw}") from None
 
 
-def _parse(raw: bytes) -> Parts:
+def _parse(raw: bytes) -> HeaderFields:
     try:
         number, flags, arrived_at_ms, identifier, client_id_size, block_size = _LAYOUT.unpack_from(raw)
     except struct_error:
@@ -212,7 +212,9 @@ def _parse(raw: bytes) -> Parts:
     end = block_start + block_size
     if number != _NUMBER or end > len(raw):
         raise malformed(f"stored header of unknown layout {number} or wrong size {len(raw)}")
-    return Parts(flags, arrived_at_ms, identifier, raw[_LAYOUT.size : block_start], raw[block_start:end], raw[end:])
+    return HeaderFields(
+        flags, arrived_at_ms, identifier, raw[_LAYOUT.size : block_start], raw[block_start:end], raw[end:]
+    )
 
 
 def _without_user_properties(block: bytes, names: Collection[str]) -> bytes:
