@@ -20,7 +20,7 @@ CHECKS = [
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("command", CHECKS)
-def test_the_checker_finds_nothing(command: list[str]) -> None:
+def test_the_checker_reports_no_findings(command: list[str]) -> None:
     result = subprocess.run(
         [sys.executable, *command],
         cwd=ROOT,

@@ -20,7 +20,7 @@ PINNED = {
 
 
 @pytest.mark.parametrize("requirement", REQUIRED, ids=str)
-def test_a_dependency_is_pinned_to_a_version_that_is_allowed(requirement: Requirement) -> None:
+def test_a_dependency_is_pinned_to_an_allowed_version(requirement: Requirement) -> None:
     version = PINNED.get(canonicalize_name(requirement.name))
     assert version is not None, "run: make constraints"
     assert requirement.specifier.contains(version, prereleases=True)

@@ -38,14 +38,14 @@ def test_the_kernel_imports_only_the_standard_library_and_itself(file: Path) -> 
 
 
 @pytest.mark.parametrize("file", PLUGINS, ids=lambda file: f"{file.parent.name}/{file.name}")
-def test_a_plugin_imports_of_the_gateway_only_what_outsiders_may(file: Path) -> None:
+def test_a_plugin_imports_only_the_public_api_of_the_gateway(file: Path) -> None:
     own_package = file.relative_to(ROOT / "plugins").parts[0]
     allowed = {"gateway.api", "gateway.hookspecs"}
     ours = {name for name in imported_by(file) if name.startswith("gateway") and not name.startswith(own_package)}
     assert ours <= allowed
 
 
-def test_every_package_on_a_shelf_is_under_the_contracts() -> None:
+def test_every_package_is_covered_by_the_import_contracts() -> None:
     contracts = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     shelves = [ROOT / "protocols", ROOT / "storage", ROOT / "plugins"]
     packages = [init.parent.name for shelf in shelves for init in shelf.glob("*/__init__.py")]

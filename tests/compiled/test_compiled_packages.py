@@ -38,7 +38,7 @@ def asked_to_compile(**environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_each_module_is_listed_once_and_is_there() -> None:
+def test_each_listed_module_exists_and_is_listed_once() -> None:
     assert len(set(LISTED)) == len(LISTED)
     assert [path for path in LISTED if not (ROOT / path).is_file()] == []
 
@@ -47,20 +47,20 @@ def test_no_module_with_hooks_is_compiled() -> None:
     assert [path for path in LISTED if "hookimpl" in (ROOT / path).read_text()] == []
 
 
-def test_without_a_compiler_one_line_says_what_is_missing() -> None:
+def test_without_a_compiler_the_build_fails_with_one_line() -> None:
     refused = asked_to_compile(PATH="/nowhere")
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
     assert "needs a C compiler" in refused.stderr
 
 
-def test_a_word_about_the_trial_run_that_is_none_is_refused_in_one_line() -> None:
+def test_an_unknown_profile_is_refused_in_one_line() -> None:
     refused = asked_to_compile(GATEWAY_PROFILE="guess", PATH=os.environ["PATH"])
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == "GATEWAY_PROFILE is 'guess', and can be 'quick', 'count', 'heed' or empty"
 
 
-def test_every_listed_module_is_machine_code_and_beside_the_source_there_is_none(
+def test_every_listed_module_is_compiled_and_none_beside_the_source(
     environment: Mapping[str, str],
 ) -> None:
     command = (sys.executable, "-c", ASK_WHERE, *map(name_of, LISTED))

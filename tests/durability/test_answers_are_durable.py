@@ -114,7 +114,7 @@ ANSWERS: Final[dict[str, tuple[Step, Callable[[BlockingChannel], bool]]]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_was_answered_survives_a_kill(name: str, gateway: Gateway, connect: Connect) -> None:
+def test_answered_requests_survive_a_kill(name: str, gateway: Gateway, connect: Connect) -> None:
     step, holds = ANSWERS[name]
     gateway.start()
     prepared(connect().channel())
@@ -134,7 +134,7 @@ def in_transaction(channel: BlockingChannel) -> None:
         channel.basic_publish("", "other", body, PERSISTENT)
 
 
-def test_a_committed_transaction_survives_whole(gateway: Gateway, connect: Connect) -> None:
+def test_a_committed_transaction_survives_completely(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     prepared(channel)
@@ -165,7 +165,7 @@ def test_an_uncommitted_transaction_leaves_nothing(gateway: Gateway, connect: Co
     assert is_empty(channel, "other")
 
 
-def test_what_need_not_survive_is_gone(gateway: Gateway, connect: Connect) -> None:
+def test_transient_entities_and_messages_do_not_survive(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     channel.queue_declare("transient", durable=False)

@@ -35,7 +35,7 @@ def restored(directory: Path, owed: set[Key]) -> None:
             time.sleep(0.2)
 
 
-def test_a_copy_made_while_it_fills_lacks_nothing(trial: Trial, tmp_path: Path) -> None:
+def test_a_copy_made_under_load_is_complete(trial: Trial, tmp_path: Path) -> None:
     publishers = trial.load()
     deadline = time.monotonic() + TIMEOUT_S
     while len(list(files(trial.gateway.data))) < 4:
@@ -49,7 +49,7 @@ def test_a_copy_made_while_it_fills_lacks_nothing(trial: Trial, tmp_path: Path) 
     restored(tmp_path / "elsewhere", owed)
 
 
-def test_a_copy_made_while_the_broker_is_stopped_doubles_nothing(trial: Trial, tmp_path: Path) -> None:
+def test_a_copy_made_while_the_broker_is_stopped_has_no_duplicates(trial: Trial, tmp_path: Path) -> None:
     publishers = trial.load()
     time.sleep(2)
     trial.gateway.stop()

@@ -153,19 +153,19 @@ def trial(gateway: Gateway, connect: Connect) -> Trial:
     return trial
 
 
-def test_no_kill_of_the_broker_loses_or_doubles_what_is_archived(trial: Trial) -> None:
+def test_killing_the_broker_neither_loses_nor_duplicates_archived_messages(trial: Trial) -> None:
     dice = random.Random(6)
     for _ in range(BROKER_KILLS):
         trial.kill_broker(dice.uniform(0.2, 2.0))
     trial.audit()
 
 
-def test_no_kill_of_the_worker_loses_or_doubles_what_is_archived(trial: Trial) -> None:
+def test_killing_the_worker_neither_loses_nor_duplicates_archived_messages(trial: Trial) -> None:
     trial.kill_workers(WORKER_KILLS, random.Random(7))
     trial.audit()
 
 
-def test_what_is_torn_or_foreign_in_the_directory_disturbs_nothing(trial: Trial) -> None:
+def test_incomplete_and_foreign_files_in_the_archive_are_ignored(trial: Trial) -> None:
     publishers = trial.load()
     deadline = time.monotonic() + TIMEOUT_S
     while not list(files(trial.gateway.data)):
@@ -185,7 +185,7 @@ def test_what_is_torn_or_foreign_in_the_directory_disturbs_nothing(trial: Trial)
     assert not list(day.glob(".queue-kept-1-0-5*"))
 
 
-def test_every_sealed_segment_of_a_stream_is_encoded_once_whoever_is_killed(trial: Trial) -> None:
+def test_every_sealed_segment_is_encoded_once_despite_kills(trial: Trial) -> None:
     dice = random.Random(8)
     trial.kill_broker(1.0)
     trial.kill_workers(4, dice)

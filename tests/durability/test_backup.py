@@ -31,7 +31,7 @@ def wait_until_owed(account: Account, count: int) -> None:
         time.sleep(0.01)
 
 
-def test_a_backup_under_load_holds_what_was_confirmed_before_it(
+def test_a_backup_under_load_contains_messages_confirmed_before_it(
     gateway: Gateway, connect: Connect, tmp_path: Path
 ) -> None:
     gateway.start()
@@ -70,7 +70,7 @@ def test_a_backup_is_compact(gateway: Gateway, connect: Connect, tmp_path: Path)
     assert (tmp_path / "copy" / "data.mdb").stat().st_size < (gateway.data / "data.mdb").stat().st_size / 4
 
 
-def test_a_backup_of_a_stopped_broker_is_made_too(gateway: Gateway, connect: Connect, tmp_path: Path) -> None:
+def test_a_stopped_broker_can_be_backed_up(gateway: Gateway, connect: Connect, tmp_path: Path) -> None:
     gateway.start()
     connect().channel().queue_declare("q", durable=True)
     gateway.stop()
@@ -80,7 +80,7 @@ def test_a_backup_of_a_stopped_broker_is_made_too(gateway: Gateway, connect: Con
 
 
 @pytest.mark.parametrize("fault", ["no store", "not empty", "cannot be written"])
-def test_a_backup_that_cannot_be_made_is_one_line(fault: str, gateway: Gateway, tmp_path: Path) -> None:
+def test_a_failed_backup_prints_one_line(fault: str, gateway: Gateway, tmp_path: Path) -> None:
     target = tmp_path / "copy"
     if fault == "no store":
         done, reason = backup(tmp_path / "nothing", target), f"there is no store in {tmp_path}/nothing"

@@ -25,7 +25,9 @@ def stopped_in_time(gateway: Gateway, number: signal.Signals = signal.SIGTERM) -
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_signal_ends_it_and_tells_the_clients(number: signal.Signals, gateway: Gateway, connect: Connect) -> None:
+def test_a_signal_stops_the_broker_and_closes_connections(
+    number: signal.Signals, gateway: Gateway, connect: Connect
+) -> None:
     gateway.start()
     connections = [connect() for _ in range(3)]
     assert stopped_in_time(gateway, number)
@@ -37,7 +39,7 @@ def test_a_signal_ends_it_and_tells_the_clients(number: signal.Signals, gateway:
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_what_was_published_without_confirms_just_before_is_there(
+def test_messages_published_without_confirms_survive_a_clean_stop(
     number: signal.Signals, gateway: Gateway, connect: Connect
 ) -> None:
     gateway.start()
@@ -54,7 +56,7 @@ def test_what_was_published_without_confirms_just_before_is_there(
     assert fetch(connect().channel(), "q", len(bodies)) == bodies
 
 
-def test_unacknowledged_messages_come_back_in_their_places(gateway: Gateway, connect: Connect) -> None:
+def test_unacknowledged_messages_are_requeued_in_order(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     channel.queue_declare("q", durable=True)
@@ -71,7 +73,7 @@ def test_unacknowledged_messages_come_back_in_their_places(gateway: Gateway, con
     assert is_empty(channel, "q")
 
 
-def test_silent_and_half_open_clients_do_not_hold_it_up(gateway: Gateway, connect: Connect) -> None:
+def test_unresponsive_clients_do_not_delay_the_stop(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connect()  # never reads the farewell
     with socket.create_connection(gateway.addresses["amqp"]):  # never says a word
@@ -83,7 +85,7 @@ def test_silent_and_half_open_clients_do_not_hold_it_up(gateway: Gateway, connec
         assert stopped_in_time(gateway)
 
 
-def test_a_second_signal_changes_nothing(gateway: Gateway, connect: Connect) -> None:
+def test_a_second_signal_has_no_effect(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connect()
     gateway.child.send_signal(signal.SIGINT)

@@ -99,7 +99,7 @@ def test_gatewayctl_compacts_a_running_broker_under_load(gateway: Gateway, conne
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3, 0.6, 0.8, 0.9, 1.0, 1.2])
-def test_a_kill_in_the_midst_of_a_compaction_loses_nothing(gateway: Gateway, connect: Connect, after_s: float) -> None:
+def test_a_kill_during_a_compaction_loses_nothing(gateway: Gateway, connect: Connect, after_s: float) -> None:
     gateway.start(MANUAL)
     drained(gateway, connect, 20)
     account = Account()
@@ -116,7 +116,7 @@ def test_a_kill_in_the_midst_of_a_compaction_loses_nothing(gateway: Gateway, con
     assert kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
 
 
-def test_a_start_compacts_by_itself_when_enough_is_free(gateway: Gateway, connect: Connect) -> None:
+def test_a_start_compacts_automatically_when_enough_is_free(gateway: Gateway, connect: Connect) -> None:
     gateway.start(MANUAL)
     drained(gateway, connect, 20)
     gateway.stop()
@@ -147,7 +147,7 @@ def test_gateway_compact_compacts_a_stopped_store_and_refuses_a_running_one(gate
     assert kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
 
 
-def test_a_backup_and_a_compaction_at_once_both_end_well(gateway: Gateway, connect: Connect) -> None:
+def test_a_backup_and_a_compaction_can_run_together(gateway: Gateway, connect: Connect) -> None:
     gateway.start(MANUAL)
     drained(gateway, connect, 30)
     before = size(gateway)

@@ -95,7 +95,7 @@ def contents(channel: BlockingChannel, queue: str, died_in: str = "", reason: st
 
 
 @pytest.mark.timeout(180)
-def test_a_message_that_dies_is_neither_lost_nor_doubled(gateway: Gateway, connect: Connect) -> None:
+def test_dead_letters_are_neither_lost_nor_duplicated(gateway: Gateway, connect: Connect) -> None:
     trial = Dying(gateway, connect)
     trial.survive(KILLS, within_s=0.3)
     assert all(died > 100 for died in trial.died.values()), trial.died

@@ -35,7 +35,7 @@ def ask(gateway: Gateway, path: str, user: str = "guest:guest") -> Any:  # Any: 
         return json.loads(answer.read())
 
 
-def test_topology_users_policies_and_parameters_are_there(earlier: Gateway) -> None:
+def test_topology_users_policies_and_parameters_are_restored(earlier: Gateway) -> None:
     assert "set_aside=0" in earlier.log
     assert {vhost["name"]: vhost["description"] for vhost in ask(earlier, "vhosts")}["other"] == "another"
     assert ask(earlier, "whoami", "orders:secret")["tags"] == ["monitoring"], "the password, hashed as it was then"
@@ -56,7 +56,7 @@ def test_topology_users_policies_and_parameters_are_there(earlier: Gateway) -> N
     }  # fmt: skip
 
 
-def test_messages_are_there_with_their_properties_in_their_order(earlier: Gateway, connect: Connect) -> None:
+def test_messages_are_restored_in_order_with_their_properties(earlier: Gateway, connect: Connect) -> None:
     channel = connect().channel()
     found = [channel.basic_get("classic") for _ in range(6)]
     assert [body for _, _, body in found] == [*(b"classic %d" % number for number in (4, 3, 2, 1, 0)), b"\0\xff" * 5000]
@@ -68,7 +68,7 @@ def test_messages_are_there_with_their_properties_in_their_order(earlier: Gatewa
     assert properties.headers["x-delivery-count"] == 1
 
 
-def test_a_stream_goes_on_where_it_ended(earlier: Gateway, connect: Connect) -> None:
+def test_a_stream_continues_at_its_last_offset(earlier: Gateway, connect: Connect) -> None:
     channel = connect().channel()
     channel.confirm_delivery()
     channel.basic_publish("", "log", b"line 40 ", pika.BasicProperties(delivery_mode=2))
@@ -87,7 +87,7 @@ def test_a_stream_goes_on_where_it_ended(earlier: Gateway, connect: Connect) -> 
     assert lines == [(b"line %d " % number)[:8] for number in range(41)]
 
 
-def test_sessions_and_retained_messages_of_mqtt_are_there(earlier: Gateway) -> None:
+def test_mqtt_sessions_and_retained_messages_are_restored(earlier: Gateway) -> None:
     (session,) = ask(earlier, "mqtt/sessions/%2F")
     assert session["client_id"] == "device"
     assert [each["topic"] for each in ask(earlier, "mqtt/retained/%2F")] == ["sensors/kept"]

@@ -66,7 +66,7 @@ def settled(count: Callable[[], int]) -> int:
     return counts[-1]
 
 
-def test_publishers_wait_and_everything_confirmed_is_intact(gateway: Gateway, connect: Connect) -> None:
+def test_publishers_are_blocked_and_confirmed_messages_are_intact(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
     channel.queue_declare("q", durable=True)
@@ -107,7 +107,7 @@ def test_a_kill_while_the_disk_is_full_loses_nothing_confirmed(gateway: Gateway,
     account.audit(contents(connect().channel(), "q"))
 
 
-def test_clients_are_told_and_consumers_go_on(gateway: Gateway, connect: Connect) -> None:
+def test_clients_are_notified_and_consumers_continue(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     consuming = connect().channel()
     consuming.queue_declare("q", durable=True)
@@ -143,7 +143,7 @@ def room(directory: Path, size: int) -> Path:
     return file
 
 
-def test_too_little_free_disk_blocks_publishers_until_there_is_more(
+def test_low_disk_space_blocks_publishers_until_there_is_more(
     gateway: Gateway, connect: Connect, tmp_path: Path
 ) -> None:
     free = shutil.disk_usage(tmp_path).free
@@ -166,9 +166,7 @@ def test_too_little_free_disk_blocks_publishers_until_there_is_more(
     assert fetch(consumer, "q", 1) == [b"held back"]
 
 
-def test_an_alarm_that_stands_at_the_start_holds_a_publisher_back_at_its_first_message(
-    gateway: Gateway, connect: Connect
-) -> None:
+def test_an_alarm_raised_before_a_connection_blocks_its_first_publish(gateway: Gateway, connect: Connect) -> None:
     gateway.start("disk_free_limit=1000000TB")
     connection = connect()
     told = Told(connection)
@@ -181,7 +179,7 @@ def test_an_alarm_that_stands_at_the_start_holds_a_publisher_back_at_its_first_m
     assert told.reasons == ["low on disk"]
 
 
-def test_too_much_memory_blocks_publishers_until_consumers_made_room(gateway: Gateway, connect: Connect) -> None:
+def test_high_memory_use_blocks_publishers_until_consumers_free_memory(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     limit = gateway.private_memory() + 40 * 2**20
     gateway.stop()
@@ -214,7 +212,7 @@ def test_too_much_memory_blocks_publishers_until_consumers_made_room(gateway: Ga
     told.wait(lambda: told.was_unblocked)
 
 
-def test_a_client_that_cannot_hear_of_it_is_held_back_all_the_same(gateway: Gateway, connect: Connect) -> None:
+def test_a_client_without_the_blocked_capability_is_blocked_too(gateway: Gateway, connect: Connect) -> None:
     gateway.start("disk_free_limit=1000000TB")
     watching = connect().channel()
     watching.queue_declare("q")

@@ -70,7 +70,9 @@ def contents(channel: BlockingChannel, queue: str) -> Iterator[Key]:
 
 
 @pytest.mark.timeout(180)
-def test_every_confirmed_message_survives_and_nothing_else_comes_back(gateway: Gateway, connect: Connect) -> None:
+def test_every_confirmed_message_survives_and_acknowledged_ones_stay_removed(
+    gateway: Gateway, connect: Connect
+) -> None:
     trial = Fanned(gateway, connect, QUEUES)
     trial.survive(KILLS, within_s=0.4)
     assert all(len(trial.accounts[queue].gone) > 100 for queue in CONSUMED)

@@ -61,7 +61,7 @@ def contents(channel: BlockingChannel, queue: str) -> list[str]:
 
 
 @pytest.mark.timeout(120)
-def test_each_delayed_message_comes_once(gateway: Gateway, connect: Connect) -> None:
+def test_each_delayed_message_is_delivered_once(gateway: Gateway, connect: Connect) -> None:
     trial = Trial()
     for _ in range(KILLS):
         gateway.start()

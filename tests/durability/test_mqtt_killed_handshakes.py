@@ -88,7 +88,7 @@ def publish(connect: Open, topics: dict[str, str], qos: int) -> None:
 # ---- From the client -------------------------------------------------------------------------------------------------
 
 
-def test_what_was_acknowledged_with_qos_1_is_there(gateway: Gateway, connect: Open) -> None:
+def test_acknowledged_qos_1_publishes_survive(gateway: Gateway, connect: Open) -> None:
     gateway.start()
     subscribe(app := connect("app", is_present=False), "t/#", 1)
     app.break_off()
@@ -110,7 +110,7 @@ def test_what_was_acknowledged_with_qos_1_is_there(gateway: Gateway, connect: Op
 
 
 @pytest.mark.parametrize("state", ["PUBLISH said", "PUBREC heard", "PUBREL said", "PUBCOMP heard"])
-def test_a_publish_of_qos_2_goes_on_where_it_was(gateway: Gateway, connect: Open, state: str) -> None:
+def test_a_qos_2_publish_resumes_after_a_kill(gateway: Gateway, connect: Open, state: str) -> None:
     gateway.start()
     subscribe(app := connect("app", is_present=False), "t/#", 2)
     app.break_off()
@@ -148,7 +148,7 @@ def test_a_publish_of_qos_2_goes_on_where_it_was(gateway: Gateway, connect: Open
 
 
 @pytest.mark.parametrize("state", ["PUBLISH heard", "PUBREC said", "PUBREL heard", "PUBCOMP said"])
-def test_a_delivery_of_qos_2_goes_on_where_it_was(gateway: Gateway, connect: Open, state: str) -> None:
+def test_a_qos_2_delivery_resumes_after_a_kill(gateway: Gateway, connect: Open, state: str) -> None:
     gateway.start()
     apps = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
     for name, app in apps.items():
@@ -187,7 +187,7 @@ def test_a_delivery_of_qos_2_goes_on_where_it_was(gateway: Gateway, connect: Ope
         assert Reader(connect(name, version, is_present=True)).read(1).bodies == ["next"]
 
 
-def test_a_delivery_of_qos_1_comes_until_it_is_acknowledged(gateway: Gateway, connect: Open) -> None:
+def test_a_qos_1_delivery_is_repeated_until_it_is_acknowledged(gateway: Gateway, connect: Open) -> None:
     gateway.start()
     apps = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
     for name, app in apps.items():
@@ -208,7 +208,7 @@ def test_a_delivery_of_qos_1_comes_until_it_is_acknowledged(gateway: Gateway, co
         assert connect(name, version, is_present=True).hear_up_to_now() == []
 
 
-def test_a_message_that_nobody_had_heard_comes_once(gateway: Gateway, connect: Open) -> None:
+def test_an_undelivered_message_is_delivered_once(gateway: Gateway, connect: Open) -> None:
     gateway.start()
     for name, version in CLIENTS.items():
         app = connect(name, version, is_present=False)
@@ -221,7 +221,7 @@ def test_a_message_that_nobody_had_heard_comes_once(gateway: Gateway, connect: O
         assert Reader(connect(name, version, is_present=True)).read(1).bodies == [name]
 
 
-def test_a_message_of_qos_1_comes_once_to_who_asked_for_qos_0(gateway: Gateway, connect: Open) -> None:
+def test_a_qos_1_message_is_delivered_once_to_a_qos_0_subscriber(gateway: Gateway, connect: Open) -> None:
     gateway.start()
     for name, version in CLIENTS.items():
         app = connect(name, version, is_present=False)

@@ -97,7 +97,7 @@ def subscribe(person: ClientModel) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_everybody_gets_what_is_owed(world: ProcessWorld) -> None:
+def test_every_client_gets_its_messages_as_often_as_its_qos_allows(world: ProcessWorld) -> None:
     world.all_connect()
     for person in world.people:
         subscribe(person)

@@ -63,7 +63,7 @@ def test_subscriptions_survive_with_all_their_options(running: Gateway) -> None:
     ]
 
 
-def test_messages_wait_through_a_kill_and_go_on_growing_older(running: Gateway) -> None:
+def test_waiting_messages_survive_a_kill_and_their_expiry_continues(running: Gateway) -> None:
     app = opened(running, "app")
     app.ask(app.write.subscribe(("t", 1)))
     app.break_off()
@@ -77,7 +77,7 @@ def test_messages_wait_through_a_kill_and_go_on_growing_older(running: Gateway) 
     assert 90 <= int(found[1]) <= 99
 
 
-def test_a_session_that_expired_meanwhile_is_gone(running: Gateway) -> None:
+def test_a_session_that_expired_during_downtime_is_deleted(running: Gateway) -> None:
     app = opened(running, "app", properties=session_expiry(1))
     app.ask(app.write.subscribe(("t", 1)))
     app.break_off()
@@ -100,7 +100,7 @@ def test_retained_messages_survive_and_cleared_ones_do_not(running: Gateway) -> 
     assert sorted(app.hear_up_to_now()) == ["PUBLISH retain a/1 'one'", "PUBLISH retain a/3 'last'", "SUBACK #1 0"]
 
 
-def test_a_will_that_waits_is_published_after_the_start(running: Gateway) -> None:
+def test_a_delayed_will_is_published_after_a_restart(running: Gateway) -> None:
     listener = opened(running, "listener")
     listener.ask(listener.write.subscribe(("last/#", 1)))
     listener.break_off()
@@ -122,7 +122,7 @@ def test_a_will_that_waits_is_published_after_the_start(running: Gateway) -> Non
     assert listener.hear_up_to_now() == []
 
 
-def test_a_group_goes_on_with_its_members(running: Gateway) -> None:
+def test_a_shared_subscription_survives_with_its_members(running: Gateway) -> None:
     for name in ("one", "two"):
         member = opened(running, name)
         member.ask(member.write.subscribe(("$share/g/t", 2)))

@@ -49,9 +49,7 @@ def filled(gateway: Gateway, connect: Connect) -> Gateway:
     return gateway
 
 
-def test_entities_that_cannot_be_used_are_set_aside_and_everything_else_is_there(
-    filled: Gateway, connect: Connect
-) -> None:
+def test_unusable_entities_are_set_aside_and_everything_else_is_restored(filled: Gateway, connect: Connect) -> None:
     records = [
         spoiling.policy("a long ttl", {"message-ttl": {"$": ["int", spoiling.LONG_TTL]}}),
         spoiling.policy("negative ttl", {"message-ttl": -1}),
@@ -77,9 +75,7 @@ def test_entities_that_cannot_be_used_are_set_aside_and_everything_else_is_there
     assert len(spoiling.read(filled.data, "quarantine")) == 4
 
 
-def test_the_messages_of_a_queue_that_is_set_aside_stay_and_come_back_with_it(
-    filled: Gateway, connect: Connect
-) -> None:
+def test_the_messages_of_a_queue_set_aside_are_kept_and_restored_with_it(filled: Gateway, connect: Connect) -> None:
     (key, record) = next(
         (key, record)
         for key, record in spoiling.read(filled.data, "entities").items()
@@ -107,7 +103,7 @@ def test_the_messages_of_a_queue_that_is_set_aside_stay_and_come_back_with_it(
     assert channel.queue_declare("another", passive=True).method.message_count == 0
 
 
-def test_places_and_contents_that_are_torn_are_set_aside_and_the_others_are_delivered(
+def test_damaged_queue_entries_and_contents_are_set_aside_and_the_others_delivered(
     filled: Gateway, connect: Connect
 ) -> None:
     contents = spoiling.read(filled.data, "contents")
@@ -152,7 +148,7 @@ def test_repair_lists_exports_and_drops(filled: Gateway, connect: Connect) -> No
     assert fetch(connect().channel(), "q", 3) == [b"1", b"2", b"3"]
 
 
-def test_repair_of_no_store_is_one_line(gateway: Gateway) -> None:
+def test_repair_without_a_store_prints_one_line(gateway: Gateway) -> None:
     done = repair(gateway, "list")
     assert (done.returncode, done.stdout) == (69, "")
     assert done.stderr == f"gateway: there is no store in {gateway.data}\n"

@@ -130,7 +130,7 @@ class Life:
         return self._spilled
 
 
-def test_a_store_that_is_compacted_again_and_again_holds_what_was_appended(place: LmdbPlace) -> None:
+def test_a_store_that_is_compacted_repeatedly_keeps_its_content(place: LmdbPlace) -> None:
     store, heard, told = opened(place)
     model, life = MemoryStore(), Life()
     begin: list[Change] = [Put(queue_record(1)), Put(queue_record(STREAM))]
@@ -168,7 +168,7 @@ def _lines(store: LmdbStore | MemoryStore, stream_id: int) -> list[tuple[int, in
     return found
 
 
-def test_the_free_space_goes_back_and_the_progress_is_told(place: LmdbPlace) -> None:
+def test_compaction_frees_space_and_reports_its_progress(place: LmdbPlace) -> None:
     store, heard, told = opened(place)
     drained(place, store, heard)
     before = store.usage
@@ -184,7 +184,7 @@ def test_the_free_space_goes_back_and_the_progress_is_told(place: LmdbPlace) -> 
     assert over(place, told[3:] or told).state == "done"
 
 
-def test_a_store_that_is_too_busy_is_left_alone(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compaction_fails_while_the_store_is_too_busy(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "MOST_REMEMBERED", 1000)
     store, heard, told = opened(place)
     drained(place, store, heard)
@@ -200,7 +200,7 @@ def test_a_store_that_is_too_busy_is_left_alone(place: LmdbPlace, monkeypatch: p
     place.pump(lambda: heard.watermark > lsn)
 
 
-def test_without_room_on_the_disk_nothing_is_begun(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compaction_does_not_start_without_free_disk_space(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "_ROOM", 2**60)
     store, heard, told = opened(place)
     drained(place, store, heard)
@@ -208,7 +208,7 @@ def test_without_room_on_the_disk_nothing_is_begun(place: LmdbPlace, monkeypatch
     assert "bytes of free disk space are needed" in over(place, told).reason
 
 
-def test_a_copy_that_fails_leaves_the_store_as_it_was(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_copy_leaves_the_store_unchanged(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction.sys, "executable", "/bin/false")
     store, heard, told = opened(place)
     drained(place, store, heard)

@@ -24,7 +24,7 @@ def test_contract(check: Callable[[StorePlace], None], new_place: Callable[[], S
         place.close()
 
 
-def test_an_engine_that_breaks_a_promise_is_told_which() -> None:
+def test_a_broken_guarantee_of_an_engine_is_reported() -> None:
     class Reversed(MemoryStore):
         def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
             return list(reversed(super().messages(message_ids)))

@@ -46,7 +46,7 @@ def full(place: LmdbPlace, store: LmdbStore, heard: Heard) -> int:
     return durable
 
 
-def test_messages_that_leave_here_and_there_make_room_in_a_full_store(place: LmdbPlace) -> None:
+def test_messages_removed_at_random_make_room_in_a_full_store(place: LmdbPlace) -> None:
     store, heard = opened(place)
     durable = full(place, store, heard)
     assert durable > 5000
@@ -64,7 +64,7 @@ def test_messages_that_leave_here_and_there_make_room_in_a_full_store(place: Lmd
     assert found == set(range(1, durable + 1)) - set(chosen)
 
 
-def test_the_reserve_is_kept_for_what_leaves(place: LmdbPlace) -> None:
+def test_the_reserve_is_kept_for_deletions(place: LmdbPlace) -> None:
     store, heard = opened(place)
     durable = full(place, store, heard)
     with store._environment.read() as transaction:

@@ -49,21 +49,21 @@ def damaged(store: Path, how: str) -> list[tuple[str, str]]:
     return [(what, outcome) for what, outcome in outcomes]
 
 
-def test_a_file_that_was_cut_off_is_refused_in_one_line_wherever_the_cut_is(filled: Path) -> None:
+def test_a_truncated_file_is_refused_in_one_line(filled: Path) -> None:
     outcomes = damaged(filled, "cut")
     assert len(outcomes) > 60
     assert all(outcome.startswith("refused: ") for _, outcome in outcomes), outcomes
     assert any("it was truncated" in outcome for _, outcome in outcomes)
 
 
-def test_random_bytes_are_refused_or_passed_over_and_never_end_the_process(filled: Path) -> None:
+def test_random_bytes_are_refused_or_skipped_and_never_crash_the_process(filled: Path) -> None:
     outcomes = dict(damaged(filled, "scribble"))
     assert outcomes["all random"].startswith("refused: ")
     assert "is damaged" in outcomes["all random"]
     assert sum(outcome.startswith("refused: ") for outcome in outcomes.values()) > 20
 
 
-def test_a_file_that_was_not_damaged_is_whole_whatever_came_and_went(tmp_path: Path) -> None:
+def test_an_undamaged_file_passes_the_inspection_after_any_writes(tmp_path: Path) -> None:
     chance = random.Random(1)
     with lmdb.open(str(tmp_path), max_dbs=4, map_size=1 << 30, sync=False) as environment:
         tables = [environment.open_db(b"t%d" % number) for number in range(3)]
@@ -85,7 +85,7 @@ def test_an_empty_file_becomes_a_store(place: LmdbPlace) -> None:
     assert list(place.open().recover()) == []
 
 
-def test_a_file_of_lmdb_that_no_gateway_wrote_is_refused_and_left_as_it_is(place: LmdbPlace) -> None:
+def test_an_lmdb_file_of_another_program_is_refused_and_unchanged(place: LmdbPlace) -> None:
     with lmdb.open(str(place.path), max_dbs=4) as environment, environment.begin(write=True) as transaction:
         transaction.put(b"theirs", b"data", db=environment.open_db(b"table", transaction))
     before = (place.path / "data.mdb").read_bytes()

@@ -106,7 +106,7 @@ def stored_contents(path: Path) -> int:
             return transaction.stat(contents)["entries"]
 
 
-def test_what_was_reported_survives_being_killed_and_nothing_is_there_by_half(tmp_path: Path) -> None:
+def test_reported_turns_survive_a_kill_and_no_turn_is_incomplete(tmp_path: Path) -> None:
     moments = random.Random(7)
     turns = 0
     for _ in range(KILLS):

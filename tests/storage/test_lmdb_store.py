@@ -68,7 +68,7 @@ def test_a_second_store_in_the_same_directory_is_refused(place: LmdbPlace) -> No
         LmdbStore(place.path, call_in_kernel=lambda call: None)
 
 
-def test_another_process_is_refused_the_directory(place: LmdbPlace) -> None:
+def test_a_directory_in_use_is_refused_to_another_process(place: LmdbPlace) -> None:
     place.open()
     program = (
         "import sys; from gateway_lmdb import LmdbStore\n"
@@ -86,7 +86,7 @@ def test_another_process_is_refused_the_directory(place: LmdbPlace) -> None:
     assert f"StorageError the store in {place.path} is in use by process {os.getpid()}" in child.stdout
 
 
-def test_a_closed_store_gives_the_directory_free(place: LmdbPlace) -> None:
+def test_a_closed_store_releases_the_directory(place: LmdbPlace) -> None:
     place.open().close()
     assert place.open().highest_ids() == (0, 0)
 
@@ -151,7 +151,7 @@ def test_a_path_that_cannot_be_a_directory_is_refused(place: LmdbPlace) -> None:
 # ---- Batches ------------------------------------------------------------------------------------------------------
 
 
-def test_a_burst_is_committed_in_pieces(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_is_committed_in_several_transactions(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MOST_RECORDS", 100)
     store, heard = opened(place)
     for first in range(1, 2000, 20):
@@ -160,7 +160,7 @@ def test_a_burst_is_committed_in_pieces(place: LmdbPlace, monkeypatch: pytest.Mo
     assert len(heard.reports) >= 20
 
 
-def test_a_lone_append_is_reported_without_waiting_for_others(place: LmdbPlace) -> None:
+def test_a_single_append_is_reported_without_waiting_for_others(place: LmdbPlace) -> None:
     store, heard = opened(place)
     for lsn in range(1, 20):
         store.append(publishing(lsn, lsn))
@@ -168,7 +168,7 @@ def test_a_lone_append_is_reported_without_waiting_for_others(place: LmdbPlace) 
     assert heard.reports == list(range(1, 20))
 
 
-def test_what_came_and_went_in_one_batch_is_never_written(place: LmdbPlace) -> None:
+def test_messages_stored_and_removed_in_one_batch_are_never_written(place: LmdbPlace) -> None:
     store, heard = opened(place)
     store.append([*publishing(1, 500), *draining(1, 500)])
     place.pump(lambda: heard.watermark == 1)
@@ -176,7 +176,7 @@ def test_what_came_and_went_in_one_batch_is_never_written(place: LmdbPlace) -> N
     assert (place.path / "data.mdb").stat().st_size < 100_000
 
 
-def test_freed_pages_are_used_again(place: LmdbPlace) -> None:
+def test_freed_pages_are_reused(place: LmdbPlace) -> None:
     store, heard = opened(place)
     data = place.path / "data.mdb"
     sizes = []
@@ -191,7 +191,7 @@ def test_freed_pages_are_used_again(place: LmdbPlace) -> None:
     assert sizes[3] <= sizes[0] * 1.1
 
 
-def test_many_different_headers_and_keys_are_encoded_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_different_headers_and_keys_are_encoded_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "_MOST_ENVELOPES", 10)
     writer = ContentWriter()
     for number in range(50):
@@ -232,7 +232,7 @@ def lmdb_error(code: int, kind: type[lmdb.Error] = lmdb.Error) -> lmdb.Error:
 
 
 @pytest.mark.parametrize("code", ["ENOSPC", "EIO", "EDQUOT", "EFBIG"])
-def test_a_failure_that_passes_stalls_once_and_loses_nothing(
+def test_a_temporary_failure_stalls_once_and_loses_nothing(
     place: LmdbPlace, failures: list[lmdb.Error], code: str
 ) -> None:
     store, heard = opened(place)
@@ -245,7 +245,9 @@ def test_a_failure_that_passes_stalls_once_and_loses_nothing(
     assert len(list(place.open().recover())) == 21
 
 
-def test_a_failure_for_good_is_reported_once_and_nothing_after(place: LmdbPlace, failures: list[lmdb.Error]) -> None:
+def test_a_permanent_failure_is_reported_once_and_nothing_after_it(
+    place: LmdbPlace, failures: list[lmdb.Error]
+) -> None:
     store, heard = opened(place)
     store.append(publishing(1, 1))
     place.pump(lambda: heard.watermark == 1)
@@ -273,7 +275,7 @@ def test_a_change_that_cannot_be_written_is_left_out_and_reported_before_its_wat
     assert [position for position, *_ in places_in(found)] == [2, 3]
 
 
-def test_a_message_of_a_stream_that_cannot_be_written_leaves_the_others_their_offsets(place: LmdbPlace) -> None:
+def test_a_stream_message_that_cannot_be_written_does_not_change_other_offsets(place: LmdbPlace) -> None:
     store, heard = opened(place)
     spoilt = Message(object(), "", message_with(1).header, b"")  # type: ignore[arg-type]
     lines = [Appended(1, offset, 1, b"", spoilt if offset == 1 else message_with(offset)) for offset in range(3)]
@@ -285,7 +287,7 @@ def test_a_message_of_a_stream_that_cannot_be_written_leaves_the_others_their_of
     assert [decode_content(content).exchange for *_, content in entries(chunks)] == ["x", "", "x"]
 
 
-def test_numbers_out_of_range_do_not_keep_a_message_from_being_stored(place: LmdbPlace) -> None:
+def test_a_message_with_numbers_out_of_range_is_stored(place: LmdbPlace) -> None:
     store, heard = opened(place)
     far = Enqueued(1, 1, 1, -5, 2**40, 2**33, 999, 2**70, 2**64)
     store.append([Put(queue_record(1)), Stored(message_with(1)), far])
@@ -390,11 +392,11 @@ def run_child(program: str) -> str:
     return child.stdout
 
 
-def test_a_disk_that_fills_stalls_the_store_and_corrupts_nothing() -> None:
+def test_a_full_disk_stalls_the_store_and_corrupts_nothing() -> None:
     assert "resumed" in run_child(FULL_DISK)
 
 
-def test_a_store_that_cannot_be_read_says_so(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_store_raises_a_storage_error(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     store, heard = opened(place)
     store.append(publishing(1, 1))
     place.pump(lambda: heard.watermark == 1)
@@ -453,7 +455,7 @@ def stored_messages() -> list[Stored]:
     return [thing for thing in gc.get_objects() if isinstance(thing, Stored)]
 
 
-def test_nothing_staged_is_kept_once_it_is_durable(place: LmdbPlace) -> None:
+def test_staged_messages_are_released_once_durable(place: LmdbPlace) -> None:
     earlier = {id(message): message for message in stored_messages()}  # of other tests in this process
     store, heard = opened(place)
     store.append(publishing(1, 50))

@@ -83,7 +83,7 @@ def test_a_sealed_segment_moves_into_a_file_of_large_chunks(place: LmdbPlace, se
     assert chunks_in_table(place) == 1, "chunks are in the table and in a file"
 
 
-def test_one_append_is_cut_into_chunks(place: LmdbPlace, session: StoreSession) -> None:
+def test_a_large_append_is_split_into_chunks(place: LmdbPlace, session: StoreSession) -> None:
     session.append(*sealing(0, 500, 2000)[:-1])
     session.settle()
     data = session.store.stream_chunks(1, 0, 1 << 30)
@@ -91,7 +91,7 @@ def test_one_append_is_cut_into_chunks(place: LmdbPlace, session: StoreSession) 
     assert [head.size < 132 * 1024 for head in chunk_heads(data)] == [True] * 8
 
 
-def test_a_crash_between_the_name_of_a_file_and_its_record_costs_nothing(
+def test_a_crash_between_a_file_and_its_record_loses_nothing(
     place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session.store, "_filed", lambda filed: None)
@@ -110,7 +110,7 @@ def test_a_crash_between_the_name_of_a_file_and_its_record_costs_nothing(
     assert chunks_in_table(place) == 1
 
 
-def test_a_crash_before_the_file_has_its_name_leaves_nothing_of_it(place: LmdbPlace, session: StoreSession) -> None:
+def test_a_crash_before_a_file_is_complete_leaves_no_file(place: LmdbPlace, session: StoreSession) -> None:
     session.append(*sealing(0, 300))
     rest(session)
     session.store.close()
@@ -134,7 +134,7 @@ def test_a_crash_before_the_file_has_its_name_leaves_nothing_of_it(place: LmdbPl
     assert read_all(session, 1, 0) == list(range(300))
 
 
-def test_the_files_of_a_truncated_segment_go_and_all_beside_them(place: LmdbPlace, session: StoreSession) -> None:
+def test_all_files_of_a_truncated_segment_are_removed(place: LmdbPlace, session: StoreSession) -> None:
     session.append(*sealing(0, 10), *sealing(10, 20))
     rest(session)
     for first in (0, 10):
@@ -144,7 +144,7 @@ def test_the_files_of_a_truncated_segment_go_and_all_beside_them(place: LmdbPlac
     assert names(place) == [f"{10:020}.arrow", f"{10:020}.chunks"]
 
 
-def test_a_segment_that_is_truncated_while_it_is_moved_leaves_no_file(
+def test_a_segment_truncated_while_it_is_moved_leaves_no_file(
     place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_written, is_truncated = threading.Event(), threading.Event()
@@ -168,7 +168,7 @@ def test_a_segment_that_is_truncated_while_it_is_moved_leaves_no_file(
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
-def test_a_full_disk_leaves_segments_where_they_are_until_there_is_space(
+def test_segments_stay_in_the_table_while_the_disk_is_full(
     place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     failures = iter(range(3))
@@ -188,7 +188,7 @@ def test_a_full_disk_leaves_segments_where_they_are_until_there_is_space(
     assert read_all(session, 1, 0) == list(range(300))
 
 
-def test_a_disk_that_fills_while_a_file_is_written_leaves_no_part_of_it(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_partial_file(tmp_path: Path) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"begun"
         raise OSError(errno.ENOSPC, "full")
@@ -198,7 +198,7 @@ def test_a_disk_that_fills_while_a_file_is_written_leaves_no_part_of_it(tmp_path
     assert list((tmp_path / "1").iterdir()) == []
 
 
-def test_closing_does_not_wait_for_what_the_next_start_will_do(
+def test_closing_does_not_wait_for_unmoved_segments(
     place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_busy, may_end = threading.Event(), threading.Event()
@@ -227,7 +227,7 @@ def test_closing_does_not_wait_for_what_the_next_start_will_do(
     assert read_all(session, 1, 0) == list(range(50))
 
 
-def test_many_segments_are_read_with_few_files_open(session: StoreSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_segments_are_read_with_few_open_files(session: StoreSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_files, "_MOST_OPEN", 2)
     for first in range(0, 100, 10):
         session.append(*sealing(first, first + 10))
@@ -238,7 +238,7 @@ def test_many_segments_are_read_with_few_files_open(session: StoreSession, monke
     assert len(session.store._files._open) == 2
 
 
-def test_a_file_that_is_missing_in_the_middle_is_told_at_the_start(place: LmdbPlace, session: StoreSession) -> None:
+def test_a_missing_file_between_segments_is_refused_at_the_start(place: LmdbPlace, session: StoreSession) -> None:
     for first in range(0, 30, 10):
         session.append(*sealing(first, first + 10))
     rest(session)
@@ -264,7 +264,7 @@ def test_the_first_files_of_a_copy_may_be_missing(place: LmdbPlace, session: Sto
 
 
 @pytest.mark.parametrize("is_linked", [True, False])
-def test_a_copy_of_the_store_has_the_files_of_streams(
+def test_a_copy_of_the_store_contains_stream_files(
     place: LmdbPlace, session: StoreSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_linked: bool
 ) -> None:
     session.append(*sealing(0, 300), stream_message(1, 300))
@@ -280,7 +280,7 @@ def test_a_copy_of_the_store_has_the_files_of_streams(
     _expect_copy(place, tmp_path)
 
 
-def test_a_backup_has_the_files_of_streams(place: LmdbPlace, session: StoreSession, tmp_path: Path) -> None:
+def test_a_backup_contains_stream_files(place: LmdbPlace, session: StoreSession, tmp_path: Path) -> None:
     session.append(*sealing(0, 300), stream_message(1, 300))
     rest(session)
     session.store.close()
@@ -302,7 +302,7 @@ def _expect_copy(place: LmdbPlace, path: Path) -> None:
     assert copy.watermark == Lsn(0)
 
 
-def test_a_copy_goes_on_when_a_stream_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_continues_when_a_stream_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, link = segment_files.SegmentFiles(tmp_path / "streams"), os.link
     for stream_id in ("1", "2", "3"):
         (files.directory / stream_id).mkdir(parents=True)

@@ -34,7 +34,7 @@ def test_committing_again_reports_nothing_new() -> None:
     assert heard.reports == [1]
 
 
-def test_a_store_with_a_way_to_defer_commits_by_itself_once_for_several_appends() -> None:
+def test_a_deferring_store_commits_several_appends_at_once() -> None:
     calls: list[Callable[[], None]] = []
     store = MemoryStore(calls.append)
     heard = listening(store)

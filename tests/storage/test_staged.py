@@ -15,7 +15,7 @@ def staged(*changes: Stored | Discarded) -> Staged:
     return staged
 
 
-def test_nothing_is_known_of_contents_that_were_not_staged() -> None:
+def test_contents_that_were_not_staged_are_not_found() -> None:
     assert staged(Stored(message_with(2))).find(KEY) == (False, None)
 
 
@@ -26,7 +26,7 @@ def test_staged_content_is_found_until_it_is_durable() -> None:
     assert some.find(KEY) == (False, None)
 
 
-def test_content_that_became_durable_unread_is_forgotten_too() -> None:
+def test_content_that_became_durable_unread_is_removed_too() -> None:
     some = staged(Stored(message_with(1)))
     some.on_durable(Lsn(1))
     assert some.find(KEY) == (False, None)
@@ -41,7 +41,7 @@ def test_a_later_discard_outlives_the_watermark_of_the_content() -> None:
     assert some.find(KEY) == (False, None)
 
 
-def test_spilled_content_is_told_from_the_other_of_the_same_id() -> None:
+def test_spilled_content_is_distinct_from_other_content_with_its_id() -> None:
     some = staged(Stored(message_with(1), is_spilled=True), Discarded(1))
     assert some.find(content_key(1, is_spilled=True)) == (True, content_of(message_with(1)))
     assert some.find(KEY) == (True, None)

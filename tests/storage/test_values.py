@@ -46,20 +46,20 @@ def same(left: Value, right: Value) -> bool:
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=4))
-def test_every_value_comes_back_as_it_was(fields: dict[str, Value]) -> None:
+def test_every_value_is_decoded_as_it_was_encoded(fields: dict[str, Value]) -> None:
     written = values.dumps(fields)
     assert same(values.loads(written), fields)
     assert values.dumps(values.loads(written)) == written
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=5), st.randoms())
-def test_a_key_does_not_depend_on_the_order_its_mappings_were_filled_in(arguments: dict[str, Value], random) -> None:  # type: ignore[no-untyped-def]
+def test_a_key_does_not_depend_on_the_order_of_its_mappings(arguments: dict[str, Value], random) -> None:  # type: ignore[no-untyped-def]
     items = list(arguments.items())
     random.shuffle(items)
     assert values.dumps_key(["q", arguments]) == values.dumps_key(["q", dict(items)])
 
 
-def test_keys_that_differ_in_type_alone_differ() -> None:
+def test_keys_that_differ_only_in_type_are_distinct() -> None:
     keys: list[list[Value]] = [[1], [1.0], [True], ["1"], [b"1"], [Decimal(1)], [[1]]]
     assert len({values.dumps_key(key) for key in keys}) == len(keys)
 
@@ -71,17 +71,17 @@ def test_a_decimal_keeps_its_exact_form(text: str) -> None:
     assert str(value) == text
 
 
-def test_an_integer_may_be_longer_than_python_reads_in_decimal() -> None:
+def test_an_integer_may_exceed_pythons_limit_for_decimal_digits() -> None:
     fields: dict[str, Value] = {"x": 10**5000, "y": -(10**5000)}
     assert values.loads(values.dumps(fields)) == fields
 
 
-def test_a_mapping_that_looks_like_a_tag_is_still_a_mapping() -> None:
+def test_a_mapping_that_looks_like_a_tag_stays_a_mapping() -> None:
     fields: dict[str, Value] = {"x": {"$": ["bytes", "aGk="]}, "y": {"$": {"$": 1}, "z": 2}, "$": b"hi"}
     assert values.loads(values.dumps(fields)) == fields
 
 
-def test_the_bytes_are_json_that_other_tools_can_read() -> None:
+def test_the_encoding_is_json_that_other_tools_can_read() -> None:
     fields: dict[str, Value] = {
         "name": "café",
         "at": datetime(2024, 5, 1, tzinfo=UTC),
@@ -97,12 +97,12 @@ def test_the_bytes_are_json_that_other_tools_can_read() -> None:
 
 
 @pytest.mark.parametrize("value", [(1, 2), {1: "one"}, object(), {"a": {1, 2}}], ids=repr)
-def test_what_is_not_a_value_is_refused(value: Value) -> None:
+def test_unsupported_values_are_refused(value: Value) -> None:
     with pytest.raises(TypeError):
         values.dumps({"x": value})
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'{"x":{"$":["pickle","x"]}}', b'{"x":{"$":["int","1"],"y":1}}'])
-def test_what_was_never_written_is_refused(data: bytes) -> None:
+def test_invalid_encodings_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r".*"):
         values.loads(data)
