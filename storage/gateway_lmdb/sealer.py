@@ -19,7 +19,6 @@ from gateway_lmdb.stream_batch import Filed, StreamBatch
 from gateway_lmdb.stream_tables import chunks_from, segment_at
 
 #: The bytes read from the table at once, and the size of a chunk in a file, by which readers find an offset.
-#: a file by its chunks.
 _PIECE: Final = 128 * 1024
 
 Task: TypeAlias = Callable[[], None]

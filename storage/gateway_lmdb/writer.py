@@ -27,8 +27,6 @@ from gateway_lmdb.stream_batch import StreamBatch
 #: Temporary errors of the system: the transaction was rolled back and can be repeated. LMDB reports a short write, the
 #: usual first sign of a full disk, as EIO; and a failed sync of data pages can be retried safely, because a retry
 #: writes every page again instead of relying on the page cache.
-#: short write, the usual first sign of a full disk, as EIO; and a failed sync of data pages is harmless to retry,
-#: because a retry writes every page anew instead of trusting what the failed attempt left in the page cache.
 PASSING_ERRORS: Final = frozenset({ENOSPC, EDQUOT, EFBIG, EIO, ENOMEM})
 
 

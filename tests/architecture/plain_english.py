@@ -1,7 +1,7 @@
-"""Phrases that are not plain technical English: ``python -m tests.architecture.plain_english [PATH ...]`` lists them.
+"""Find phrases that are not plain technical English: ``python -m tests.architecture.plain_english [PATH ...]``.
 
 Docstrings, comments, string literals that people read (errors, log lines, help) and Markdown files are checked. The
-first line of a docstring names the thing or the action, so it does not open as a riddle (``What``, ``Who``, ``How``).
+first line of a docstring must name the thing or the action (it must not start with ``What``, ``Who`` or ``How``).
 """
 
 import ast
@@ -13,10 +13,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: Openings of a first line that leave the thing unnamed.
+#: Words that must not start a docstring.
 _RIDDLE: Final = re.compile(r"(What|Who|Whom|Whose|How|Which|Where|That which|As much|As many)\b")
 
-#: Persons that stand for a client, a consumer or an operator, and idioms a reader may not know.
+#: Pronouns in place of client, consumer or operator, and idioms.
 _QUAINT: Final = re.compile(
     r"\b(somebody|nobody|whoever|whomever|anybody|everybody|what is said|has to do with|have to do with|goes nowhere"
     r"|went nowhere|is of use|sees? to it|in one breath|now and then|says? something else|hears? nothing|end no more"
@@ -26,7 +26,7 @@ _QUAINT: Final = re.compile(
 )  # fmt: skip
 
 
-#: What is checked without arguments.
+#: The folders and files checked by default.
 PLACES: Final = [
     "gateway", "protocols", "storage", "plugins", "pipeline", "benchmarks", "tests", "docs", "README.md",
     "CONTRIBUTING.md",
@@ -34,7 +34,7 @@ PLACES: Final = [
 
 
 class Finding(NamedTuple):
-    """A phrase that is not plain, and where it is."""
+    """A phrase to replace, and its location."""
 
     file: Path
     line: int
@@ -45,7 +45,7 @@ class Finding(NamedTuple):
 
 
 def findings_in(file: Path) -> Iterator[Finding]:
-    """Yield what is not plain in one Python or Markdown file."""
+    """Yield the phrases to replace in one Python or Markdown file."""
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".py":
         yield from _quaint(file, 1, text)

@@ -1,4 +1,4 @@
-"""The checkers are part of the tests: types, style, and who may import whom."""
+"""Runs the checkers: types, style, import contracts."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [str(ROOT / shelf) for shelf in (".", "protocols", "storage", "plugins")]
+SOURCES = [str(ROOT / folder) for folder in (".", "protocols", "storage", "plugins")]
 CONTRACTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
 CHECKS = [

@@ -1,4 +1,4 @@
-"""Who may import whom, as far as the contracts in pyproject.toml cannot say it; test_checks.py runs those."""
+"""Import rules that the contracts in pyproject.toml cannot express; test_checks.py runs those."""
 
 import ast
 import sys
@@ -13,7 +13,7 @@ PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
 
 
 def imported_by(file: Path) -> Iterator[str]:
-    """Yield the full name of every module a file imports, wherever in the file."""
+    """Yield the full name of every imported module of a file."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -23,18 +23,18 @@ def imported_by(file: Path) -> Iterator[str]:
             yield node.module
 
 
-#: What a module of the kernel may import besides, if it is there: a word for the compiler.
+#: Optional imports of kernel modules, for the compiler.
 FOR_THE_COMPILER = {"compiling.py": {"mypy_extensions"}}
 
 
 @pytest.mark.parametrize("file", KERNEL, ids=lambda file: file.name)
 def test_the_kernel_imports_only_the_standard_library_and_itself(file: Path) -> None:
-    strangers = {
+    others = {
         name
         for name in imported_by(file)
         if not name.startswith("gateway.kernel") and name.partition(".")[0] not in sys.stdlib_module_names
     }
-    assert strangers == FOR_THE_COMPILER.get(file.name, set())
+    assert others == FOR_THE_COMPILER.get(file.name, set())
 
 
 @pytest.mark.parametrize("file", PLUGINS, ids=lambda file: f"{file.parent.name}/{file.name}")
@@ -47,7 +47,7 @@ def test_a_plugin_imports_only_the_public_api_of_the_gateway(file: Path) -> None
 
 def test_every_package_is_covered_by_the_import_contracts() -> None:
     contracts = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    shelves = [ROOT / "protocols", ROOT / "storage", ROOT / "plugins"]
-    packages = [init.parent.name for shelf in shelves for init in shelf.glob("*/__init__.py")]
+    folders = [ROOT / "protocols", ROOT / "storage", ROOT / "plugins"]
+    packages = [init.parent.name for folder in folders for init in folder.glob("*/__init__.py")]
     assert packages
     assert [name for name in packages if f'    "{name}",\n' not in contracts] == []

@@ -1,4 +1,4 @@
-"""docs/behaviour.md is the home of the rules R1 to R158 that code and tests cite."""
+"""docs/behaviour.md contains the rules R1 to R158 that code and tests cite."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Running make, and where it puts the compiled packages."""
+"""Running make, and the directory of the compiled packages."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ COMPILED = ROOT / ".compiled"
 
 
 def make(*words: str, **environment: str) -> str:
-    """Run make; return what it said."""
+    """Run make; return its output."""
     done = subprocess.run(
         ("make", *words), cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False
     )

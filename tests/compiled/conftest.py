@@ -1,4 +1,4 @@
-"""The compiled packages: built once for all tests of this folder."""
+"""Builds the compiled packages once for all tests of this folder."""
 
 import os
 from collections.abc import Mapping
@@ -10,6 +10,6 @@ from tests.compiled.building import COMPILED, ROOT, make
 
 @pytest.fixture(scope="session")
 def environment() -> Mapping[str, str]:
-    """What makes Python take the compiled packages before the source, once they are built: as quickly as can be."""
+    """Build the packages with the quick profile; return an environment in which Python prefers them to the source."""
     make("wheel", "PROFILE=quick")
     return os.environ | {"PYTHONPATH": f"{COMPILED}:{ROOT}", "PYTHONSAFEPATH": "1"}

@@ -1,4 +1,4 @@
-"""A broker from the compiled packages starts, serves each protocol, reloads and stops: as the source does."""
+"""A compiled broker starts, serves each protocol, reloads and stops like the interpreted one."""
 
 import re
 import signal
@@ -16,7 +16,7 @@ from tests.running import Gateway
 
 TIMEOUT_S = 10.0
 
-#: Compiling takes a minute or two where no other test has done it.
+#: Compiling takes a minute or two, unless another test has done it.
 pytestmark = pytest.mark.timeout(900)
 
 
@@ -35,17 +35,17 @@ def by_amqp(gateway: Gateway) -> bytes:
 
 def by_mqtt(gateway: Gateway) -> bytes:
     """Publish a message with QoS 1 to a topic that the same client subscribes to."""
-    came: list[bytes] = []
+    received: list[bytes] = []
     client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
     client.on_connect = lambda *_: client.subscribe("t", 1)
     client.on_subscribe = lambda *_: client.publish("t", b"by mqtt", 1)
-    client.on_message = lambda client, data, message: came.append(message.payload)
+    client.on_message = lambda client, data, message: received.append(message.payload)
     client.connect(*gateway.addresses["mqtt"])
     deadline = time.monotonic() + TIMEOUT_S
-    while not came and time.monotonic() < deadline:
+    while not received and time.monotonic() < deadline:
         client.loop(0.1)
     client.disconnect()
-    return b"".join(came)
+    return b"".join(received)
 
 
 def by_stomp(gateway: Gateway) -> bytes:
@@ -56,7 +56,7 @@ def by_stomp(gateway: Gateway) -> bytes:
         heard = b""
         while b"by stomp\0" not in heard:
             data = peer.recv(4096)
-            assert data, f"the broker hung up: {heard!r}"
+            assert data, f"the broker closed the connection: {heard!r}"
             heard += data
     return heard.partition(b"MESSAGE")[2].partition(b"\n\n")[2].partition(b"\0")[0]
 
@@ -70,7 +70,7 @@ def test_a_compiled_broker_starts_serves_reloads_and_stops(environment: Mapping[
     try:
         gateway.start()
         mapped = Path(f"/proc/{gateway.child.pid}/maps").read_text()
-        assert f"{COMPILED}/gateway/kernel/queueing/queue." in mapped, "it runs from source"
+        assert f"{COMPILED}/gateway/kernel/queueing/queue." in mapped, "the kernel is not compiled"
         assert [by_amqp(gateway), by_mqtt(gateway), by_stomp(gateway)] == [b"by amqp", b"by mqtt", b"by stomp"]
         file.write_text("[limits]\nqueues_per_vhost = 200\n")
         gateway.child.send_signal(signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""The packages that `make wheel` compiles: which modules they are, and that they do what the source does."""
+"""The packages that `make wheel` compiles: their modules, and their behaviour."""
 
 import os
 import subprocess
@@ -14,10 +14,10 @@ from tests.compiled.building import ROOT, make
 
 LISTED: Sequence[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["gateway"]["compiled"]
 
-#: Compiling takes a minute or two, the tests of what is compiled one and a half.
+#: Compiling takes a minute or two, the tests of the compiled packages one and a half.
 pytestmark = pytest.mark.timeout(900)
 
-ASK_WHERE = """
+PRINT_ORIGINS = """
 import sys
 from importlib.util import find_spec
 for name in sys.argv[1:]:
@@ -26,13 +26,13 @@ for name in sys.argv[1:]:
 
 
 def name_of(path: str) -> str:
-    """Return the name under which a listed file is imported: its shelf is no part of it."""
+    """Return the module name of a listed file, without its top folder."""
     parts = Path(path).with_suffix("").parts
     return ".".join(parts if parts[0] == "gateway" else parts[1:])
 
 
-def asked_to_compile(**environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``setup.py`` as `make wheel` does, though it builds nothing."""
+def run_setup(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``setup.py`` with the compile option, without building."""
     environment["GATEWAY_COMPILE"] = "1"
     command = (sys.executable, "setup.py", "--version")
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -48,14 +48,14 @@ def test_no_module_with_hooks_is_compiled() -> None:
 
 
 def test_without_a_compiler_the_build_fails_with_one_line() -> None:
-    refused = asked_to_compile(PATH="/nowhere")
+    refused = run_setup(PATH="/nowhere")
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
     assert "needs a C compiler" in refused.stderr
 
 
 def test_an_unknown_profile_is_refused_in_one_line() -> None:
-    refused = asked_to_compile(GATEWAY_PROFILE="guess", PATH=os.environ["PATH"])
+    refused = run_setup(GATEWAY_PROFILE="guess", PATH=os.environ["PATH"])
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == "GATEWAY_PROFILE is 'guess', and can be 'quick', 'count', 'heed' or empty"
 
@@ -63,16 +63,16 @@ def test_an_unknown_profile_is_refused_in_one_line() -> None:
 def test_every_listed_module_is_compiled_and_none_beside_the_source(
     environment: Mapping[str, str],
 ) -> None:
-    command = (sys.executable, "-c", ASK_WHERE, *map(name_of, LISTED))
-    told = subprocess.run(command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=True).stdout
-    places = dict(line.split(" ", 1) for line in told.splitlines())
+    command = (sys.executable, "-c", PRINT_ORIGINS, *map(name_of, LISTED))
+    output = subprocess.run(command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=True).stdout
+    places = dict(line.split(" ", 1) for line in output.splitlines())
     assert len(places) == len(LISTED)
     assert [name for name, place in places.items() if ".compiled/" not in place or not place.endswith(".so")] == []
-    shelves = ("gateway", "protocols", "storage", "plugins")
-    assert [path for shelf in shelves for path in (ROOT / shelf).rglob("*.so")] == []
+    folders = ("gateway", "protocols", "storage", "plugins")
+    assert [path for folder in folders for path in (ROOT / folder).rglob("*.so")] == []
 
 
 def test_the_kernel_and_the_protocols_pass_their_tests_compiled(environment: Mapping[str, str]) -> None:
-    # whatever the make that runs this was told; and what guesses did so of the source already
-    told = make("test-wheel", "ARGS=", "PROFILE=quick", **{effort.VARIABLE: "little"})
-    assert " passed" in told.splitlines()[-1]
+    # independent of the options of the outer make; generated tests have few examples
+    output = make("test-wheel", "ARGS=", "PROFILE=quick", **{effort.VARIABLE: "little"})
+    assert " passed" in output.splitlines()[-1]

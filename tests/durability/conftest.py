@@ -1,4 +1,4 @@
-"""What happens to data when the broker dies, stops, or cannot write."""
+"""Durability tests: kills, clean stops, full disks and damaged stores."""
 
 from tests.broker.conftest import connect, gateway
 

@@ -1,4 +1,4 @@
-"""Clients that publish and consume until their broker dies, each on a thread and a connection of its own."""
+"""Clients that publish and consume until their broker is killed, each with a thread and a connection."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ import pika
 from pika.channel import Channel
 from pika.spec import Basic
 
-from tests.durability.expected import Account, Key, body, properties
+from tests.durability.expected import ExpectedMessages, Key, body, properties
 from tests.interop.broker import Broker
 from tests.interop.pika_client import parameters
 
-#: Deliveries a consumer may hold; it acknowledges half as many at a time.
+#: The prefetch of a consumer; it acknowledges half as many at a time.
 PREFETCH: Final = 40
 
 
 class Client(Thread):
-    """One connection and channel, served until the connection ends, however it does.
+    """One connection with one channel, served until the connection ends.
 
-    ``is_busy`` is set once the client got its first answer.
+    ``is_busy`` is set after the first answer.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -38,25 +38,25 @@ class Client(Thread):
                 on_close_callback=lambda closed, _reason: closed.ioloop.stop(),
             )
             connection.ioloop.start()
-        except BaseException as failure:  # handed to the thread that asks, see ``ended``
+        except BaseException as failure:  # raised by ``ended``
             self.failure = failure
 
     def ended(self) -> None:
-        """Wait for the end of the connection, and raise what went wrong in the client."""
+        """Wait for the end of the connection, and raise an error of the client."""
         self.join(10)
         assert not self.is_alive(), "a client does not notice that its broker is gone"
         if self.failure is not None:
             raise self.failure
 
     def opened(self, channel: Channel) -> None:
-        """Begin; for subclasses to say what."""
+        """Start; implemented by subclasses."""
         raise NotImplementedError
 
 
 class Publisher(Client):
-    """Publishes with confirms as fast as the window allows, and books what was sent and what was confirmed.
+    """Publishes with confirms as fast as the window allows; records sent and confirmed messages.
 
-    ``window`` is how many confirms it waits for at a time.
+    ``window`` is the maximum number of unconfirmed messages.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Publisher(Client):
         first: int,
         exchange: str,
         key: str,
-        accounts: Sequence[Account],
+        expectations: Sequence[ExpectedMessages],
         window: int,
     ) -> None:
         super().__init__(broker)
@@ -75,7 +75,7 @@ class Publisher(Client):
         self.next_number = first
         self._exchange = exchange
         self._key = key
-        self._accounts = accounts
+        self._expectations = expectations
         self._waiting: deque[tuple[int, Key]] = deque()
         self._tag = 0
 
@@ -89,8 +89,8 @@ class Publisher(Client):
             self.next_number += 1
             self._tag += 1
             self._waiting.append((self._tag, key))
-            for account in self._accounts:
-                account.sent.add(key)
+            for expected in self._expectations:
+                expected.sent.add(key)
             self._channel.basic_publish(self._exchange, self._key, body(key), properties(key))
 
     def _answered(self, frame: Any) -> None:  # Any: pika's frame around an ack or a nack
@@ -103,23 +103,23 @@ class Publisher(Client):
             if tag != answer.delivery_tag and not answer.multiple:
                 break
             self._waiting.popleft()
-            for account in self._accounts:
-                account.owed.add(key)
+            for expected in self._expectations:
+                expected.required.add(key)
         self.is_busy.set()
         self._publish()
 
 
 class Consumer(Client):
-    """Acknowledges what it gets, and learns what of that is durable by a confirmed mark published behind it.
+    """Acknowledges deliveries, and detects durable acknowledgements by a confirmed marker message.
 
-    A message is ``settling`` from just before its acknowledgement is sent, and ``gone`` when a mark published after
-    that on the same channel was confirmed: the broker works channels off in order, and its log too.
+    A message is ``settling`` from before its acknowledgement is sent, and ``removed`` once a marker published later on
+    the channel is confirmed: the broker processes a channel in order, and its log too.
     """
 
-    def __init__(self, broker: Broker, queue: str, account: Account) -> None:
+    def __init__(self, broker: Broker, queue: str, expected: ExpectedMessages) -> None:
         super().__init__(broker)
         self._queue = queue
-        self._account = account
+        self._expected = expected
         self._held: list[Key] = []
         self._marked: deque[list[Key]] = deque()
         self._confirmed_tag = 0
@@ -137,7 +137,7 @@ class Consumer(Client):
         assert content == body(key)
         self._held.append(key)
         if len(self._held) == PREFETCH // 2:
-            self._account.settling.update(self._held)
+            self._expected.settling.update(self._held)
             channel.basic_ack(method.delivery_tag, multiple=True)
             channel.basic_publish("", "marks", b"", pika.BasicProperties(delivery_mode=2))
             self._marked.append(self._held)
@@ -150,6 +150,6 @@ class Consumer(Client):
         while self._confirmed_tag < answer.delivery_tag:
             self._confirmed_tag += 1
             keys = self._marked.popleft()
-            self._account.gone.update(keys)
-            self._account.settling.difference_update(keys)
+            self._expected.removed.update(keys)
+            self._expected.settling.difference_update(keys)
         self.is_busy.set()

@@ -1,4 +1,4 @@
-"""A client of MQTT on a socket, packet by packet, so that a test knows in which state it is when its broker dies."""
+"""An MQTT client on a socket, packet by packet, so that a test controls its state when the broker is killed."""
 
 import socket
 from select import select
@@ -7,39 +7,39 @@ from typing import Any, Final
 from tests.protocols.mqtt.frame_reader import FrameReader, Heard
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
 
-#: Longer than any answer takes.
-_PATIENCE_S: Final = 10.0
+#: The timeout for an answer, in seconds.
+_TIMEOUT_S: Final = 10.0
 
-#: The property of a CONNECT whose session outlives the tests.
+#: The CONNECT property for a session that outlives the test.
 FOR_AN_HOUR: Final = session_expiry(3600)
 
 
 class SocketLink:
-    """One connection. Packets arrive as the lines of ``FrameReader``; a missing answer fails the test.
+    """One connection. Packets arrive as lines of ``FrameReader``; a missing answer fails the test.
 
-    ``present`` says that there was a session for it.
+    ``present`` is the session-present flag of the CONNACK.
     """
 
     def __init__(self, address: tuple[str, int], version: int = 5) -> None:
         self.present = False
         self.write = WRITERS[version]
-        self._ear = FrameReader(version)
+        self._reader = FrameReader(version)
         self._heard: list[Heard] = []
-        self._socket = socket.create_connection(address, _PATIENCE_S)
+        self._socket = socket.create_connection(address, _TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def connect(self, client_id: str, *, expiry: int | None = None, **options: Any) -> list[str]:  # Any: Writer.connect
-        """Say CONNECT; return the CONNACK, without its properties, and what came right behind it."""
+        """Send CONNECT; return the CONNACK, without its properties, and the packets after it."""
         options["properties"] = options.get("properties", b"") + (b"" if expiry is None else session_expiry(expiry))
         self.tell(self.write.connect(client_id, **options))
         return [self.hear_welcome(), *self._taken()]
 
     def tell(self, *packets: bytes) -> None:
-        """Send packets and wait for nothing."""
+        """Send packets without waiting."""
         self._socket.sendall(b"".join(packets))
 
     def ask(self, packet: bytes) -> list[str]:
-        """Send a SUBSCRIBE or UNSUBSCRIBE; return what is heard up to its answer, and what came with that."""
+        """Send a SUBSCRIBE or UNSUBSCRIBE; return the packets up to its answer and with it."""
         self.tell(packet)
         while not any(heard.line.startswith(("SUBACK", "UNSUBACK")) for heard in self._heard):
             self._read()
@@ -60,19 +60,19 @@ class SocketLink:
         return str(self._heard.pop(0))
 
     def hear_up_to_now(self, *, acknowledging: bool = False) -> list[str]:
-        """Return all that the broker has to say to what it was told so far.
+        """Return all packets that the broker sends in answer to those sent so far.
 
-        Publishes of QoS 1 may be acknowledged, so that more follow.
+        With ``acknowledging``, acknowledge publishes of QoS 1, so that more follow.
         """
-        said: list[str] = []
+        answers: list[str] = []
         has_more = True
         while has_more:
             new = self._hear_up_to_ping()
             has_more = acknowledging and bool(new)
             if acknowledging:
                 self.tell(*(self.write.puback(int(line.split()[2][1:])) for line in new))
-            said += new
-        return said
+            answers += new
+        return answers
 
     def _hear_up_to_ping(self) -> list[str]:
         self.tell(self.write.pingreq())
@@ -81,30 +81,30 @@ class SocketLink:
         return [line for line in self._taken() if line != "PINGRESP"]
 
     def hear_now(self) -> list[str]:
-        """Return what came since the last look."""
+        """Return the packets received since the last call."""
         while select([self._socket], [], [], 0)[0]:
             self._read()
         return self._taken()
 
     def hear_last(self) -> list[str]:
-        """Return what the broker still said before it died, and let go of the connection."""
+        """Return the packets that the broker sent before it was killed, and close the connection."""
         try:
             while data := self._socket.recv(65536):
-                self._heard += self._ear.listen(data)
-        except ConnectionResetError:  # it died with packets unread
+                self._heard += self._reader.listen(data)
+        except ConnectionResetError:  # killed with unread packets
             pass
         self.break_off()
         return self._taken()
 
     def break_off(self) -> None:
-        """Be gone without a word."""
+        """Close the connection without a DISCONNECT."""
         self._socket.close()
 
     def _read(self) -> None:
         data = self._socket.recv(65536)
         if not data:
-            raise ConnectionResetError("the broker hung up")
-        self._heard += self._ear.listen(data)
+            raise ConnectionResetError("the broker closed the connection")
+        self._heard += self._reader.listen(data)
 
     def _taken(self) -> list[str]:
         heard, self._heard = self._heard, []

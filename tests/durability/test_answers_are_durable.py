@@ -1,4 +1,4 @@
-"""Killed right after an answer: what was answered holds after the start, what was not answered for does not."""
+"""A kill right after an answer: answered requests survive, unanswered ones need not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +21,8 @@ PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 Step = Callable[[BlockingChannel], object]
 
 
-def prepared(channel: BlockingChannel) -> None:
-    """Declare what the steps below need, with three messages in the queue ``old``."""
+def prepare(channel: BlockingChannel) -> None:
+    """Declare the entities for the requests below, with three messages in the queue ``old``."""
     channel.exchange_declare("events", "topic", durable=True)
     channel.exchange_declare("copies", "fanout", durable=True)
     channel.queue_declare("old", durable=True)
@@ -53,7 +53,7 @@ def has_exchange(channel: BlockingChannel, name: str) -> bool:
 
 
 def routes(channel: BlockingChannel, exchange: str, key: str, queue: str) -> bool:
-    """Tell whether a message published so reaches the queue, which is emptied."""
+    """Return whether a message with this exchange and key reaches the queue, which is purged."""
     channel.queue_purge(queue)
     channel.basic_publish(exchange, key, b"probe")
     return not is_empty(channel, queue)
@@ -69,7 +69,7 @@ def declared_with_arguments(channel: BlockingChannel) -> bool:
 
 
 def acknowledge_and_publish(channel: BlockingChannel) -> None:
-    """A confirm of a later publish on the channel stands for the acknowledgements before it."""
+    """Acknowledge, then publish: the confirm implies that the acknowledgement is durable."""
     method, _, _ = channel.basic_get("old")
     assert method is not None
     channel.basic_ack(method.delivery_tag)
@@ -77,7 +77,7 @@ def acknowledge_and_publish(channel: BlockingChannel) -> None:
     channel.basic_publish("", "old", b"4", PERSISTENT)
 
 
-#: What is done last before the kill, and what must hold after the start.
+#: The last request before the kill, and a check after the start.
 ANSWERS: Final[dict[str, tuple[Step, Callable[[BlockingChannel], bool]]]] = {
     "queue.declare": (
         lambda channel: channel.queue_declare("new", durable=True),
@@ -115,16 +115,16 @@ ANSWERS: Final[dict[str, tuple[Step, Callable[[BlockingChannel], bool]]]] = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answered_requests_survive_a_kill(name: str, gateway: Gateway, connect: Connect) -> None:
-    step, holds = ANSWERS[name]
+    step, is_kept = ANSWERS[name]
     gateway.start()
-    prepared(connect().channel())
+    prepare(connect().channel())
     step(connect().channel())
     gateway.restart()
-    assert holds(connect().channel())
+    assert is_kept(connect().channel())
 
 
 def in_transaction(channel: BlockingChannel) -> None:
-    """Take the first message of ``old`` and publish four to two queues, all held until commit."""
+    """Acknowledge the first message of ``old`` and publish four messages to two queues, without a commit."""
     channel.tx_select()
     method, _, _ = channel.basic_get("old")
     assert method is not None
@@ -137,7 +137,7 @@ def in_transaction(channel: BlockingChannel) -> None:
 def test_a_committed_transaction_survives_completely(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
-    prepared(channel)
+    prepare(channel)
     channel.queue_declare("other", durable=True)
     transacting = connect().channel()
     in_transaction(transacting)
@@ -153,11 +153,11 @@ def test_a_committed_transaction_survives_completely(gateway: Gateway, connect: 
 def test_an_uncommitted_transaction_leaves_nothing(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     channel = connect().channel()
-    prepared(channel)
+    prepare(channel)
     channel.queue_declare("other", durable=True)
     transacting = connect().channel()
     in_transaction(transacting)
-    transacting.basic_qos(prefetch_count=1)  # answered after all of the above was worked off
+    transacting.basic_qos(prefetch_count=1)  # answered after all requests above were processed
     gateway.restart()
     channel = connect().channel()
     assert fetch(channel, "old", 3) == [b"1", b"2", b"3"]
@@ -186,7 +186,7 @@ def test_users_and_policies_from_definitions_survive_without_the_file(gateway: G
     definitions = gateway.directory / "definitions.json"
     definitions.write_text(DEFINITIONS)
     gateway.start(f"load_definitions={definitions}")
-    connect().channel().queue_declare("later", durable=True)  # its answer comes when all before it is durable
+    connect().channel().queue_declare("later", durable=True)  # answered when everything before it is durable
     gateway.restart()
     shop = connect(virtual_host="shop", credentials=pika.PlainCredentials("orders", "orders-demo"))
     assert has_queue(shop.channel(), "orders.invoices")

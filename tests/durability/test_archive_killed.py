@@ -1,4 +1,4 @@
-"""Broker and worker killed at any moment while an archive fills: what was confirmed is in files, each once, whole."""
+"""Kills of broker and worker while an archive is written: each confirmed message is in exactly one complete file."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account, Key, body
+from tests.durability.expected import ExpectedMessages, Key, body
 from tests.durability.load import Publisher
 from tests.management_client import put
 from tests.running import Gateway
@@ -24,7 +24,7 @@ from tests.running import Gateway
 BROKER_KILLS: Final = 4
 WORKER_KILLS: Final = 10
 
-#: Small segments, and few seconds of age, so that every kill meets one in the making.
+#: Small segments with a short maximum age, so that every kill interrupts one.
 SETTINGS: Final = (
     "archive.segment_size=128KiB",
     "archive.segment_age_s=1",
@@ -36,7 +36,7 @@ TIMEOUT_S: Final = 40.0
 
 
 def files(data: Path) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Yield the lines of every manifest that can be read, with the file that each names."""
+    """Yield the readable lines of every manifest, with the file that each names."""
     for manifest in sorted((data / "archive").glob("vhost=*/date=*/_manifest.jsonl")):
         for written in manifest.read_text().splitlines():
             with suppress(ValueError):
@@ -45,7 +45,7 @@ def files(data: Path) -> Iterator[tuple[dict[str, Any], Path]]:
 
 
 def archived(data: Path, source: str) -> Counter[Key]:
-    """Return how often each message of a source is in the archive; whatever is there can be read."""
+    """Return the number of copies of each message of a source in the archive; every file must be readable."""
     found: Counter[Key] = Counter()
     for line, path in files(data):
         if line["kind"] == source:
@@ -57,7 +57,7 @@ def archived(data: Path, source: str) -> Counter[Key]:
 
 @cache
 def keys_in(path: Path) -> tuple[Key, ...]:
-    """Return the messages in a file, whose bodies are theirs; read once, since a file never changes."""
+    """Return the messages in a file, after checking their bodies. Cached, since files never change."""
     keys = []
     for row in pq.ParquetFile(path).read(["message_id", "body"]).to_pylist():
         publisher, _, number = row["message_id"].rpartition("-")
@@ -68,23 +68,23 @@ def keys_in(path: Path) -> tuple[Key, ...]:
 
 
 def unnamed(data: Path) -> set[str]:
-    """Return the visible Parquet files that no manifest names."""
+    """Return the Parquet files that no manifest names."""
     visible = {str(path) for path in (data / "archive").glob("vhost=*/date=*/*.parquet")}
     return visible - {str(path) for _, path in files(data)}
 
 
 def worker_of(gateway: Gateway) -> int | None:
-    """Return the process id of the worker, ``None`` while there is none."""
+    """Return the process id of the worker, ``None`` without one."""
     children = Path(f"/proc/{gateway.child.pid}/task/{gateway.child.pid}/children").read_text().split()
     return int(children[0]) if children else None
 
 
-class Trial:
-    """A broker with an archived queue, an archived exchange and a stream, and what it owes."""
+class ArchiveTrial:
+    """A broker with an archived queue, an archived exchange and a stream, and the messages they must contain."""
 
     def __init__(self, gateway: Gateway, connect: Connect) -> None:
         self.gateway = gateway
-        self.queue, self.exchange = Account(), Account()
+        self.queue, self.exchange = ExpectedMessages(), ExpectedMessages()
         self._connect = connect
         self._next = dict.fromkeys("ab", 0)
 
@@ -120,10 +120,10 @@ class Trial:
         self.ended(publishers)
         self.gateway.start()
 
-    def kill_workers(self, times: int, dice: random.Random) -> None:
+    def kill_workers(self, times: int, rng: random.Random) -> None:
         publishers = self.load()
         for _ in range(times):
-            time.sleep(dice.uniform(0.05, 0.6))
+            time.sleep(rng.uniform(0.05, 0.6))
             if (pid := worker_of(self.gateway)) is not None:
                 os.kill(pid, signal.SIGKILL)
         self.gateway.kill()
@@ -131,41 +131,41 @@ class Trial:
         self.gateway.start()
 
     def audit(self) -> None:
-        """Wait until everything owed is in files, and look whether anything is there that must not be."""
+        """Wait until all required messages are in files, and check that there are no others."""
         deadline = time.monotonic() + TIMEOUT_S
         while missing := [*self._missing("queue", self.queue), *self._missing("exchange", self.exchange)]:
             assert time.monotonic() < deadline, f"missing {len(missing)}, {min(missing)}:\n{self.gateway.log[-2000:]}"
             time.sleep(0.2)
-        for source, account in (("queue", self.queue), ("exchange", self.exchange)):
+        for source, expected in (("queue", self.queue), ("exchange", self.exchange)):
             found = archived(self.gateway.data, source)
             assert max(found.values()) == 1
-            assert set(found) <= account.sent
+            assert set(found) <= expected.sent
         assert unnamed(self.gateway.data) == set()
 
-    def _missing(self, source: str, account: Account) -> set[Key]:
-        return account.owed - set(archived(self.gateway.data, source))
+    def _missing(self, source: str, expected: ExpectedMessages) -> set[Key]:
+        return expected.required - set(archived(self.gateway.data, source))
 
 
 @pytest.fixture
-def trial(gateway: Gateway, connect: Connect) -> Trial:
-    trial = Trial(gateway, connect)
+def trial(gateway: Gateway, connect: Connect) -> ArchiveTrial:
+    trial = ArchiveTrial(gateway, connect)
     trial.begin()
     return trial
 
 
-def test_killing_the_broker_neither_loses_nor_duplicates_archived_messages(trial: Trial) -> None:
-    dice = random.Random(6)
+def test_killing_the_broker_neither_loses_nor_duplicates_archived_messages(trial: ArchiveTrial) -> None:
+    rng = random.Random(6)
     for _ in range(BROKER_KILLS):
-        trial.kill_broker(dice.uniform(0.2, 2.0))
+        trial.kill_broker(rng.uniform(0.2, 2.0))
     trial.audit()
 
 
-def test_killing_the_worker_neither_loses_nor_duplicates_archived_messages(trial: Trial) -> None:
+def test_killing_the_worker_neither_loses_nor_duplicates_archived_messages(trial: ArchiveTrial) -> None:
     trial.kill_workers(WORKER_KILLS, random.Random(7))
     trial.audit()
 
 
-def test_incomplete_and_foreign_files_in_the_archive_are_ignored(trial: Trial) -> None:
+def test_incomplete_and_foreign_files_in_the_archive_are_ignored(trial: ArchiveTrial) -> None:
     publishers = trial.load()
     deadline = time.monotonic() + TIMEOUT_S
     while not list(files(trial.gateway.data)):
@@ -185,10 +185,10 @@ def test_incomplete_and_foreign_files_in_the_archive_are_ignored(trial: Trial) -
     assert not list(day.glob(".queue-kept-1-0-5*"))
 
 
-def test_every_sealed_segment_is_encoded_once_despite_kills(trial: Trial) -> None:
-    dice = random.Random(8)
+def test_every_sealed_segment_is_encoded_once_despite_kills(trial: ArchiveTrial) -> None:
+    rng = random.Random(8)
     trial.kill_broker(1.0)
-    trial.kill_workers(4, dice)
+    trial.kill_workers(4, rng)
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         encoded = {path.stem: path.stat() for path in trial.gateway.data.glob("streams/*/*.arrow")}

@@ -1,4 +1,4 @@
-"""``gateway backup``: a copy of a running broker's data, on which another can start."""
+"""``gateway backup``: copies of a running broker's data, on which another broker can start."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account
+from tests.durability.expected import ExpectedMessages
 from tests.durability.load import Publisher
 from tests.durability.test_killed_under_load import contents
 from tests.running import PROJECT, Gateway, gateway_in
@@ -23,11 +23,11 @@ def backup(data: Path, target: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def wait_until_owed(account: Account, count: int) -> None:
+def wait_until_confirmed(expected: ExpectedMessages, count: int) -> None:
     """Wait until so many messages are confirmed."""
     deadline = time.monotonic() + TIMEOUT_S
-    while len(account.owed) < count:
-        assert time.monotonic() < deadline, f"{len(account.owed)} of {count} messages are confirmed"
+    while len(expected.required) < count:
+        assert time.monotonic() < deadline, f"{len(expected.required)} of {count} messages are confirmed"
         time.sleep(0.01)
 
 
@@ -36,20 +36,20 @@ def test_a_backup_under_load_contains_messages_confirmed_before_it(
 ) -> None:
     gateway.start()
     connect().channel().queue_declare("q", durable=True)
-    account = Account()
-    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    expected = ExpectedMessages()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [expected], 20)
     publisher.start()
     assert publisher.is_busy.wait(10)
-    wait_until_owed(account, 100)
-    before = set(account.owed)
-    done = backup(gateway.data, tmp_path / "elsewhere" / "data")
+    wait_until_confirmed(expected, 100)
+    before = set(expected.required)
+    done = backup(gateway.data, tmp_path / "restored" / "data")
     assert (done.returncode, done.stderr) == (0, "")
     assert publisher.is_alive()
-    assert len(account.owed) > len(before)
+    assert len(expected.required) > len(before)
     gateway.kill()
     publisher.ended()
-    with gateway_in(tmp_path / "elsewhere") as restored:
-        restored_account = Account(sent=account.sent, owed=before)
+    with gateway_in(tmp_path / "restored") as restored:
+        restored_account = ExpectedMessages(sent=expected.sent, required=before)
         restored_account.audit(contents(connect(restored).channel(), "q"))
 
 
@@ -57,11 +57,11 @@ def test_a_backup_is_compact(gateway: Gateway, connect: Connect, tmp_path: Path)
     gateway.start()
     channel = connect().channel()
     channel.queue_declare("q", durable=True)
-    account = Account()
-    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    expected = ExpectedMessages()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [expected], 20)
     publisher.start()
     assert publisher.is_busy.wait(10)
-    wait_until_owed(account, 500)
+    wait_until_confirmed(expected, 500)
     gateway.restart()
     publisher.ended()
     channel = connect().channel()
@@ -74,8 +74,8 @@ def test_a_stopped_broker_can_be_backed_up(gateway: Gateway, connect: Connect, t
     gateway.start()
     connect().channel().queue_declare("q", durable=True)
     gateway.stop()
-    assert backup(gateway.data, tmp_path / "elsewhere" / "data").returncode == 0
-    with gateway_in(tmp_path / "elsewhere") as restored:
+    assert backup(gateway.data, tmp_path / "restored" / "data").returncode == 0
+    with gateway_in(tmp_path / "restored") as restored:
         connect(restored).channel().queue_declare("q", passive=True)
 
 

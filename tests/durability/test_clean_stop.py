@@ -1,4 +1,4 @@
-"""Asked to stop: clients are told, everything staged is committed, and the exit code is 0 within seconds."""
+"""A clean stop: clients are notified, staged changes are committed, and the exit code is 0 within seconds."""
 
 import signal
 import socket
@@ -18,8 +18,8 @@ LONGEST_S: Final = 5.0
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def stopped_in_time(gateway: Gateway, number: signal.Signals = signal.SIGTERM) -> bool:
-    """Stop it; tell whether that went well and took no longer than it may."""
+def stops_in_time(gateway: Gateway, number: signal.Signals = signal.SIGTERM) -> bool:
+    """Stop the broker; return whether it exited with 0 in time."""
     began = time.monotonic()
     return gateway.stop(number) == 0 and time.monotonic() - began < LONGEST_S
 
@@ -30,7 +30,7 @@ def test_a_signal_stops_the_broker_and_closes_connections(
 ) -> None:
     gateway.start()
     connections = [connect() for _ in range(3)]
-    assert stopped_in_time(gateway, number)
+    assert stops_in_time(gateway, number)
     for connection in connections:
         with pytest.raises(ConnectionClosedByBroker) as closed:
             connection.process_data_events(time_limit=5)
@@ -51,7 +51,7 @@ def test_messages_published_without_confirms_survive_a_clean_stop(
     watching = connect().channel()
     while watching.queue_declare("q", passive=True).method.message_count < len(bodies):
         time.sleep(0.01)
-    assert stopped_in_time(gateway, number)
+    assert stops_in_time(gateway, number)
     gateway.start()
     assert fetch(connect().channel(), "q", len(bodies)) == bodies
 
@@ -66,7 +66,7 @@ def test_unacknowledged_messages_are_requeued_in_order(gateway: Gateway, connect
     tags = [channel.basic_get("q")[0].delivery_tag for _ in range(4)]
     channel.basic_ack(tags[1])
     channel.basic_publish("", "q", b"6", PERSISTENT)
-    assert stopped_in_time(gateway)
+    assert stops_in_time(gateway)
     gateway.start()
     channel = connect().channel()
     assert fetch(channel, "q", 6) == [b"0", b"2", b"3", b"4", b"5", b"6"]
@@ -75,21 +75,21 @@ def test_unacknowledged_messages_are_requeued_in_order(gateway: Gateway, connect
 
 def test_unresponsive_clients_do_not_delay_the_stop(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
-    connect()  # never reads the farewell
-    with socket.create_connection(gateway.addresses["amqp"]):  # never says a word
+    connect()  # never reads the close method
+    with socket.create_connection(gateway.addresses["amqp"]):  # never sends anything
         channel = connect().channel()
         channel.queue_declare("q")
         for _ in range(200):
             channel.basic_publish("", "q", bytes(100_000))
-        channel.basic_consume("q", lambda *delivery: None, auto_ack=True)  # what is sent now nobody reads
-        assert stopped_in_time(gateway)
+        channel.basic_consume("q", lambda *delivery: None, auto_ack=True)  # these deliveries are never read
+        assert stops_in_time(gateway)
 
 
 def test_a_second_signal_has_no_effect(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connect()
     gateway.child.send_signal(signal.SIGINT)
-    assert stopped_in_time(gateway)
+    assert stops_in_time(gateway)
 
 
 def test_a_broker_with_a_full_disk_can_be_stopped(gateway: Gateway, connect: Connect) -> None:
@@ -100,7 +100,7 @@ def test_a_broker_with_a_full_disk_can_be_stopped(gateway: Gateway, connect: Con
     for _ in range(100):
         channel.basic_publish("", "q", bytes(10_000), PERSISTENT)
     gateway.log_has("store.stalled")
-    assert gateway.stop() == 69, "it ends well although it could not write what it had taken"
+    assert gateway.stop() == 69, "the exit code shows that not everything could be written"
     gateway.log_has("closed while the store could not write")
     gateway.start()
     channel = connect().channel()

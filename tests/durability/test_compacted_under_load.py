@@ -1,4 +1,4 @@
-"""Free space of the store goes back to the disk while the broker runs, and a kill at any moment loses nothing."""
+"""Compaction of the store while the broker runs; a kill at any moment loses nothing."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ import pika
 import pytest
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account
+from tests.durability.expected import ExpectedMessages
 from tests.durability.load import Publisher
 from tests.durability.test_killed_under_load import contents
 from tests.running import PROJECT, Gateway
@@ -47,8 +47,8 @@ def size(gateway: Gateway) -> int:
     return (gateway.data / "data.mdb").stat().st_size
 
 
-def drained(gateway: Gateway, connect: Connect, megabytes: int) -> None:
-    """Let the file grow by so much, and become free again; what is in ``kept`` stays."""
+def fill_and_purge(gateway: Gateway, connect: Connect, megabytes: int) -> None:
+    """Grow the file by this size, then free most of it; the messages in ``kept`` stay."""
     channel = connect().channel()
     for queue in ("kept", "drained", "q"):
         channel.queue_declare(queue, durable=True)
@@ -60,7 +60,7 @@ def drained(gateway: Gateway, connect: Connect, megabytes: int) -> None:
     channel.basic_publish("", "kept", b"last", PERSISTENT)
 
 
-def kept(connect: Connect) -> list[bytes]:
+def fetch_kept(connect: Connect) -> list[bytes]:
     channel = connect().channel()
     found = []
     while (got := channel.basic_get("kept", auto_ack=True))[0] is not None:
@@ -70,55 +70,55 @@ def kept(connect: Connect) -> list[bytes]:
 
 def test_gatewayctl_compacts_a_running_broker_under_load(gateway: Gateway, connect: Connect) -> None:
     gateway.start(MANUAL)
-    drained(gateway, connect, 40)
+    fill_and_purge(gateway, connect, 40)
     before = size(gateway)
-    account = Account()
-    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    expected = ExpectedMessages()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [expected], 20)
     publisher.start()
     assert publisher.is_busy.wait(10)
     done = ctl(gateway, "compact")
     assert (done.returncode, done.stderr) == (0, ""), done
     assert done.stdout.splitlines()[-1].startswith(f"{before // 4096 * 4096} bytes became "), done.stdout
-    assert size(gateway) < before * 3 // 4  # a publisher goes on meanwhile
-    assert publisher.is_alive(), "a publisher was thrown out"
-    confirmed = len(account.owed)
+    assert size(gateway) < before * 3 // 4  # a publisher continues meanwhile
+    assert publisher.is_alive(), "a publisher was disconnected"
+    confirmed = len(expected.required)
     gateway.log_has("store.compacted")
     deadline = time.monotonic() + 15
-    while len(account.owed) < confirmed + 100:
+    while len(expected.required) < confirmed + 100:
         assert time.monotonic() < deadline, "nothing is confirmed any more"
         time.sleep(0.02)
-    facts = ask(gateway, "GET", "store")
-    assert facts["compaction"]["state"] == "done"
-    assert facts["file_bytes"] - facts["used_bytes"] == facts["free_bytes"]
+    info = ask(gateway, "GET", "store")
+    assert info["compaction"]["state"] == "done"
+    assert info["file_bytes"] - info["used_bytes"] == info["free_bytes"]
     gateway.kill()
     publisher.ended()
     gateway.start(MANUAL)
-    account.audit(contents(connect().channel(), "q"))
-    assert kept(connect) == [*(str(number).encode() for number in range(40)), b"last"]
+    expected.audit(contents(connect().channel(), "q"))
+    assert fetch_kept(connect) == [*(str(number).encode() for number in range(40)), b"last"]
     assert "Traceback" not in gateway.log
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3, 0.6, 0.8, 0.9, 1.0, 1.2])
 def test_a_kill_during_a_compaction_loses_nothing(gateway: Gateway, connect: Connect, after_s: float) -> None:
     gateway.start(MANUAL)
-    drained(gateway, connect, 20)
-    account = Account()
-    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    fill_and_purge(gateway, connect, 20)
+    expected = ExpectedMessages()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [expected], 20)
     publisher.start()
     assert publisher.is_busy.wait(10)
     ask(gateway, "POST", "store/compact")
-    time.sleep(after_s)  # the moment of the kill is what is tried
+    time.sleep(after_s)  # the time of the kill is the parameter of this test
     gateway.kill()
     publisher.ended()
     gateway.start(MANUAL)
     assert not (gateway.data / "compacting").exists()
-    account.audit(contents(connect().channel(), "q"))
-    assert kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
+    expected.audit(contents(connect().channel(), "q"))
+    assert fetch_kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
 
 
 def test_a_start_compacts_automatically_when_enough_is_free(gateway: Gateway, connect: Connect) -> None:
     gateway.start(MANUAL)
-    drained(gateway, connect, 20)
+    fill_and_purge(gateway, connect, 20)
     gateway.stop()
     before = size(gateway)
     gateway.start("storage.compact_at=100MB")
@@ -127,12 +127,12 @@ def test_a_start_compacts_automatically_when_enough_is_free(gateway: Gateway, co
     gateway.start("storage.compact_at=10MB")
     gateway.log_has("store.compacted")
     assert size(gateway) < before / 4
-    assert kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
+    assert fetch_kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
 
 
 def test_gateway_compact_compacts_a_stopped_store_and_refuses_a_running_one(gateway: Gateway, connect: Connect) -> None:
     gateway.start(MANUAL)
-    drained(gateway, connect, 20)
+    fill_and_purge(gateway, connect, 20)
     before = size(gateway)
     running = run("gateway", "compact", "--data", str(gateway.data))
     assert (running.returncode, running.stdout) == (69, "")
@@ -144,12 +144,12 @@ def test_gateway_compact_compacts_a_stopped_store_and_refuses_a_running_one(gate
     assert size(gateway) < before / 4
     assert not (gateway.data / "compacting").exists()
     gateway.start(MANUAL)
-    assert kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
+    assert fetch_kept(connect) == [*(str(number).encode() for number in range(20)), b"last"]
 
 
 def test_a_backup_and_a_compaction_can_run_together(gateway: Gateway, connect: Connect) -> None:
     gateway.start(MANUAL)
-    drained(gateway, connect, 30)
+    fill_and_purge(gateway, connect, 30)
     before = size(gateway)
     backup = subprocess.Popen(
         [sys.executable, "-m", "gateway", "backup", str(gateway.data), str(gateway.directory / "copy")], cwd=PROJECT
@@ -162,4 +162,4 @@ def test_a_backup_and_a_compaction_can_run_together(gateway: Gateway, connect: C
         gateway.end()
         gateway.data = data
         gateway.start(MANUAL)
-        assert len(kept(connect)) == 31
+        assert len(fetch_kept(connect)) == 31

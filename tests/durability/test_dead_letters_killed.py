@@ -1,7 +1,7 @@
-"""Killed while messages die: each is in its queue or among the dead letters, never in both, and none is lost.
+"""Kills while messages are dead-lettered: each message is in exactly one of the two queues.
 
-Three queues, each with a grave of its own: ``short`` lets messages expire, ``small`` drops its head, ``refused`` has a
-consumer who rejects everything.
+Three queues, each with its own dead-letter queue: in ``short`` messages expire, ``small`` drops its head, ``refused``
+has a consumer that rejects all messages.
 """
 
 import time
@@ -15,14 +15,14 @@ from pika.channel import Channel
 from pika.spec import Basic
 
 from tests.broker.conftest import Connect
+from tests.durability.crash_trial import CrashTrial
 from tests.durability.expected import Key, body, properties
 from tests.durability.load import Client
-from tests.durability.trial import Trial
 from tests.running import Gateway
 
 KILLS: Final = 8
 
-#: Queue to what lets its messages die, and the reason that is on record then.
+#: Arguments by queue, and the reason recorded for dropped messages.
 QUEUES: Final[dict[str, tuple[dict[str, Any], str]]] = {  # Any: pika's argument tables
     "short": ({"x-message-ttl": 20}, "expired"),
     "small": ({"x-max-length": 20}, "maxlen"),
@@ -30,12 +30,12 @@ QUEUES: Final[dict[str, tuple[dict[str, Any], str]]] = {  # Any: pika's argument
 }
 
 
-def grave(queue: str) -> str:
+def dead_letter_queue(queue: str) -> str:
     return f"dead-{queue}"
 
 
 class Rejecter(Client):
-    """Rejects whatever comes, a few at a time."""
+    """Rejects all deliveries, a few at a time."""
 
     def opened(self, channel: Channel) -> None:
         channel.basic_qos(prefetch_count=20)
@@ -47,41 +47,41 @@ class Rejecter(Client):
         self.is_busy.set()
 
 
-class Dying(Trial):
-    """Queues whose messages die, and their graves; ``died`` is how many lie in each."""
+class DeadLetterTrial(CrashTrial):
+    """Queues with dead-letter queues; ``dropped`` counts the messages in each of those."""
 
     def __init__(self, gateway: Gateway, connect: Connect) -> None:
         super().__init__(gateway, connect, QUEUES)
-        self.died = dict.fromkeys(QUEUES, 0)
+        self.dropped = dict.fromkeys(QUEUES, 0)
 
     def declare(self) -> None:
         channel = self.connect().channel()
         for queue, (arguments, _) in QUEUES.items():
-            channel.queue_declare(grave(queue), durable=True)
-            buried = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave(queue)}
-            channel.queue_declare(queue, durable=True, arguments={**arguments, **buried})
+            channel.queue_declare(dead_letter_queue(queue), durable=True)
+            dead_lettering = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead_letter_queue(queue)}
+            channel.queue_declare(queue, durable=True, arguments={**arguments, **dead_lettering})
 
     def clients(self) -> list[Client]:
         publishers = [self.publisher(queue, "", queue, [queue], window=40) for queue in QUEUES]
         return [*publishers, Rejecter(self.gateway.broker)]
 
     def audit(self) -> None:
-        """What died and what did not are all there is owed, in order, each once."""
+        """Both queues together contain each required message once, in order."""
         channel = self.connect().channel()
         while channel.queue_declare("short", passive=True).method.message_count:
             time.sleep(0.01)
         for queue, (_, reason) in QUEUES.items():
-            dead = list(contents(channel, grave(queue), queue, reason))
-            self.died[queue] = len(dead)
-            self.accounts[queue].audit([*dead, *contents(channel, queue)])
+            dead = list(contents(channel, dead_letter_queue(queue), queue, reason))
+            self.dropped[queue] = len(dead)
+            self.expectations[queue].audit([*dead, *contents(channel, queue)])
         channel.connection.close()
 
 
 def contents(channel: BlockingChannel, queue: str, died_in: str = "", reason: str = "") -> Iterator[Key]:
-    """Take what a queue holds, checking each message, and leave it there: the channel gives it back when it closes."""
+    """Read and check the messages of a queue; closing the channel requeues them."""
     count = channel.queue_declare(queue, passive=True).method.message_count
     for _, (method, props, content) in zip(range(count), channel.consume(queue, inactivity_timeout=5), strict=False):
-        assert method is not None, "the queue holds less than it says"
+        assert method is not None, "the queue contains fewer messages than it reports"
         key = Key.of(props)
         assert content == body(key), f"{key} has another body"
         deaths = (props.headers or {}).pop("x-death", [])
@@ -96,6 +96,6 @@ def contents(channel: BlockingChannel, queue: str, died_in: str = "", reason: st
 
 @pytest.mark.timeout(180)
 def test_dead_letters_are_neither_lost_nor_duplicated(gateway: Gateway, connect: Connect) -> None:
-    trial = Dying(gateway, connect)
+    trial = DeadLetterTrial(gateway, connect)
     trial.survive(KILLS, within_s=0.3)
-    assert all(died > 100 for died in trial.died.values()), trial.died
+    assert all(dropped > 100 for dropped in trial.dropped.values()), trial.dropped

@@ -1,7 +1,7 @@
-"""Data written by an earlier version opens, and everything in it is there.
+"""A store of an earlier version opens with all its content.
 
-``kept/store-aed053a.tar.xz`` is the data directory of the broker as of commit aed053a, stopped in order after clients
-of AMQP and MQTT had filled it.
+``kept/store-aed053a.tar.xz`` is the data directory of the broker at commit aed053a, stopped cleanly after AMQP and MQTT
+clients had filled it.
 """
 
 import json

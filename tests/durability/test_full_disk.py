@@ -1,4 +1,4 @@
-"""A disk that fills: publishers are held back and told why, consumers go on, and what was confirmed is intact."""
+"""A full disk: publishers are blocked with the reason, consumers continue, and confirmed messages are intact."""
 
 import os
 import shutil
@@ -12,18 +12,18 @@ import pika
 from pika.adapters.blocking_connection import BlockingConnection
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account
+from tests.durability.expected import ExpectedMessages
 from tests.durability.load import Publisher
 from tests.durability.test_killed_under_load import contents
 from tests.interop.pika_client import fetch
 from tests.running import Gateway
 
 PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
-PATIENCE_S: Final = 15.0
+TIMEOUT_S: Final = 15.0
 
 
-class Told:
-    """What a connection hears about being blocked."""
+class BlockedNotifications:
+    """The connection.blocked notifications of a connection."""
 
     def __init__(self, connection: BlockingConnection) -> None:
         self.reasons: list[str] = []
@@ -34,9 +34,9 @@ class Told:
 
     def wait(self, happened: Callable[[], object]) -> None:
         """Serve the connection until the condition holds."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not happened():
-            assert time.monotonic() < deadline, "what was awaited did not happen"
+            assert time.monotonic() < deadline, "the condition was not met in time"
             self._connection.process_data_events(time_limit=0.05)
 
     def _blocked(self, _connection: BlockingConnection, frame: Any) -> None:  # Any: pika's frame around the method
@@ -47,14 +47,14 @@ class Told:
 
 
 def wait_until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not happened():
-        assert time.monotonic() < deadline, "what was awaited did not happen"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.02)
 
 
-def settled(count: Callable[[], int]) -> int:
-    """Return a count once it did not change for half a second: what was on its way has arrived."""
+def wait_until_stable(count: Callable[[], int]) -> int:
+    """Return a count once it has not changed for half a second."""
     counts: list[int] = []
 
     def is_settled() -> bool:
@@ -70,41 +70,41 @@ def test_publishers_are_blocked_and_confirmed_messages_are_intact(gateway: Gatew
     gateway.start()
     channel = connect().channel()
     channel.queue_declare("q", durable=True)
-    account = Account()
-    publishers = [Publisher(gateway.broker, name, 0, "", "q", [account], 20) for name in "ab"]
+    expected = ExpectedMessages()
+    publishers = [Publisher(gateway.broker, name, 0, "", "q", [expected], 20) for name in "ab"]
     gateway.limit_files(4 * 2**20)
     for publisher in publishers:
         publisher.start()
     gateway.log_has("store.stalled")
-    confirmed = settled(lambda: len(account.owed))
+    confirmed = wait_until_stable(lambda: len(expected.required))
     assert confirmed > 20
-    assert all(publisher.is_alive() for publisher in publishers), "a publisher was thrown out"
+    assert all(publisher.is_alive() for publisher in publishers), "a publisher was disconnected"
     time.sleep(0.7)
-    assert len(account.owed) == confirmed, "something was confirmed that cannot be on disk"
+    assert len(expected.required) == confirmed, "something was confirmed that cannot be on disk"
 
     gateway.limit_files(None)
     gateway.log_has("store.resumed")
-    wait_until(lambda: len(account.owed) > confirmed + 200)
+    wait_until(lambda: len(expected.required) > confirmed + 200)
     gateway.kill()
     for publisher in publishers:
         publisher.ended()
     gateway.start()
-    account.audit(contents(connect().channel(), "q"))
+    expected.audit(contents(connect().channel(), "q"))
 
 
 def test_a_kill_while_the_disk_is_full_loses_nothing_confirmed(gateway: Gateway, connect: Connect) -> None:
     gateway.start()
     connect().channel().queue_declare("q", durable=True)
-    account = Account()
-    publisher = Publisher(gateway.broker, "a", 0, "", "q", [account], 20)
+    expected = ExpectedMessages()
+    publisher = Publisher(gateway.broker, "a", 0, "", "q", [expected], 20)
     gateway.limit_files(3 * 2**20)
     publisher.start()
     gateway.log_has("store.stalled")
     gateway.kill()
     publisher.ended()
-    assert len(account.owed) > 20
+    assert len(expected.required) > 20
     gateway.start()
-    account.audit(contents(connect().channel(), "q"))
+    expected.audit(contents(connect().channel(), "q"))
 
 
 def test_clients_are_notified_and_consumers_continue(gateway: Gateway, connect: Connect) -> None:
@@ -116,17 +116,17 @@ def test_clients_are_notified_and_consumers_continue(gateway: Gateway, connect: 
         consuming.basic_publish("", "q", str(number).encode(), PERSISTENT)
     consumer = connect().channel()
     publishing = connect()
-    told = Told(publishing)
+    notifications = BlockedNotifications(publishing)
     publisher = publishing.channel()
     publisher.queue_declare("filling", durable=True)
     gateway.limit_files(256 * 1024)
     for _ in range(20):
         publisher.basic_publish("", "filling", bytes(100_000), PERSISTENT)
-    told.wait(lambda: told.reasons)
-    assert told.reasons == ["the store cannot write"]
+    notifications.wait(lambda: notifications.reasons)
+    assert notifications.reasons == ["the store cannot write"]
     assert fetch(consumer, "q", 50) == [str(number).encode() for number in range(50)]
     gateway.limit_files(None)
-    told.wait(lambda: told.was_unblocked)
+    notifications.wait(lambda: notifications.was_unblocked)
     publisher.confirm_delivery()
     publisher.basic_publish("", "filling", b"after", PERSISTENT)
     assert publisher.queue_declare("filling", passive=True).method.message_count == 21
@@ -135,8 +135,8 @@ def test_clients_are_notified_and_consumers_continue(gateway: Gateway, connect: 
 # Watermarks
 
 
-def room(directory: Path, size: int) -> Path:
-    """Take disk space, at once and without writing it."""
+def take_disk_space(directory: Path, size: int) -> Path:
+    """Allocate disk space without writing it."""
     file = directory / "ballast"
     with file.open("wb") as opened:
         os.posix_fallocate(opened.fileno(), 0, size)
@@ -150,33 +150,33 @@ def test_low_disk_space_blocks_publishers_until_there_is_more(
     margin = min(free // 4, 2**30)
     gateway.start(f"disk_free_limit={free - margin}")
     connection = connect()
-    told = Told(connection)
+    notifications = BlockedNotifications(connection)
     channel = connection.channel()
     channel.queue_declare("q", durable=True)
     channel.basic_publish("", "q", b"before", PERSISTENT)
-    ballast = room(tmp_path, 2 * margin)
-    told.wait(lambda: told.reasons)
-    assert told.reasons == ["low on disk"]
-    channel.basic_publish("", "q", b"held back", PERSISTENT)
+    ballast = take_disk_space(tmp_path, 2 * margin)
+    notifications.wait(lambda: notifications.reasons)
+    assert notifications.reasons == ["low on disk"]
+    channel.basic_publish("", "q", b"blocked", PERSISTENT)
     consumer = connect().channel()
     assert fetch(consumer, "q", 1) == [b"before"]
     ballast.unlink()
-    told.wait(lambda: told.was_unblocked)
-    told.wait(lambda: consumer.queue_declare("q", passive=True).method.message_count == 1)
-    assert fetch(consumer, "q", 1) == [b"held back"]
+    notifications.wait(lambda: notifications.was_unblocked)
+    notifications.wait(lambda: consumer.queue_declare("q", passive=True).method.message_count == 1)
+    assert fetch(consumer, "q", 1) == [b"blocked"]
 
 
 def test_an_alarm_raised_before_a_connection_blocks_its_first_publish(gateway: Gateway, connect: Connect) -> None:
     gateway.start("disk_free_limit=1000000TB")
     connection = connect()
-    told = Told(connection)
+    notifications = BlockedNotifications(connection)
     channel = connection.channel()
     channel.queue_declare("q")
     connection.process_data_events(time_limit=0.3)
-    assert told.reasons == [], "who does not publish is not blocked"
+    assert notifications.reasons == [], "a connection that does not publish is not blocked"
     channel.basic_publish("", "q", b"first")
-    told.wait(lambda: told.reasons)
-    assert told.reasons == ["low on disk"]
+    notifications.wait(lambda: notifications.reasons)
+    assert notifications.reasons == ["low on disk"]
 
 
 def test_high_memory_use_blocks_publishers_until_consumers_free_memory(gateway: Gateway, connect: Connect) -> None:
@@ -185,14 +185,14 @@ def test_high_memory_use_blocks_publishers_until_consumers_free_memory(gateway: 
     gateway.stop()
     gateway.start(f"memory_high_watermark={limit}", "queues.resident_messages=100000")
     connection = connect()
-    told = Told(connection)
-    connection.channel().basic_publish("amq.fanout", "", b"who publishes is told")
+    notifications = BlockedNotifications(connection)
+    connection.channel().basic_publish("amq.fanout", "", b"publishing connections are notified")
     publisher = connect().channel()
     publisher.queue_declare("q")
     sizes: list[int] = []
 
     def publish() -> None:
-        for _ in range(80):  # the alarm may come at any of them
+        for _ in range(80):  # any of them may raise the alarm
             publisher.basic_publish("", "q", bytes(2**20))
 
     def has_taken_all() -> bool:
@@ -203,24 +203,24 @@ def test_high_memory_use_blocks_publishers_until_consumers_free_memory(gateway: 
 
     publishing = Thread(target=publish, daemon=True)
     publishing.start()
-    told.wait(lambda: told.reasons)
-    assert told.reasons == ["low on memory"]
+    notifications.wait(lambda: notifications.reasons)
+    assert notifications.reasons == ["low on memory"]
     consumer = connect().channel()
     wait_until(has_taken_all)
-    publishing.join(PATIENCE_S)
+    publishing.join(TIMEOUT_S)
     assert sizes == [2**20] * 80
-    told.wait(lambda: told.was_unblocked)
+    notifications.wait(lambda: notifications.was_unblocked)
 
 
 def test_a_client_without_the_blocked_capability_is_blocked_too(gateway: Gateway, connect: Connect) -> None:
     gateway.start("disk_free_limit=1000000TB")
     watching = connect().channel()
     watching.queue_declare("q")
-    deaf = connect(client_properties={"capabilities": {"connection.blocked": False}})
-    told = Told(deaf)
-    channel = deaf.channel()
+    incapable = connect(client_properties={"capabilities": {"connection.blocked": False}})
+    notifications = BlockedNotifications(incapable)
+    channel = incapable.channel()
     for _ in range(20):
         channel.basic_publish("", "q", b"x")
-        deaf.process_data_events(time_limit=0.02)
+        incapable.process_data_events(time_limit=0.02)
     assert watching.queue_declare("q", passive=True).method.message_count < 20
-    assert told.reasons == []
+    assert notifications.reasons == []

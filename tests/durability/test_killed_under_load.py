@@ -1,4 +1,4 @@
-"""Killed at any moment under load: every confirmed message is there, once, in order, as it was published."""
+"""Kills under load: every confirmed message is in its queue, once, in order and unchanged."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,19 +7,19 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.broker.conftest import Connect
+from tests.durability.crash_trial import CrashTrial
 from tests.durability.expected import Key, body, properties
 from tests.durability.load import Client, Consumer
-from tests.durability.trial import Trial
 from tests.running import Gateway
 
 KILLS: Final = 20
 
-#: ``left`` and ``right`` are bound to one fanout exchange; nobody consumes from ``kept``.
+#: ``left`` and ``right`` are bound to one fanout exchange; ``kept`` has no consumer.
 CONSUMED: Final = ("single", "left", "right")
 QUEUES: Final = (*CONSUMED, "kept")
 
 
-class Fanned(Trial):
+class FanoutTrial(CrashTrial):
     """Consumed and kept queues, two of which get the same messages."""
 
     def declare(self) -> None:
@@ -31,7 +31,7 @@ class Fanned(Trial):
         channel.queue_bind("right", "both")
 
     def clients(self) -> list[Client]:
-        consumers = [Consumer(self.gateway.broker, queue, self.accounts[queue]) for queue in CONSUMED]
+        consumers = [Consumer(self.gateway.broker, queue, self.expectations[queue]) for queue in CONSUMED]
         return [
             self.publisher("a", "", "single", ["single"], window=60),
             self.publisher("b", "", "single", ["single"], window=20),
@@ -43,29 +43,29 @@ class Fanned(Trial):
 
     def audit(self) -> None:
         channel = self.connect().channel()
-        left, right = self.accounts["left"], self.accounts["right"]
+        left, right = self.expectations["left"], self.expectations["right"]
         settling = {"left": set(left.settling), "right": set(right.settling)}
-        for queue, account in self.accounts.items():
-            account.audit(contents(channel, queue))
-        # One publish to two queues is one step: what is in one and not in the other was acknowledged there.
+        for queue, expected in self.expectations.items():
+            expected.audit(contents(channel, queue))
+        # One publish to two queues is one step: a message in one queue only was acknowledged in the other.
         for one, other, name in ((left, right, "right"), (right, left, "left")):
-            half = one.owed - other.owed - other.gone - settling[name]
+            half = one.required - other.required - other.removed - settling[name]
             assert not half, f"only half of these was stored: {sorted(half)[:5]}"
         channel.connection.close()
 
 
 def contents(channel: BlockingChannel, queue: str) -> Iterator[Key]:
-    """Take what a queue holds, checking each message, and leave it there: the channel gives it back when it closes."""
+    """Read and check the messages of a queue; closing the channel requeues them."""
     count = channel.queue_declare(queue, passive=True).method.message_count
     deliveries = channel.consume(queue, inactivity_timeout=5)
     for _, (method, props, content) in zip(range(count), deliveries, strict=False):
-        assert method is not None, "the queue holds less than it says"
+        assert method is not None, "the queue contains fewer messages than it reports"
         key = Key.of(props)
         assert content == body(key), f"{key} has another body"
         assert props == properties(key), f"{key} has other properties"
         yield key
     channel.connection.process_data_events(0)
-    assert channel.get_waiting_message_count() == 0, "the queue holds more than it says"
+    assert channel.get_waiting_message_count() == 0, "the queue contains more messages than it reports"
     channel.cancel()
 
 
@@ -73,7 +73,7 @@ def contents(channel: BlockingChannel, queue: str) -> Iterator[Key]:
 def test_every_confirmed_message_survives_and_acknowledged_ones_stay_removed(
     gateway: Gateway, connect: Connect
 ) -> None:
-    trial = Fanned(gateway, connect, QUEUES)
+    trial = FanoutTrial(gateway, connect, QUEUES)
     trial.survive(KILLS, within_s=0.4)
-    assert all(len(trial.accounts[queue].gone) > 100 for queue in CONSUMED)
-    assert len(trial.accounts["kept"].owed) > 100
+    assert all(len(trial.expectations[queue].removed) > 100 for queue in CONSUMED)
+    assert len(trial.expectations["kept"].required) > 100

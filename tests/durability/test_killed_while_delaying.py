@@ -1,4 +1,4 @@
-"""Killed at any moment while messages fall due: each one that was confirmed comes, once, whoever held it back."""
+"""Kills while delayed messages become due: each confirmed one is delivered once, from queues and exchanges."""
 
 import random
 import time
@@ -15,30 +15,30 @@ from tests.running import Gateway
 
 KILLS: Final = 8
 
-#: Messages held back for up to this long, so that some fall due while the broker runs, some while it is down.
+#: The maximum delay, so that some messages become due while the broker runs, others while it is down.
 LONGEST_MS: Final = 500
 
-#: Where to publish to: a delayed exchange in front of a plain queue, and a queue that delays by itself.
-PLACES: Final = (("later", "routed"), ("", "delaying"))
+#: A delayed exchange with an ordinary queue, and a queue that delays messages.
+DESTINATIONS: Final = (("later", "routed"), ("", "delaying"))
 
 
-class Trial:
-    """What was published, what was confirmed, through all kills."""
+class DelayTrial:
+    """The published and confirmed messages, through all kills."""
 
     def __init__(self) -> None:
         self.numbers = 0
-        self.confirmed: dict[str, set[str]] = {queue: set() for _, queue in PLACES}
-        self.moments = random.Random()
+        self.confirmed: dict[str, set[str]] = {queue: set() for _, queue in DESTINATIONS}
+        self.rng = random.Random()
 
     def publish_until(self, channel: BlockingChannel, deadline_s: float) -> None:
-        """Publish with confirms, one after the other, until then or until the broker dies."""
+        """Publish with confirms, one by one, until the deadline or a failure."""
         while time.monotonic() < deadline_s:
-            for exchange, queue in PLACES:
+            for exchange, queue in DESTINATIONS:
                 self.numbers += 1
                 name = str(self.numbers)
-                delay_ms = self.moments.randrange(1, LONGEST_MS)
-                said = pika.BasicProperties(delivery_mode=2, message_id=name, headers={"x-delay": delay_ms})
-                channel.basic_publish(exchange, queue, name.encode(), said)
+                delay_ms = self.rng.randrange(1, LONGEST_MS)
+                properties = pika.BasicProperties(delivery_mode=2, message_id=name, headers={"x-delay": delay_ms})
+                channel.basic_publish(exchange, queue, name.encode(), properties)
                 self.confirmed[queue].add(name)
 
 
@@ -50,7 +50,7 @@ def declare(channel: BlockingChannel) -> None:
 
 
 def contents(channel: BlockingChannel, queue: str) -> list[str]:
-    """Fetch everything a queue holds."""
+    """Consume all messages of a queue."""
     found: list[str] = []
     while True:
         method, _, body = channel.basic_get(queue, auto_ack=True)
@@ -62,24 +62,24 @@ def contents(channel: BlockingChannel, queue: str) -> list[str]:
 
 @pytest.mark.timeout(120)
 def test_each_delayed_message_is_delivered_once(gateway: Gateway, connect: Connect) -> None:
-    trial = Trial()
+    trial = DelayTrial()
     for _ in range(KILLS):
         gateway.start()
         channel = connect().channel()
         declare(channel)
         channel.confirm_delivery()
-        kill_at = time.monotonic() + trial.moments.uniform(0.1, 0.7)
+        kill_at = time.monotonic() + trial.rng.uniform(0.1, 0.7)
         try:
             trial.publish_until(channel, kill_at)
-        except AMQPError:  # it would have to die earlier than it is killed
-            pytest.fail("the broker did not live until it was killed")
-        time.sleep(trial.moments.uniform(0.0, 0.3))
+        except AMQPError:  # it must not stop before it is killed
+            pytest.fail("the broker stopped before it was killed")
+        time.sleep(trial.rng.uniform(0.0, 0.3))
         gateway.kill()
     gateway.start()
     channel = connect().channel()
     time.sleep(LONGEST_MS / 1000 + 0.5)
-    for _, queue in PLACES:
+    for _, queue in DESTINATIONS:
         times = Counter(contents(channel, queue))
-        assert not [name for name, count in times.items() if count > 1], "some came twice"
+        assert not [name for name, count in times.items() if count > 1], "some were delivered twice"
         assert set(times) == trial.confirmed[queue]
         assert len(times) > 100

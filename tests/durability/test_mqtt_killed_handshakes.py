@@ -1,7 +1,7 @@
-"""Killed in each state of the handshakes of QoS 1 and 2, both ways: nothing is lost, and of QoS 2 nothing is doubled.
+"""Kills in each state of QoS 1 and 2 handshakes: no message is lost, and none of QoS 2 is duplicated.
 
-Whoever says something right before the kill does not know whether it was heard, and goes on as its specification says.
-Five clients do so one after the other, so that the broker dies at a different moment for each.
+A client that sends a packet right before the kill cannot know whether it arrived, and continues as the specification
+requires. Five clients do so in sequence, so that the kill interrupts each in another state.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ Open = Callable[..., SocketLink]
 
 @pytest.fixture
 def connect(gateway: Gateway) -> Iterator[Open]:
-    """Open connections of clients whose sessions last or not; ``is_present`` says that there has to be one."""
+    """Open connections with durable or temporary sessions; ``is_present`` is the expected session-present flag."""
     links: list[SocketLink] = []
 
     def opened(name: str, version: int = 5, *, is_present: bool, lasts: bool = True) -> SocketLink:
@@ -35,7 +35,7 @@ def connect(gateway: Gateway) -> Iterator[Open]:
 
 
 class Reader:
-    """A client that takes what it is sent with QoS 2. It is ``holding`` identifiers that were not released yet."""
+    """A client that receives with QoS 2. ``holding`` are identifiers that are not released yet."""
 
     def __init__(self, link: SocketLink, holding: dict[int, str] | None = None) -> None:
         self.link = link
@@ -43,7 +43,7 @@ class Reader:
         self.bodies: list[str] = []
 
     def read(self, count: int) -> "Reader":
-        """Take so many messages, not one more, each through its whole handshake."""
+        """Receive exactly this number of messages, each with its whole handshake."""
         while len(self.bodies) < count or self.holding:
             self.take(self.link.hear())
         assert self.link.hear_up_to_now() == []
@@ -60,7 +60,7 @@ class Reader:
         assert words[:2] == ["PUBLISH", "q2"]
         packet_id, body = int(words[2][1:]), words[-1].strip("'")
         if packet_id in self.holding:
-            assert self.holding[packet_id] == body, "an identifier stands for another message"
+            assert self.holding[packet_id] == body, "an identifier was reused for another message"
             assert "dup" in words
         else:
             self.holding[packet_id] = body
@@ -69,12 +69,12 @@ class Reader:
 
 
 def subscribe(link: SocketLink, filter: str, qos: int) -> None:
-    """Subscribe; the session is durable once that is answered."""
+    """Subscribe; after the answer the session is durable."""
     assert link.ask(link.write.subscribe((filter, qos))) == [f"SUBACK #1 {qos}"]
 
 
 def publish(connect: Open, topics: dict[str, str], qos: int) -> None:
-    """Publish a message under each topic, and hear that it is safe."""
+    """Publish a message to each topic, and wait until it is durable."""
     link = connect("publisher", is_present=False, lasts=False)
     for packet_id, (topic, body) in enumerate(topics.items(), 1):
         link.tell(link.write.publish(topic, body.encode(), qos=qos, id=packet_id))
@@ -97,7 +97,7 @@ def test_acknowledged_qos_1_publishes_survive(gateway: Gateway, connect: Open) -
         sensor.tell(*(sensor.write.publish(f"t/{name}", b"%d" % number, qos=1, id=number) for number in range(1, 40)))
         sensor.hear()
     gateway.kill()
-    owed = {name: 1 + len(sensor.hear_last()) for name, sensor in sensors.items()}
+    required = {name: 1 + len(sensor.hear_last()) for name, sensor in sensors.items()}
     gateway.start()
     app = connect("app", is_present=True)
     found: dict[str, list[int]] = {name: [] for name in CLIENTS}
@@ -106,10 +106,10 @@ def test_acknowledged_qos_1_publishes_survive(gateway: Gateway, connect: Open) -
         found[topic.removeprefix("t/")].append(int(body.strip("'")))
     for name, numbers in found.items():
         assert numbers == list(range(1, len(numbers) + 1))
-        assert len(numbers) >= owed[name]
+        assert len(numbers) >= required[name]
 
 
-@pytest.mark.parametrize("state", ["PUBLISH said", "PUBREC heard", "PUBREL said", "PUBCOMP heard"])
+@pytest.mark.parametrize("state", ["PUBLISH sent", "PUBREC received", "PUBREL sent", "PUBCOMP received"])
 def test_a_qos_2_publish_resumes_after_a_kill(gateway: Gateway, connect: Open, state: str) -> None:
     gateway.start()
     subscribe(app := connect("app", is_present=False), "t/#", 2)
@@ -119,25 +119,25 @@ def test_a_qos_2_publish_resumes_after_a_kill(gateway: Gateway, connect: Open, s
         subscribe(sensor, "nothing", 0)
     for name, sensor in sensors.items():
         sensor.tell(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7))
-        if state != "PUBLISH said":
+        if state != "PUBLISH sent":
             assert sensor.hear() == "PUBREC #7"
     for sensor in sensors.values():
-        if state in ("PUBREL said", "PUBCOMP heard"):
+        if state in ("PUBREL sent", "PUBCOMP received"):
             sensor.tell(sensor.write.pubrel(7))
-        if state == "PUBCOMP heard":
+        if state == "PUBCOMP received":
             assert sensor.hear() == "PUBCOMP #7"
     gateway.kill()
-    last_words = {name: sensor.hear_last() for name, sensor in sensors.items()}
+    last_packets = {name: sensor.hear_last() for name, sensor in sensors.items()}
     gateway.start()
-    for name, heard in last_words.items():
+    for name, heard in last_packets.items():
         sensor = connect(name, CLIENTS[name], is_present=True)
-        if state == "PUBLISH said" and not heard:
+        if state == "PUBLISH sent" and not heard:
             sensor.tell(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7, dup=True))
             assert sensor.hear() == "PUBREC #7"
-        if state != "PUBCOMP heard" and "PUBCOMP #7" not in heard:
+        if state != "PUBCOMP received" and "PUBCOMP #7" not in heard:
             sensor.tell(sensor.write.pubrel(7))
             assert sensor.hear().startswith("PUBCOMP #7")
-        # the identifier is free, and stands for another message from now on
+        # the identifier is free for another message
         sensor.tell(sensor.write.publish(f"t/{name}", b"next", qos=2, id=7))
         assert sensor.hear() == "PUBREC #7"
     reader = Reader(connect("app", is_present=True)).read(2 * len(CLIENTS))
@@ -147,7 +147,7 @@ def test_a_qos_2_publish_resumes_after_a_kill(gateway: Gateway, connect: Open, s
 # ---- To the client ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", ["PUBLISH heard", "PUBREC said", "PUBREL heard", "PUBCOMP said"])
+@pytest.mark.parametrize("state", ["PUBLISH received", "PUBREC sent", "PUBREL received", "PUBCOMP sent"])
 def test_a_qos_2_delivery_resumes_after_a_kill(gateway: Gateway, connect: Open, state: str) -> None:
     gateway.start()
     apps = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
@@ -156,24 +156,24 @@ def test_a_qos_2_delivery_resumes_after_a_kill(gateway: Gateway, connect: Open, 
     publish(connect, {f"t/{name}": name for name in CLIENTS}, 2)
     for name, app in apps.items():
         assert app.hear() == f"PUBLISH q2 #1 t/{name} '{name}'"
-    if state in ("PUBREL heard", "PUBCOMP said"):
+    if state in ("PUBREL received", "PUBCOMP sent"):
         for app in apps.values():
             app.tell(app.write.pubrec(1))
             assert app.hear() == "PUBREL #1"
     for app in apps.values():
-        app.tell(*{"PUBREC said": [app.write.pubrec(1)], "PUBCOMP said": [app.write.pubcomp(1)]}.get(state, []))
+        app.tell(*{"PUBREC sent": [app.write.pubrec(1)], "PUBCOMP sent": [app.write.pubcomp(1)]}.get(state, []))
     gateway.kill()
-    last_words = {name: app.hear_last() for name, app in apps.items()}
+    last_packets = {name: app.hear_last() for name, app in apps.items()}
     gateway.start()
-    for name, heard in last_words.items():
+    for name, heard in last_packets.items():
         app = connect(name, CLIENTS[name], is_present=True)
-        is_released = state in ("PUBREL heard", "PUBCOMP said") or "PUBREL #1" in heard
+        is_released = state in ("PUBREL received", "PUBCOMP sent") or "PUBREL #1" in heard
         first = app.hear_up_to_now()
-        if state == "PUBLISH heard":
+        if state == "PUBLISH received":
             assert first == [f"PUBLISH q2 #1 dup t/{name} '{name}'"]
-        elif state == "PUBREC said" and not is_released:
+        elif state == "PUBREC sent" and not is_released:
             assert first in ([f"PUBLISH q2 #1 dup t/{name} '{name}'"], ["PUBREL #1"])
-        elif state == "PUBCOMP said":
+        elif state == "PUBCOMP sent":
             assert first in ([], ["PUBREL #1"])
         else:
             assert first == ["PUBREL #1"]

@@ -1,6 +1,6 @@
-"""Killed again and again while clients publish and acknowledge: everybody gets what is owed, as often as it may come.
+"""Repeated kills under load: every client gets its messages as often as its QoS allows.
 
-The clients and what they check at every packet are those of ``tests/protocols/mqtt/client_model.py``, on sockets.
+The clients and their checks are those of ``tests/protocols/mqtt/client_model.py``, on sockets.
 """
 
 import random
@@ -26,17 +26,17 @@ SUBSCRIBERS: Final = {
 GROUPS: Final = (("$share/g/g/1", "g/1", 2),)
 TOPICS: Final = ("a/b", "a/c", "g/1")
 
-#: How many publishes a client leaves unanswered.
+#: The maximum number of unacknowledged publishes of a client.
 WINDOW: Final = 10
 
 
 class ProcessWorld(World):
-    """People who are connected to a gateway in a process of its own."""
+    """The clients of a gateway in a separate process."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__((*PUBLISHERS, *SUBSCRIBERS), GROUPS)
         self.gateway = gateway
-        self.moments = random.Random()
+        self.rng = random.Random()
 
     def stranger(self, version: int) -> Link:
         return SocketLink(self.gateway.addresses["mqtt"], version)
@@ -46,16 +46,16 @@ class ProcessWorld(World):
             person.connect(version=4 + number % 2, is_clean=False, lasts=True, window=WINDOW)
 
     def converse(self, seconds: float) -> None:
-        """Publish and acknowledge for a while, now and then in another order."""
+        """Publish and acknowledge for a while, in random order."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for person in self.people[: len(PUBLISHERS)]:
                 while len(person.outgoing) < WINDOW:
-                    person.publish(self.moments.choice(TOPICS), self.moments.choice((0, 1, 2, 2)))
+                    person.publish(self.rng.choice(TOPICS), self.rng.choice((0, 1, 2, 2)))
             self.acknowledge()
 
     def acknowledge(self) -> bool:
-        """Let everybody hear, and do what is due; return whether something was."""
+        """Let all clients read and act; return whether anything was due."""
         self.absorb()
         due = [(person, task) for person in self.connected() for task in person.todo]
         for person, task in due:
@@ -63,7 +63,7 @@ class ProcessWorld(World):
         return bool(due)
 
     def kill(self) -> None:
-        """The broker dies; everybody still hears what it had sent before."""
+        """Kill the broker; the clients read the packets it had sent before."""
         self.gateway.kill()
         for person in self.people:
             assert isinstance(person.link, SocketLink)
@@ -72,7 +72,7 @@ class ProcessWorld(World):
         self.gateway.start()
 
     def finish(self) -> None:
-        """Do what is due until nothing has been for a while."""
+        """Let the clients act until nothing is due for a while."""
         quiet_since = time.monotonic()
         while time.monotonic() < quiet_since + 0.3:
             if self.acknowledge():
@@ -91,8 +91,8 @@ def world(gateway: Gateway) -> Iterator[ProcessWorld]:
 
 
 def subscribe(person: ClientModel) -> None:
-    """Ask for what the client is here for; its session is durable once that is answered."""
-    for filter, qos in SUBSCRIBERS.get(person.name, {"of no use": 0}).items():
+    """Subscribe as listed; after the answer the session is durable."""
+    for filter, qos in SUBSCRIBERS.get(person.name, {"unused": 0}).items():
         person.subscribe(filter, qos)
 
 
@@ -102,7 +102,7 @@ def test_every_client_gets_its_messages_as_often_as_its_qos_allows(world: Proces
     for person in world.people:
         subscribe(person)
     for _ in range(KILLS):
-        world.converse(world.moments.uniform(0.05, 0.4))
+        world.converse(world.rng.uniform(0.05, 0.4))
         world.kill()
         world.all_connect()
     world.finish()

@@ -1,4 +1,4 @@
-"""What clients of MQTT left behind is there after a kill: sessions, subscriptions, retained messages, waiting wills."""
+"""MQTT state after a kill: sessions, subscriptions, retained messages, delayed wills."""
 
 import re
 import time
@@ -18,7 +18,7 @@ from tests.protocols.mqtt.packets import (
 )
 from tests.running import Gateway
 
-#: How long a will waits here: longer than a start takes, which is part of it.
+#: The delay of a will, longer than a start takes, in seconds.
 DELAY_S: Final = 5
 
 
@@ -27,35 +27,37 @@ def running(gateway: Gateway) -> Gateway:
     return gateway.start()
 
 
-def opened(gateway: Gateway, name: str, *, properties: bytes = FOR_AN_HOUR, is_clean: bool = False) -> SocketLink:
+def open_session(gateway: Gateway, name: str, *, properties: bytes = FOR_AN_HOUR, is_clean: bool = False) -> SocketLink:
     link = SocketLink(gateway.addresses["mqtt"])
     link.tell(link.write.connect(name, is_clean=is_clean, properties=properties))
     assert link.hear_welcome().startswith("CONNACK")
     return link
 
 
-def published(gateway: Gateway, topic: str, body: bytes, *, retain: bool = False, properties: bytes = b"") -> None:
-    """Publish with QoS 1, and hear that it is safe."""
-    link = opened(gateway, "publisher", properties=b"", is_clean=True)
+def publish(gateway: Gateway, topic: str, body: bytes, *, retain: bool = False, properties: bytes = b"") -> None:
+    """Publish with QoS 1, and wait until it is durable."""
+    link = open_session(gateway, "publisher", properties=b"", is_clean=True)
     link.tell(link.write.publish(topic, body, qos=1, id=1, retain=retain, properties=properties))
     assert link.hear().startswith("PUBACK #1")
     link.break_off()
 
 
 def test_subscriptions_survive_with_all_their_options(running: Gateway) -> None:
-    app = opened(running, "app")
-    wishes = [("a/+", options(1, as_published=True)), ("b", options(0, no_local=True)), ("c/#", 2)]
-    for packet_id, (filter, asked) in enumerate(wishes, 1):
-        app.ask(app.write.subscribe((filter, asked), id=packet_id, properties=subscription_identifier(packet_id * 100)))
+    app = open_session(running, "app")
+    subscriptions = [("a/+", options(1, as_published=True)), ("b", options(0, no_local=True)), ("c/#", 2)]
+    for packet_id, (filter, requested) in enumerate(subscriptions, 1):
+        app.ask(
+            app.write.subscribe((filter, requested), id=packet_id, properties=subscription_identifier(packet_id * 100))
+        )
     app.ask(app.write.unsubscribe("c/#"))
     running.restart()
-    app = opened(running, "app")
+    app = open_session(running, "app")
     assert app.present
-    published(running, "a/1", b"kept", retain=True)
+    publish(running, "a/1", b"kept", retain=True)
     assert app.hear() == "PUBLISH q1 #1 retain a/1 'kept' SUBSCRIPTION_IDENTIFIER=100"
     app.tell(app.write.puback(1), app.write.publish("b", b"own"), app.write.publish("a/2", b"own"))
-    published(running, "b", b"other")
-    published(running, "c/1", b"unsubscribed")
+    publish(running, "b", b"other")
+    publish(running, "c/1", b"unsubscribed")
     heard = app.hear_up_to_now()
     assert sorted(heard) == [
         "PUBLISH a/2 'own' SUBSCRIPTION_IDENTIFIER=100",
@@ -64,73 +66,73 @@ def test_subscriptions_survive_with_all_their_options(running: Gateway) -> None:
 
 
 def test_waiting_messages_survive_a_kill_and_their_expiry_continues(running: Gateway) -> None:
-    app = opened(running, "app")
+    app = open_session(running, "app")
     app.ask(app.write.subscribe(("t", 1)))
     app.break_off()
-    published(running, "t", b"fleeting", properties=message_expiry(1))
-    published(running, "t", b"lasting", properties=message_expiry(100) + user_property("a", "b"))
+    publish(running, "t", b"fleeting", properties=message_expiry(1))
+    publish(running, "t", b"lasting", properties=message_expiry(100) + user_property("a", "b"))
     time.sleep(1.0)
     running.restart()
-    (heard,) = opened(running, "app").hear_up_to_now()
+    (heard,) = open_session(running, "app").hear_up_to_now()
     found = re.fullmatch(r"PUBLISH .* t 'lasting' MESSAGE_EXPIRY_INTERVAL=(\d+) USER_PROPERTY=\('a', 'b'\)", heard)
     assert found is not None, heard
     assert 90 <= int(found[1]) <= 99
 
 
 def test_a_session_that_expired_during_downtime_is_deleted(running: Gateway) -> None:
-    app = opened(running, "app", properties=session_expiry(1))
+    app = open_session(running, "app", properties=session_expiry(1))
     app.ask(app.write.subscribe(("t", 1)))
     app.break_off()
-    published(running, "t", b"hi")
+    publish(running, "t", b"hi")
     running.kill()
     time.sleep(1.0)
     running.start()
-    assert not opened(running, "app").present
+    assert not open_session(running, "app").present
 
 
 def test_retained_messages_survive_and_cleared_ones_do_not(running: Gateway) -> None:
-    published(running, "a/1", b"one", retain=True)
-    published(running, "a/2", b"two", retain=True)
-    published(running, "a/3", b"three", retain=True)
-    published(running, "a/2", b"", retain=True)
-    published(running, "a/3", b"last", retain=True)
+    publish(running, "a/1", b"one", retain=True)
+    publish(running, "a/2", b"two", retain=True)
+    publish(running, "a/3", b"three", retain=True)
+    publish(running, "a/2", b"", retain=True)
+    publish(running, "a/3", b"last", retain=True)
     running.restart()
-    app = opened(running, "app")
+    app = open_session(running, "app")
     app.tell(app.write.subscribe(("a/+", 0)))
     assert sorted(app.hear_up_to_now()) == ["PUBLISH retain a/1 'one'", "PUBLISH retain a/3 'last'", "SUBACK #1 0"]
 
 
 def test_a_delayed_will_is_published_after_a_restart(running: Gateway) -> None:
-    listener = opened(running, "listener")
+    listener = open_session(running, "listener")
     listener.ask(listener.write.subscribe(("last/#", 1)))
     listener.break_off()
-    for name in ("gone", "back"):
+    for name in ("absent", "back"):
         will = Will(f"last/{name}", name.encode(), 1, properties=will_delay(DELAY_S))
         sensor = SocketLink(running.addresses["mqtt"])
         sensor.tell(sensor.write.connect(name, properties=FOR_AN_HOUR, will=will))
         assert sensor.hear_welcome() == "CONNACK"
         sensor.break_off()
     died_at = time.monotonic()
-    published(running, "the wills are durable when this is answered", b"", retain=True)
-    opened(running, "listener").ask(listener.write.subscribe(("last/#", 1)))
+    publish(running, "the wills are durable when this is answered", b"", retain=True)
+    open_session(running, "listener").ask(listener.write.subscribe(("last/#", 1)))
     running.restart()
-    listener = opened(running, "listener")
-    sensor = opened(running, "back")
+    listener = open_session(running, "listener")
+    sensor = open_session(running, "back")
     assert sensor.present
-    assert listener.hear() == "PUBLISH q1 #1 last/gone 'gone'"
+    assert listener.hear() == "PUBLISH q1 #1 last/absent 'absent'"
     assert time.monotonic() - died_at >= DELAY_S - 0.1
     assert listener.hear_up_to_now() == []
 
 
 def test_a_shared_subscription_survives_with_its_members(running: Gateway) -> None:
     for name in ("one", "two"):
-        member = opened(running, name)
+        member = open_session(running, name)
         member.ask(member.write.subscribe(("$share/g/t", 2)))
         member.break_off()
-    published(running, "t", b"hi")
+    publish(running, "t", b"hi")
     running.restart()
-    first = opened(running, "one")
-    assert first.hear() == "PUBLISH q1 #1 dup t 'hi'"  # nobody knows whether a member had been sent it
+    first = open_session(running, "one")
+    assert first.hear() == "PUBLISH q1 #1 dup t 'hi'"  # it may have been sent to a member before
     first.tell(first.write.puback(1))
     assert first.hear_up_to_now() == []
-    assert opened(running, "two").hear_up_to_now() == []
+    assert open_session(running, "two").hear_up_to_now() == []

@@ -1,6 +1,6 @@
-"""Streams killed at any moment under load: nothing confirmed is missing or there twice, and offsets have no gaps.
+"""Kills of a broker with streams under load: no confirmed message is lost or duplicated.
 
-An offset that somebody saw never means another message, and who reads under a name misses nothing.
+Offsets have no gaps and never refer to another message later, and a named consumer misses nothing.
 """
 
 from typing import Final
@@ -12,29 +12,29 @@ from pika.channel import Channel
 from pika.spec import Basic
 
 from tests.broker.conftest import Connect
+from tests.durability.crash_trial import CrashTrial
 from tests.durability.expected import Key, body, properties
 from tests.durability.load import PREFETCH, Client
 from tests.durability.test_killed_under_load import contents
-from tests.durability.trial import Trial
 from tests.interop.broker import Broker
 from tests.running import Gateway
 
 KILLS: Final = 12
 
-#: So small that segments are sealed, and moved into files, many times between two kills.
+#: Small, so that many segments are sealed and moved into files between two kills.
 SEGMENT_BYTES: Final = 200_000
 
 NAME: Final = "reader"
 
-#: What the bounded stream may keep.
+#: The size limit of the bounded stream.
 MOST_BYTES: Final = 2_000_000
 
 
 class Reader(Client):
-    """Reads a stream under a name, acknowledges what it gets in blocks, and now and then ends and goes on.
+    """Reads a stream as a named consumer, acknowledges in blocks, and sometimes cancels and consumes again.
 
-    ``seen`` is which message was at which offset, for all readers ever; ``acknowledged`` the last offset before which
-    everything was acknowledged; ``began_at`` where this one began.
+    ``seen`` maps offsets to messages for all readers so far; ``acknowledged`` is the last offset up to which everything
+    was acknowledged; ``started_at`` is the first offset of this reader.
     """
 
     def __init__(self, broker: Broker, stream: str, seen: dict[int, Key], acknowledged: int) -> None:
@@ -43,7 +43,7 @@ class Reader(Client):
         self._is_new = True
         self.seen = seen
         self.acknowledged = acknowledged
-        self.began_at: int | None = None
+        self.started_at: int | None = None
 
     def opened(self, channel: Channel) -> None:
         channel.basic_qos(prefetch_count=PREFETCH)
@@ -62,10 +62,10 @@ class Reader(Client):
         key = Key.of(props)
         assert content == body(key)
         assert self.seen.setdefault(offset, key) == key, f"offset {offset} was {self.seen[offset]}, and is {key} now"
-        if self.began_at is None:
-            self.began_at = offset
+        if self.started_at is None:
+            self.started_at = offset
         elif self._is_new:
-            assert offset == self.acknowledged + 1, "who goes on does so behind what it acknowledged"
+            assert offset == self.acknowledged + 1, "a consumer must resume after its last acknowledgement"
         self._is_new = False
         if method.delivery_tag % (PREFETCH // 2) == 0:
             channel.basic_ack(method.delivery_tag, multiple=True)
@@ -75,36 +75,36 @@ class Reader(Client):
 
 
 def log_of(channel: BlockingChannel, stream: str) -> list[tuple[int, Key]]:
-    """Read a stream from its first message to its last; return offsets and messages."""
+    """Read a whole stream; return offsets and messages."""
     count = channel.queue_declare(stream, passive=True).method.message_count
     channel.basic_qos(prefetch_count=5000)
     found: list[tuple[int, Key]] = []
     deliveries = channel.consume(stream, inactivity_timeout=5, arguments={"x-stream-offset": "first"})
     for _, (method, props, content) in zip(range(count), deliveries, strict=False):
-        assert method is not None, "the stream holds less than it says"
+        assert method is not None, "the stream contains fewer messages than it reports"
         assert props.headers is not None
         key = Key.of(props)
         assert content == body(key), f"{key} has another body"
         found.append((props.headers["x-stream-offset"], key))
         channel.basic_ack(method.delivery_tag)
     channel.cancel()
-    channel.basic_qos(prefetch_count=0)  # whoever consumes a queue next settles nothing
+    channel.basic_qos(prefetch_count=0)  # the next consumer of the channel acknowledges nothing
     offsets = [offset for offset, _ in found]
     assert offsets == list(range(offsets[0], offsets[0] + count)) if found else True, "offsets have gaps"
     return found
 
 
-class Logged(Trial):
-    """Streams, and somebody who reads one of them.
+class StreamTrial(CrashTrial):
+    """Streams, and a reader of one of them.
 
-    ``log`` and the queue ``beside`` are bound to one fanout exchange; ``bounded`` lets go of what is too much.
+    ``log`` and the queue ``beside`` are bound to one fanout exchange; ``bounded`` has a size limit.
     """
 
     def __init__(self, gateway: Gateway, connect: Connect) -> None:
         super().__init__(gateway, connect, ("log", "beside", "bounded"))
         self.seen: dict[int, Key] = {}
         self.acknowledged = 0
-        self.began_at: list[int] = []
+        self.started_at: list[int] = []
 
     def declare(self) -> None:
         channel = self.connect().channel()
@@ -115,21 +115,21 @@ class Logged(Trial):
         channel.queue_declare("beside", durable=True)
         channel.queue_bind("log", "both")
         channel.queue_bind("beside", "both")
-        self._begin_to_read(channel)
+        self._read_first(channel)
 
-    def _begin_to_read(self, channel: BlockingChannel) -> None:
-        """Read the first message there is, so that there is a stored offset from then on."""
+    def _read_first(self, channel: BlockingChannel) -> None:
+        """Read the first message, so that an offset is stored from then on."""
         key = Key("z", 0)
         channel.confirm_delivery()
         channel.basic_publish("", "log", body(key), properties(key))
-        self.accounts["log"].sent.add(key)
+        self.expectations["log"].sent.add(key)
         channel.basic_qos(prefetch_count=1)
         asked = {"x-stream-consumer": NAME, "x-stream-offset": "first"}
         method, *_ = next(channel.consume("log", arguments=asked))
         assert method is not None
         channel.basic_ack(method.delivery_tag)
         channel.cancel()
-        channel.queue_declare("mark", durable=True)  # once that is durable, so is the offset
+        channel.queue_declare("mark", durable=True)  # when this is durable, the offset is too
         self.seen[0], self.acknowledged = key, 0
 
     def clients(self) -> list[Client]:
@@ -145,44 +145,44 @@ class Logged(Trial):
     def audit(self) -> None:
         channel = self.connect().channel()
         logged = log_of(channel, "log")
-        self.accounts["log"].audit(key for _, key in logged)
-        self.accounts["beside"].audit(contents(channel, "beside"))
+        self.expectations["log"].audit(key for _, key in logged)
+        self.expectations["beside"].audit(contents(channel, "beside"))
         fanned_out = {key for _, key in logged if key.publisher in "ab"}
-        assert fanned_out == self.accounts["beside"].owed, "only half of a publish was stored"
-        self._audit_where_it_began()
-        self._audit_what_was_seen(dict(logged))
+        assert fanned_out == self.expectations["beside"].required, "only half of a publish was stored"
+        self._audit_start()
+        self._audit_seen(dict(logged))
         self._audit_bounded(log_of(channel, "bounded"))
         channel.connection.close()
 
-    def _audit_where_it_began(self) -> None:
-        """Who goes on does so no later than behind what was acknowledged."""
+    def _audit_start(self) -> None:
+        """The reader started no later than after its last acknowledged message."""
         reader = self._reader
-        if reader.began_at is not None:
-            assert reader.began_at <= self.acknowledged + 1, "what nobody acknowledged was passed over"
-            self.began_at.append(reader.began_at)
+        if reader.started_at is not None:
+            assert reader.started_at <= self.acknowledged + 1, "unacknowledged messages were skipped"
+            self.started_at.append(reader.started_at)
         self.acknowledged = max(self.acknowledged, reader.acknowledged)
 
-    def _audit_what_was_seen(self, logged: dict[int, Key]) -> None:
+    def _audit_seen(self, logged: dict[int, Key]) -> None:
         assert not logged or min(logged) == 0
         changed = [offset for offset, key in self.seen.items() if logged.get(offset) != key]
-        assert not changed, f"somebody saw other messages at the offsets {changed[:5]}"
+        assert not changed, f"these offsets had other messages before: {changed[:5]}"
 
     def _audit_bounded(self, found: list[tuple[int, Key]]) -> None:
-        """Messages go at the front alone: whatever is missing is older than all that is there."""
-        account = self.accounts["bounded"]
+        """Only the oldest messages are removed: missing ones are older than all existing ones."""
+        expected = self.expectations["bounded"]
         keys = [key for _, key in found]
         oldest = {publisher: [key.number for key in keys if key.publisher == publisher][:1] for publisher in "d"}
-        gone = {key for key in account.owed if [key.number] < oldest[key.publisher]}
-        account.owed -= gone
-        account.audit(keys)
+        removed = {key for key in expected.required if [key.number] < oldest[key.publisher]}
+        expected.required -= removed
+        expected.audit(keys)
 
 
 @pytest.mark.timeout(300)
 def test_streams_survive_being_killed(gateway: Gateway, connect: Connect) -> None:
-    trial = Logged(gateway, connect)
+    trial = StreamTrial(gateway, connect)
     trial.survive(KILLS, within_s=0.4)
-    assert len(trial.seen) > 500, "too little was read to tell anything"
-    assert trial.began_at[-1] > 0, "a reader never went on where it had been"
+    assert len(trial.seen) > 500, "too little was read for a meaningful result"
+    assert trial.started_at[-1] > 0, "a reader never resumed at a later offset"
     files = sorted((gateway.data / "streams").glob("*/*.chunks"))
     assert len({path.parent for path in files}) == 2, "segments were not moved into files"
-    assert not list((gateway.data / "streams").glob("*/*.tmp")), "work that was never finished was left"
+    assert not list((gateway.data / "streams").glob("*/*.tmp")), "unfinished files were left"

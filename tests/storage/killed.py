@@ -1,6 +1,6 @@
-"""A process that writes through the store until it is killed: turn after turn, each known in advance by its number.
+"""A process that writes to the store until it is killed, in numbered steps with known content.
 
-Run with the directory of the store. Prints a line for each watermark: the number of the turn that is durable.
+Run it with the directory of the store. It prints the number of each durable step.
 """
 
 import sys
@@ -27,11 +27,11 @@ from gateway.testing.store_session import message_with, queue_record, vhost_reco
 from gateway.testing.store_streams import segment, stream_message
 from gateway_lmdb import LmdbStore
 
-PER_TURN = 5
+PER_STEP = 5
 LIFETIME = 20
 SIZES = (0, 10, 300, 3_000, 30_000)
 
-#: The stream, the turns that make a segment of it, and the segments that are kept.
+#: The stream, the steps per segment, and the number of segments kept.
 STREAM = 3
 PER_SEGMENT = 12
 KEPT = 4
@@ -41,24 +41,24 @@ def message(number: int) -> Message:
     return message_with(number, number.to_bytes(4, "big") * (SIZES[number % len(SIZES)] // 4))
 
 
-def turn(number: int) -> list[Change]:
-    """Publish five messages to two queues, let go of those of twenty turns ago (of every third for ever) and count."""
+def step(number: int) -> list[Change]:
+    """Publish five messages to two queues, remove those of twenty steps ago except every third step, and count."""
     changes: list[Change] = [Put(vhost_record("turn", str(number))), Put(queue_record(1)), Put(queue_record(2))]
-    for message_id in of_turn(number):
+    for message_id in ids_of_step(number):
         changes += Stored(message(message_id)), Enqueued(1, 2 * message_id, message_id, number)
         changes.append(Enqueued(2, 2 * message_id + 1, message_id, number))
     if number > LIFETIME and number % 3:
-        for message_id in of_turn(number - LIFETIME):
+        for message_id in ids_of_step(number - LIFETIME):
             changes += Dequeued(2 * message_id), Dequeued(2 * message_id + 1), Discarded(message_id)
-    return changes + of_stream(number)
+    return changes + stream_changes(number)
 
 
-def of_stream(number: int) -> list[Change]:
-    """Append five messages to a stream; every twelve turns seal a segment, and let go of the one before four others."""
-    offsets = of_turn(number - 1)
+def stream_changes(number: int) -> list[Change]:
+    """Append five messages to a stream; seal a segment every twelve steps, and truncate all but the last four."""
+    offsets = ids_of_step(number - 1)
     changes: list[Change] = [Put(queue_record(STREAM))]
     changes += [stream_message(STREAM, offset, SIZES[offset % len(SIZES)]) for offset in offsets]
-    size = PER_SEGMENT * PER_TURN
+    size = PER_SEGMENT * PER_STEP
     if offsets.stop % size == 0:
         changes.append(Sealed(segment(STREAM, offsets.stop - size, offsets.stop)))
         if offsets.stop > KEPT * size:
@@ -66,12 +66,12 @@ def of_stream(number: int) -> list[Change]:
     return changes
 
 
-def of_turn(number: int) -> range:
-    return range(PER_TURN * number, PER_TURN * (number + 1))
+def ids_of_step(number: int) -> range:
+    return range(PER_STEP * number, PER_STEP * (number + 1))
 
 
-def last_turn(found: list[Recovered]) -> int:
-    """Return the number of the last turn that a store recovered."""
+def last_step(found: list[Recovered]) -> int:
+    """Return the number of the last step that a store recovered."""
     for change in found:
         if isinstance(change, Put) and isinstance(change.entity, VhostRecord):
             return int(change.entity.description)
@@ -106,10 +106,10 @@ class Reporter:
 def write_until_killed(path: str) -> None:
     calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
     store = LmdbStore(path, call_in_kernel=calls.put)
-    reporter = Reporter(last_turn(list(store.recover())))
+    reporter = Reporter(last_step(list(store.recover())))
     store.listen(reporter)
     for lsn in count(1):
-        store.append(turn(reporter.before + lsn))
+        store.append(step(reporter.before + lsn))
         while reporter.watermark < lsn - lsn % 13 or not calls.empty():
             calls.get()()
 

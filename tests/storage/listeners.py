@@ -1,10 +1,10 @@
-"""A listener that writes down what it hears."""
+"""A store listener that records its reports."""
 
 from gateway.kernel.journal.changes import Lsn, SetAside
 
 
-class Heard:
-    """Keeps every report in order: a watermark as a number, the others as words."""
+class RecordingListener:
+    """Records reports in order: watermarks as numbers, others as text."""
 
     def __init__(self) -> None:
         self.reports: list[int | str] = []

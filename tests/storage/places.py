@@ -1,4 +1,4 @@
-"""Where the two engines keep their data in tests, and how they are driven there."""
+"""Test locations of the storage engines."""
 
 import shutil
 import tempfile
@@ -11,7 +11,7 @@ from gateway.kernel.journal.store import Store
 from gateway_lmdb import LmdbStore
 from gateway_memory import MemoryStore
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 
 class MemoryPlace:
@@ -26,17 +26,17 @@ class MemoryPlace:
 
     def pump(self, until: Callable[[], bool]) -> None:
         self.store.commit()
-        assert until(), "nothing is left to commit, and what was waited for did not come"
+        assert until(), "the condition is false after everything was committed"
 
     def crash(self) -> None:
-        """Nothing to do: ``open`` takes what was committed."""
+        """Do nothing; ``open`` uses the committed data."""
 
     def close(self) -> None:
-        """Nothing to do: there are no files."""
+        """Do nothing; there are no files."""
 
 
 class DeferringPlace(MemoryPlace):
-    """A memory store that commits by itself, a little later."""
+    """A memory store that commits automatically after a delay."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,11 +49,11 @@ class DeferringPlace(MemoryPlace):
     def pump(self, until: Callable[[], bool]) -> None:
         while self.calls:
             self.calls.pop(0)()
-        assert until(), "nothing is left to call, and what was waited for did not come"
+        assert until(), "the condition is false after all calls were made"
 
 
 class LmdbPlace:
-    """A directory that is removed with the place."""
+    """An LMDB store in a temporary directory."""
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="gateway-store-")
@@ -66,7 +66,7 @@ class LmdbPlace:
         return self.store
 
     def pump(self, until: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not until():
             try:
                 self.calls.get(timeout=max(0.0, deadline - time.monotonic()))()
@@ -74,7 +74,7 @@ class LmdbPlace:
                 raise TimeoutError("the store took too long") from None
 
     def crash(self) -> None:
-        """Go on with a copy of what is durable at this moment, as the death of the process would leave it."""
+        """Replace the store with a copy of its durable data, as after a crash."""
         assert self.store is not None
         after = self.path.with_name(str(int(self.path.name) + 1))
         after.mkdir()
@@ -87,7 +87,7 @@ class LmdbPlace:
         self._directory.cleanup()
 
     def _drop(self) -> None:
-        """Close the store, forget what it still wanted to say, and remove its files."""
+        """Close the store, discard its pending reports, and remove its files."""
         if self.store is not None:
             self.store.close()
             self.store = None

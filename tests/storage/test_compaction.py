@@ -1,4 +1,4 @@
-"""Compacting the file of a store in use: nothing is lost, added or changed by it.
+"""Compaction of a store in use loses, adds and changes nothing.
 
 Rules: R131.
 """
@@ -27,8 +27,8 @@ from gateway.testing.store_streams import segment, stream_message
 from gateway_lmdb import LmdbStore, compaction
 from gateway_lmdb.compaction import CompactionProgress
 from gateway_memory import MemoryStore
-from tests.storage.listeners import Heard
-from tests.storage.places import PATIENCE_S, LmdbPlace
+from tests.storage.listeners import RecordingListener
+from tests.storage.places import TIMEOUT_S, LmdbPlace
 from tests.storage.test_lmdb_store import draining, publishing
 
 STREAM = 2
@@ -41,38 +41,40 @@ def place() -> Iterator[LmdbPlace]:
     place.close()
 
 
-def opened(place: LmdbPlace, retry_interval_s: float = 0.01) -> tuple[LmdbStore, Heard, list[CompactionProgress]]:
-    told: list[CompactionProgress] = []
+def open_store(
+    place: LmdbPlace, retry_interval_s: float = 0.01
+) -> tuple[LmdbStore, RecordingListener, list[CompactionProgress]]:
+    states: list[CompactionProgress] = []
     place.store = store = LmdbStore(
-        place.path, call_in_kernel=place.calls.put, retry_interval_s=retry_interval_s, on_compaction=told.append
+        place.path, call_in_kernel=place.calls.put, retry_interval_s=retry_interval_s, on_compaction=states.append
     )
-    heard = Heard()
-    store.listen(heard)
-    return store, heard, told
+    listener = RecordingListener()
+    store.listen(listener)
+    return store, listener, states
 
 
-def drained(place: LmdbPlace, store: LmdbStore, heard: Heard) -> None:
-    """Make a file of which most is free."""
+def fill_and_drain(place: LmdbPlace, store: LmdbStore, listener: RecordingListener) -> None:
+    """Create a file that is mostly free."""
     store.append([Put(queue_record(1)), *publishing(1, 3000, 2000)])
-    place.pump(lambda: heard.watermark >= 1)  # else they come and go in one batch
+    place.pump(lambda: listener.watermark >= 1)  # otherwise they are added and removed in one batch
     store.append(draining(1, 2900))
-    place.pump(lambda: heard.watermark >= 2)
+    place.pump(lambda: listener.watermark >= 2)
 
 
-def durable(place: LmdbPlace, heard: Heard, lsn: int) -> None:
-    place.pump(lambda: heard.watermark >= lsn)
+def wait_until_durable(place: LmdbPlace, listener: RecordingListener, lsn: int) -> None:
+    place.pump(lambda: listener.watermark >= lsn)
 
 
-def over(place: LmdbPlace, told: list[CompactionProgress]) -> CompactionProgress:
-    place.pump(lambda: bool(told) and told[-1].is_over)
-    return told[-1]
+def wait_until_ended(place: LmdbPlace, states: list[CompactionProgress]) -> CompactionProgress:
+    place.pump(lambda: bool(states) and states[-1].is_over)
+    return states[-1]
 
 
-class Life:
-    """What a broker might append, the same to two stores: messages, entities and a stream, at random."""
+class RandomChanges:
+    """Random changes of messages, entities and a stream, as a broker appends them."""
 
     def __init__(self) -> None:
-        self._chance = random.Random(3)
+        self._rng = random.Random(3)
         self._number = 0
         self._waiting: list[int] = []
         self._spilled: list[int] = []
@@ -81,9 +83,9 @@ class Life:
 
     def step(self) -> list[Change]:
         changes: list[Change] = []
-        deeds = [self._publish, self._publish, self._settle, self._spill, self._put, self._log]
-        for _ in range(self._chance.randrange(1, 6)):
-            changes += self._chance.choice(deeds)()
+        actions = [self._publish, self._publish, self._settle, self._spill, self._put, self._log]
+        for _ in range(self._rng.randrange(1, 6)):
+            changes += self._rng.choice(actions)()
         return changes
 
     def _publish(self) -> list[Change]:
@@ -94,7 +96,7 @@ class Life:
     def _settle(self) -> list[Change]:
         if not self._waiting:
             return []
-        number = self._waiting.pop(self._chance.randrange(len(self._waiting)))
+        number = self._waiting.pop(self._rng.randrange(len(self._waiting)))
         return [Dequeued(number), Discarded(number)]
 
     def _spill(self) -> list[Change]:
@@ -106,14 +108,14 @@ class Life:
         return changes
 
     def _put(self) -> list[Change]:
-        name = str(self._chance.randrange(20))
-        if self._chance.random() < 0.3:
+        name = str(self._rng.randrange(20))
+        if self._rng.random() < 0.3:
             return [Removed("vhost", (name,))]
         return [Put(vhost_record(name, str(self._number)))]
 
     def _log(self) -> list[Change]:
         changes: list[Change] = []
-        for _ in range(self._chance.randrange(20)):
+        for _ in range(self._rng.randrange(20)):
             changes.append(stream_message(STREAM, self._end, 200))
             self._end += 1
         if self._end - self._sealed > 60:
@@ -126,29 +128,31 @@ class Life:
 
     @property
     def spilled(self) -> list[int]:
-        """The ids of the contents of this run."""
+        """The ids of spilled contents."""
         return self._spilled
 
 
 def test_a_store_that_is_compacted_repeatedly_keeps_its_content(place: LmdbPlace) -> None:
-    store, heard, told = opened(place)
-    model, life = MemoryStore(), Life()
+    store, listener, states = open_store(place)
+    model, random_changes = MemoryStore(), RandomChanges()
     begin: list[Change] = [Put(queue_record(1)), Put(queue_record(STREAM))]
     lsn = store.append(list(begin))
     model.append(begin)
     for _ in range(4):
         assert store.compact()
-        told.clear()
-        while not (told and told[-1].is_over):
-            changes = life.step()
+        states.clear()
+        while not (states and states[-1].is_over):
+            changes = random_changes.step()
             lsn = store.append(changes)
             model.append(changes)
-            durable(place, heard, lsn)
-        assert told[-1].state == "done", told[-1]
-        assert store.messages(life.spilled) == model.messages(life.spilled), "what was spilled in this run is gone"
+            wait_until_durable(place, listener, lsn)
+        assert states[-1].state == "done", states[-1]
+        assert store.messages(random_changes.spilled) == model.messages(random_changes.spilled), (
+            "spilled contents were lost"
+        )
     model.commit()
     store.close()
-    store, _, _ = opened(place)
+    store, _, _ = open_store(place)
     found, expected = list(store.recover()), list(model.reopened().recover())
     assert sorted(map(repr, entities_in(found))) == sorted(map(repr, entities_in(expected)))
     places = [(each.position, each.message_id) for each in found if isinstance(each, Enqueued)]
@@ -169,71 +173,71 @@ def _lines(store: LmdbStore | MemoryStore, stream_id: int) -> list[tuple[int, in
 
 
 def test_compaction_frees_space_and_reports_its_progress(place: LmdbPlace) -> None:
-    store, heard, told = opened(place)
-    drained(place, store, heard)
+    store, listener, states = open_store(place)
+    fill_and_drain(place, store, listener)
     before = store.usage
     assert before.free_bytes > before.file_bytes / 2
     assert store.compact()
-    assert not store.compact(), "two at once"
-    end = over(place, told)
-    assert [progress.state for progress in told] == ["copying", "catching up", "done"]
+    assert not store.compact(), "a second compaction started"
+    end = wait_until_ended(place, states)
+    assert [progress.state for progress in states] == ["copying", "catching up", "done"]
     assert end.before == before.file_bytes
     assert end.after == (place.path / "data.mdb").stat().st_size < before.file_bytes / 4
     assert store.usage.free_bytes < before.free_bytes / 10
-    assert store.compact(), "another one may follow"
-    assert over(place, told[3:] or told).state == "done"
+    assert store.compact(), "a later compaction did not start"
+    assert wait_until_ended(place, states[3:] or states).state == "done"
 
 
 def test_compaction_fails_while_the_store_is_too_busy(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "MOST_REMEMBERED", 1000)
-    store, heard, told = opened(place)
-    drained(place, store, heard)
+    store, listener, states = open_store(place)
+    fill_and_drain(place, store, listener)
     assert store.compact()
     lsn, number = 2, 3000
-    while not (told and told[-1].is_over):
+    while not (states and states[-1].is_over):
         number += 1
         lsn = store.append(publishing(number, number, 2000))
-        durable(place, heard, lsn)
-    assert (told[-1].state, "were written meanwhile" in told[-1].reason) == ("failed", True)
+        wait_until_durable(place, listener, lsn)
+    assert (states[-1].state, "were written meanwhile" in states[-1].reason) == ("failed", True)
     assert not (place.path / compaction.DIRECTORY).exists()
     store.append(publishing(number + 1, number + 1))
-    place.pump(lambda: heard.watermark > lsn)
+    place.pump(lambda: listener.watermark > lsn)
 
 
 def test_compaction_does_not_start_without_free_disk_space(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "_ROOM", 2**60)
-    store, heard, told = opened(place)
-    drained(place, store, heard)
+    store, listener, states = open_store(place)
+    fill_and_drain(place, store, listener)
     assert store.compact()
-    assert "bytes of free disk space are needed" in over(place, told).reason
+    assert "bytes of free disk space are needed" in wait_until_ended(place, states).reason
 
 
 def test_a_failed_copy_leaves_the_store_unchanged(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction.sys, "executable", "/bin/false")
-    store, heard, told = opened(place)
-    drained(place, store, heard)
+    store, listener, states = open_store(place)
+    fill_and_drain(place, store, listener)
     assert store.compact()
-    assert over(place, told).reason == "the copy ended with 1"
+    assert wait_until_ended(place, states).reason == "the copy ended with 1"
     store.append(publishing(4000, 4000))
-    place.pump(lambda: heard.watermark >= 3)
+    place.pump(lambda: listener.watermark >= 3)
     assert store.messages([4000]) != [None]
 
 
 def test_a_store_that_closes_does_not_wait_for_a_compaction(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction.sys, "executable", _sleeper(place))
-    store, heard, _ = opened(place)
-    drained(place, store, heard)
+    monkeypatch.setattr(compaction.sys, "executable", _sleeping_program(place))
+    store, listener, _ = open_store(place)
+    fill_and_drain(place, store, listener)
     assert store.compact()
     place.pump(lambda: store.compaction is not None and store.compaction.state == "copying")
     began = time.monotonic()
     store.close()
-    assert time.monotonic() - began < PATIENCE_S / 4
+    assert time.monotonic() - began < TIMEOUT_S / 4
     assert not (place.path / compaction.DIRECTORY).exists()
-    store, _, _ = opened(place)
+    store, _, _ = open_store(place)
     assert len([each for each in store.recover() if isinstance(each, Enqueued)]) == 100
 
 
-def _sleeper(place: LmdbPlace) -> str:
+def _sleeping_program(place: LmdbPlace) -> str:
     program = place.path.parent / "sleeper"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Every engine keeps every promise of the port.
+"""Every engine fulfils the contract of the store.
 
 Rules: R129.
 """

@@ -1,4 +1,4 @@
-"""docs/storage.md names what there is."""
+"""docs/storage.md describes every module, table and call."""
 
 from dataclasses import fields
 from pathlib import Path

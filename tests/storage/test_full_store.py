@@ -1,4 +1,4 @@
-"""A full store lets go of messages all the same."""
+"""A full store can delete messages."""
 
 import random
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from gateway.testing.store_session import queue_record
 from gateway_lmdb import LmdbStore, reserve
 from gateway_lmdb.batch import Batch
 from gateway_lmdb.writer import Writer
-from tests.storage.listeners import Heard
+from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing
 
@@ -25,30 +25,30 @@ def place() -> Iterator[LmdbPlace]:
     place.close()
 
 
-def opened(place: LmdbPlace) -> tuple[LmdbStore, Heard]:
+def open_store(place: LmdbPlace) -> tuple[LmdbStore, RecordingListener]:
     place.store = store = LmdbStore(
         place.path, call_in_kernel=place.calls.put, retry_interval_s=0.01, map_size=MAP_SIZE
     )
-    heard = Heard()
-    store.listen(heard)
-    return store, heard
+    listener = RecordingListener()
+    store.listen(listener)
+    return store, listener
 
 
-def full(place: LmdbPlace, store: LmdbStore, heard: Heard) -> int:
-    """Publish until nothing more can be written; return the number of the last message that could."""
+def fill(place: LmdbPlace, store: LmdbStore, listener: RecordingListener) -> int:
+    """Publish until the store is full; return the number of the last written message."""
     store.append([Put(queue_record(1))])
     number, durable = 0, 0
-    while not heard.has("stalled"):
+    while not listener.has("stalled"):
         durable = number
         lsn = store.append(publishing(number + 1, number + 20, 1000))
         number += 20
-        place.pump(lambda lsn=lsn: heard.watermark >= lsn or heard.has("stalled"))
+        place.pump(lambda lsn=lsn: listener.watermark >= lsn or listener.has("stalled"))
     return durable
 
 
 def test_messages_removed_at_random_make_room_in_a_full_store(place: LmdbPlace) -> None:
-    store, heard = opened(place)
-    durable = full(place, store, heard)
+    store, listener = open_store(place)
+    durable = fill(place, store, listener)
     assert durable > 5000
     chosen = random.Random(1).sample(range(1, durable), 60)
     leaving: list[Change] = []
@@ -56,17 +56,17 @@ def test_messages_removed_at_random_make_room_in_a_full_store(place: LmdbPlace) 
         leaving += [Dequeued(number), Discarded(number)]
     lsn = store.append([*leaving, *map(Dequeued, range(durable + 1, durable + 21))])
     store.append([Discarded(number) for number in range(durable + 1, durable + 21)])
-    place.pump(lambda: heard.watermark >= lsn)
-    assert not heard.has("resumed"), "publishers would take the space that the next deletions need"
+    place.pump(lambda: listener.watermark >= lsn)
+    assert not listener.has("resumed"), "publishers would take the space that the next deletions need"
     store.close()
-    store, _ = opened(place)
+    store, _ = open_store(place)
     found = {each.position for each in store.recover() if isinstance(each, Enqueued)}
     assert found == set(range(1, durable + 1)) - set(chosen)
 
 
 def test_the_reserve_is_kept_for_deletions(place: LmdbPlace) -> None:
-    store, heard = opened(place)
-    durable = full(place, store, heard)
+    store, listener = open_store(place)
+    durable = fill(place, store, listener)
     with store._environment.read() as transaction:
         assert len(transaction.get(b"reserve", db=store._environment.tables.meta) or b"") == reserve.SIZE
     assert durable * 1000 < MAP_SIZE - reserve.SIZE
@@ -79,34 +79,34 @@ def test_the_reserve_is_not_used_for_publishes_alone(place: LmdbPlace, monkeypat
         attempts.release()
         return attempt(writer, batch)
 
-    store, heard = opened(place)
-    full(place, store, heard)
+    store, listener = open_store(place)
+    fill(place, store, listener)
     monkeypatch.setattr(Writer, "_try", counted)
     assert all(attempts.acquire(timeout=10) for _ in range(3))
-    assert not heard.has("resumed")
+    assert not listener.has("resumed")
     with store._environment.read() as transaction:
         assert transaction.get(b"reserve", db=store._environment.tables.meta) is not None
 
 
-def test_a_store_that_fills_again_and_again_lets_go_of_messages_each_time(place: LmdbPlace) -> None:
-    store, heard = opened(place)
-    number, oldest = full(place, store, heard) + 20, 1
+def test_a_repeatedly_full_store_deletes_messages_each_time(place: LmdbPlace) -> None:
+    store, listener = open_store(place)
+    number, oldest = fill(place, store, listener) + 20, 1
     for _ in range(3):
-        heard.reports.clear()
-        while not heard.has("resumed"):
+        listener.reports.clear()
+        while not listener.has("resumed"):
             leaving = [change for each in range(oldest, oldest + 50) for change in (Dequeued(each), Discarded(each))]
             oldest += 50
             lsn = store.append(leaving)
-            place.pump(lambda lsn=lsn: heard.watermark >= lsn)
-        heard.reports.clear()
-        while not heard.has("stalled"):
+            place.pump(lambda lsn=lsn: listener.watermark >= lsn)
+        listener.reports.clear()
+        while not listener.has("stalled"):
             lsn = store.append(publishing(number + 1, number + 20, 1000))
             number += 20
-            place.pump(lambda lsn=lsn: heard.watermark >= lsn or heard.has("stalled"))
+            place.pump(lambda lsn=lsn: listener.watermark >= lsn or listener.has("stalled"))
 
 
 def test_a_small_store_has_no_reserve(place: LmdbPlace) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     store.append([Put(queue_record(1)), *publishing(1, 20, 1000)])
-    place.pump(lambda: heard.watermark >= 1)
+    place.pump(lambda: listener.watermark >= 1)
     assert store.usage.file_bytes < reserve.SIZE

@@ -1,4 +1,4 @@
-"""A damaged or foreign file is refused in one line, before LMDB maps what is missing."""
+"""A damaged or foreign file is refused with one line, before LMDB maps missing pages."""
 
 import random
 import subprocess
@@ -14,7 +14,7 @@ from gateway.kernel.journal.changes import Put
 from gateway.testing.store_session import queue_record
 from gateway_lmdb.inspection import require_sound, require_whole
 from tests.running import PROJECT
-from tests.storage.listeners import Heard
+from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import draining, publishing
 
@@ -28,13 +28,13 @@ def place() -> Iterator[LmdbPlace]:
 
 @pytest.fixture
 def filled(place: LmdbPlace) -> Path:
-    """A closed store of some hundred pages, with freed ones among them."""
-    store, heard = place.open(), Heard()
-    store.listen(heard)
+    """A closed store of some hundred pages, some of them free."""
+    store, listener = place.open(), RecordingListener()
+    store.listen(listener)
     store.append([Put(queue_record(1)), *publishing(1, 300, 2000), *publishing(301, 310, 9000)])
-    place.pump(lambda: heard.watermark >= 1)
+    place.pump(lambda: listener.watermark >= 1)
     store.append(draining(50, 200))
-    place.pump(lambda: heard.watermark >= 2)
+    place.pump(lambda: listener.watermark >= 2)
     store.close()
     return place.path
 
@@ -50,31 +50,31 @@ def damaged(store: Path, how: str) -> list[tuple[str, str]]:
 
 
 def test_a_truncated_file_is_refused_in_one_line(filled: Path) -> None:
-    outcomes = damaged(filled, "cut")
+    outcomes = damaged(filled, "truncate")
     assert len(outcomes) > 60
     assert all(outcome.startswith("refused: ") for _, outcome in outcomes), outcomes
     assert any("it was truncated" in outcome for _, outcome in outcomes)
 
 
 def test_random_bytes_are_refused_or_skipped_and_never_crash_the_process(filled: Path) -> None:
-    outcomes = dict(damaged(filled, "scribble"))
+    outcomes = dict(damaged(filled, "overwrite"))
     assert outcomes["all random"].startswith("refused: ")
     assert "is damaged" in outcomes["all random"]
     assert sum(outcome.startswith("refused: ") for outcome in outcomes.values()) > 20
 
 
 def test_an_undamaged_file_passes_the_inspection_after_any_writes(tmp_path: Path) -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     with lmdb.open(str(tmp_path), max_dbs=4, map_size=1 << 30, sync=False) as environment:
         tables = [environment.open_db(b"t%d" % number) for number in range(3)]
         for _ in range(60):
             with environment.begin(write=True) as transaction:
-                for _ in range(chance.randrange(150)):
-                    key, table = chance.randrange(2000).to_bytes(8), chance.choice(tables)
-                    if chance.random() < 0.5:
+                for _ in range(rng.randrange(150)):
+                    key, table = rng.randrange(2000).to_bytes(8), rng.choice(tables)
+                    if rng.random() < 0.5:
                         transaction.delete(key, db=table)
                     else:
-                        transaction.put(key, bytes(chance.choice([10, 100, 3000, 20_000])), db=table)
+                        transaction.put(key, bytes(rng.choice([10, 100, 3000, 20_000])), db=table)
             require_whole(tmp_path / "data.mdb")
             assert require_sound(tmp_path / "data.mdb") > 0
 

@@ -1,4 +1,4 @@
-"""A process that is killed at any moment leaves what it reported, and no half of anything."""
+"""A killed process leaves everything it reported, and no incomplete step."""
 
 import os
 import random
@@ -20,8 +20,8 @@ from tests.storage import killed
 KILLS = 24
 
 
-def killed_after(seconds: float, path: Path) -> int:
-    """Let a process write for a while, kill it, and return the last turn it had reported; 0 if none."""
+def run_and_kill(seconds: float, path: Path) -> int:
+    """Run a process for a while, kill it, and return the last step it reported; 0 if none."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.storage.killed", str(path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -33,39 +33,39 @@ def killed_after(seconds: float, path: Path) -> int:
     assert child.stdout is not None
     with child, child.stdout as lines:
         for line in lines:
-            if not timers:  # it is writing now: the time runs from here
+            if not timers:  # it has started to write
                 timers.append(threading.Timer(seconds, child.send_signal, [signal.SIGKILL]))
                 timers[0].start()
             if line.endswith("\n"):
                 reported = int(line)
-    assert child.returncode == -signal.SIGKILL, "the child ended by itself"
+    assert child.returncode == -signal.SIGKILL, "the child exited before it was killed"
     return reported
 
 
-def assert_whole(path: Path, reported: int) -> int:
-    """Check that the store holds exactly what some number of turns leave, at least the reported ones."""
+def assert_complete(path: Path, reported: int) -> int:
+    """Check that the store contains exactly the result of some number of steps, at least the reported ones."""
     store = LmdbStore(path, call_in_kernel=lambda call: None)
     found = list(store.recover())
-    turns = killed.last_turn(found)
-    assert turns >= reported, f"turn {reported} was reported durable, but only {turns} are there"
+    steps = killed.last_step(found)
+    assert steps >= reported, f"step {reported} was reported durable, but the store has only {steps}"
     expected = MemoryStore()
-    for number in range(1, turns + 1):
-        expected.append(killed.turn(number))
+    for number in range(1, steps + 1):
+        expected.append(killed.step(number))
     expected.commit()
     assert places_in(found) == places_in(expected.recover())
-    assert_stream_whole(store, expected, found)
+    assert_stream_complete(store, expected, found)
     ids = {place[2] for place in places_in(found)}
     for message_id in ids:
         assert store.messages([message_id]) == [content_of(killed.message(message_id))]
     wait_for_sealer(store)
-    assert_files_whole(path, found)
+    assert_files_complete(path, found)
     store.close()
-    assert stored_contents(path) == len(ids), "contents are left that no queue holds"
-    return turns
+    assert stored_contents(path) == len(ids), "unreferenced contents are left"
+    return steps
 
 
-def assert_stream_whole(store: LmdbStore, expected: MemoryStore, found: list[Recovered]) -> None:
-    """Check that a stream holds what it should: nothing missing, nothing twice, no gap, and nothing truncated."""
+def assert_stream_complete(store: LmdbStore, expected: MemoryStore, found: list[Recovered]) -> None:
+    """Check that a stream has no missing, duplicate or truncated messages and no gaps."""
     segments = segments_in(expected.recover())
     assert segments_in(found)[:-1] == segments[:-1]
     assert (found_end := segments_in(found)[-1]).end == segments[-1].end
@@ -82,14 +82,14 @@ def assert_stream_whole(store: LmdbStore, expected: MemoryStore, found: list[Rec
 
 
 def wait_for_sealer(store: LmdbStore) -> None:
-    """Wait until the sealer is through with what the start left it."""
-    is_through = threading.Event()
-    store._sealer._tasks.put(is_through.set)
-    assert is_through.wait(20)
+    """Wait until the sealer has finished the tasks of the start."""
+    is_done = threading.Event()
+    store._sealer._tasks.put(is_done.set)
+    assert is_done.wait(20)
 
 
-def assert_files_whole(path: Path, found: list[Recovered]) -> None:
-    """Check that files are there for the segments that are, no others, and none by half."""
+def assert_files_complete(path: Path, found: list[Recovered]) -> None:
+    """Check that there are complete files for exactly the existing segments."""
     directory = path / "streams" / str(killed.STREAM)
     files = sorted(file.name for file in directory.iterdir()) if directory.exists() else []
     sealed = [segment for segment in segments_in(found) if segment.is_sealed]
@@ -107,9 +107,9 @@ def stored_contents(path: Path) -> int:
 
 
 def test_reported_turns_survive_a_kill_and_no_turn_is_incomplete(tmp_path: Path) -> None:
-    moments = random.Random(7)
-    turns = 0
+    rng = random.Random(7)
+    steps = 0
     for _ in range(KILLS):
-        reported = killed_after(moments.uniform(0.0, 0.15), tmp_path / "store")
-        assert reported > turns, "the killed process had reported nothing new"
-        turns = assert_whole(tmp_path / "store", reported)
+        reported = run_and_kill(rng.uniform(0.0, 0.15), tmp_path / "store")
+        assert reported > steps, "the killed process reported no new step"
+        steps = assert_complete(tmp_path / "store", reported)

@@ -1,4 +1,4 @@
-"""What the LMDB engine promises beyond the contract.
+"""Properties of the LMDB engine beyond the contract.
 
 Rules: R127, R128.
 """
@@ -30,7 +30,7 @@ from gateway.testing.store_session import (
     vhost_record,
 )
 from gateway_lmdb import LmdbStore, batch, environment, records, schema
-from tests.storage.listeners import Heard
+from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 
 
@@ -41,10 +41,10 @@ def place() -> Iterator[LmdbPlace]:
     place.close()
 
 
-def opened(place: LmdbPlace) -> tuple[LmdbStore, Heard]:
-    store, heard = place.open(), Heard()
-    store.listen(heard)
-    return store, heard
+def open_store(place: LmdbPlace) -> tuple[LmdbStore, RecordingListener]:
+    store, listener = place.open(), RecordingListener()
+    store.listen(listener)
+    return store, listener
 
 
 def publishing(first: int, last: int, size: int = 1000) -> list[Change]:
@@ -153,40 +153,40 @@ def test_a_path_that_cannot_be_a_directory_is_refused(place: LmdbPlace) -> None:
 
 def test_a_burst_is_committed_in_several_transactions(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MOST_RECORDS", 100)
-    store, heard = opened(place)
+    store, listener = open_store(place)
     for first in range(1, 2000, 20):
         store.append(publishing(first, first + 19, size=10))
-    place.pump(lambda: heard.watermark == 100)
-    assert len(heard.reports) >= 20
+    place.pump(lambda: listener.watermark == 100)
+    assert len(listener.reports) >= 20
 
 
 def test_a_single_append_is_reported_without_waiting_for_others(place: LmdbPlace) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     for lsn in range(1, 20):
         store.append(publishing(lsn, lsn))
-        place.pump(lambda lsn=lsn: heard.watermark == lsn)  # type: ignore[misc]
-    assert heard.reports == list(range(1, 20))
+        place.pump(lambda lsn=lsn: listener.watermark == lsn)  # type: ignore[misc]
+    assert listener.reports == list(range(1, 20))
 
 
 def test_messages_stored_and_removed_in_one_batch_are_never_written(place: LmdbPlace) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     store.append([*publishing(1, 500), *draining(1, 500)])
-    place.pump(lambda: heard.watermark == 1)
+    place.pump(lambda: listener.watermark == 1)
     store.close()
     assert (place.path / "data.mdb").stat().st_size < 100_000
 
 
 def test_freed_pages_are_reused(place: LmdbPlace) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     data = place.path / "data.mdb"
     sizes = []
-    for round_ in range(4):
-        first = round_ * 2000 + 1
+    for round_number in range(4):
+        first = round_number * 2000 + 1
         for start in range(first, first + 2000, 100):
             store.append(publishing(start, start + 99))
-            place.pump(lambda: heard.watermark == store._appended)
+            place.pump(lambda: listener.watermark == store._appended)
         store.append(draining(first, first + 1999))
-        place.pump(lambda: heard.watermark == store._appended)
+        place.pump(lambda: listener.watermark == store._appended)
         sizes.append(data.stat().st_size)
     assert sizes[3] <= sizes[0] * 1.1
 
@@ -203,7 +203,7 @@ def test_many_different_headers_and_keys_are_encoded_correctly(monkeypatch: pyte
 
 
 class FailingEnvironment(environment.Environment):
-    """Fails a number of writes: at once, or where LMDB flushes and syncs."""
+    """Fails a number of writes, as LMDB does on errors."""
 
     failures: list[lmdb.Error] = []
 
@@ -225,7 +225,7 @@ MDB_PANIC = -30795
 
 
 def lmdb_error(code: int, kind: type[lmdb.Error] = lmdb.Error) -> lmdb.Error:
-    """Make an error as LMDB itself raises it: only those carry a code."""
+    """Return an error as LMDB raises it: only those have a code."""
     error = kind(f"mdb_txn_commit: {code}")
     error.code = code  # type: ignore[misc]
     return error
@@ -235,12 +235,12 @@ def lmdb_error(code: int, kind: type[lmdb.Error] = lmdb.Error) -> lmdb.Error:
 def test_a_temporary_failure_stalls_once_and_loses_nothing(
     place: LmdbPlace, failures: list[lmdb.Error], code: str
 ) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     failures += [lmdb_error(getattr(errno, code)) for _ in range(3)]
     store.append([Put(queue_record(1)), *publishing(1, 10)])
     store.append(publishing(11, 20))
-    place.pump(lambda: heard.watermark == 2)
-    assert [str(report).partition(":")[0] for report in heard.reports[:2]] == ["stalled", "resumed"]
+    place.pump(lambda: listener.watermark == 2)
+    assert [str(report).partition(":")[0] for report in listener.reports[:2]] == ["stalled", "resumed"]
     place.crash()
     assert len(list(place.open().recover())) == 21
 
@@ -248,27 +248,27 @@ def test_a_temporary_failure_stalls_once_and_loses_nothing(
 def test_a_permanent_failure_is_reported_once_and_nothing_after_it(
     place: LmdbPlace, failures: list[lmdb.Error]
 ) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     store.append(publishing(1, 1))
-    place.pump(lambda: heard.watermark == 1)
+    place.pump(lambda: listener.watermark == 1)
     failures.append(lmdb_error(MDB_PANIC, lmdb.PanicError))
     store.append(publishing(2, 2))
-    place.pump(lambda: heard.has("failed"))
+    place.pump(lambda: listener.has("failed"))
     assert store.append(publishing(3, 3)) == 3
     store.close()
-    assert [str(report).partition(":")[0] for report in heard.reports] == ["1", "failed"]
+    assert [str(report).partition(":")[0] for report in listener.reports] == ["1", "failed"]
 
 
 def test_a_change_that_cannot_be_written_is_left_out_and_reported_before_its_watermark(place: LmdbPlace) -> None:
-    store, heard = opened(place)
-    nonsense = object()
-    store.append([Put(queue_record(1)), Put(vhost_record(nonsense, "key"))])  # type: ignore[arg-type]
-    store.append([Put(vhost_record("a", nonsense)), Put(vhost_record("b"))])  # type: ignore[arg-type]
-    store.append([Stored(Message(nonsense, "", message_with(1).header, b""), False), *publishing(2, 3)])  # type: ignore[arg-type]
-    store.append([Enqueued(1, 9, nonsense, 0)])  # type: ignore[arg-type]
-    place.pump(lambda: heard.watermark >= 4)
-    assert len([report for report in heard.reports if str(report).startswith("refused: ")]) == 4
-    assert str(heard.reports[0]).startswith("refused: ")
+    store, listener = open_store(place)
+    invalid = object()
+    store.append([Put(queue_record(1)), Put(vhost_record(invalid, "key"))])  # type: ignore[arg-type]
+    store.append([Put(vhost_record("a", invalid)), Put(vhost_record("b"))])  # type: ignore[arg-type]
+    store.append([Stored(Message(invalid, "", message_with(1).header, b""), False), *publishing(2, 3)])  # type: ignore[arg-type]
+    store.append([Enqueued(1, 9, invalid, 0)])  # type: ignore[arg-type]
+    place.pump(lambda: listener.watermark >= 4)
+    assert len([report for report in listener.reports if str(report).startswith("refused: ")]) == 4
+    assert str(listener.reports[0]).startswith("refused: ")
     store.close()
     found = list(place.open().recover())
     assert entities_in(found) == [vhost_record("b"), queue_record(1)]
@@ -276,22 +276,22 @@ def test_a_change_that_cannot_be_written_is_left_out_and_reported_before_its_wat
 
 
 def test_a_stream_message_that_cannot_be_written_does_not_change_other_offsets(place: LmdbPlace) -> None:
-    store, heard = opened(place)
-    spoilt = Message(object(), "", message_with(1).header, b"")  # type: ignore[arg-type]
-    lines = [Appended(1, offset, 1, b"", spoilt if offset == 1 else message_with(offset)) for offset in range(3)]
+    store, listener = open_store(place)
+    invalid = Message(object(), "", message_with(1).header, b"")  # type: ignore[arg-type]
+    lines = [Appended(1, offset, 1, b"", invalid if offset == 1 else message_with(offset)) for offset in range(3)]
     store.append([Put(queue_record(1)), *lines])
-    place.pump(lambda: heard.watermark >= 1)
-    assert heard.has("refused: message 1 of stream 1")
+    place.pump(lambda: listener.watermark >= 1)
+    assert listener.has("refused: message 1 of stream 1")
     chunks = store.stream_chunks(1, 0, 10_000)
     assert chunks is not None
     assert [decode_content(content).exchange for *_, content in entries(chunks)] == ["x", "", "x"]
 
 
 def test_a_message_with_numbers_out_of_range_is_stored(place: LmdbPlace) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     far = Enqueued(1, 1, 1, -5, 2**40, 2**33, 999, 2**70, 2**64)
     store.append([Put(queue_record(1)), Stored(message_with(1)), far])
-    place.pump(lambda: heard.watermark >= 1)
+    place.pump(lambda: listener.watermark >= 1)
     store.close()
     (found,) = [change for change in place.open().recover() if isinstance(change, Enqueued)]
     assert (found.enqueued_at_ms, found.delivery_count, found.body_size) == (0, 2**32 - 1, 2**32 - 1)
@@ -299,26 +299,26 @@ def test_a_message_with_numbers_out_of_range_is_stored(place: LmdbPlace) -> None
 
 
 def test_a_store_closed_while_stalled_fails_instead_of_waiting(place: LmdbPlace, failures: list[lmdb.Error]) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     failures += [lmdb_error(errno.ENOSPC)] * 100_000
     store.append(publishing(1, 1))
-    place.pump(lambda: heard.has("stalled"))
+    place.pump(lambda: listener.has("stalled"))
     store.close()
-    assert heard.has("failed")
-    assert heard.watermark == 0
+    assert listener.has("failed")
+    assert listener.watermark == 0
 
 
 def test_a_store_closed_while_stalled_tries_once_more(place: LmdbPlace, failures: list[lmdb.Error]) -> None:
-    heard = Heard()
+    listener = RecordingListener()
     store = LmdbStore(place.path, call_in_kernel=place.calls.put, retry_interval_s=60)
     place.store = store
-    store.listen(heard)
+    store.listen(listener)
     failures.append(lmdb_error(errno.ENOSPC))
     store.append(publishing(1, 1))
-    place.pump(lambda: heard.has("stalled"))
+    place.pump(lambda: listener.has("stalled"))
     store.append(publishing(2, 2))
     store.close()
-    assert (heard.has("resumed"), heard.watermark) == (True, 2)
+    assert (listener.has("resumed"), listener.watermark) == (True, 2)
 
 
 @pytest.mark.parametrize("most_records", [20_000, 150])
@@ -326,56 +326,55 @@ def test_a_full_store_stalls_and_resumes_when_messages_leave(
     place: LmdbPlace, monkeypatch: pytest.MonkeyPatch, most_records: int
 ) -> None:
     monkeypatch.setattr(batch, "MOST_RECORDS", most_records)
-    heard = Heard()
+    listener = RecordingListener()
     store = LmdbStore(place.path, call_in_kernel=place.calls.put, retry_interval_s=0.01, map_size=2_000_000)
     place.store = store
-    store.listen(heard)
+    store.listen(listener)
     store.append([Put(queue_record(1)), *publishing(1, 100)])
-    place.pump(lambda: heard.watermark == 1)
+    place.pump(lambda: listener.watermark == 1)
     for first in range(101, 3001, 100):
         store.append(publishing(first, first + 99))
-    place.pump(lambda: heard.has("stalled"))
-    assert "maximum size" in str(heard.reports[-1])
-    stalled_at = heard.watermark
+    place.pump(lambda: listener.has("stalled"))
+    assert "maximum size" in str(listener.reports[-1])
+    stalled_at = listener.watermark
     assert store.messages([3000])[0] == content_of(message_with(3000, bytes(1000)))
     for first in range(201, 3001, 100):
         store.append(draining(first, first + 99))
-    place.pump(lambda: heard.watermark == store._appended)
-    assert heard.has("resumed")
-    assert stalled_at < heard.watermark
+    place.pump(lambda: listener.watermark == store._appended)
+    assert listener.has("resumed")
+    assert stalled_at < listener.watermark
     place.crash()
     positions = [change.position for change in place.open().recover() if isinstance(change, Enqueued)]
     assert positions == list(range(1, 201))
 
 
-# A limit on the size of files makes the system refuse to write, as a full disk does: it is the real thing, without
-# mounting anything.
+# A limit on the file size makes writes fail as on a full disk, without mounting a file system.
 FULL_DISK = """
 import resource, signal, sys
 from gateway.kernel.journal.changes import Enqueued, Put
 from gateway_lmdb import LmdbStore
-from tests.storage.listeners import Heard
+from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing, queue_record
 place = LmdbPlace()
-store, heard = place.open(), Heard()
-store.listen(heard)
+store, listener = place.open(), RecordingListener()
+store.listen(listener)
 store.append([Put(queue_record(1)), *publishing(1, 100)])
-place.pump(lambda: heard.watermark == 1)
+place.pump(lambda: listener.watermark == 1)
 size = (place.path / "data.mdb").stat().st_size
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10_000, resource.RLIM_INFINITY))
 store.append(publishing(101, 1000))
-place.pump(lambda: heard.has("stalled"))
-assert heard.watermark == 1
+place.pump(lambda: listener.has("stalled"))
+assert listener.watermark == 1
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-place.pump(lambda: heard.watermark == 2)
-assert heard.has("resumed")
+place.pump(lambda: listener.watermark == 2)
+assert listener.has("resumed")
 place.crash()
 store = place.open()
 assert [change.position for change in store.recover() if isinstance(change, Enqueued)] == list(range(1, 1001))
 assert None not in store.messages(range(1, 1001))
 place.close()
-print([str(report) for report in heard.reports])
+print([str(report) for report in listener.reports])
 """
 
 
@@ -397,9 +396,9 @@ def test_a_full_disk_stalls_the_store_and_corrupts_nothing() -> None:
 
 
 def test_an_unreadable_store_raises_a_storage_error(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, heard = opened(place)
+    store, listener = open_store(place)
     store.append(publishing(1, 1))
-    place.pump(lambda: heard.watermark == 1)
+    place.pump(lambda: listener.watermark == 1)
 
     def corrupted(*_: object) -> None:
         raise lmdb.CorruptedError("mdb_get")
@@ -415,7 +414,7 @@ BACKLOG = """
 import gc
 from pathlib import Path
 from gateway.kernel.journal.changes import Put
-from tests.storage.listeners import Heard
+from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing, queue_record
 
@@ -423,15 +422,15 @@ def resident_mib():
     return int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
 
 place = LmdbPlace()
-store, heard = place.open(), Heard()
-store.listen(heard)
+store, listener = place.open(), RecordingListener()
+store.listen(listener)
 before = most = resident_mib()
 store.append([Put(queue_record(1))])
 for first in range(1, 120_000, 100):
     lsn = store.append(publishing(first, first + 99, 1024))
-    place.pump(lambda: heard.watermark >= lsn - 20)
+    place.pump(lambda: listener.watermark >= lsn - 20)
     most = max(most, resident_mib())
-place.pump(lambda: heard.watermark == lsn)
+place.pump(lambda: listener.watermark == lsn)
 store.close()
 store = place.open()
 assert sum(1 for _ in store.recover()) == 120_001
@@ -450,17 +449,17 @@ def test_a_backlog_is_not_resident_memory() -> None:
 
 
 def stored_messages() -> list[Stored]:
-    """Return each Stored that is reachable in the process."""
+    """Return each reachable ``Stored``."""
     gc.collect()
     return [thing for thing in gc.get_objects() if isinstance(thing, Stored)]
 
 
 def test_staged_messages_are_released_once_durable(place: LmdbPlace) -> None:
-    earlier = {id(message): message for message in stored_messages()}  # of other tests in this process
-    store, heard = opened(place)
+    before = {id(message): message for message in stored_messages()}  # of other tests in this process
+    store, listener = open_store(place)
     store.append(publishing(1, 50))
     store.messages([1])
     store.append(publishing(51, 100))
-    place.pump(lambda: heard.watermark == 2)
+    place.pump(lambda: listener.watermark == 2)
     store.close()
-    assert not [message for message in stored_messages() if id(message) not in earlier]
+    assert not [message for message in stored_messages() if id(message) not in before]

@@ -1,4 +1,4 @@
-"""Streams in the LMDB engine: segments in files, whenever it crashes and whatever the disk says."""
+"""Streams in the LMDB engine: segment files, after crashes and disk errors."""
 
 import errno
 import os
@@ -34,17 +34,17 @@ def session(place: LmdbPlace) -> StoreSession:
 
 def sealing(first: int, end: int, size: int = 1000) -> list[Change]:
     """Return the changes of a segment of stream 1."""
-    lines = [stream_message(1, offset, size) for offset in range(first, end)]
-    return [Put(queue_record(1)), *lines, Sealed(segment(1, first, end))]
+    messages = [stream_message(1, offset, size) for offset in range(first, end)]
+    return [Put(queue_record(1)), *messages, Sealed(segment(1, first, end))]
 
 
-def rest(session: StoreSession) -> None:
-    """Wait until everything is committed, and the sealer through with all it was asked for."""
+def wait_for_sealer(session: StoreSession) -> None:
+    """Wait until everything is committed and the sealer has finished its tasks."""
     assert isinstance(session.store, LmdbStore)
     session.settle()
-    is_through = threading.Event()
-    session.store._sealer._tasks.put(is_through.set)
-    assert is_through.wait(20)
+    is_done = threading.Event()
+    session.store._sealer._tasks.put(is_done.set)
+    assert is_done.wait(20)
     session.append()
     session.settle()
 
@@ -53,13 +53,13 @@ def directory(place: LmdbPlace) -> Path:
     return place.path / "streams" / "1"
 
 
-def names(place: LmdbPlace) -> list[str]:
+def file_names(place: LmdbPlace) -> list[str]:
     """Return the names of the files of stream 1."""
     return sorted(path.name for path in directory(place).iterdir()) if directory(place).exists() else []
 
 
 def chunks_in_table(place: LmdbPlace) -> int:
-    """Return how many chunks are in the table; the store must be closed."""
+    """Return the number of chunks in the table; the store must be closed."""
     with lmdb.open(str(place.path), readonly=True, max_dbs=16) as environment:
         chunks = environment.open_db(b"chunks", create=False)
         with environment.begin() as transaction:
@@ -71,8 +71,8 @@ def test_a_sealed_segment_moves_into_a_file_of_large_chunks(place: LmdbPlace, se
         session.append(Put(queue_record(1)), stream_message(1, offset, 1000))
         session.settle()
     session.append(Sealed(segment(1, 0, 600)), stream_message(1, 600))
-    rest(session)
-    assert names(place) == [f"{0:020}.chunks"]
+    wait_for_sealer(session)
+    assert file_names(place) == [f"{0:020}.chunks"]
     data = (directory(place) / f"{0:020}.chunks").read_bytes()
     assert [offset for offset, *_ in entries(data)] == list(range(600))
     heads = list(chunk_heads(data))
@@ -98,12 +98,12 @@ def test_a_crash_between_a_file_and_its_record_loses_nothing(
     assert isinstance(session.store, LmdbStore)
     monkeypatch.setattr(session.store._sealer, "_filed", lambda filed: None)
     session.append(*sealing(0, 300), stream_message(1, 300))
-    rest(session)
-    assert names(place) == [f"{0:020}.chunks"]
+    wait_for_sealer(session)
+    assert file_names(place) == [f"{0:020}.chunks"]
     assert session.store.segment_path(1, 0) is None
     session.crash()
-    assert read_all(session, 1, 0) == list(range(301)), "while it is moved again"
-    rest(session)
+    assert read_all(session, 1, 0) == list(range(301)), "while the segment is moved again"
+    wait_for_sealer(session)
     assert session.store.segment_path(1, 0) == directory(place) / f"{0:020}.chunks"
     assert read_all(session, 1, 0) == list(range(301))
     session.store.close()
@@ -112,36 +112,36 @@ def test_a_crash_between_a_file_and_its_record_loses_nothing(
 
 def test_a_crash_before_a_file_is_complete_leaves_no_file(place: LmdbPlace, session: StoreSession) -> None:
     session.append(*sealing(0, 300))
-    rest(session)
+    wait_for_sealer(session)
     session.store.close()
     path = directory(place) / f"{0:020}.chunks"
-    torn = [
+    leftovers = [
         path.with_name(path.name + ".tmp"),
         path.with_name(f"{600:020}.chunks"),
         path.with_name("notes"),
         place.path / "streams" / "99" / path.name,
         place.path / "streams" / "lost" / path.name,
     ]
-    for each in torn:
+    for each in leftovers:
         each.parent.mkdir(exist_ok=True)
         each.write_bytes(b"half")
     kept = path.with_suffix(".arrow")
     kept.write_bytes(b"columns")
     session.open()
-    rest(session)
-    assert [each.exists() for each in torn] == [False] * 5
-    assert kept.exists(), "what lies beside a segment that is there belongs to it"
+    wait_for_sealer(session)
+    assert [each.exists() for each in leftovers] == [False] * 5
+    assert kept.exists(), "files beside an existing segment belong to it"
     assert read_all(session, 1, 0) == list(range(300))
 
 
 def test_all_files_of_a_truncated_segment_are_removed(place: LmdbPlace, session: StoreSession) -> None:
     session.append(*sealing(0, 10), *sealing(10, 20))
-    rest(session)
+    wait_for_sealer(session)
     for first in (0, 10):
         (directory(place) / f"{first:020}.arrow").write_bytes(b"columns")
     session.append(Truncated(1, 10))
-    rest(session)
-    assert names(place) == [f"{10:020}.arrow", f"{10:020}.chunks"]
+    wait_for_sealer(session)
+    assert file_names(place) == [f"{10:020}.arrow", f"{10:020}.chunks"]
 
 
 def test_a_segment_truncated_while_it_is_moved_leaves_no_file(
@@ -160,8 +160,8 @@ def test_a_segment_truncated_while_it_is_moved_leaves_no_file(
     session.append(Truncated(1, 300))
     session.settle()
     is_truncated.set()
-    rest(session)
-    assert names(place) == []
+    wait_for_sealer(session)
+    assert file_names(place) == []
     assert session.store.segment_path(1, 0) is None
     session.crash_settled()
     assert [(found.first, found.end) for found in segments_in(session.found)] == [(300, 300)]
@@ -182,8 +182,8 @@ def test_segments_stay_in_the_table_while_the_disk_is_full(
     session.append(*sealing(0, 300))
     session.settle()
     assert read_all(session, 1, 0) == list(range(300))
-    for _ in range(4):  # it comes behind the others each time
-        rest(session)
+    for _ in range(4):  # each attempt is queued again
+        wait_for_sealer(session)
     assert session.store.segment_path(1, 0) is not None
     assert read_all(session, 1, 0) == list(range(300))
 
@@ -219,11 +219,11 @@ def test_closing_does_not_wait_for_unmoved_segments(
     disk.start()
     session.store.close()
     disk.join()
-    assert names(place) == [f"{0:020}.chunks"]
+    assert file_names(place) == [f"{0:020}.chunks"]
     monkeypatch.undo()
     session.open()
-    rest(session)
-    assert len(names(place)) == 5
+    wait_for_sealer(session)
+    assert len(file_names(place)) == 5
     assert read_all(session, 1, 0) == list(range(50))
 
 
@@ -231,7 +231,7 @@ def test_many_segments_are_read_with_few_open_files(session: StoreSession, monke
     monkeypatch.setattr(segment_files, "_MOST_OPEN", 2)
     for first in range(0, 100, 10):
         session.append(*sealing(first, first + 10))
-    rest(session)
+    wait_for_sealer(session)
     for _ in range(2):
         assert read_all(session, 1, 0, 1) == list(range(100))
     assert isinstance(session.store, LmdbStore)
@@ -241,7 +241,7 @@ def test_many_segments_are_read_with_few_open_files(session: StoreSession, monke
 def test_a_missing_file_between_segments_is_refused_at_the_start(place: LmdbPlace, session: StoreSession) -> None:
     for first in range(0, 30, 10):
         session.append(*sealing(first, first + 10))
-    rest(session)
+    wait_for_sealer(session)
     session.store.close()
     (directory(place) / f"{10:020}.chunks").unlink()
     with pytest.raises(StorageError, match=f"a segment of stream 1 is missing: .*{10:020}.chunks"):
@@ -249,17 +249,17 @@ def test_a_missing_file_between_segments_is_refused_at_the_start(place: LmdbPlac
 
 
 def test_the_first_files_of_a_copy_may_be_missing(place: LmdbPlace, session: StoreSession) -> None:
-    """As when they were truncated while the copy was made."""
+    """The stream was truncated while the copy was made."""
     for first in range(0, 30, 10):
         session.append(*sealing(first, first + 10))
-    rest(session)
+    wait_for_sealer(session)
     session.store.close()
     (directory(place) / f"{0:020}.chunks").unlink()
     for _ in range(2):
         session.open()
         assert [(found.first, found.end) for found in segments_in(session.found)] == [(10, 20), (20, 30), (30, 30)]
         assert read_all(session, 1, 10) == list(range(10, 30))
-        rest(session)
+        wait_for_sealer(session)
         session.store.close()
 
 
@@ -268,7 +268,7 @@ def test_a_copy_of_the_store_contains_stream_files(
     place: LmdbPlace, session: StoreSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_linked: bool
 ) -> None:
     session.append(*sealing(0, 300), stream_message(1, 300))
-    rest(session)
+    wait_for_sealer(session)
     if not is_linked:
 
         def refuse(path: Path, copy: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_copy_of_the_store_contains_stream_files(
 
 def test_a_backup_contains_stream_files(place: LmdbPlace, session: StoreSession, tmp_path: Path) -> None:
     session.append(*sealing(0, 300), stream_message(1, 300))
-    rest(session)
+    wait_for_sealer(session)
     session.store.close()
     size = back_up(place.path, tmp_path / "copy")
     assert size > 300_000
@@ -290,7 +290,7 @@ def test_a_backup_contains_stream_files(place: LmdbPlace, session: StoreSession,
 
 
 def _expect_copy(place: LmdbPlace, path: Path) -> None:
-    """Check what is in a copy, the original being gone."""
+    """Check the content of a copy, after removing the original."""
     store = place.store
     assert store is not None
     store.close()

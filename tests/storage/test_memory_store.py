@@ -1,48 +1,48 @@
-"""The store in memory does what a test tells it to, and nothing before."""
+"""The memory store commits on request only, unless it defers."""
 
 from collections.abc import Callable
 
 from gateway.kernel.journal.changes import Enqueued, Put, Stored
 from gateway.testing.store_session import message_with, places_in, queue_record
 from gateway_memory import MemoryStore
-from tests.storage.listeners import Heard
+from tests.storage.listeners import RecordingListener
 
 
-def listening(store: MemoryStore) -> Heard:
-    heard = Heard()
-    store.listen(heard)
-    return heard
+def listening(store: MemoryStore) -> RecordingListener:
+    listener = RecordingListener()
+    store.listen(listener)
+    return listener
 
 
 def test_nothing_is_durable_until_it_is_committed() -> None:
     store = MemoryStore()
-    heard = listening(store)
+    listener = listening(store)
     store.append([Put(queue_record(1))])
-    assert heard.reports == []
+    assert listener.reports == []
     assert list(store.reopened().recover()) == []
     store.commit()
-    assert heard.reports == [1]
+    assert listener.reports == [1]
     assert len(list(store.reopened().recover())) == 1
 
 
 def test_committing_again_reports_nothing_new() -> None:
     store = MemoryStore()
-    heard = listening(store)
+    listener = listening(store)
     store.append([])
     store.commit()
     store.commit()
-    assert heard.reports == [1]
+    assert listener.reports == [1]
 
 
 def test_a_deferring_store_commits_several_appends_at_once() -> None:
     calls: list[Callable[[], None]] = []
     store = MemoryStore(calls.append)
-    heard = listening(store)
+    listener = listening(store)
     store.append([])
     store.append([])
-    assert (len(calls), heard.reports) == (1, [])
+    assert (len(calls), listener.reports) == (1, [])
     calls.pop()()
-    assert heard.reports == [2]
+    assert listener.reports == [2]
     store.append([])
     assert len(calls) == 1
 
@@ -50,34 +50,34 @@ def test_a_deferring_store_commits_several_appends_at_once() -> None:
 def test_a_stalled_store_commits_when_it_resumes() -> None:
     calls: list[Callable[[], None]] = []
     store = MemoryStore(calls.append)
-    heard = listening(store)
+    listener = listening(store)
     store.append([])
     store.stall("no space")
     calls.pop()()
-    assert heard.reports == ["stalled: no space"]
+    assert listener.reports == ["stalled: no space"]
     store.resume()
     calls.pop()()
-    assert heard.reports == ["stalled: no space", "resumed", 1]
+    assert listener.reports == ["stalled: no space", "resumed", 1]
 
 
 def test_a_failed_store_never_commits_again() -> None:
     store = MemoryStore()
-    heard = listening(store)
+    listener = listening(store)
     store.append([])
     store.fail("the disk died")
     store.commit()
     store.close()
-    assert heard.reports == ["failed: the disk died"]
+    assert listener.reports == ["failed: the disk died"]
 
 
 def test_a_stalled_store_that_is_closed_fails() -> None:
     store = MemoryStore()
-    heard = listening(store)
+    listener = listening(store)
     store.append([])
     store.stall("no space")
     store.close()
-    assert heard.has("failed")
-    assert heard.watermark == 0
+    assert listener.has("failed")
+    assert listener.watermark == 0
 
 
 def test_a_reopened_store_is_independent_of_the_one_it_came_from() -> None:

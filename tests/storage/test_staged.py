@@ -1,4 +1,4 @@
-"""Contents stay readable from the append until the disk has them, and what was staged last counts."""
+"""Contents are readable from their append until they are durable; the last staged change counts."""
 
 from gateway.kernel.journal.changes import Discarded, Lsn, Stored
 from gateway.testing.store_session import content_of, message_with
@@ -8,7 +8,7 @@ KEY = content_key(1, is_spilled=False)
 
 
 def staged(*changes: Stored | Discarded) -> Staged:
-    """Stage each change as an append of its own, at 1, 2, 3 ..."""
+    """Stage each change as a separate append, at positions 1, 2, 3 ..."""
     staged = Staged()
     for lsn, change in enumerate(changes, 1):
         staged.add(Append(Lsn(lsn), [change]))

@@ -1,4 +1,4 @@
-"""Whatever is appended, and whenever it crashes, the LMDB engine holds what the one in memory does."""
+"""The LMDB engine has the same content as the memory engine after any appends and crashes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -111,7 +111,7 @@ class Engines(RuleBasedStateMachine):
 
     @rule(stream=STREAMS, sizes=st.lists(st.sampled_from([1, 100, 70_000]), max_size=6), seals=st.booleans())
     def append_to_stream(self, stream: int, sizes: list[int], seals: bool) -> None:
-        """Append as a kernel does: in order, and sealed a segment at a time."""
+        """Append as the kernel does: in order, sealing one segment at a time."""
         parts = self.segments[stream] or [StreamSegment(stream, 0, 0, 0, 0, 0, is_sealed=False)]
         end = parts[-1].end + len(sizes)
         changes: list[Change] = [Put(queue_record(stream))]
@@ -133,21 +133,21 @@ class Engines(RuleBasedStateMachine):
             self.segments[stream] = self.segments[stream][len(sealed) :]
             self.append([Truncated(stream, sealed[-1].end)])
 
-    @rule(stream=STREAMS, says_so=st.booleans())
-    def delete_stream(self, stream: int, says_so: bool) -> None:
-        """Delete as a kernel does, which tells the store; or tell it no more than that the queue is gone."""
-        self.append([Removed("queue", ("/", f"q{stream}")), *([Truncated(stream, EVERYTHING)] if says_so else [])])
+    @rule(stream=STREAMS, truncates=st.booleans())
+    def delete_stream(self, stream: int, truncates: bool) -> None:
+        """Delete a stream's queue, with or without truncating the stream, as a crash might leave it."""
+        self.append([Removed("queue", ("/", f"q{stream}")), *([Truncated(stream, EVERYTHING)] if truncates else [])])
         self.crash()
 
     @precondition(lambda self: self.listener.watermark == self.appended)
     @rule(stream=STREAMS, offset=st.integers(0, 60))
     def read_stream(self, stream: int, offset: int) -> None:
-        """Read as a kernel does: streams that are there. What is left of others goes in the store's own time."""
+        """Read an existing stream. The store removes the remains of deleted ones at its own pace."""
         if self.segments[stream]:
-            assert self.whole(self.lmdb, stream, offset) == self.whole(self.memory, stream, offset)
+            assert self.read_all(self.lmdb, stream, offset) == self.read_all(self.memory, stream, offset)
 
-    def whole(self, store: LmdbStore | MemoryStore, stream: int, offset: int) -> list[tuple[int, int, bytes, bytes]]:
-        """Read a stream from an offset on, a little at a time."""
+    def read_all(self, store: LmdbStore | MemoryStore, stream: int, offset: int) -> list[tuple[int, int, bytes, bytes]]:
+        """Read a stream from an offset on, in small parts."""
         found: list[tuple[int, int, bytes, bytes]] = []
         while (data := store.stream_chunks(stream, offset, 100_000)) is not None:
             found += entries(data, offset)

@@ -1,4 +1,4 @@
-"""Every value comes back from the bytes it was written as."""
+"""The encoding of values is lossless."""
 
 import json
 import math
@@ -33,7 +33,7 @@ VALUES = st.recursive(
 
 
 def same(left: Value, right: Value) -> bool:
-    """Equal, of the same types throughout; two NaNs are the same here."""
+    """Return whether values and their types are equal; NaN equals NaN here."""
     if type(left) is not type(right):
         return False
     if isinstance(left, list) and isinstance(right, list):

@@ -11,7 +11,6 @@ from typing import Final, Generic, TypeVar
 #: The maximum number of words in a filter or topic; the rest counts as one word. Each word of a filter takes a node, so
 #: that a filter of 64 KB of separators took 14 MB. Protocols accept fewer words; stores of earlier versions may hold
 #: more.
-#: that one of 64 KB of separators took 14 MB. Protocols accept fewer words; stores of earlier versions may hold more.
 MOST_WORDS: Final = 1024
 
 K = TypeVar("K", bound=Hashable)

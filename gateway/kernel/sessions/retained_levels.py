@@ -8,7 +8,6 @@ from gateway.kernel.messages.message import Message
 
 #: The maximum number of levels of a key; the rest is one word, which bounds the memory of a key. Accepted filters have
 #: fewer words, so only their ``#`` can match that last word.
-#: accepted have fewer, so that no word of theirs stands for one behind these but ``#``, which takes them as they are.
 MOST_LEVELS: Final = 256
 
 #: The overhead of a message and of each of its levels, in bytes: so that a limit in bytes also bounds empty messages.

@@ -1,4 +1,4 @@
-"""One broker under load, killed and started again, until the accounts of its queues tell what it lost or doubled."""
+"""A broker under load that is killed and restarted repeatedly, with checks for lost and duplicated messages."""
 
 import random
 import time
@@ -6,42 +6,42 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import Account
+from tests.durability.expected import ExpectedMessages
 from tests.durability.load import Client, Publisher
 from tests.running import Gateway
 
 
-class Trial:
-    """Owns the accounts of the queues, and what each publisher sends next, through all kills.
+class CrashTrial:
+    """Owns the expected content of the queues, and the next number of each publisher, through all kills.
 
-    A subclass says what there is (``declare``), who is busy with it (``clients``) and what has to be left (``audit``).
+    Subclasses declare entities (``declare``), provide the load (``clients``) and check the result (``audit``).
     """
 
     def __init__(self, gateway: Gateway, connect: Connect, queues: Iterable[str]) -> None:
         self.gateway = gateway
         self.connect = connect
-        self.accounts = {queue: Account() for queue in queues}
+        self.expectations = {queue: ExpectedMessages() for queue in queues}
         self.next_number: Counter[str] = Counter()
 
     def declare(self) -> None:
-        """Declare the queues and what leads to them."""
+        """Declare the queues and their bindings."""
         raise NotImplementedError
 
     def clients(self) -> list[Client]:
-        """Return new clients, who go on where those before them were cut off."""
+        """Return new clients, which continue where the earlier ones were interrupted."""
         raise NotImplementedError
 
     def audit(self) -> None:
-        """Compare what a broker that was started again holds with the accounts."""
+        """Compare the content of the restarted broker with the expectations."""
         raise NotImplementedError
 
     def publisher(self, name: str, exchange: str, key: str, queues: Iterable[str], window: int) -> Publisher:
         """Return a publisher whose messages go to these queues."""
-        accounts = [self.accounts[queue] for queue in queues]
-        return Publisher(self.gateway.broker, name, self.next_number[name], exchange, key, accounts, window)
+        expectations = [self.expectations[queue] for queue in queues]
+        return Publisher(self.gateway.broker, name, self.next_number[name], exchange, key, expectations, window)
 
     def load_for(self, seconds: float) -> None:
-        """Keep all clients busy until the broker is killed, this long after each of them is."""
+        """Run all clients, and kill the broker this long after each of them is busy."""
         clients = self.clients()
         for client in clients:
             client.start()
@@ -55,11 +55,11 @@ class Trial:
                 self.next_number[client.name] = client.next_number
 
     def survive(self, kills: int, *, within_s: float) -> None:
-        """Go through so many kills, each at a random moment of the load within so many seconds."""
-        moments = random.Random()
+        """Kill the broker this many times, each at a random time within ``within_s`` seconds of load."""
+        rng = random.Random()
         self.gateway.start()
         self.declare()
         for _ in range(kills):
-            self.load_for(moments.uniform(0.0, within_s))
+            self.load_for(rng.uniform(0.0, within_s))
             self.gateway.start()
             self.audit()

@@ -1,4 +1,4 @@
-"""A store as an attack on an earlier version left it: raw records, written as that version wrote them."""
+"""Raw records in a store, as an earlier version wrote them after an attack."""
 
 import json
 import struct
@@ -10,7 +10,7 @@ import lmdb
 
 _TEXT: Final = ("utf-8", "surrogatepass")
 
-#: The policy of hardening finding 2: a message-ttl of 400 digits.
+#: A message-ttl of 400 digits.
 LONG_TTL: Final = hex(10**399)
 
 
@@ -18,8 +18,8 @@ def entity(kind: str, version: int, width: int, **fields: object) -> tuple[bytes
     """Return key and record of an entity."""
     key = json.dumps(list(fields.values())[:width], ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     digest = blake2b(key.encode(*_TEXT), digest_size=32).digest()
-    said = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(*_TEXT)
-    return kind.encode() + b":" + digest, struct.pack(">BH", 1, version) + said
+    fields_json = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(*_TEXT)
+    return kind.encode() + b":" + digest, struct.pack(">BH", 1, version) + fields_json
 
 
 def policy(name: str, definition: object) -> tuple[bytes, bytes]:
@@ -44,7 +44,7 @@ def parameter(name: str, value: object) -> tuple[bytes, bytes]:
 
 
 def write(data: Path, table: str, records: "list[tuple[bytes, bytes]]") -> None:
-    """Put records into a table of a store that no broker has open."""
+    """Write records to a table of a store that no broker has open."""
     with (
         lmdb.open(str(data), max_dbs=16, map_size=1 << 30) as environment,
         environment.begin(write=True) as transaction,
@@ -55,7 +55,7 @@ def write(data: Path, table: str, records: "list[tuple[bytes, bytes]]") -> None:
 
 
 def read(data: Path, table: str) -> "dict[bytes, bytes]":
-    """Return what a table of a store holds that no broker has open; nothing where there is no such table."""
+    """Return the content of a table of a store that no broker has open; empty if the table does not exist."""
     with lmdb.open(str(data), max_dbs=16, map_size=1 << 30) as environment:
         try:
             named = environment.open_db(table.encode(), create=False)
