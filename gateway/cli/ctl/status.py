@@ -104,9 +104,9 @@ def _turns(node: Json) -> Iterator[str]:
     turns = part(node, "turns")
     if turns:
         longest, recent = part(turns, "longest_ms"), part(turns, "longest_recent_ms")
-        yield f"Turns (ms): p99 {part(turns, 'p99_ms')}, longest lately {recent}, longest {longest}"
+        yield f"Turns (ms): p99 {part(turns, 'p99_ms')}, longest recent {recent}, longest {longest}"
         if part(turns, "longest_cause"):
-            yield f"Longest turn was for: {text(turns, 'longest_cause')}"
+            yield f"Cause of the longest turn: {text(turns, 'longest_cause')}"
 
 
 def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:

@@ -78,7 +78,7 @@ def store(call: Call, vhost: str, name: str, consumer: str) -> Reply:
     (value,) = require(call.fields, "offset")
     offset = integer(value, "offset")
     if not 0 <= offset <= _MAX_OFFSET:
-        raise PreconditionFailed(f"offset {offset} is out of range")
+        raise PreconditionFailed(f"offset {offset} is out of range: it must be from 0 to 2^63 - 1")
     if not 0 < len(consumer.encode()) <= LONGEST_NAME:
         raise PreconditionFailed(f"the name of a consumer must have 1 to {LONGEST_NAME} bytes")
     existed = consumer in stream.offsets

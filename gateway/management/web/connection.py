@@ -87,7 +87,11 @@ class HttpProtocol(Protocol):
         if self._factory.admit(self):
             self._start_timer(self._limits.header_timeout_s, self.evict)
         else:
-            self._refuse(HttpError(503, "too_many_connections", "all connections of the HTTP API are in use"))
+            self._refuse(
+                HttpError(
+                    503, "too_many_connections", "'management.max_connections' is reached and no connection is idle"
+                )
+            )
 
     def dataReceived(self, data: bytes) -> None:
         """Parse received bytes."""

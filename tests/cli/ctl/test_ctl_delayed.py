@@ -68,7 +68,7 @@ def test_logins_are_listed(ctl: Ctl, api: FakeApi) -> None:
 def test_an_expiring_certificate_fails_the_check(ctl: Ctl, api: FakeApi) -> None:
     path = "GET health/checks/certificate-expiration/5/days"
     api.answer(path, {"status": "ok"})
-    received = ("check_certificate_expiration", "--within", "5", "--unit", "days", "-q")
-    assert ctl(*received).out == "No certificates are expiring within 5 days.\n"
+    arguments = ("check_certificate_expiration", "--within", "5", "--unit", "days", "-q")
+    assert ctl(*arguments).out == "No certificates are expiring within 5 days.\n"
     api.answer(path, {"status": "failed", "reason": "Certificates expiring"}, status=503)
-    assert (ctl(*received).code, ctl(*received).err) == (69, "Error: Certificates expiring\n")
+    assert (ctl(*arguments).code, ctl(*arguments).err) == (69, "Error: Certificates expiring\n")
