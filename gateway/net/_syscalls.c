@@ -1,9 +1,8 @@
-/* The system calls that every message meets: wait, receive, send, and what time it is. See syscalls.py for what they
-   promise.
+/* The system calls made for every message: wait, receive, send and the time. syscalls.py documents the functions.
 
-   They differ from what the standard library has in what they leave out: no conversion of arguments that may be of any
-   kind, no object in between that knows a descriptor, and no letting go of the interpreter's lock for a call that never
-   waits. Only `wait` may, and lets go of it. */
+   They do less than those of the standard library: they do not accept arguments of several types, they use descriptors
+   instead of socket objects, and they do not release the interpreter's lock for a call that never waits. Only `wait`
+   may wait, and releases the lock. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -15,15 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The most bytes that one call of `receive` takes, and what of it is little: copied out of the spare buffer, which is
-   kept for the next call. Anything more is handed out as it is, since copying it would cost more than a new buffer. */
+/* The most bytes that one call of `receive` returns, and the limit up to which they are copied from the spare buffer,
+   which is kept for the next call. More bytes are returned in the buffer itself, because a copy would cost more than a
+   new buffer. */
 #define MOST_BYTES (64 * 1024)
 #define FEW_BYTES (4 * 1024)
 
-/* The most events that one wait tells. */
+/* The most events that one wait returns. */
 #define MOST_EVENTS 128
 
-/* What is later than this, in seconds of the epoch, never comes. */
+/* Times later than this, in seconds since the epoch, are treated as never. */
 #define LATEST_S 1e11
 
 static PyObject *spare;
@@ -55,7 +55,7 @@ receive(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t coun
     PyObject *data = spare;
     spare = NULL;
     if (size < MOST_BYTES)
-        _PyBytes_Resize(&data, size); /* makes it NULL, and sets an error, when it fails */
+        _PyBytes_Resize(&data, size); /* on failure sets it to NULL, and sets an error */
     return data;
 }
 
@@ -78,17 +78,17 @@ send_(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
     return PyLong_FromSsize_t(sent);
 }
 
-/* Waits for an epoll, and for a time. The time is a timer among what the epoll watches: to give each wait an end of its
-   own costs a microsecond, and it is seldom another one. */
+/* Waits for an epoll, and for a time. The time is a timer that is registered in the epoll: a timeout for each wait
+   would cost a microsecond, and the time seldom changes. */
 typedef struct {
     PyObject_HEAD
     int epoll;
     int timer;
-    int is_due;      /* the timer rang, and nobody was told */
-    double until_s;  /* what it is set to; 0 while it is not */
+    int is_due;      /* the timer has expired, and this was not returned yet */
+    double until_s;  /* the timer's time; 0 while it is not set */
 } Waiter;
 
-/* Take the timer out of the events, and note that it rang; return how many are left. */
+/* Remove the timer from the events, and record that it has expired; return the number of events left. */
 static int
 without_timer(Waiter *self, struct epoll_event *events, int count)
 {
@@ -102,9 +102,9 @@ without_timer(Waiter *self, struct epoll_event *events, int count)
     return left;
 }
 
-/* Return descriptors and their flags in turns: one small object, whatever there is to tell. */
+/* Return descriptors and their flags alternately, in one tuple. */
 static PyObject *
-told(const struct epoll_event *events, int count)
+event_tuple(const struct epoll_event *events, int count)
 {
     PyObject *ready = PyTuple_New(2 * (Py_ssize_t)count);
     for (int index = 0; ready != NULL && index < count; index++) {
@@ -158,7 +158,7 @@ Waiter_wait(Waiter *self, PyObject *const *arguments, Py_ssize_t count)
     found = without_timer(self, events, found);
     if (found == 0 && self->is_due && until_s != 0.0)
         Py_RETURN_NONE;
-    return told(events, found);
+    return event_tuple(events, found);
 }
 
 static PyObject *
@@ -172,8 +172,8 @@ Waiter_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
         return NULL;
     self->epoll = epoll;
     self->timer = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    struct epoll_event ringing = {.events = EPOLLIN, .data.fd = self->timer};
-    if (self->timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, self->timer, &ringing) < 0) {
+    struct epoll_event timer_event = {.events = EPOLLIN, .data.fd = self->timer};
+    if (self->timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, self->timer, &timer_event) < 0) {
         PyErr_SetFromErrno(PyExc_OSError);
         Py_CLEAR(self);
     }
