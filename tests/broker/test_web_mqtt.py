@@ -32,12 +32,12 @@ def connected(gateway: Gateway, header: bytes = b"", origin: str = "") -> Iterat
 
 def converse(client: WebClient) -> None:
     """Log in, subscribe, and receive a published message."""
-    client.say(CONNECT)
-    client.hear_until(ACCEPTED)
-    client.say(SUBSCRIBE)
-    client.hear_until(SUBACK)
-    client.say(PUBLISH)
-    client.hear_until(PUBLISH)
+    client.send_bytes(CONNECT)
+    client.receive_until(ACCEPTED)
+    client.send_bytes(SUBSCRIBE)
+    client.receive_until(SUBACK)
+    client.send_bytes(PUBLISH)
+    client.receive_until(PUBLISH)
 
 
 def test_mqtt_works_over_a_websocket(gateway: Gateway) -> None:
@@ -50,16 +50,16 @@ def test_6_0_0_2_packets_may_be_split_and_joined_by_messages(gateway: Gateway) -
     gateway.start()
     with connected(gateway) as client:
         for octet in CONNECT + SUBSCRIBE[:3]:
-            client.say(bytes([octet]))
-        client.say(SUBSCRIBE[3:] + PUBLISH)
-        client.hear_until(PUBLISH)
+            client.send_bytes(bytes([octet]))
+        client.send_bytes(SUBSCRIBE[3:] + PUBLISH)
+        client.receive_until(PUBLISH)
 
 
 def test_6_0_0_1_a_text_message_closes_the_connection(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
         client.send(TextMessage("text"))
-        assert client.hear_to_the_close() == (b"", 1003)
+        assert client.receive_to_close() == (b"", 1003)
 
 
 def test_mqtt_works_over_a_websocket_with_tls(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -80,14 +80,14 @@ def test_an_anonymous_client_has_the_address_that_its_proxy_reports(gateway: Gat
     with connected(gateway, HERE) as client:
         converse(client)
     with connected(gateway, AFAR) as client:
-        client.say(CONNECT)
-        read_until, code = client.hear_to_the_close()
+        client.send_bytes(CONNECT)
+        read_until, code = client.receive_to_close()
         assert (read_until[:2], read_until[3] in (4, 5), code) == (b"\x20\x02", True, 1000)
 
 
 def refused(client: WebClient) -> bool:
-    client.say(CONNECT)
-    read_until, _ = client.hear_to_the_close()
+    client.send_bytes(CONNECT)
+    read_until, _ = client.receive_to_close()
     return read_until[:3] == b"\x20\x02\x00" and read_until[3] == 5
 
 

@@ -29,7 +29,7 @@ def read_text_until(client: WebClient, wanted: str) -> str:
     """Read until the text messages contain this; any other message fails the test."""
     read_until = ""
     while wanted not in read_until:
-        for event in client.hear():
+        for event in client.receive():
             assert isinstance(event, TextMessage), event
             read_until += event.data
     return read_until
@@ -50,10 +50,10 @@ def test_text_is_answered_by_text(gateway: Gateway, subprotocol: str) -> None:
 def test_bytes_are_answered_by_bytes(gateway: Gateway) -> None:
     gateway.start()
     with connected(gateway) as client:
-        client.say(CONNECT.encode())
-        client.hear_until(b"CONNECTED")
-        client.say(SUBSCRIBE.encode() + b"SEND\ndestination:/queue/web\n\n\xff\xfe\0")
-        assert b"content-length:2" in client.hear_until(b"\xff\xfe\0")
+        client.send_bytes(CONNECT.encode())
+        client.receive_until(b"CONNECTED")
+        client.send_bytes(SUBSCRIBE.encode() + b"SEND\ndestination:/queue/web\n\n\xff\xfe\0")
+        assert b"content-length:2" in client.receive_until(b"\xff\xfe\0")
 
 
 def test_frames_may_be_split_and_joined_by_messages(gateway: Gateway) -> None:
@@ -71,7 +71,7 @@ def test_an_error_is_sent_before_the_close(gateway: Gateway) -> None:
         client.send(TextMessage(CONNECT + "NONSENSE\n\n\0"))
         read_until, events = "", []
         while not any(isinstance(event, CloseConnection) for event in events):
-            events = client.hear()
+            events = client.receive()
             read_until += "".join(event.data for event in events if isinstance(event, TextMessage))
         assert "message:Bad command" in read_until
 
@@ -101,8 +101,8 @@ def test_a_certificate_logs_in_over_a_websocket_with_tls(
         context.wrap_socket(line, server_hostname="127.0.0.1") as wrapped,
     ):
         client = WebClient(wrapped, "v12.stomp")
-        client.say(UNNAMED)
-        client.hear_until(b"CONNECTED")
+        client.send_bytes(UNNAMED)
+        client.receive_until(b"CONNECTED")
     with (
         socket.create_connection(gateway.addresses["stomps"], timeout=10) as line,
         context.wrap_socket(line, server_hostname="127.0.0.1") as wrapped,

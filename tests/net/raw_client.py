@@ -32,16 +32,16 @@ class RawClient:
     def open(self, heartbeat_s: int = 0) -> "RawClient":
         """Perform the handshake and open channel 1."""
         self.send(PROTOCOL_HEADER)
-        self.hear_a(commands.Connection.Start)
+        self.receive_method(commands.Connection.Start)
         self.send(start_ok("\0guest\0guest"), commands.Connection.TuneOk(2047, 131_072, heartbeat_s))
         self.send(commands.Connection.Open("/"), commands.Channel.Open())
-        self.hear_a(commands.Channel.OpenOk)
+        self.receive_method(commands.Channel.OpenOk)
         return self
 
     def send(self, *frames: Sent) -> None:
         self.socket.sendall(wire(*frames))
 
-    def hear(self) -> list[Heard]:
+    def receive(self) -> list[Heard]:
         """Read once; set ``is_at_end`` when the broker closed."""
         try:
             data = self.socket.recv(1 << 18)
@@ -50,25 +50,25 @@ class RawClient:
         self.is_at_end = not data
         return self._ear.listen(data)
 
-    def hear_a(self, method: type[Frame]) -> list[Heard]:
+    def receive_method(self, method: type[Frame]) -> list[Heard]:
         """Read until a method of this kind was received."""
-        return self.hear_until(lambda heard: isinstance(heard.method, method))
+        return self.receive_until(lambda heard: isinstance(heard.method, method))
 
-    def hear_until(self, is_it: Callable[[Heard], bool]) -> list[Heard]:
+    def receive_until(self, is_it: Callable[[Heard], bool]) -> list[Heard]:
         """Read until a matching frame was received; return all frames up to it."""
         deadline = time.monotonic() + TIMEOUT_S
         heard: list[Heard] = []
         while True:
-            fresh = self.hear()
+            fresh = self.receive()
             heard += fresh
             if any(map(is_it, fresh)):
                 return heard
             assert time.monotonic() < deadline, f"not received, only {list(map(str, heard))[-5:]}"
             assert not self.is_at_end, f"connection closed early, after {list(map(str, heard))[-5:]}"
 
-    def hear_to_the_end(self) -> list[Heard]:
+    def receive_all(self) -> list[Heard]:
         """Read until the broker closes."""
         heard: list[Heard] = []
         while not self.is_at_end:
-            heard += self.hear()
+            heard += self.receive()
         return heard

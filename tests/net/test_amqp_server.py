@@ -40,7 +40,7 @@ def test_a_client_that_does_not_log_in_in_time_is_disconnected(broker: Broker, s
     with RawClient(broker) as client:
         begun = time.monotonic()
         client.send(*sent)
-        client.hear_to_the_end()
+        client.receive_all()
         assert LOGIN_TIMEOUT_S * 0.4 < time.monotonic() - begun < LOGIN_TIMEOUT_S + 3
 
 
@@ -51,7 +51,7 @@ def test_single_bytes_do_not_extend_the_login_timeout(broker: Broker) -> None:
         for octet in [*PROTOCOL_HEADER, *bytes(200)]:
             try:
                 client.socket.sendall(bytes([octet]))
-                client.hear()
+                client.receive()
             except TimeoutError:
                 continue
             except (BrokenPipeError, ConnectionResetError):
@@ -67,7 +67,7 @@ def test_a_client_that_has_logged_in_may_be_idle(broker: Broker) -> None:
         client.open()
         time.sleep(LOGIN_TIMEOUT_S + 0.7)
         client.send(asked(commands.Queue.Declare, queue="still-here", exclusive=True))
-        heard = client.hear_a(commands.Queue.DeclareOk)
+        heard = client.receive_method(commands.Queue.DeclareOk)
         assert len(heard) == 1
 
 
@@ -75,7 +75,7 @@ def test_4_2_7_heartbeats_are_sent_and_missing_ones_end_the_connection(broker: B
     with RawClient(broker) as client:
         client.open(heartbeat_s=1)
         begun = time.monotonic()
-        heard = client.hear_to_the_end()
+        heard = client.receive_all()
         lived = time.monotonic() - begun
         assert 2 <= lived < 6
         assert {str(one) for one in heard} == {"heartbeat"}
@@ -89,14 +89,14 @@ def test_4_2_7_heartbeats_of_the_client_keep_the_connection_open(broker: Broker)
             client.send(frame(8, 0, b""))
             time.sleep(0.5)
         client.send(commands.Connection.Close(200, "", 0, 0))
-        client.hear_a(commands.Connection.CloseOk)
+        client.receive_method(commands.Connection.CloseOk)
 
 
 @pytest.mark.parametrize("garbage", [b"GET / HTTP/1.1\r\n\r\n", bytes(10_000), b"\xff" * 100_000])
 def test_garbage_is_answered_and_the_next_client_is_served(broker: Broker, garbage: bytes) -> None:
     with RawClient(broker) as client:
         client.send(garbage)
-        assert [str(heard) for heard in client.hear_to_the_end()][:1] in (["AMQP 0-9-1"], [])
+        assert [str(heard) for heard in client.receive_all()][:1] in (["AMQP 0-9-1"], [])
     with RawClient(broker) as client:
         client.open()
 
@@ -123,15 +123,15 @@ def test_a_consumer_that_does_not_read_uses_little_memory_and_another_gets_the_m
             client.open()
         consume = asked(commands.Basic.Consume, queue="shared", consumer_tag="c", no_ack=True)
         publisher.send(asked(commands.Queue.Declare, queue="shared"), commands.Confirm.Select())
-        publisher.hear_a(commands.Confirm.SelectOk)
+        publisher.receive_method(commands.Confirm.SelectOk)
         for client in (slow, quick):
             client.send(consume)
-            client.hear_a(commands.Basic.ConsumeOk)
+            client.receive_method(commands.Basic.ConsumeOk)
         last = b"last"
         arrived: list[int] = []
 
         def read() -> None:
-            arrived.extend(len(heard.body) for heard in quick.hear_until(lambda heard: heard.body == last))
+            arrived.extend(len(heard.body) for heard in quick.receive_until(lambda heard: heard.body == last))
 
         before = resident_kib(broker.pid)
         highest = before
@@ -139,7 +139,7 @@ def test_a_consumer_that_does_not_read_uses_little_memory_and_another_gets_the_m
         reader.start()
         for batch in range(1, BATCHES + 1):
             publisher.send(*(publish("", "shared", BODY) for _ in range(BATCH)))
-            publisher.hear_until(partial(confirms, BATCH * batch))
+            publisher.receive_until(partial(confirms, BATCH * batch))
             highest = max(highest, resident_kib(broker.pid))
         publisher.send(publish("", "shared", last))
         reader.join(15)
@@ -147,4 +147,4 @@ def test_a_consumer_that_does_not_read_uses_little_memory_and_another_gets_the_m
         assert highest - before < 32 * 1024
         assert arrived.count(len(BODY)) > BATCH * BATCHES * 0.8
         publisher.send(asked(commands.Queue.Delete, queue="shared"))
-        publisher.hear_a(commands.Queue.DeleteOk)
+        publisher.receive_method(commands.Queue.DeleteOk)

@@ -26,7 +26,7 @@ def pair() -> Iterator[Pair]:
         yield pair
 
 
-def heard_by(io: ConnectionIO) -> bytes:
+def input_of(io: ConnectionIO) -> bytes:
     assert isinstance(io.outbox, Outbox)
     return b"".join(io.outbox.pieces)
 
@@ -38,7 +38,7 @@ def test_received_bytes_are_passed_to_the_machine(io: ConnectionIO, pair: Pair) 
     assert io.read() is None
     theirs.send(b"two")
     assert io.read() is None
-    assert heard_by(io) == b"one two"
+    assert input_of(io) == b"one two"
     assert (io.octets, io.reads) == (7, 2)
 
 
@@ -68,7 +68,7 @@ def test_after_cut_nothing_is_read_and_no_references_remain(io: ConnectionIO, pa
     assert io.read() is None
     assert pair[0].recv(10) == b"late"
     io.take(b"later")
-    assert heard_by(io) == b""
+    assert input_of(io) == b""
     assert not isinstance(io.machine, EchoMachine)
 
 
@@ -105,12 +105,12 @@ def test_nothing_is_read_while_leftover_input_waits_for_a_later_turn(io: Connect
     assert io.read() is None
     theirs.send(b"later")
     assert io.read() is None
-    assert heard_by(io) == b""
+    assert input_of(io) == b""
     assert io.go_on()
     assert not io.go_on()
-    assert heard_by(io) == b"done"
+    assert input_of(io) == b"done"
     assert io.read() is None
-    assert heard_by(io) == b"donelater"
+    assert input_of(io) == b"donelater"
 
 
 def test_leftover_input_of_a_held_back_peer_waits_until_reading_resumes() -> None:
@@ -120,11 +120,11 @@ def test_leftover_input_of_a_held_back_peer_waits_until_reading_resumes() -> Non
     io.set_reading(False)
     assert not io.go_on()
     assert not io.go_on()
-    assert heard_by(io) == b""
+    assert input_of(io) == b""
     io.set_reading(True)
     assert io.go_on()
     assert not io.go_on()
-    assert heard_by(io) == b"done"
+    assert input_of(io) == b"done"
 
 
 def test_a_reading_transport_is_paused_while_input_is_left_over() -> None:

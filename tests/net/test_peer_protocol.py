@@ -119,7 +119,7 @@ class Peer:
         self.transport: Any = Transport()
         self.server.makeConnection(self.transport)
 
-    def say(self, data: bytes) -> bytes:
+    def send(self, data: bytes) -> bytes:
         """Send data; return the answer at the end of the turn."""
         self.server.dataReceived(data)
         return self.turn()
@@ -143,7 +143,7 @@ def peer() -> Peer:
 def test_a_connection_is_polled_at_normal_priority_once_its_client_has_logged_in(peer: Peer) -> None:
     promoted: list[int] = []
     peer.transport.promote = lambda: promoted.append(1)
-    assert peer.say(b"login") == b"login"
+    assert peer.send(b"login") == b"login"
     assert promoted == []
     peer.server.opened()
     assert promoted == [1]
@@ -162,7 +162,7 @@ def test_output_that_promises_durability_waits_for_the_disk_and_later_output_fol
     peer.machine.outbox.promise(peer.gateway.broker.journal.pending_lsn)
     peer.server.dataReceived(b"promised ")
     assert peer.turn() == b"before "
-    assert peer.say(b"after") == b""
+    assert peer.send(b"after") == b""
     peer.gateway.store.commit()
     assert peer.turn() == b"promised after"
 
@@ -175,7 +175,7 @@ def test_the_login_timeout_is_counted_in_ticks(peer: Peer) -> None:
 
 
 def test_the_last_output_is_sent_before_the_close_within_five_seconds(peer: Peer) -> None:
-    assert peer.say(b"bye") == b"bye"
+    assert peer.send(b"bye") == b"bye"
     assert peer.transport.disconnecting
     peer.tick(5)
     assert not peer.transport.disconnected
@@ -188,7 +188,7 @@ def test_ticks_without_input_and_without_output_are_counted_while_the_connection
     peer.machine.way = Phase.OPEN
     peer.tick(2)
     assert (peer.server.silent, peer.server.quiet) == (3, 3)
-    peer.say(b"hello")
+    peer.send(b"hello")
     peer.tick(0.5)
     assert (peer.server.silent, peer.server.quiet) == (0, 0)
     peer.tick(1)
@@ -198,7 +198,7 @@ def test_ticks_without_input_and_without_output_are_counted_while_the_connection
 
 def test_silence_is_not_counted_while_the_peer_is_not_read_from(peer: Peer) -> None:
     peer.machine.way = Phase.OPEN
-    peer.say(b"publish")
+    peer.send(b"publish")
     peer.gateway.broker.alarms.set(Resource.MEMORY, True, "full")
     peer.tick(10)
     assert peer.transport.is_paused
@@ -208,7 +208,7 @@ def test_silence_is_not_counted_while_the_peer_is_not_read_from(peer: Peer) -> N
 def test_an_alarm_holds_back_publishers_only(peer: Peer) -> None:
     peer.gateway.broker.alarms.set(Resource.MEMORY, True, "full")
     assert not peer.transport.is_paused
-    peer.say(b"publish")
+    peer.send(b"publish")
     assert peer.transport.is_paused
     peer.gateway.broker.alarms.set(Resource.MEMORY, False)
     assert not peer.transport.is_paused
@@ -217,10 +217,10 @@ def test_an_alarm_holds_back_publishers_only(peer: Peer) -> None:
 def test_a_peer_that_does_not_take_its_output_is_not_read_from(peer: Peer) -> None:
     producer = peer.transport.producer
     producer.pauseProducing()
-    assert peer.say(bytes(HIGH_WATER)) == b""
+    assert peer.send(bytes(HIGH_WATER)) == b""
     assert not peer.machine.outbox.is_open
     assert not peer.transport.is_paused
-    assert peer.say(bytes(FLOOD)) == b""
+    assert peer.send(bytes(FLOOD)) == b""
     assert peer.transport.is_paused
     producer.resumeProducing()
     assert len(peer.turn()) == HIGH_WATER + FLOOD
@@ -230,7 +230,7 @@ def test_a_peer_that_does_not_take_its_output_is_not_read_from(peer: Peer) -> No
 
 
 def test_an_internal_error_ends_only_its_own_connection(peer: Peer) -> None:
-    peer.say(b"break")
+    peer.send(b"break")
     assert peer.machine.events == ["fault"]
     assert peer.transport.disconnected
     peer.server.connectionLost()
@@ -245,7 +245,7 @@ def test_the_brokers_calls_reach_the_machine(peer: Peer) -> None:
 
 
 def test_a_listing_shows_the_user_and_the_traffic(peer: Peer) -> None:
-    peer.say(b"12345")
+    peer.send(b"12345")
     facts = peer.server.info()
     assert (facts.protocol, facts.state, facts.is_tls) == ("Echo 1", "entering", False)
     assert (facts.peer_host, facts.peer_port) == ("192.168.1.1", 54321)

@@ -17,7 +17,7 @@ class Peer(StompServer):
         self.far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
         self.makeConnection(self.far_end)
 
-    def hear(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         self.dataReceived(data)
         self.gateway.settle()
 
@@ -25,10 +25,10 @@ class Peer(StompServer):
         for _ in range(int(seconds * TICKS_PER_S)):
             self.tick()
 
-    def said(self) -> bytes:
-        said = self.far_end.value()
+    def output(self) -> bytes:
+        output = self.far_end.value()
         self.far_end.clear()
-        return said
+        return output
 
 
 class FarEnd(StringTransport):
@@ -46,8 +46,8 @@ class FarEnd(StringTransport):
 def opened(heart_beat: str = "0,0", gateway: Gateway | None = None) -> Peer:
     peer = Peer(gateway or Gateway())
     told = {"login": "guest", "passcode": "guest", "accept-version": "1.1,1.2", "heart-beat": heart_beat}
-    peer.hear(frame("CONNECT", {**told, "client-id": "robot"}))
-    assert peer.said().startswith(b"CONNECTED\n")
+    peer.receive(frame("CONNECT", {**told, "client-id": "robot"}))
+    assert peer.output().startswith(b"CONNECTED\n")
     peer.tick()
     return peer
 
@@ -55,26 +55,26 @@ def opened(heart_beat: str = "0,0", gateway: Gateway | None = None) -> Peer:
 def test_a_heart_beat_is_sent_before_its_interval_is_over() -> None:
     peer = opened("0,4000")
     peer.pass_ticks(1.5)
-    assert peer.said() == b""
+    assert peer.output() == b""
     peer.pass_ticks(0.5)
-    assert peer.said() == b"\n"
+    assert peer.output() == b"\n"
     peer.pass_ticks(2)
-    assert peer.said() == b"\n"
+    assert peer.output() == b"\n"
 
 
 def test_other_frames_count_as_heart_beats() -> None:
     peer = opened("0,4000")
     peer.pass_ticks(1.5)
-    peer.hear(frame("BEGIN", {"transaction": "t", "receipt": "r"}))
-    assert b"RECEIPT" in peer.said()
+    peer.receive(frame("BEGIN", {"transaction": "t", "receipt": "r"}))
+    assert b"RECEIPT" in peer.output()
     peer.pass_ticks(1.5)
-    assert peer.said() == b""
+    assert peer.output() == b""
 
 
 def test_a_client_that_wants_no_heart_beats_gets_none() -> None:
     peer = opened()
     peer.pass_ticks(100)
-    assert peer.said() == b""
+    assert peer.output() == b""
     assert not peer.far_end.aborted
 
 
@@ -90,7 +90,7 @@ def test_a_newline_is_a_heart_beat() -> None:
     peer = opened("2000,0")
     for _ in range(10):
         peer.pass_ticks(3)
-        peer.hear(b"\n")
+        peer.receive(b"\n")
     assert not peer.far_end.aborted
 
 
@@ -110,7 +110,7 @@ def test_a_listing_shows_the_connection() -> None:
     assert facts.auth_mechanism == "PLAIN"
     told = {"product": "STOMP client", "session": "session-token-1", "client_id": "robot"}
     assert facts.client_properties == told
-    peer.hear(frame("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client"}))
+    peer.receive(frame("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client"}))
     gateway.publish("", "q")
     (channel,) = peer.channels()
     assert (channel.number, channel.unacknowledged, len(channel.consumers)) == (1, 1, 1)

@@ -34,11 +34,11 @@ class Server:
         command = [sys.executable, "-m", "tests.net.web_server", *map(str, authority.sign("broker"))]
         self.child = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self.ports: dict[str, int] = {}
-        while (line := self.hear()) != "ready":
+        while (line := self.receive()) != "ready":
             name, port = line.split()
             self.ports[name] = int(port)
 
-    def hear(self, about: str = "") -> str:
+    def receive(self, about: str = "") -> str:
         """Return the next line of output that begins with this word; skip the others."""
         assert self.child.stdout is not None
         while (line := self.child.stdout.readline()) and not line.startswith(about):
@@ -73,12 +73,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 )
 def test_a_whole_conversation_goes_through(server: Server, listener: str, header: bytes) -> None:
     with server.connected(listener, header) as client:
-        client.say(LOGIN)
-        client.hear_until(CHANNEL_OPEN_OK)
-        client.say(declare("web") + publish("web", bytes(100_000)) + declare("web"))
-        client.hear_until(DECLARED)
-        client.say(CLOSE)
-        heard, code = client.hear_to_the_close()
+        client.send_bytes(LOGIN)
+        client.receive_until(CHANNEL_OPEN_OK)
+        client.send_bytes(declare("web") + publish("web", bytes(100_000)) + declare("web"))
+        client.receive_until(DECLARED)
+        client.send_bytes(CLOSE)
+        heard, code = client.receive_to_close()
         assert CLOSED in heard
         assert code == 1000
 
@@ -86,26 +86,26 @@ def test_a_whole_conversation_goes_through(server: Server, listener: str, header
 @pytest.mark.parametrize("listener", ["plain", "tls"])
 def test_a_close_by_the_client_ends_the_connection(server: Server, listener: str) -> None:
     with server.connected(listener) as client:
-        client.say(LOGIN)
-        client.hear_until(CHANNEL_OPEN_OK)
+        client.send_bytes(LOGIN)
+        client.receive_until(CHANNEL_OPEN_OK)
         client.send(CloseConnection(1000))
-        assert client.hear_to_the_close() == (b"", 1000)
+        assert client.receive_to_close() == (b"", 1000)
 
 
 @pytest.mark.parametrize("listener", ["proxied", "proxied-tls"])
 def test_the_guest_user_is_refused_from_a_remote_address_behind_a_proxy(server: Server, listener: str) -> None:
     with server.connected(listener, AFAR) as client:
-        client.say(LOGIN)
-        heard, _ = client.hear_to_the_close()
+        client.send_bytes(LOGIN)
+        heard, _ = client.receive_to_close()
         assert CHANNEL_OPEN_OK not in heard
 
 
 @pytest.mark.parametrize("listener", ["flood", "flood-tls"])
 def test_a_client_that_does_not_read_is_not_sent_more(server: Server, listener: str) -> None:
     with server.connected(listener) as client:
-        sent = int(server.hear("paused").split()[1])
+        sent = int(server.receive("paused").split()[1])
         assert sent < HELD
-        heard, code = client.hear_to_the_close()
+        heard, code = client.receive_to_close()
         assert (len(heard), code) == (FLOOD, 1000)
 
 
@@ -113,8 +113,8 @@ def test_a_client_that_does_not_read_is_not_sent_more(server: Server, listener: 
 def test_a_protocol_that_does_not_read_holds_its_client_back(server: Server, listener: str) -> None:
     size = 32 * 1024 * 1024
     with server.connected(listener) as client:
-        client.say(bytes(size))
+        client.send_bytes(bytes(size))
         client.send(CloseConnection(1000))
-        assert int(server.hear("before").split()[1]) < HELD / 2
-        client.hear_to_the_close()
-    assert server.hear("all") == f"all {size}"
+        assert int(server.receive("before").split()[1]) < HELD / 2
+        client.receive_to_close()
+    assert server.receive("all") == f"all {size}"

@@ -69,13 +69,13 @@ class Peer:
     def send(self, *events: Event) -> list[Event]:
         for event in events:
             self.server.dataReceived(self.client.send(event))
-        return self.hear()
+        return self.receive()
 
-    def hear(self) -> list[Event]:
-        said = self.transport.value()
+    def receive(self) -> list[Event]:
+        data_of = self.transport.value()
         self.transport.clear()
-        if said:
-            self.client.receive_data(said)
+        if data_of:
+            self.client.receive_data(data_of)
         return list(self.client.events())
 
     @property
@@ -88,7 +88,7 @@ def accepted(events: Iterable[Event]) -> str | None:
     return next(event.subprotocol for event in events if isinstance(event, AcceptConnection))
 
 
-def said(events: Iterable[Event]) -> list[str | bytes]:
+def data_of(events: Iterable[Event]) -> list[str | bytes]:
     return [bytes(event.data) if isinstance(event, BytesMessage) else event.data
             for event in events if isinstance(event, BytesMessage | TextMessage)]  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_the_first_known_subprotocol_is_chosen(dialect: Dialect, offered: list[s
     peer = Peer(dialect)
     heard = peer.ask(*offered)
     assert accepted(heard) == chosen
-    assert said(heard) == [b"hello"]
+    assert data_of(heard) == [b"hello"]
 
 
 REFUSED = [
@@ -195,7 +195,7 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
     for start, stop in zip([0, *cuts], [*cuts, len(frames)], strict=True):
         peer.server.dataReceived(frames[start:stop])
     assert b"".join(peer.echo.heard) == b"onetwo" + bytes(70_000)
-    assert sum(isinstance(event, Pong) for event in peer.hear()) == 1
+    assert sum(isinstance(event, Pong) for event in peer.receive()) == 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 1000])
@@ -225,15 +225,15 @@ def test_6_0_0_1_text_ends_a_connection_of_mqtt() -> None:
 
 def test_stomp_answers_text_with_text_and_bytes_with_bytes() -> None:
     peer = Peer(STOMP).open("v12.stomp")
-    assert said(peer.send(TextMessage("grüß"))) == ["grüß"]
-    assert said(peer.send(BytesMessage(b"bytes"))) == [b"bytes"]
+    assert data_of(peer.send(TextMessage("grüß"))) == ["grüß"]
+    assert data_of(peer.send(BytesMessage(b"bytes"))) == [b"bytes"]
 
 
 def test_data_that_is_not_utf_8_is_sent_as_binary_even_to_a_text_peer() -> None:
     peer = Peer(STOMP).open("v12.stomp")
     peer.send(TextMessage("text"))
     peer.echo.transport.write(b"\xff\xfe")  # type: ignore[union-attr]
-    assert said(peer.hear()) == [b"\xff\xfe"]
+    assert data_of(peer.receive()) == [b"\xff\xfe"]
 
 
 # Pings and ends
@@ -251,7 +251,7 @@ def test_5_5_3_only_the_last_ping_is_answered_to_a_peer_that_does_not_read() -> 
     below.pauseProducing()
     assert peer.send(*(Ping(bytes([number])) for number in range(100))) == []
     below.resumeProducing()
-    assert [bytes(pong.payload) for pong in peer.hear() if isinstance(pong, Pong)] == [bytes([99])]
+    assert [bytes(pong.payload) for pong in peer.receive() if isinstance(pong, Pong)] == [bytes([99])]
     assert producer.calls == ["pause", "resume"]
 
 
@@ -281,9 +281,9 @@ def test_the_servers_close_waits_for_its_answer() -> None:
     peer = Peer().open()
     peer.echo.transport.loseConnection()  # type: ignore[union-attr]
     peer.echo.transport.write(b"too late")  # type: ignore[union-attr]
-    heard = peer.hear()
+    heard = peer.receive()
     assert closed_with(heard) == [1000]
-    assert said(heard) == []
+    assert data_of(heard) == []
     assert not peer.is_ended
     close = next(event for event in heard if isinstance(event, CloseConnection))
     peer.send(close.response())
@@ -312,7 +312,7 @@ BROKEN = [
 def test_a_broken_frame_is_answered_with_its_code(frame: bytes, code: int) -> None:
     peer = Peer(STOMP).open("v12.stomp")
     peer.server.dataReceived(frame)
-    assert closed_with(peer.hear()) == [code]
+    assert closed_with(peer.receive()) == [code]
     assert peer.is_ended
     peer.server.dataReceived(b"more")
 

@@ -16,16 +16,16 @@ class WebClient:
         self._early: list[Event] = []
         headers = [(b"Origin", origin.encode())] if origin else []
         self.send(Request(host="localhost", target="/ws", subprotocols=list(subprotocols), extra_headers=headers))
-        accepted, *self._early = self.hear()
+        accepted, *self._early = self.receive()
         assert isinstance(accepted, AcceptConnection), accepted
 
     def send(self, event: Event) -> None:
         self.socket.sendall(self.websocket.send(event))
 
-    def say(self, data: bytes) -> None:
+    def send_bytes(self, data: bytes) -> None:
         self.send(BytesMessage(data))
 
-    def hear(self) -> list[Event]:
+    def receive(self) -> list[Event]:
         if self._early:
             early, self._early = self._early, []
             return early
@@ -33,21 +33,21 @@ class WebClient:
         self.websocket.receive_data(data or None)
         return list(self.websocket.events())
 
-    def hear_until(self, wanted: bytes) -> bytes:
+    def receive_until(self, wanted: bytes) -> bytes:
         """Read until the received messages contain these bytes."""
         heard = b""
         while wanted not in heard:
-            for event in self.hear():
+            for event in self.receive():
                 assert not isinstance(event, CloseConnection), f"closed with {event.code} after {heard!r}"
                 if isinstance(event, BytesMessage):
                     heard += event.data
         return heard
 
-    def hear_to_the_close(self) -> tuple[bytes, int]:
+    def receive_to_close(self) -> tuple[bytes, int]:
         """Read until the server closes the connection; return the received bytes and the close code."""
         heard = bytearray()
         while True:
-            for event in self.hear():
+            for event in self.receive():
                 if isinstance(event, CloseConnection):
                     if self.websocket.state.name == "REMOTE_CLOSING":
                         self.send(event.response())

@@ -81,13 +81,13 @@ class Scene:
         client = StompClient(self.gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
         assert [heard.verb for heard in client.connect(login=USER, passcode=USER)] == ["CONNECTED"]
         if self._is_revoking:
-            first = [heard for verb, headers in frames for heard in client.say(verb, {**headers, "receipt": "r"})]
+            first = [heard for verb, headers in frames for heard in client.request(verb, {**headers, "receipt": "r"})]
             assert not any(frame.verb == "ERROR" for frame in first)
             self.grant(frozenset())
             frames = tuple((verb, {**headers, "id": "again"}) for verb, headers in frames)
         heard: list[Heard] = []
         for verb, headers in frames:
-            heard += client.say(verb, {**headers, "receipt": "r"})
+            heard += client.request(verb, {**headers, "receipt": "r"})
         errors = [frame for frame in heard if frame.verb == "ERROR"]
         assert all(b"ACCESS_REFUSED" in frame.body or b"refused" in frame.body for frame in errors), errors
         return not errors

@@ -37,7 +37,7 @@ class Topical(Scene):
         for verb, headers in frames:
             client = StompClient(self.gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
             client.connect(login=USER, passcode=USER)
-            client.say(verb, headers, b"x" if verb == "SEND" else b"")
+            client.request(verb, headers, b"x" if verb == "SEND" else b"")
 
     def keys_of_topics(self) -> set[str]:
         """The routing keys of the messages that the topic exchange routed."""

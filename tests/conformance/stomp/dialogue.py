@@ -1,9 +1,10 @@
 """Harness for the conformance tables: frames are bytes, and received frames are formatted as lines.
 
-``Client.tell`` sends frames in one write and returns the received frames after all turns and commits::
+``Client.send_frames`` sends frames in one write and returns the received frames after all turns and commits::
 
     client = Gateway().client("1.2")
-    assert client.tell(subscribe("/queue/q"), send("/queue/q", "receipt:r")) == ["MESSAGE s /queue/q 'hi'", "RECEIPT r"]
+    answers = client.send_frames(subscribe("/queue/q"), send("/queue/q", "receipt:r"))
+    assert answers == ["MESSAGE s /queue/q 'hi'", "RECEIPT r"]
 """
 
 from tests.conformance.stomp.frame_reader import FrameReader, Heard
@@ -14,7 +15,7 @@ from tests.protocols.stomp import dialogue
 class Gateway(dialogue.Gateway):
     """A broker whose clients return received frames as lines."""
 
-    def stranger(self, version: str = "1.2") -> "Client":
+    def new_client(self, version: str = "1.2") -> "Client":
         """Return a client that has not sent anything yet."""
         return Client(self, version)
 
@@ -37,13 +38,13 @@ class Client(dialogue.Client):
         self.messages: list[Heard] = []
         self._ear = FrameReader(version)
 
-    def tell(self, *frames: bytes) -> list[str]:
+    def send_frames(self, *frames: bytes) -> list[str]:
         """Send the frames in one write; return the received frames."""
-        return [str(heard) for heard in self.ask(*frames)]
+        return [str(heard) for heard in self.exchange(*frames)]
 
-    def ask(self, *frames: bytes) -> list[Heard]:
+    def exchange(self, *frames: bytes) -> list[Heard]:
         """Send the frames; return the received frames as values."""
-        heard = [frame for frame in self.say_bytes(b"".join(frames)) if isinstance(frame, Heard)]
+        heard = [frame for frame in self.send_bytes(b"".join(frames)) if isinstance(frame, Heard)]
         self.messages += [frame for frame in heard if frame.verb == "MESSAGE"]
         return heard
 
@@ -56,10 +57,10 @@ class Client(dialogue.Client):
         return frame(verb, f"message-id:{message['message-id']}", *subscription, *lines)
 
     def ack(self, number: int, *lines: str) -> list[str]:
-        return self.tell(self.settled("ACK", number, *lines))
+        return self.send_frames(self.settled("ACK", number, *lines))
 
     def nack(self, number: int, *lines: str) -> list[str]:
-        return self.tell(self.settled("NACK", number, *lines))
+        return self.send_frames(self.settled("NACK", number, *lines))
 
     def read(self, data: bytes) -> list[dialogue.Heard]:
         """Return the frames in these bytes."""

@@ -79,20 +79,20 @@ SENDING: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "heard"), SENDING)
 def test_a_send_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client(version).tell(sent) == heard
+    assert gateway.client(version).send_frames(sent) == heard
 
 
 @states(CANNOT_BE_SENT)
 def test_a_send_without_write_permission_is_refused(gateway: Gateway, version: str) -> None:
     gateway.add_user("reader", "secret", may=("", "", ".*"))
-    client = gateway.stranger(version)
-    client.tell(connect(version, login="reader", passcode="secret"))
-    assert client.tell(send("/topic/t", "receipt:r")) == list(error("access_refused", "r"))
+    client = gateway.new_client(version)
+    client.send_frames(connect(version, login="reader", passcode="secret"))
+    assert client.send_frames(send("/topic/t", "receipt:r")) == list(error("access_refused", "r"))
 
 
 @states(AFTERWARDS)
 def test_frames_after_disconnect_are_ignored(gateway: Gateway, version: str) -> None:
-    gateway.client(version).tell(send("/queue/q"), disconnect(), send("/queue/q"))
+    gateway.client(version).send_frames(send("/queue/q"), disconnect(), send("/queue/q"))
     assert gateway.waiting("q") == 1
 
 
@@ -101,18 +101,18 @@ def test_a_receipt_waits_until_the_message_is_durable(gateway: Gateway, version:
     client = gateway.client(version)
     client.machine.receive(send("/queue/q", "persistent:true", "receipt:r"))
     assert client.hear_now() == []
-    assert client.tell() == ["RECEIPT r"]
+    assert client.send_frames() == ["RECEIPT r"]
 
 
 @states("RECEIPT: it is sent when the frame was processed")
 def test_a_subscription_s_receipt_comes_before_its_messages_or_with_them(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    assert set(client.tell(send("/queue/q"), subscribe("/queue/q", "receipt:r"))) == {HEARD, "RECEIPT r"}
+    assert set(client.send_frames(send("/queue/q"), subscribe("/queue/q", "receipt:r"))) == {HEARD, "RECEIPT r"}
 
 
 @states("ERROR: message is short, the body has the details")
 def test_an_error_has_a_short_message_and_a_detailed_body(gateway: Gateway, version: str) -> None:
-    failure, _ = gateway.client(version).ask(frame("UNSUBSCRIBE", "id:nothing"))
+    failure, _ = gateway.client(version).exchange(frame("UNSUBSCRIBE", "id:nothing"))
     assert failure.headers["message"] == "No subscription found"
     assert b"'nothing'\" not found" in failure.body
 
@@ -123,23 +123,23 @@ def test_an_error_has_a_short_message_and_a_detailed_body(gateway: Gateway, vers
 @states("SEND: transaction makes it transactional")
 def test_messages_in_a_transaction_wait_for_the_commit(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    assert client.tell(subscribe("/queue/q"), begin("t"), send("/queue/q", "transaction:t")) == []
-    assert client.tell(commit("t", "receipt:r")) == [HEARD, "RECEIPT r"]
+    assert client.send_frames(subscribe("/queue/q"), begin("t"), send("/queue/q", "transaction:t")) == []
+    assert client.send_frames(commit("t", "receipt:r")) == [HEARD, "RECEIPT r"]
 
 
 @states("ABORT: it rolls back")
 def test_an_abort_drops_messages(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.tell(begin("t"), send("/queue/q", "transaction:t"), abort("t"))
-    assert client.tell(subscribe("/queue/q", "receipt:r")) == ["RECEIPT r"]
+    client.send_frames(begin("t"), send("/queue/q", "transaction:t"), abort("t"))
+    assert client.send_frames(subscribe("/queue/q", "receipt:r")) == ["RECEIPT r"]
 
 
 @states("ABORT: it rolls back")
 def test_an_abort_drops_acknowledgements(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.tell(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
+    client.send_frames(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
     client.ack(0, "transaction:t")
-    client.tell(abort("t"))
+    client.send_frames(abort("t"))
     client.lose()
     assert gateway.waiting("q") == 1
 
@@ -147,14 +147,14 @@ def test_an_abort_drops_acknowledgements(gateway: Gateway, version: str) -> None
 @states("BEGIN: sends and acknowledgements are atomic")
 def test_a_commit_is_stored_completely_or_not_at_all(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.tell(send("/queue/in", "persistent:true"), subscribe("/queue/in", "ack:client"), begin("t"))
+    client.send_frames(send("/queue/in", "persistent:true"), subscribe("/queue/in", "ack:client"), begin("t"))
     client.ack(0, "transaction:t")
-    client.tell(*(send("/queue/out", "transaction:t", "persistent:true") for _ in range(3)))
+    client.send_frames(*(send("/queue/out", "transaction:t", "persistent:true") for _ in range(3)))
     client.machine.receive(commit("t", "receipt:r"))
     assert client.hear_now() == []
     before = gateway.crashed()
     assert (len(before.vhost.queue("in")), len(before.vhost.queue("out"))) == (1, 0)
-    assert client.tell() == ["RECEIPT r"]
+    assert client.send_frames() == ["RECEIPT r"]
     after = gateway.crashed()
     assert (len(after.vhost.queue("in")), len(after.vhost.queue("out"))) == (0, 3)
 
@@ -163,9 +163,9 @@ def test_a_commit_is_stored_completely_or_not_at_all(gateway: Gateway, version: 
 def test_a_refused_commit_performs_nothing(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     gateway.vhost.declare_exchange("doomed", "fanout")
-    client.tell(begin("t"), send("/queue/q", "transaction:t"), send("/exchange/doomed/k", "transaction:t"))
+    client.send_frames(begin("t"), send("/queue/q", "transaction:t"), send("/exchange/doomed/k", "transaction:t"))
     gateway.vhost.delete_exchange("doomed")
-    assert client.tell(commit("t", "receipt:r")) == list(error("not_found", "r"))
+    assert client.send_frames(commit("t", "receipt:r")) == list(error("not_found", "r"))
     assert gateway.waiting("q") == 0
 
 
@@ -173,12 +173,12 @@ def test_a_refused_commit_performs_nothing(gateway: Gateway, version: str) -> No
 @pytest.mark.parametrize("end", ["DISCONNECT", "a lost connection"])
 def test_an_uncommitted_transaction_is_dropped(gateway: Gateway, version: str, end: str) -> None:
     client = gateway.client(version)
-    client.tell(
+    client.send_frames(
         send("/queue/in"), subscribe("/queue/in", "ack:client"), begin("t"), send("/queue/out", "transaction:t")
     )
     client.ack(0, "transaction:t")
     if end == "DISCONNECT":
-        client.tell(disconnect())
+        client.send_frames(disconnect())
     client.lose()
     assert (gateway.waiting("in"), gateway.waiting("out")) == (1, 0)
 
@@ -186,8 +186,8 @@ def test_an_uncommitted_transaction_is_dropped(gateway: Gateway, version: str, e
 @states("ACK: transaction makes it part of the transaction")
 def test_an_acknowledgement_in_a_transaction_takes_effect_at_the_commit(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.tell(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
+    client.send_frames(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
     assert client.ack(0, "transaction:t", "receipt:a") == ["RECEIPT a"]
-    assert client.tell(commit("t"), unsubscribe()) == []
+    assert client.send_frames(commit("t"), unsubscribe()) == []
     client.lose()
     assert gateway.waiting("q") == 0

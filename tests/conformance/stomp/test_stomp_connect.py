@@ -69,31 +69,31 @@ CONNECTING: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "heard"), CONNECTING)
 def test_a_connect_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
-    assert gateway.stranger(version).tell(sent) == heard
+    assert gateway.new_client(version).send_frames(sent) == heard
 
 
 @states("CONNECTED Frame: version is set")
 def test_connected_has_the_version(gateway: Gateway, version: str) -> None:
-    [connected] = gateway.stranger(version).ask(connect(version))
+    [connected] = gateway.new_client(version).exchange(connect(version))
     assert connected.headers["version"] == version
     assert not connected.body
 
 
 @states("CONNECTED Frame: session is unique")
 def test_each_session_has_a_unique_name(gateway: Gateway, version: str) -> None:
-    sessions = {gateway.stranger(version).ask(connect(version))[0].headers["session"] for _ in range(3)}
+    sessions = {gateway.new_client(version).exchange(connect(version))[0].headers["session"] for _ in range(3)}
     assert len(sessions) == 3
 
 
 @states("CONNECTED Frame: server is a name and may have a version")
 def test_connected_has_the_server_header(gateway: Gateway, version: str) -> None:
-    [connected] = gateway.stranger(version).ask(connect(version))
+    [connected] = gateway.new_client(version).exchange(connect(version))
     assert re.fullmatch(r"[^/ ]+(/[^ ]+)?( .*)?", connected.headers["server"])
 
 
 @states(NOTHING_IN_COMMON)
 def test_the_error_lists_the_supported_versions(gateway: Gateway, version: str) -> None:
-    failure, end = gateway.stranger(version).ask(asking("3.0"))
+    failure, end = gateway.new_client(version).exchange(asking("3.0"))
     assert failure.headers["version"] == "1.0,1.1,1.2"
     assert b"1.0,1.1,1.2" in failure.body
     assert str(end) == CLOSED
@@ -115,13 +115,13 @@ BEATS = [
 @pytest.mark.parametrize(("asked", "told"), BEATS)
 @states("Heart-beating: CONNECTED has the server's intervals")
 def test_the_clients_heart_beat_intervals_are_accepted(gateway: Gateway, version: str, asked: str, told: str) -> None:
-    [connected] = gateway.stranger(version).ask(connect(version, f"heart-beat:{asked}"))
+    [connected] = gateway.new_client(version).exchange(connect(version, f"heart-beat:{asked}"))
     assert connected.headers["heart-beat"] == told
 
 
 @states("Heart-beating: none in CONNECT is 0,0")
 def test_a_client_that_wants_no_heart_beats_gets_none(gateway: Gateway, version: str) -> None:
-    [connected] = gateway.stranger(version).ask(connect(version))
+    [connected] = gateway.new_client(version).exchange(connect(version))
     assert connected.headers["heart-beat"] == "0,0"
 
 
@@ -140,14 +140,14 @@ class Peer:
         self.line = Line(peerAddress=IPv4Address("TCP", "127.0.0.1", 50000))
         self.server = StompServer(gateway.settings, gateway.turn)
         self.server.makeConnection(self.line)
-        self.say(connect(version, f"heart-beat:{heart_beat}"))
+        self.request(connect(version, f"heart-beat:{heart_beat}"))
         self.taken()
 
     @property
     def is_cut_off(self) -> bool:
         return bool(self.line.disconnected)
 
-    def say(self, data: bytes) -> None:
+    def request(self, data: bytes) -> None:
         self.server.dataReceived(data)
         self.gateway.settle()
 
@@ -186,6 +186,6 @@ def test_a_silent_client_is_disconnected_after_a_margin(gateway: Gateway, versio
 def test_any_data_of_a_client_counts_as_a_heart_beat(gateway: Gateway, version: str, data: bytes) -> None:
     peer = Peer(gateway, version, "4000,0")
     peer.wait(7)
-    peer.say(data)
+    peer.request(data)
     peer.wait(7)
     assert not peer.is_cut_off

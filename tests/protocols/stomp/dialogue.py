@@ -5,7 +5,7 @@ that it receives after all turns and commits, as values; the end of the connecti
 
     gateway = Gateway()
     worker, shop = gateway.client(), gateway.client(version="1.0")
-    assert worker.say("SUBSCRIBE", id="0", destination="/queue/orders", receipt="r") == [receipt("r")]
+    assert worker.request("SUBSCRIBE", id="0", destination="/queue/orders", receipt="r") == [receipt("r")]
     shop.send("/queue/orders", b"one")
     assert worker.bodies() == [b"one"]
 """
@@ -62,7 +62,7 @@ def frame(verb: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     return "\n".join(lines).encode() + b"\n\n" + body + b"\0"
 
 
-def heard_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
+def frames_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
     """Return the frames in ``data``, decoded by hand from the specification, and the rest."""
     heard = []
     while data:
@@ -125,13 +125,13 @@ class Gateway(BrokerHarness):
         message = Message(exchange, routing_key, header, body)
         self.vhost.publish(self.vhost.exchange(exchange), message)
 
-    def stranger(self, version: str = "1.2") -> "Client":
+    def new_client(self, version: str = "1.2") -> "Client":
         """Return a client that has not sent anything yet."""
         return Client(self, version)
 
     def client(self, version: str = "1.2", **headers: str) -> "Client":
         """Return a client with an open connection; ``headers`` are those of its CONNECT."""
-        client = self.stranger(version)
+        client = self.new_client(version)
         heard = client.connect(**headers)
         assert [frame.verb for frame in heard] == ["CONNECTED"], heard
         return client
@@ -166,34 +166,36 @@ class Client(PeerHarness[Connection, Heard]):
         if self.version != "1.0":
             told |= {"accept-version": self.version, "host": "/"}
         told |= {name.replace("_", "-"): value for name, value in headers.items()}
-        heard = self.say_bytes(frame("CONNECT", told, version="1.0"))
+        heard = self.send_bytes(frame("CONNECT", told, version="1.0"))
         if heard and heard[0].verb == "CONNECTED":
             self.welcome = heard[0]
         return heard
 
-    def say(self, verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", **more: str) -> list[Heard]:
+    def request(
+        self, verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", **more: str
+    ) -> list[Heard]:
         """Send one frame and return the answers; ``more`` are headers whose names are valid in Python."""
-        return self.say_bytes(frame(verb, {**(headers or {}), **more}, body, self.version))
+        return self.send_bytes(frame(verb, {**(headers or {}), **more}, body, self.version))
 
-    def say_bytes(self, data: bytes) -> list[Heard]:
+    def send_bytes(self, data: bytes) -> list[Heard]:
         """Send these bytes and return the answers."""
         self.machine.receive(data)
         return self.hear()
 
     def send(self, destination: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> list[Heard]:
-        return self.say("SEND", {"destination": destination, **(headers or {})}, body)
+        return self.request("SEND", {"destination": destination, **(headers or {})}, body)
 
     def subscribe(self, destination: str, id: str = "0", **headers: str) -> list[Heard]:
         """Subscribe; ``_`` in the names of ``headers`` is ``-``."""
         told = {"id": id, "destination": destination}
-        return self.say("SUBSCRIBE", told | {name.replace("_", "-"): value for name, value in headers.items()})
+        return self.request("SUBSCRIBE", told | {name.replace("_", "-"): value for name, value in headers.items()})
 
     def settle(self, verb: str, message: Heard, headers: Mapping[str, str] | None = None) -> list[Heard]:
         """Send ACK or NACK for a message, in the headers of the version."""
         told = {"id": message["ack"]} if self.version == "1.2" else {"message-id": message["message-id"]}
         if self.version == "1.1":
             told["subscription"] = message["subscription"]
-        return self.say(verb, {**told, **(headers or {})})
+        return self.request(verb, {**told, **(headers or {})})
 
     def hear(self) -> list[Heard]:
         """Return all received frames, after all turns and commits."""
@@ -214,7 +216,7 @@ class Client(PeerHarness[Connection, Heard]):
 
     def read(self, data: bytes) -> list[Heard]:
         """Return the frames in these bytes."""
-        heard, self._unread = heard_in(self._unread + data, self.version)
+        heard, self._unread = frames_in(self._unread + data, self.version)
         return heard
 
     @property

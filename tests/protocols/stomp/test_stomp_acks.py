@@ -99,7 +99,7 @@ def test_a_rejected_message_becomes_a_dead_letter() -> None:
     client = gateway.client()
     client.subscribe("/topic/dead", "dead")
     told = {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": "dead"}
-    client.say("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client-individual", **told})
+    client.request("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client-individual", **told})
     (message,) = client.send("/amq/queue/q", b"bad")
     (letter,) = client.settle("NACK", message, {"requeue": "false"})
     assert (letter["subscription"], letter.body, letter["x-first-death-reason"]) == ("dead", b"bad", "rejected")
@@ -119,7 +119,7 @@ def test_nack_in_client_mode_settles_all_earlier_deliveries() -> None:
 def test_an_ack_with_an_invalid_id_is_refused(version: str, verb: str, value: str) -> None:
     client, _ = subscribed(Gateway(), "client-individual", 1, version)
     name = "id" if version == "1.2" else "message-id"
-    assert refusal(client.say(verb, {name: value.format(session=client.welcome["session"])})) == "Invalid header"
+    assert refusal(client.request(verb, {name: value.format(session=client.welcome["session"])})) == "Invalid header"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -129,7 +129,7 @@ def test_an_ack_with_an_invalid_id_is_refused(version: str, verb: str, value: st
 def test_an_ack_of_an_unknown_delivery_is_refused(version: str, verb: str, tag: str, mode: str) -> None:
     client, _ = subscribed(Gateway(), mode, 1, version)
     name = "id" if version == "1.2" else "message-id"
-    assert refusal(client.say(verb, {name: tag.format(session=client.welcome["session"])})) == "Message not found"
+    assert refusal(client.request(verb, {name: tag.format(session=client.welcome["session"])})) == "Message not found"
 
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
@@ -142,13 +142,13 @@ def test_a_delivery_is_not_settled_twice(verb: str, mode: str) -> None:
 
 def test_a_delivery_in_auto_mode_cannot_be_settled() -> None:
     client, (message,) = subscribed(Gateway(), "auto", 1)
-    assert refusal(client.say("ACK", id=message["message-id"])) == "Message not found"
+    assert refusal(client.request("ACK", id=message["message-id"])) == "Message not found"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
 def test_ack_requires_the_header_with_the_message_id(version: str, verb: str) -> None:
-    assert refusal(Gateway().client(version).say(verb, other="1")) == "Missing header"
+    assert refusal(Gateway().client(version).request(verb, other="1")) == "Missing header"
 
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
@@ -158,7 +158,7 @@ def test_the_message_id_alone_identifies_the_delivery_before_1_2(said: dict[str,
     gateway = Gateway()
     client, (message,) = subscribed(gateway, "client-individual", 1, version)
     headers = {"message-id": message["message-id"], "requeue": "false", "receipt": "r", **said}
-    assert client.say(verb, headers) == [receipt("r")]
+    assert client.request(verb, headers) == [receipt("r")]
     client.lose()
     assert left(gateway) == []
 
@@ -166,7 +166,7 @@ def test_the_message_id_alone_identifies_the_delivery_before_1_2(said: dict[str,
 def test_deliveries_of_an_ended_subscription_can_still_be_settled() -> None:
     gateway = Gateway()
     client, (message,) = subscribed(gateway, "client-individual", 1)
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     assert not len(gateway.vhost.queue("q"))
     assert client.settle("ACK", message) == []
     client.lose()
@@ -176,7 +176,7 @@ def test_deliveries_of_an_ended_subscription_can_still_be_settled() -> None:
 def test_unsettled_deliveries_of_an_ended_subscription_are_requeued_at_the_end_of_the_connection() -> None:
     gateway = Gateway()
     client, _ = subscribed(gateway, "client-individual", 1)
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     client.lose()
     assert left(gateway) == [b"0"]
 
@@ -184,7 +184,7 @@ def test_unsettled_deliveries_of_an_ended_subscription_are_requeued_at_the_end_o
 def test_deliveries_of_an_ended_subscription_can_be_settled_under_a_new_one_with_its_id() -> None:
     gateway = Gateway()
     client, (first,) = subscribed(gateway, "client", 1)
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/q", ack="client")
     (second,) = client.send("/queue/q")
     assert client.settle("ACK", second) == []
@@ -196,7 +196,7 @@ def test_deliveries_of_an_ended_subscription_can_be_settled_under_a_new_one_with
 def test_deliveries_of_an_ended_subscription_keep_their_own_message_ids() -> None:
     gateway = Gateway()
     client, (first,) = subscribed(gateway, "client-individual", 1)
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/q", ack="client-individual")
     assert client.settle("ACK", first) == []
     assert gateway.vhost.queue("q").unsettled == 0

@@ -19,7 +19,7 @@ def test_the_host_header_is_the_brokers_host_name() -> None:
 def test_prefetch_has_activemqs_header() -> None:
     gateway, worker = client()
     told = {"id": "0", "destination": "/queue/q", "ack": "client", "activemq.prefetchSize": "1"}
-    worker.say("SUBSCRIBE", told)
+    worker.request("SUBSCRIBE", told)
     gateway.publish("", "q")
     gateway.publish("", "q")
     assert len(worker.hear()) == 1
@@ -175,30 +175,30 @@ NAMED = {"id": "7", "destination": "/topic/news", "activemq.subscriptionName": "
 
 def test_a_durable_subscription_is_identified_by_client_and_subscription_name() -> None:
     gateway, reader = client(client_id="reader")
-    reader.say("SUBSCRIBE", NAMED)
-    reader.say("DISCONNECT")
+    reader.request("SUBSCRIBE", NAMED)
+    reader.request("DISCONNECT")
     gateway.client().send("/topic/news", b"missed", {"persistent": "true"})
     after = gateway.crashed()
-    assert after.client(client_id="other").say("SUBSCRIBE", NAMED) == []
-    (message,) = after.client(client_id="reader").say("SUBSCRIBE", {**NAMED, "id": "8"})
+    assert after.client(client_id="other").request("SUBSCRIBE", NAMED) == []
+    (message,) = after.client(client_id="reader").request("SUBSCRIBE", {**NAMED, "id": "8"})
     assert (message["subscription"], message.body) == ("8", b"missed")
 
 
 def test_a_renewed_durable_subscription_replaces_its_topic() -> None:
     _, reader = client(client_id="reader")
-    reader.say("SUBSCRIBE", NAMED)
-    reader.say("UNSUBSCRIBE", id="7")
-    reader.say("SUBSCRIBE", {**NAMED, "destination": "/topic/sport"})
+    reader.request("SUBSCRIBE", NAMED)
+    reader.request("UNSUBSCRIBE", id="7")
+    reader.request("SUBSCRIBE", {**NAMED, "destination": "/topic/sport"})
     assert reader.send("/topic/news", b"old") == []
     assert [message.body for message in reader.send("/topic/sport", b"new")] == [b"new"]
 
 
 def test_unsubscribe_by_name_deletes_the_durable_subscription() -> None:
     gateway, reader = client(client_id="reader")
-    reader.say("SUBSCRIBE", NAMED)
-    reader.say("UNSUBSCRIBE", {"id": "7"})
+    reader.request("SUBSCRIBE", NAMED)
+    reader.request("UNSUBSCRIBE", {"id": "7"})
     assert len(gateway.vhost.queue_by_name) == 1
-    assert reader.say("UNSUBSCRIBE", NAMED) == []
+    assert reader.request("UNSUBSCRIBE", NAMED) == []
     assert not gateway.vhost.queue_by_name
 
 
@@ -209,7 +209,7 @@ def test_unsubscribe_by_name_deletes_the_durable_subscription() -> None:
 def test_activemqs_headers_are_ignored_without_the_setting(headers: dict[str, str]) -> None:
     gateway = Gateway()
     reader = gateway.client(client_id="reader")
-    assert reader.say("SUBSCRIBE", {"id": "0", "destination": "/topic/A.>", **headers}) == []
+    assert reader.request("SUBSCRIBE", {"id": "0", "destination": "/topic/A.>", **headers}) == []
     assert reader.send("/topic/A.B") == []
     (queue,) = gateway.vhost.queue_by_name.values()
     assert not queue.is_durable

@@ -31,13 +31,13 @@ def test_any_bytes_are_answered_or_close_the_connection(pieces: list[bytes], ope
     gateway = Gateway(activemq=activemq)
     witness = gateway.client()
     witness.subscribe("/queue/witness")
-    client = gateway.stranger()
-    heard = client.say_bytes(OPENING) if opens else []
+    client = gateway.new_client()
+    heard = client.send_bytes(OPENING) if opens else []
     for piece in pieces:
-        heard += client.say_bytes(piece)
+        heard += client.send_bytes(piece)
     if client.machine.state is State.CLOSED:
         assert heard[-1] == CLOSED
-        assert client.say_bytes(OPENING) == []
+        assert client.send_bytes(OPENING) == []
     else:
         assert CLOSED not in heard
     assert sum(each.verb == "ERROR" for each in heard) <= 1

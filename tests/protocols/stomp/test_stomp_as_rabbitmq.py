@@ -93,24 +93,24 @@ def told(heard: list[Heard]) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("verb", "destination", "message", "body"), DESTINATIONS)
 def test_a_destination_is_refused_in_rabbitmqs_words(verb: str, destination: str, message: str, body: str) -> None:
-    heard = Gateway().client().say(verb, {"destination": destination, "id": "1"})
+    heard = Gateway().client().request(verb, {"destination": destination, "id": "1"})
     assert told(heard) == (message, body)
 
 
 @pytest.mark.parametrize(("verb", "headers", "message", "body"), FRAMES)
 def test_a_frame_is_refused_in_rabbitmqs_words(verb: str, headers: dict[str, str], message: str, body: str) -> None:
-    assert told(Gateway().client().say(verb, headers)) == (message, body)
+    assert told(Gateway().client().request(verb, headers)) == (message, body)
 
 
 @pytest.mark.parametrize(("headers", "body"), LOGINS)
 def test_a_login_is_refused_in_rabbitmqs_words(headers: dict[str, str], body: str) -> None:
     gateway = Gateway()
     gateway.put_user("low", "low", vhost="other")
-    assert told(gateway.stranger().connect(**headers)) == ("Bad CONNECT", body)
+    assert told(gateway.new_client().connect(**headers)) == ("Bad CONNECT", body)
 
 
 def test_versions_are_refused_in_rabbitmqs_words() -> None:
-    heard = Gateway().stranger().connect(accept_version="3.0")
+    heard = Gateway().new_client().connect(accept_version="3.0")
     assert told(heard) == ("Version mismatch", "Supported versions are 1.0,1.1,1.2\n")
 
 
@@ -136,13 +136,13 @@ def test_a_deleted_queue_is_reported_in_rabbitmqs_words() -> None:
 
 @pytest.mark.parametrize("host", ["/", "nov"])
 def test_only_an_authenticated_user_learns_whether_a_virtual_host_exists(host: str) -> None:
-    heard = Gateway().stranger().connect(passcode="wrong", host=host)
+    heard = Gateway().new_client().connect(passcode="wrong", host=host)
     assert told(heard) == ("Bad CONNECT", "Access refused for user 'guest'\n")
 
 
 def test_a_login_to_a_missing_virtual_host_is_counted_as_failed() -> None:
     gateway = Gateway()
-    gateway.stranger().connect(host="nov")
+    gateway.new_client().connect(host="nov")
     logins = gateway.broker.connections.logins_by_protocol["stomp"]
     assert (logins.failed, logins.succeeded) == (1, 0)
 
@@ -163,7 +163,7 @@ def test_the_receipt_comes_first_for_a_durable_queue_created_in_the_same_write()
     client = Gateway().client()
     send = frame("SEND", {"destination": "/queue/q"}, b"one")
     subscribe = frame("SUBSCRIBE", {"destination": "/queue/q", "id": "0", "receipt": "r"})
-    assert [each.verb for each in client.say_bytes(send + subscribe)] == ["RECEIPT", "MESSAGE"]
+    assert [each.verb for each in client.send_bytes(send + subscribe)] == ["RECEIPT", "MESSAGE"]
 
 
 # Booleans
@@ -215,7 +215,7 @@ def reader(gateway: Gateway, destination: str, **headers: str) -> tuple[Client, 
 def test_a_durable_subscription_to_an_exchange_collects_messages_while_disconnected(destination: str) -> None:
     gateway = Gateway()
     first, _ = reader(gateway, destination)
-    first.say("DISCONNECT")
+    first.request("DISCONNECT")
     gateway.client().send(destination, b"missed", {"persistent": "true"})
     _, heard = reader(gateway.crashed(), destination)
     assert [message.body for message in heard] == [b"missed"]
@@ -242,5 +242,5 @@ def test_the_queue_that_rabbitmq_created_for_an_exchange_is_found() -> None:
 def test_unsubscribe_deletes_a_durable_subscription_to_an_exchange() -> None:
     gateway = Gateway()
     client, _ = reader(gateway, "/exchange/amq.direct/news")
-    client.say("UNSUBSCRIBE", id="reader", durable="True")
+    client.request("UNSUBSCRIBE", id="reader", durable="True")
     assert not gateway.vhost.queue_by_name

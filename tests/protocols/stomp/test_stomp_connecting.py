@@ -30,7 +30,7 @@ def refusal(heard: list[Heard]) -> str:
 )
 def test_the_highest_common_version_is_used(accepted: str | None, version: str) -> None:
     headers = {"login": "guest", "passcode": "guest"} | ({} if accepted is None else {"accept-version": accepted})
-    (welcome,) = Gateway().stranger().say_bytes(frame("CONNECT", headers, version="1.0"))
+    (welcome,) = Gateway().new_client().send_bytes(frame("CONNECT", headers, version="1.0"))
     assert welcome.verb == "CONNECTED"
     assert welcome["version"] == version
     assert welcome["session"].startswith("session-")
@@ -38,7 +38,7 @@ def test_the_highest_common_version_is_used(accepted: str | None, version: str) 
 
 
 def test_a_connect_without_a_common_version_is_refused_with_the_supported_ones() -> None:
-    heard = Gateway().stranger().connect(accept_version="2.0")
+    heard = Gateway().new_client().connect(accept_version="2.0")
     assert refusal(heard) == "Version mismatch"
     assert b"1.0,1.1,1.2" in heard[0].body
 
@@ -46,7 +46,7 @@ def test_a_connect_without_a_common_version_is_refused_with_the_supported_ones()
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 def test_stomp_is_equivalent_to_connect(version: str) -> None:
     told = {"login": "guest", "passcode": "guest", "accept-version": version}
-    (welcome,) = Gateway().stranger().say_bytes(frame("STOMP", told, version="1.0"))
+    (welcome,) = Gateway().new_client().send_bytes(frame("STOMP", told, version="1.0"))
     assert (welcome.verb, welcome["version"]) == ("CONNECTED", version)
 
 
@@ -58,14 +58,14 @@ def test_a_session_has_a_unique_name() -> None:
 def test_the_host_header_selects_the_virtual_host() -> None:
     gateway = Gateway()
     gateway.broker.declare_vhost("other")
-    assert refusal(gateway.stranger().connect(host="other")) == "Bad CONNECT"  # guest has no permission there
-    assert refusal(gateway.stranger().connect(host="none")) == "Bad CONNECT"
+    assert refusal(gateway.new_client().connect(host="other")) == "Bad CONNECT"  # guest has no permission there
+    assert refusal(gateway.new_client().connect(host="none")) == "Bad CONNECT"
     client = gateway.client(host="/")
     assert client.vhost_name == "/"
 
 
 def test_without_a_host_header_the_virtual_host_of_the_settings_is_used() -> None:
-    assert refusal(Gateway(vhost="none").stranger("1.0").connect()) == "Bad CONNECT"
+    assert refusal(Gateway(vhost="none").new_client("1.0").connect()) == "Bad CONNECT"
     assert Gateway().client("1.0").vhost_name == "/"
 
 
@@ -80,12 +80,12 @@ def test_without_a_host_header_the_virtual_host_of_the_settings_is_used() -> Non
 )
 def test_an_unknown_user_is_refused_and_counted(headers: dict[str, str]) -> None:
     gateway = Gateway()
-    assert refusal(gateway.stranger().connect(**headers)) == "Bad CONNECT"
+    assert refusal(gateway.new_client().connect(**headers)) == "Bad CONNECT"
     assert gateway.broker.connections.logins_by_protocol["stomp"].failed == 1
 
 
 def test_passwords_appear_neither_in_the_log_nor_in_an_error() -> None:
-    client = Gateway().stranger()
+    client = Gateway().new_client()
     heard = client.connect(login="guest", passcode="s3cret")
     assert "s3cret" not in repr(client.log_lines) + repr(heard) + repr(vars(client.machine.opening))
 
@@ -93,10 +93,10 @@ def test_passwords_appear_neither_in_the_log_nor_in_an_error() -> None:
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 def test_a_client_without_a_login_is_refused_unless_there_is_a_default_user(version: str) -> None:
     connect = frame("CONNECT", {"accept-version": version}, version="1.0")
-    assert refusal(Gateway().stranger(version).say_bytes(connect)) == "Bad CONNECT"
+    assert refusal(Gateway().new_client(version).send_bytes(connect)) == "Bad CONNECT"
     gateway = Gateway(default_user="guest", default_passcode="guest")
-    client = gateway.stranger(version)
-    assert [heard.verb for heard in client.say_bytes(connect)] == ["CONNECTED"]
+    client = gateway.new_client(version)
+    assert [heard.verb for heard in client.send_bytes(connect)] == ["CONNECTED"]
     assert client.user_name == "guest"
 
 
@@ -104,13 +104,13 @@ def test_a_login_takes_precedence_over_the_default_user() -> None:
     gateway = Gateway(default_user="guest", default_passcode="guest")
     gateway.add_user("ann", "secret")
     assert gateway.client(login="ann", passcode="secret").user_name == "ann"
-    assert refusal(gateway.stranger().connect(login="ann", passcode="wrong")) == "Bad CONNECT"
+    assert refusal(gateway.new_client().connect(login="ann", passcode="wrong")) == "Bad CONNECT"
 
 
 def test_connect_may_be_left_out_if_implicit_connect_is_enabled() -> None:
     gateway = Gateway(default_user="guest", default_passcode="guest", implicit_connect=True)
-    client = gateway.stranger("1.0")
-    heard = client.say_bytes(
+    client = gateway.new_client("1.0")
+    heard = client.send_bytes(
         frame("SUBSCRIBE", {"destination": "/queue/q"}) + frame("SEND", {"destination": "/queue/q"}, b"hi")
     )
     assert [(each.verb, each.body) for each in heard] == [("MESSAGE", b"hi")]
@@ -118,23 +118,23 @@ def test_connect_may_be_left_out_if_implicit_connect_is_enabled() -> None:
 
 
 def test_implicit_connect_requires_a_default_user() -> None:
-    client = Gateway(implicit_connect=True).stranger("1.0")
+    client = Gateway(implicit_connect=True).new_client("1.0")
     assert refusal(client.send("/queue/q")) == "Bad CONNECT"
 
 
 def test_a_client_can_log_in_with_its_certificate() -> None:
     gateway = Gateway(plugins=("auth-certificate",))
     gateway.add_user("CN=device", "unknown")
-    client = gateway.stranger()
+    client = gateway.new_client()
     client.certificate = CertificateSubject("device", "CN=device")
-    heard = client.say_bytes(frame("CONNECT", {"accept-version": "1.2"}, version="1.0"))
+    heard = client.send_bytes(frame("CONNECT", {"accept-version": "1.2"}, version="1.0"))
     assert [each.verb for each in heard] == ["CONNECTED"]
     assert (client.user_name, client.machine.opening.mechanism) == ("CN=device", "EXTERNAL")
 
 
 def test_a_login_takes_precedence_over_a_certificate() -> None:
     gateway = Gateway(plugins=("auth-certificate",))
-    client = gateway.stranger()
+    client = gateway.new_client()
     client.certificate = CertificateSubject("device", "CN=device")
     client.connect()
     assert client.user_name == "guest"
@@ -143,31 +143,31 @@ def test_a_login_takes_precedence_over_a_certificate() -> None:
 def test_certificates_are_ignored_if_certificate_login_is_disabled() -> None:
     gateway = Gateway(plugins=("auth-certificate",), certificate_login=False)
     gateway.add_user("CN=device", "unknown")
-    client = gateway.stranger()
+    client = gateway.new_client()
     client.certificate = CertificateSubject("device", "CN=device")
-    assert refusal(client.say_bytes(frame("CONNECT", {"accept-version": "1.2"}))) == "Bad CONNECT"
+    assert refusal(client.send_bytes(frame("CONNECT", {"accept-version": "1.2"}))) == "Bad CONNECT"
 
 
 @pytest.mark.parametrize("limit", [{"max-connections": 0}])
 def test_connection_limits_are_enforced(limit: dict[str, int]) -> None:
     gateway = Gateway()
     gateway.broker.limit_vhost("/", limit)
-    assert refusal(gateway.stranger().connect()) == "Bad CONNECT"
+    assert refusal(gateway.new_client().connect()) == "Bad CONNECT"
 
 
 @pytest.mark.parametrize("verb", ["SEND", "SUBSCRIBE", "BEGIN", "DISCONNECT", "ACK", "NONSENSE"])
 def test_a_frame_before_connect_is_refused(verb: str) -> None:
-    assert refusal(Gateway().stranger().say(verb)) == "Illegal command"
+    assert refusal(Gateway().new_client().request(verb)) == "Illegal command"
 
 
 @pytest.mark.parametrize("verb", ["CONNECT", "STOMP"])
 def test_a_second_connect_is_refused(verb: str) -> None:
-    assert refusal(Gateway().client().say(verb)) == "Illegal command"
+    assert refusal(Gateway().client().request(verb)) == "Illegal command"
 
 
 @pytest.mark.parametrize("verb", ["NONSENSE", "send", "MESSAGE", "RECEIPT", "ERROR", "CONNECTED"])
 def test_a_verb_that_is_not_a_clients_is_refused(verb: str) -> None:
-    assert refusal(Gateway().client().say(verb)) == "Bad command"
+    assert refusal(Gateway().client().request(verb)) == "Bad command"
 
 
 @pytest.mark.parametrize(
@@ -189,19 +189,19 @@ def test_heart_beats_are_negotiated(asked: str | None, answered: str, promised: 
 
 @pytest.mark.parametrize("asked", ["", "1", "a,b", "-1,0", "1,2,3"])
 def test_a_heart_beat_header_without_two_numbers_is_refused(asked: str) -> None:
-    assert refusal(Gateway().stranger().connect(heart_beat=asked)) == "Invalid header"
+    assert refusal(Gateway().new_client().connect(heart_beat=asked)) == "Invalid header"
 
 
 def test_heart_beats_of_the_client_have_no_other_effect() -> None:
     client = Gateway().client()
-    assert client.say_bytes(b"\n\n\r\n\n") == []
+    assert client.send_bytes(b"\n\n\r\n\n") == []
     assert client.machine.state is State.OPEN
 
 
 def test_a_frame_above_the_limit_before_the_login_ends_the_connection() -> None:
     gateway = Gateway(max_frame_size_unauthenticated=1024)
     connect = frame("CONNECT", {"login": "guest", "passcode": "guest"}, b"x" * 1024)
-    assert refusal(gateway.stranger().say_bytes(connect)) == "Frame too large"
+    assert refusal(gateway.new_client().send_bytes(connect)) == "Frame too large"
 
 
 def test_larger_frames_are_allowed_after_the_login_up_to_a_limit() -> None:
@@ -218,18 +218,18 @@ def test_too_many_headers_end_the_connection() -> None:
 
 def test_disconnect_is_answered_and_the_connection_ends() -> None:
     client = Gateway().client()
-    assert client.say("DISCONNECT", receipt="bye") == [Heard("RECEIPT", {"receipt-id": "bye"}), CLOSED]
+    assert client.request("DISCONNECT", receipt="bye") == [Heard("RECEIPT", {"receipt-id": "bye"}), CLOSED]
 
 
 def test_disconnect_without_a_receipt_ends_the_connection_too() -> None:
-    assert Gateway().client().say("DISCONNECT") == [CLOSED]
+    assert Gateway().client().request("DISCONNECT") == [CLOSED]
 
 
 def test_frames_after_disconnect_are_ignored() -> None:
     gateway = Gateway()
     client = gateway.client()
-    client.say_bytes(frame("DISCONNECT") + frame("SEND", {"destination": "/queue/q"}, b"late"))
-    client.say_bytes(frame("SEND", {"destination": "/queue/q"}, b"later"))
+    client.send_bytes(frame("DISCONNECT") + frame("SEND", {"destination": "/queue/q"}, b"late"))
+    client.send_bytes(frame("SEND", {"destination": "/queue/q"}, b"later"))
     assert "q" not in gateway.vhost.queue_by_name
 
 

@@ -28,14 +28,14 @@ class Slow:
 
 def asking(**settings: Any) -> tuple[Slow, Client]:
     slow = Slow()
-    return slow, Gateway(authenticators=[slow], **settings).stranger()
+    return slow, Gateway(authenticators=[slow], **settings).new_client()
 
 
 def test_input_during_the_authentication_is_handled_afterwards_in_order() -> None:
     slow, client = asking()
-    assert client.say_bytes(CONNECT + SUBSCRIBE) == []
-    assert client.say_bytes(SEND[:20]) == []
-    assert client.say_bytes(SEND[20:]) == []
+    assert client.send_bytes(CONNECT + SUBSCRIBE) == []
+    assert client.send_bytes(SEND[:20]) == []
+    assert client.send_bytes(SEND[20:]) == []
     slow.answer("guest")
     assert [heard.verb for heard in client.hear()] == ["CONNECTED", "MESSAGE"]
 
@@ -43,13 +43,13 @@ def test_input_during_the_authentication_is_handled_afterwards_in_order() -> Non
 def test_an_empty_password_is_refused_without_asking_the_authenticator() -> None:
     for headers in ({"login": "guest"}, {"login": "guest", "passcode": ""}, {"login": "", "passcode": "guest"}, {}):
         slow, client = asking()
-        assert refusal(client.say_bytes(frame("CONNECT", headers))) == "Bad CONNECT"
+        assert refusal(client.send_bytes(frame("CONNECT", headers))) == "Bad CONNECT"
         assert not slow.asked
 
 
 def test_input_during_a_refused_authentication_is_dropped() -> None:
     slow, client = asking()
-    client.say_bytes(CONNECT + SEND)
+    client.send_bytes(CONNECT + SEND)
     slow.answer(None)
     assert refusal(client.hear()) == "Bad CONNECT"
     assert not client.gateway.vhost.queue_by_name
@@ -57,16 +57,16 @@ def test_input_during_a_refused_authentication_is_dropped() -> None:
 
 def test_too_much_input_during_the_authentication_ends_the_connection() -> None:
     slow, client = asking()
-    client.say_bytes(CONNECT)
-    assert client.say_bytes(SEND * 500) == []
-    assert refusal(client.say_bytes(SEND * 2000)) == "Frame too large"
+    client.send_bytes(CONNECT)
+    assert client.send_bytes(SEND * 500) == []
+    assert refusal(client.send_bytes(SEND * 2000)) == "Frame too large"
     slow.answer("guest")
     assert client.hear() == []
 
 
 def test_a_client_that_disconnected_during_the_authentication_is_not_logged_in() -> None:
     slow, client = asking()
-    client.say_bytes(CONNECT)
+    client.send_bytes(CONNECT)
     client.lose()
     slow.answer("guest")
     assert (client.machine.state, client.machine.conversation) == (State.CLOSED, None)
@@ -74,14 +74,14 @@ def test_a_client_that_disconnected_during_the_authentication_is_not_logged_in()
 
 def test_a_client_without_access_to_the_virtual_host_is_refused() -> None:
     slow, client = asking()
-    client.say_bytes(CONNECT)
+    client.send_bytes(CONNECT)
     slow.answer("stranger")
     assert refusal(client.hear()) == "Bad CONNECT"
 
 
 def test_a_virtual_host_may_be_deleted_during_the_authentication() -> None:
     slow, client = asking()
-    client.say_bytes(CONNECT)
+    client.send_bytes(CONNECT)
     client.gateway.broker.delete_vhost("/")
     slow.answer("guest")
     assert refusal(client.hear()) == "Bad CONNECT"
@@ -90,6 +90,6 @@ def test_a_virtual_host_may_be_deleted_during_the_authentication() -> None:
 def test_the_first_frame_of_an_implicit_connect_waits_too() -> None:
     slow, client = asking(default_user="guest", default_passcode="guest", implicit_connect=True)
     client.version = "1.0"
-    client.say_bytes(frame("SUBSCRIBE", {"destination": "/queue/q"}) + SEND)
+    client.send_bytes(frame("SUBSCRIBE", {"destination": "/queue/q"}) + SEND)
     slow.answer("guest")
     assert [heard.verb for heard in client.hear()] == ["MESSAGE"]

@@ -14,7 +14,7 @@ from gateway_stomp.encoder import Encoder
 from gateway_stomp.header import STOMP, StompHeader
 from gateway_stomp.translate import headers_of, properties_of
 from gateway_stomp.versions import Version
-from tests.protocols.stomp.dialogue import heard_in
+from tests.protocols.stomp.dialogue import frames_in
 
 EVERYTHING = {
     "content-type": "text/plain",
@@ -164,7 +164,7 @@ def shown(header: StompHeader, version: Version) -> dict[str, str]:
     encoder = Encoder(version, "amq.topic")
     message = Message("", "q", header, b"hi")
     data = encoder.beginning("0", "", "q") + b"T_0@@s@@1" + encoder.rest(message, redelivered=False)
-    ((frame,), rest) = heard_in(data, version.value)
+    ((frame,), rest) = frames_in(data, version.value)
     assert not rest
     assert frame.body == b"hi"
     return frame.headers

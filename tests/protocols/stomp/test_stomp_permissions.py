@@ -45,7 +45,7 @@ SUBSCRIPTION = "^stomp-subscription-"
 )
 def test_each_destination_requires_its_permissions(verb: str, destination: str, may: May, is_allowed: bool) -> None:
     gateway, client = someone(may)
-    heard = client.say(verb, id="0", destination=destination)
+    heard = client.request(verb, id="0", destination=destination)
     if is_allowed:
         assert heard == []
     else:
@@ -70,7 +70,7 @@ def test_deleting_a_durable_subscription_requires_configure() -> None:
     gateway, client = someone((".*", ".*", ".*"))
     client.subscribe("/topic/t", "0", durable="true")
     gateway.add_user("ann", "secret", ("", ".*", ".*"))
-    assert refusal(client.say("UNSUBSCRIBE", id="0", durable="true")) == "access_refused"
+    assert refusal(client.request("UNSUBSCRIBE", id="0", durable="true")) == "access_refused"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_deleting_a_durable_subscription_requires_configure() -> None:
 def test_topics_may_be_restricted(verb: str, key: str, is_allowed: bool) -> None:
     gateway, client = someone((".*", ".*", ".*"))
     gateway.restrict_topics("ann", write="^{username}\\.", read="^news\\.")
-    heard = client.say(verb, id="0", destination=f"/topic/{key}")
+    heard = client.request(verb, id="0", destination=f"/topic/{key}")
     assert heard == [] if is_allowed else refusal(heard) == "access_refused"
 
 

@@ -70,7 +70,7 @@ def test_a_queue_with_a_reserved_name_is_refused() -> None:
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 def test_a_send_without_a_destination_is_refused(version: str) -> None:
-    assert refusal(Gateway().client(version).say("SEND")) == "Missing destination"
+    assert refusal(Gateway().client(version).request("SEND")) == "Missing destination"
 
 
 def test_a_temporary_queue_is_not_a_destination_of_send() -> None:
@@ -185,7 +185,7 @@ def test_receipts_come_in_the_order_of_the_messages() -> None:
         frame("SEND", {"destination": "/queue/q", "receipt": str(number), "persistent": str(number % 2 == 0).lower()})
         for number in range(10)
     ]
-    assert client.say_bytes(b"".join(sends)) == [receipt(str(number)) for number in range(10)]
+    assert client.send_bytes(b"".join(sends)) == [receipt(str(number)) for number in range(10)]
 
 
 def test_receipts_come_before_the_connection_ends() -> None:
@@ -283,7 +283,7 @@ def test_a_temporary_queue_ends_with_its_connection() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.send("/queue/rpc", b"", {"reply-to": "/temp-queue/mine"})
-    client.say("DISCONNECT")
+    client.request("DISCONNECT")
     assert list(gateway.vhost.queue_by_name) == ["rpc"]
 
 
@@ -357,9 +357,9 @@ def test_publishes_are_counted() -> None:
 def test_a_client_in_the_middle_of_a_large_body_counts_as_a_publisher() -> None:
     client = Gateway().client()
     send = frame("SEND", {"destination": "/queue/q"}, bytes(1_000_000))
-    client.say_bytes(send[:60_000])
+    client.send_bytes(send[:60_000])
     assert not client.machine.has_published
-    client.say_bytes(send[60_000:90_000])
+    client.send_bytes(send[60_000:90_000])
     assert client.machine.has_published, "alarms must apply before the message is complete"
 
 
@@ -382,7 +382,7 @@ def test_a_body_is_limited_to_16_mib(size: int) -> None:
 def test_the_limit_of_a_body_can_be_set(length: list[str]) -> None:
     client = Gateway(max_body_size=300).client()
     head = "\n".join(["SEND", "destination:/queue/q", *length])
-    (error, _) = client.say_bytes(head.encode() + b"\n\n" + b"x" * 301 + b"\0")
+    (error, _) = client.send_bytes(head.encode() + b"\n\n" + b"x" * 301 + b"\0")
     assert error.body == b"A body of 301 bytes; the limit is 300"
 
 

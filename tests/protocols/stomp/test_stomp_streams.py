@@ -137,7 +137,7 @@ def test_a_subscription_to_a_topic_may_use_a_stream() -> None:
     client = gateway.client()
     options = {**READER, "durable": "true", "auto_delete": "false", "x_queue_type": "stream"}
     client.subscribe("/topic/news", **options)
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     client.send("/topic/news", b"kept")
     client.subscribe("/topic/news", **options, x_stream_offset="first")
     (message,) = more(client)

@@ -37,18 +37,18 @@ def test_an_empty_body_has_content_length_0() -> None:
 
 def test_the_id_is_optional_in_1_0() -> None:
     client = Gateway().client("1.0")
-    assert client.say("SUBSCRIBE", destination="/queue/q") == []
+    assert client.request("SUBSCRIBE", destination="/queue/q") == []
     (message,) = client.send("/queue/q", b"hi")
     assert "subscription" not in message.headers
     assert message["message-id"] == f"Q_/queue/q@@{client.welcome['session']}@@1"
-    assert client.say("UNSUBSCRIBE", destination="/queue/q") == []
+    assert client.request("UNSUBSCRIBE", destination="/queue/q") == []
     assert client.send("/queue/q", b"hi") == []
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 @pytest.mark.parametrize("verb", ["SUBSCRIBE", "UNSUBSCRIBE"])
 def test_the_id_is_required_in_other_versions(version: str, verb: str) -> None:
-    assert refusal(Gateway().client(version).say(verb, destination="/queue/q")) == "Missing Header"
+    assert refusal(Gateway().client(version).request(verb, destination="/queue/q")) == "Missing Header"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_id_is_required_in_other_versions(version: str, verb: str) -> None:
     ids=lambda value: " ".join(f"{name}={each}" for name, each in value.items()) if isinstance(value, dict) else value,
 )
 def test_an_invalid_subscription_is_refused(headers: dict[str, str], message: str) -> None:
-    assert refusal(Gateway().client().say("SUBSCRIBE", headers)) == message
+    assert refusal(Gateway().client().request("SUBSCRIBE", headers)) == message
 
 
 def test_a_duplicate_id_is_refused() -> None:
@@ -83,7 +83,7 @@ def test_an_id_may_be_used_again_and_message_ids_continue() -> None:
     client = Gateway().client()
     client.subscribe("/queue/a", "0")
     (first,) = client.send("/queue/a")
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/a", "0")
     (second,) = client.send("/queue/a")
     assert first["message-id"] != second["message-id"]
@@ -91,7 +91,7 @@ def test_an_id_may_be_used_again_and_message_ids_continue() -> None:
 
 @pytest.mark.parametrize("headers", [{"id": "9"}, {"id": "9", "destination": "/queue/q"}])
 def test_unsubscribe_without_a_subscription_is_refused(headers: dict[str, str]) -> None:
-    assert refusal(Gateway().client().say("UNSUBSCRIBE", headers)) == "No subscription found"
+    assert refusal(Gateway().client().request("UNSUBSCRIBE", headers)) == "No subscription found"
 
 
 def test_the_length_of_an_id_is_limited_by_the_consumer_tag() -> None:
@@ -103,13 +103,13 @@ def test_the_length_of_an_id_is_limited_by_the_consumer_tag() -> None:
 def test_a_client_cannot_unsubscribe_from_a_temporary_queue() -> None:
     client = Gateway().client()
     client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})
-    assert refusal(client.say("UNSUBSCRIBE", id="/temp-queue/x")) == "Invalid id"
+    assert refusal(client.request("UNSUBSCRIBE", id="/temp-queue/x")) == "Invalid id"
 
 
 def test_subscribe_and_unsubscribe_have_receipts() -> None:
     client = Gateway().client()
     assert client.subscribe("/queue/q", receipt="1") == [receipt("1")]
-    assert client.say("UNSUBSCRIBE", id="0", receipt="2") == [receipt("2")]
+    assert client.request("UNSUBSCRIBE", id="0", receipt="2") == [receipt("2")]
 
 
 def test_a_declared_queue_is_stored_when_the_receipt_is_sent() -> None:
@@ -189,7 +189,7 @@ def test_a_subscription_has_its_own_queue_until_it_ends(destination: str, is_exc
     (queue,) = gateway.vhost.queue_by_name.values()
     assert queue.name.startswith("stomp-subscription-")
     assert (queue.is_durable, queue.is_auto_delete, queue.owner is not None) == (False, True, is_exclusive)
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     assert not gateway.vhost.queue_by_name
 
 
@@ -207,7 +207,7 @@ def test_a_durable_subscription_collects_messages_while_disconnected(header: str
     gateway = Gateway()
     first = gateway.client()
     first.subscribe("/topic/news", "reader", **{header: "true"})
-    first.say("DISCONNECT")
+    first.request("DISCONNECT")
     gateway.client().send("/topic/news", b"missed", {"persistent": "true"})
     after = gateway.crashed()
     second = after.client()
@@ -238,7 +238,7 @@ def test_the_client_may_name_the_queue_of_a_durable_subscription() -> None:
 
 
 def test_a_durable_subscription_needs_an_id() -> None:
-    heard = Gateway().client("1.0").say("SUBSCRIBE", destination="/topic/t", durable="true")
+    heard = Gateway().client("1.0").request("SUBSCRIBE", destination="/topic/t", durable="true")
     assert refusal(heard) == "Missing Header"
 
 
@@ -246,7 +246,7 @@ def test_unsubscribe_deletes_a_durable_subscription() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/news", "reader", durable="true")
-    client.say("UNSUBSCRIBE", id="reader", durable="true")
+    client.request("UNSUBSCRIBE", id="reader", durable="true")
     assert not gateway.vhost.queue_by_name
 
 
@@ -254,7 +254,7 @@ def test_a_durable_subscription_survives_a_disconnect() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/news", "reader", durable="true")
-    client.say("UNSUBSCRIBE", id="reader")
+    client.request("UNSUBSCRIBE", id="reader")
     assert len(gateway.vhost.queue_by_name) == 1
 
 
@@ -262,7 +262,7 @@ def test_unsubscribe_never_deletes_a_shared_queue() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", "0", durable="true")
-    client.say("UNSUBSCRIBE", id="0", durable="true")
+    client.request("UNSUBSCRIBE", id="0", durable="true")
     assert "q" in gateway.vhost.queue_by_name
 
 
@@ -350,11 +350,11 @@ def test_subscriptions_and_own_queues_end_with_the_connection() -> None:
 
 
 def test_a_body_on_anything_but_send_is_refused_since_1_1() -> None:
-    assert refusal(Gateway().client().say("SUBSCRIBE", {"id": "0"}, b"body")) == "Invalid frame"
-    assert refusal(Gateway().client("1.1").say("BEGIN", {"transaction": "t"}, b"body")) == "Invalid frame"
-    assert Gateway().client("1.0").say("BEGIN", {"transaction": "t"}, b"body") == []
+    assert refusal(Gateway().client().request("SUBSCRIBE", {"id": "0"}, b"body")) == "Invalid frame"
+    assert refusal(Gateway().client("1.1").request("BEGIN", {"transaction": "t"}, b"body")) == "Invalid frame"
+    assert Gateway().client("1.0").request("BEGIN", {"transaction": "t"}, b"body") == []
 
 
 def test_no_frame_follows_the_last_one() -> None:
-    heard = Gateway().client().say("NONSENSE")
+    heard = Gateway().client().request("NONSENSE")
     assert heard[-1] == CLOSED

@@ -13,7 +13,7 @@ def waiting(gateway: Gateway, name: str = "q") -> int:
 
 def begun(gateway: Gateway) -> Client:
     client = gateway.client()
-    assert client.say("BEGIN", transaction="t") == []
+    assert client.request("BEGIN", transaction="t") == []
     return client
 
 
@@ -30,7 +30,7 @@ def test_messages_wait_for_the_commit() -> None:
     for _ in range(3):
         client.send("/queue/q", b"hi", {"transaction": "t"})
     assert waiting(gateway) == 0
-    assert client.say("COMMIT", transaction="t") == []
+    assert client.request("COMMIT", transaction="t") == []
     assert waiting(gateway) == 3
 
 
@@ -38,8 +38,8 @@ def test_an_abort_drops_held_messages() -> None:
     gateway = Gateway()
     client = begun(gateway)
     client.send("/queue/q", b"hi", {"transaction": "t"})
-    assert client.say("ABORT", transaction="t") == []
-    assert refusal(client.say("COMMIT", transaction="t")) == "Bad transaction"
+    assert client.request("ABORT", transaction="t") == []
+    assert refusal(client.request("COMMIT", transaction="t")) == "Bad transaction"
     assert waiting(gateway) == 0
 
 
@@ -47,7 +47,7 @@ def test_the_end_of_the_connection_drops_held_messages() -> None:
     gateway = Gateway()
     client = begun(gateway)
     client.send("/queue/q", b"hi", {"transaction": "t"})
-    client.say("DISCONNECT")
+    client.request("DISCONNECT")
     assert waiting(gateway) == 0
 
 
@@ -58,7 +58,7 @@ def test_acknowledgements_wait_for_the_commit() -> None:
     client.settle("ACK", message, {"transaction": "t"})
     (facts,) = client.channels()
     assert (facts.acks_uncommitted, gateway.vhost.queue("in").unsettled) == (1, 1)
-    client.say("COMMIT", transaction="t")
+    client.request("COMMIT", transaction="t")
     assert gateway.vhost.queue("in").unsettled == 0
 
 
@@ -68,7 +68,7 @@ def test_an_abort_restores_held_acknowledgements() -> None:
     first, second = delivered(gateway, client, 2)
     client.settle("ACK", first, {"transaction": "t"})
     client.settle("NACK", second, {"transaction": "t", "requeue": "false"})
-    client.say("ABORT", transaction="t")
+    client.request("ABORT", transaction="t")
     assert client.settle("ACK", first) == []
     client.lose()
     assert waiting(gateway, "in") == 1
@@ -79,8 +79,8 @@ def test_an_abort_restores_acknowledgements_of_an_ended_subscription() -> None:
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
     client.settle("ACK", message, {"transaction": "t"})
-    client.say("UNSUBSCRIBE", id="0")
-    client.say("ABORT", transaction="t")
+    client.request("UNSUBSCRIBE", id="0")
+    client.request("ABORT", transaction="t")
     assert client.settle("ACK", message) == []
 
 
@@ -89,9 +89,9 @@ def test_an_abort_restores_acknowledgements_when_another_subscription_has_the_id
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
     client.settle("ACK", message, {"transaction": "t"})
-    client.say("UNSUBSCRIBE", id="0")
+    client.request("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/in", ack="client-individual")
-    client.say("ABORT", transaction="t")
+    client.request("ABORT", transaction="t")
     assert client.settle("ACK", message) == []
 
 
@@ -138,27 +138,27 @@ def test_a_commit_without_an_answer_is_performed_completely_or_not_at_all() -> N
 def test_receipts_of_held_messages_are_sent_with_the_commit() -> None:
     client = begun(Gateway())
     assert client.send("/queue/q", b"", {"transaction": "t", "receipt": "1"}) == []
-    heard = client.say("COMMIT", transaction="t", receipt="2")
+    heard = client.request("COMMIT", transaction="t", receipt="2")
     assert sorted(each["receipt-id"] for each in heard) == ["1", "2"]
 
 
 def test_a_commit_that_a_queue_refuses_has_no_receipt() -> None:
     client = Gateway().client()
     client.send("/queue/q", b"1", {"x-max-length": "1", "x-overflow": "reject-publish"})
-    client.say("BEGIN", transaction="t")
+    client.request("BEGIN", transaction="t")
     client.send("/queue/q", b"2", {"transaction": "t"})
-    assert client.say("COMMIT", transaction="t", receipt="r") == []
+    assert client.request("COMMIT", transaction="t", receipt="r") == []
 
 
 def test_an_action_that_is_not_allowed_any_more_prevents_the_whole_commit() -> None:
     gateway = Gateway()
     gateway.add_user("ann", "secret")
     client = gateway.client(login="ann", passcode="secret")
-    client.say("BEGIN", transaction="t")
+    client.request("BEGIN", transaction="t")
     client.send("/queue/a", b"", {"transaction": "t"})
     client.send("/exchange/amq.topic/b", b"", {"transaction": "t"})
     gateway.add_user("ann", "secret", ("", "amq.default", ""))
-    assert refusal(client.say("COMMIT", transaction="t", receipt="r")) == "access_refused"
+    assert refusal(client.request("COMMIT", transaction="t", receipt="r")) == "access_refused"
     assert waiting(gateway, "a") == 0
 
 
@@ -174,10 +174,10 @@ def test_transactions_are_independent() -> None:
     gateway = Gateway()
     client = gateway.client()
     for name in ("a", "b"):
-        client.say("BEGIN", transaction=name)
+        client.request("BEGIN", transaction=name)
         client.send(f"/queue/{name}", b"", {"transaction": name})
-    client.say("COMMIT", transaction="b")
-    client.say("ABORT", transaction="a")
+    client.request("COMMIT", transaction="b")
+    client.request("ABORT", transaction="a")
     assert (waiting(gateway, "a"), waiting(gateway, "b")) == (0, 1)
 
 
@@ -190,31 +190,31 @@ def test_messages_outside_of_a_transaction_do_not_wait() -> None:
 
 @pytest.mark.parametrize("verb", ["BEGIN", "COMMIT", "ABORT"])
 def test_a_transaction_requires_a_name(verb: str) -> None:
-    assert refusal(Gateway().client().say(verb)) == "Missing transaction"
+    assert refusal(Gateway().client().request(verb)) == "Missing transaction"
 
 
 @pytest.mark.parametrize("verb", ["COMMIT", "ABORT", "SEND", "ACK", "NACK"])
 def test_a_transaction_must_be_begun_first(verb: str) -> None:
-    heard = Gateway().client().say(verb, {"destination": "/queue/q", "id": "1", "transaction": "t"})
+    heard = Gateway().client().request(verb, {"destination": "/queue/q", "id": "1", "transaction": "t"})
     assert refusal(heard) == "Bad transaction"
 
 
 def test_a_transaction_cannot_be_begun_twice() -> None:
-    assert refusal(begun(Gateway()).say("BEGIN", transaction="t")) == "Bad transaction"
+    assert refusal(begun(Gateway()).request("BEGIN", transaction="t")) == "Bad transaction"
 
 
 def test_a_transaction_name_may_be_used_again() -> None:
     client = begun(Gateway())
-    client.say("COMMIT", transaction="t")
-    assert client.say("BEGIN", transaction="t") == []
+    client.request("COMMIT", transaction="t")
+    assert client.request("BEGIN", transaction="t") == []
 
 
 @pytest.mark.parametrize(("settings", "limit"), [({}, 16), ({"max_transactions": 3}, 3)])
 def test_the_number_of_transactions_is_limited(settings: dict[str, int], limit: int) -> None:
     client = Gateway(**settings).client()
     for number in range(limit):
-        assert client.say("BEGIN", transaction=str(number)) == []
-    (error, _) = client.say("BEGIN", transaction="more")
+        assert client.request("BEGIN", transaction=str(number)) == []
+    (error, _) = client.request("BEGIN", transaction="more")
     assert error["message"] == "Transaction limit exceeded"
     assert error.body == b"Too many concurrent transactions (limit %d)" % limit
 
@@ -223,17 +223,17 @@ def test_the_number_of_transactions_is_limited(settings: dict[str, int], limit: 
 def test_the_number_of_actions_in_a_transaction_is_limited(settings: dict[str, int], limit: int) -> None:
     client = begun(Gateway(**settings))
     send = frame("SEND", {"destination": "/queue/q", "transaction": "t"})
-    assert client.say_bytes(send * limit) == []
-    (error, _) = client.say_bytes(send)
+    assert client.send_bytes(send * limit) == []
+    (error, _) = client.send_bytes(send)
     assert error["message"] == "Transaction too large"
     assert error.body == b"Too many actions in transaction (limit %d)" % limit
 
 
 def test_the_memory_of_all_transactions_is_limited() -> None:
     client = begun(Gateway(max_transaction_size=40_000))
-    client.say("BEGIN", transaction="u")
-    assert client.say_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 20_000)) == []
-    (error, _) = client.say_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "u"}, b"x" * 20_000))
+    client.request("BEGIN", transaction="u")
+    assert client.send_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 20_000)) == []
+    (error, _) = client.send_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "u"}, b"x" * 20_000))
     assert error["message"] == "Transaction too large"
     assert error.body == b"Too many bytes in open transactions (limit 40000)"
 
@@ -243,12 +243,12 @@ def test_a_finished_transaction_releases_its_memory(verb: str) -> None:
     client = begun(Gateway(max_transaction_size=40_000))
     send = frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 30_000)
     for _ in range(3):
-        client.say_bytes(send)
-        assert client.say(verb, transaction="t", receipt="r") == [receipt("r")]
-        client.say("BEGIN", transaction="t")
+        client.send_bytes(send)
+        assert client.request(verb, transaction="t", receipt="r") == [receipt("r")]
+        client.request("BEGIN", transaction="t")
 
 
 def test_begin_and_abort_have_receipts() -> None:
     client = Gateway().client()
-    assert client.say("BEGIN", transaction="t", receipt="1") == [receipt("1")]
-    assert client.say("ABORT", transaction="t", receipt="2") == [receipt("2")]
+    assert client.request("BEGIN", transaction="t", receipt="1") == [receipt("1")]
+    assert client.request("ABORT", transaction="t", receipt="2") == [receipt("2")]
