@@ -90,6 +90,25 @@ def fanout(broker: Broker, stack: ExitStack, scale: float) -> Run:
     return _flood(broker, stack, [_publishes(EXCHANGE, itertools.repeat("k"))] * 5)
 
 
+def wide(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Return three persistent messages to a fanout exchange with 20,000 queues, each confirmed before the next."""
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.socket.settimeout(120)
+    control.declare_exchange(EXCHANGE, "fanout")
+    names = [f"lag.{number}" for number in range(int(20_000 * scale))]
+    control.declare_queues(names)
+    for name in names:
+        control.bind_queue(name, EXCHANGE, "")
+    control.confirm_select()
+
+    def run() -> None:
+        for _ in range(3):
+            control.socket.sendall(wire.publish(EXCHANGE, "", b"x", persistent=True))
+            control.read_confirm()
+
+    return run
+
+
 def wildcards(broker: Broker, stack: ExitStack, scale: float) -> Run:
     """Return a publisher with changing keys to a topic exchange with 4,096 wildcard bindings."""
     control = stack.enter_context(connected(broker.ports[AMQP]))
@@ -245,6 +264,7 @@ OPERATED: Final = frozenset({AMQP, MANAGEMENT})
 
 SCENARIOS: Final = (
     Scenario("flood to a fanout of 1,000 queues", fanout),
+    Scenario("three messages to 20,000 queues each", wide),
     Scenario("flood over 4,096 bindings of wildcards", wildcards),
     Scenario("1 KiB messages flood a consumer that never reads", slow_consumer),
     Scenario("purge of 300,000 persistent messages", purge),
