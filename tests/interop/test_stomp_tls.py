@@ -102,7 +102,10 @@ def test_login_by_certificate(secure: Callable[..., Stomp], version: str) -> Non
 
 
 def test_a_login_has_precedence_over_a_certificate(secure: Callable[..., Stomp], name: str) -> None:
-    secure(common_name="lamp").connect("guest", "guest").send(f"/topic/{name}", "what a lamp may not")
+    client = secure(common_name="lamp").connect("guest", "guest")
+    client.subscribe(f"/topic/{name}")
+    client.send(f"/topic/{name}", "what a lamp may not")
+    assert client.next().body == b"what a lamp may not"
 
 
 @pytest.mark.parametrize("common_name", ["unknown", None], ids=["of an unknown user", "none"])
