@@ -11,6 +11,7 @@ import pytest
 
 from gateway.access import Credentials, Principal
 from gateway.logs.structured import FIELDS
+from gateway.management.http.site import LOGIN_TIMEOUT_S
 from gateway.management.web.connection import MAX_HEADERS
 from gateway.management.web.limits import HttpLimits
 from tests.management.client_connection import LOGIN, WRONG_LOGIN, ClientConnection
@@ -51,6 +52,21 @@ def test_a_body_waits_for_a_login_in_progress(console: Console, monkeypatch: pyt
     client.wait()
     assert client.answer.status == 201
     assert console.site.bodies.taken == 0
+
+
+def test_a_login_that_is_never_answered_is_refused(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin may ask a service that does not answer."""
+    verdicts: list[Callable[[Principal | None], None]] = []
+    monkeypatch.setattr(console.gateway.settings.login, "authenticate", lambda _, answer: verdicts.append(answer))
+    client = ClientConnection(console)
+    client.ask("PUT /api/queues/%2F/q", LOGIN, body=BODY)
+    console.clock.advance(LOGIN_TIMEOUT_S)
+    client.wait()
+    assert client.answer.status == 503
+    assert client.answer.json["reason"] == "the login took too long"
+    verdicts[0](Principal("guest", frozenset({"administrator"})))
+    client.wait()
+    assert "q" not in console.gateway.vhost.queue_by_name
 
 
 def test_a_disconnect_during_a_login_is_harmless(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from gateway.management.http.authenticating import authenticate
 from gateway.management.http.call import Call
 from gateway.management.http.cross_origin import SECURITY_HEADERS, require_no_form
 from gateway.management.http.downloads import Download
-from gateway.management.http.errors import HttpError, login_failed, missing, translated
+from gateway.management.http.errors import HttpError, busy, login_failed, missing, translated
 from gateway.management.http.listing import Listing
 from gateway.management.http.request_info import credentials_of, decoded, query_of
 from gateway.management.http.response_stream import ResponseStream
@@ -40,6 +40,9 @@ _log: Final = StructuredLog("management")
 
 PREFIX: Final = "/api"
 _JSON: Final = b"application/json"
+
+#: The time an authenticator may take, in seconds. Plugins may ask other services, which may never answer.
+LOGIN_TIMEOUT_S: Final = 30.0
 
 
 class ApiSite:
@@ -81,6 +84,8 @@ class ApiSite:
             return
         login = authenticate(self._context.login, credentials_of(request))
         request.when_lost(login.cancel)
+        if not login.called:
+            login.addTimeout(LOGIN_TIMEOUT_S, self._context.reactor, _refuse_late_login)
         login.addCallback(partial(self._authorized, route, request, perform))
         login.addErrback(partial(self._failed, request))
 
@@ -274,6 +279,10 @@ class PathSegment(BaseConverter):
 def management_site(context: ApiContext) -> HttpFactory:
     """Return the factory of the API's listener."""
     return HttpFactory(ApiSite(context), context.http, context.reactor)
+
+
+def _refuse_late_login(_cancelled: object, _timeout_s: float) -> None:
+    raise busy("the login took too long")
 
 
 def _allowed(routes: Mapping[str, Endpoint]) -> str:
