@@ -51,11 +51,11 @@ class Faults:
         self.count_by_kind[kind] = self.count_by_kind.get(kind, 0) + 1
         if self._is_telling:  # a listener of the fault event raised as well
             return
-        facts = {"kind": kind, **details, "error": described(error)}
-        facts.setdefault("place", place_of(error))
+        fields = {"kind": kind, **details, "error": described(error)}
+        fields.setdefault("place", place_of(error))
         self._is_telling = True
         try:
-            self._events.emit(Event(FAULT, vhost, subject, facts))
+            self._events.emit(Event(FAULT, vhost, subject, fields))
         finally:
             self._is_telling = False
 

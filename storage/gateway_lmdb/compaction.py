@@ -31,7 +31,7 @@ from gateway_lmdb.schema import MAX_TABLES, open_tables
 DIRECTORY: Final = "compacting"
 
 #: The limit on batches kept in memory meanwhile, in bytes; beyond it the compaction fails.
-MOST_REMEMBERED: Final = 128 * 2**20
+MOST_PENDING: Final = 128 * 2**20
 
 #: The writer takes over when less than this is left to write, in bytes: some milliseconds of work.
 _LITTLE: Final = 512 * 2**10
@@ -42,7 +42,7 @@ _CHANGE_SIZE: Final = 256
 #: Disk space that must stay free, in bytes.
 _ROOM: Final = 64 * 2**20
 
-_LOOK_S: Final = 0.05
+_POLL_S: Final = 0.05
 
 State = Literal["asked", "copying", "catching up", "done", "failed"]
 
@@ -69,19 +69,19 @@ class Compaction:
     """One compaction. The writer calls ``committed``; ``progress`` may be read on any thread.
 
     :param wake: makes the writer run once more; called on any thread.
-    :param tell: called with each new state, on any thread.
+    :param report: called with each new state, on any thread.
     """
 
     def __init__(
-        self, environment: Environment, wake: Callable[[], None], tell: Callable[[CompactionProgress], None]
+        self, environment: Environment, wake: Callable[[], None], report: Callable[[CompactionProgress], None]
     ) -> None:
         self._environment = environment
         self._wake = wake
-        self._tell = tell
+        self._report = report
         self._directory = environment.path / DIRECTORY
         self._lock = Lock()
-        self._remembered: list[Batch] = []
-        self._remembered_bytes = 0
+        self._pending: list[Batch] = []
+        self._pending_bytes = 0
         self._cancelled = Event()
         self._copy: _Copy | None = None
         self._began_s = 0.0
@@ -96,9 +96,9 @@ class Compaction:
         if self.progress.state == "asked":
             self._begin()
         elif not self.progress.is_over:
-            self._remember(batch)
+            self._add_pending(batch)
             if self._copy is not None:
-                self._change_over(self._copy)
+                self._replace_file(self._copy)
         return self.progress.is_over
 
     def cancel(self) -> None:
@@ -124,25 +124,25 @@ class Compaction:
         self._thread = Thread(target=self._work, name="store-compaction", daemon=True)
         self._thread.start()
 
-    def _remember(self, batch: Batch) -> None:
+    def _add_pending(self, batch: Batch) -> None:
         if not len(batch):
             return
         with self._lock:
-            self._remembered.append(batch)
-            self._remembered_bytes += _size(batch)
-        if self._remembered_bytes > MOST_REMEMBERED:
+            self._pending.append(batch)
+            self._pending_bytes += _size(batch)
+        if self._pending_bytes > MOST_PENDING:
             self._cancelled.set()
 
-    def _change_over(self, copy: "_Copy") -> None:
+    def _replace_file(self, copy: "_Copy") -> None:
         """Write the remaining batches to the copy, and replace the file with it."""
         with changing(self._environment.path) as may_change:
             if not may_change:  # a backup reads the file: try again later
                 self._call_later()
                 return
             try:
-                copy.write(self._taken())
+                copy.write(self._take_pending())
                 after = copy.finish()
-                self._environment.adopt(self._directory / FILE)
+                self._environment.replace_file(self._directory / FILE)
             except (OSError, lmdb.Error) as error:
                 self._copy = None
                 self._fail(str(error))
@@ -153,7 +153,7 @@ class Compaction:
 
     def _call_later(self) -> None:
         def later() -> None:
-            if not self._cancelled.wait(_LOOK_S):
+            if not self._cancelled.wait(_POLL_S):
                 self._wake()
 
         Thread(target=later, name="store-compaction-wait", daemon=True).start()
@@ -167,13 +167,13 @@ class Compaction:
             self._set(replace(self.progress, state="catching up"))
             copy = _Copy(self._directory)
             while not self._cancelled.is_set():
-                copy.write(self._taken())
-                if self._remembered_bytes < _LITTLE:
+                copy.write(self._take_pending())
+                if self._pending_bytes < _LITTLE:
                     copy.sync()
                     self._copy = copy
                     self._wake()
                     return
-            raise StorageError("cancelled" if self._remembered_bytes <= MOST_REMEMBERED else _TOO_BUSY)
+            raise StorageError("cancelled" if self._pending_bytes <= MOST_PENDING else _TOO_BUSY)
         except (OSError, lmdb.Error, StorageError) as error:
             if copy is not None:
                 copy.close()
@@ -190,25 +190,25 @@ class Compaction:
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as child:
             while child.poll() is None:
-                if self._cancelled.wait(_LOOK_S):
+                if self._cancelled.wait(_POLL_S):
                     child.kill()
                 with suppress(OSError):
                     self.progress = replace(self.progress, copied=(self._directory / FILE).stat().st_size)
             reason = (child.stderr.read() if child.stderr is not None else b"").decode(errors="replace").strip()
         if self._cancelled.is_set():
-            raise StorageError(_TOO_BUSY if self._remembered_bytes > MOST_REMEMBERED else "cancelled")
+            raise StorageError(_TOO_BUSY if self._pending_bytes > MOST_PENDING else "cancelled")
         if child.returncode:
             raise StorageError(reason.splitlines()[-1] if reason else f"the copy ended with {child.returncode}")
 
-    def _taken(self) -> list[Batch]:
+    def _take_pending(self) -> list[Batch]:
         with self._lock:
-            taken, self._remembered, self._remembered_bytes = self._remembered, [], 0
+            taken, self._pending, self._pending_bytes = self._pending, [], 0
         return taken
 
     # Ending
 
     def _fail(self, reason: str) -> None:
-        self._remembered = []
+        self._pending = []
         self._remove()
         seconds = time.monotonic() - self._began_s if self._began_s else 0.0
         self._set(replace(self.progress, state="failed", reason=reason, seconds=seconds))
@@ -218,10 +218,10 @@ class Compaction:
 
     def _set(self, progress: CompactionProgress) -> None:
         self.progress = progress
-        self._tell(progress)
+        self._report(progress)
 
 
-_TOO_BUSY: Final = f"more than {MOST_REMEMBERED} bytes were written meanwhile: try again when the load is lower"
+_TOO_BUSY: Final = f"more than {MOST_PENDING} bytes were written meanwhile: try again when the load is lower"
 
 
 class _Copy:
@@ -263,7 +263,7 @@ def compact_closed(environment: Environment, show: Callable[[int, int], None]) -
     """
     shown = 0.0
 
-    def look(progress: CompactionProgress) -> None:
+    def show_progress(progress: CompactionProgress) -> None:
         nonlocal shown
         if progress.state == "copying" and time.monotonic() - shown >= 1:
             shown = time.monotonic()
@@ -271,11 +271,11 @@ def compact_closed(environment: Environment, show: Callable[[int, int], None]) -
 
     nothing = Batch(Written(0, 0, 0))
     woken = Event()
-    compaction = Compaction(environment, woken.set, look)
+    compaction = Compaction(environment, woken.set, show_progress)
     while not compaction.committed(nothing):
-        woken.wait(_LOOK_S)
+        woken.wait(_POLL_S)
         woken.clear()
-        look(compaction.progress)
+        show_progress(compaction.progress)
     if compaction.progress.state == "failed":
         raise StorageError(f"the store in {environment.path} cannot be compacted: {compaction.progress.reason}")
     return compaction.progress.before, compaction.progress.after

@@ -14,7 +14,7 @@ import lmdb
 
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE
 
-_LOOK_S: Final = 0.5
+_POLL_S: Final = 0.5
 
 
 def copy(source: Path, target: Path) -> None:
@@ -29,7 +29,7 @@ def copy(source: Path, target: Path) -> None:
 def _end_with(parent: int) -> None:
     """Exit when the broker has exited."""
     while os.getppid() == parent:
-        sleep(_LOOK_S)
+        sleep(_POLL_S)
     os._exit(1)
 
 

@@ -66,7 +66,7 @@ class Environment:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with ExitStack() as opened:
-                opened.callback(os.close, _own(path))
+                opened.callback(os.close, _lock_directory(path))
                 is_new = not (path / FILE).exists()
                 if not is_new:
                     require_whole(path / FILE)
@@ -104,7 +104,7 @@ class Environment:
         except lmdb.Error as error:
             raise StorageError(f"the store cannot be read: {error}") from error
 
-    def saw(self, size: int) -> bool:
+    def count_read(self, size: int) -> bool:
         """Count bytes read through the map; return whether ``trim`` is due.
 
         The count is approximate: two threads update it without a lock.
@@ -142,7 +142,7 @@ class Environment:
         used = sum(head["branch_pages"] + head["leaf_pages"] + head["overflow_pages"] for head in heads)
         return Usage(file_pages * page_size, min(used + _OTHER_PAGES, file_pages) * page_size)
 
-    def adopt(self, file: Path) -> None:
+    def replace_file(self, file: Path) -> None:
         """Replace the file with another one of the same content, on the writer's thread.
 
         :raises OSError: when it cannot be replaced; the current file stays in use.
@@ -177,7 +177,7 @@ class Environment:
         self._lmdb.close()
 
 
-def _own(path: Path) -> int:
+def _lock_directory(path: Path) -> int:
     """Lock the directory for this process; the system releases the lock when the descriptor is closed."""
     descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -67,7 +67,7 @@ def require_whole(file: Path) -> None:
 
     :raises StorageError: with the damage in one line.
     """
-    _inspect(file, _look)
+    _inspect(file, _inspect_start)
 
 
 def require_sound(file: Path) -> int:
@@ -75,7 +75,7 @@ def require_sound(file: Path) -> int:
     return _inspect(file, lambda pages: sum(1 for _ in pages.walk()))
 
 
-def _inspect(file: Path, look: "Callable[[_Pages], int]") -> int:
+def _inspect(file: Path, check: "Callable[[_Pages], int]") -> int:
     if not _IS_KNOWN_LAYOUT:
         return 0
     with file.open("rb") as opened:
@@ -83,7 +83,7 @@ def _inspect(file: Path, look: "Callable[[_Pages], int]") -> int:
         if size == 0:
             return 0  # LMDB initialises an empty file
         try:
-            return look(_Pages(opened.fileno(), size))
+            return check(_Pages(opened.fileno(), size))
         except _Damaged as damage:
             raise StorageError(
                 f"the store in {file.parent} cannot be opened: {file.name} is damaged: {damage}"
@@ -94,7 +94,7 @@ def _inspect(file: Path, look: "Callable[[_Pages], int]") -> int:
             ) from None
 
 
-def _look(pages: "_Pages") -> int:
+def _inspect_start(pages: "_Pages") -> int:
     is_short = pages.size < (pages.meta.last_page + 1) * pages.meta.page_size
     return sum(1 for _ in pages.walk(frozenset() if is_short else _LARGE_TABLES))
 

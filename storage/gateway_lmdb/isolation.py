@@ -31,16 +31,16 @@ def isolate(batch: Batch) -> bool:
             if reason is not None:
                 del batch.entities[key]
                 batch.refusals.append(f"{put.entity.kind}: {reason}")
-    lost = _strip(batch, "message", batch.contents, encode_content)
-    _strip(batch, "message", batch.spilled, encode_content)
-    _strip(batch, "place in a queue", batch.enqueued, encode_enqueued)
+    lost = _remove_unencodable(batch, "message", batch.contents, encode_content)
+    _remove_unencodable(batch, "message", batch.spilled, encode_content)
+    _remove_unencodable(batch, "place in a queue", batch.enqueued, encode_enqueued)
     for position in [at for at, place in batch.enqueued.puts.items() if place.message_id in lost]:
         batch.enqueued.delete(position)  # without its message, the next start would skip it
-    _blank(batch, batch.streams, encode_content)
+    _replace_with_empty(batch, batch.streams, encode_content)
     return len(batch.refusals) > before
 
 
-def _strip(batch: Batch, what: str, table: TableBatch[T], encode: Callable[[T], bytes]) -> set[int]:
+def _remove_unencodable(batch: Batch, what: str, table: TableBatch[T], encode: Callable[[T], bytes]) -> set[int]:
     """Remove the records that cannot be encoded from a table; return their numbers."""
     failures = _failures(table.puts.items(), encode)
     for number, reason in failures.items():
@@ -49,7 +49,7 @@ def _strip(batch: Batch, what: str, table: TableBatch[T], encode: Callable[[T], 
     return set(failures)
 
 
-def _blank(batch: Batch, streams: StreamBatch, encode: Callable[[Message], bytes]) -> None:
+def _replace_with_empty(batch: Batch, streams: StreamBatch, encode: Callable[[Message], bytes]) -> None:
     """Replace messages of streams that cannot be encoded with empty ones, so that later messages keep their offsets."""
     for stream_id, changes in streams:
         for change in changes:

@@ -55,7 +55,7 @@ class Quarantined:
     queue_id: int = 0
     record: bytes = b""
 
-    def said(self) -> SetAside:
+    def as_change(self) -> SetAside:
         """Return the change as the kernel gets it."""
         return SetAside(self.kind, self.name, self.reason, max(self.queue_id, 0))
 
@@ -131,10 +131,10 @@ def _key(aside: Quarantined) -> bytes:
 
 
 def _encoded(aside: Quarantined, record: bytes) -> bytes:
-    said = values.dumps(
+    description = values.dumps(
         {"kind": aside.kind, "name": list(aside.name), "reason": aside.reason, "queue_id": aside.queue_id}
     )
-    return _HEAD.pack(QUARANTINE_VERSION, len(said)) + said + record
+    return _HEAD.pack(QUARANTINE_VERSION, len(description)) + description + record
 
 
 def _decoded(key: bytes, record: bytes) -> Quarantined:
@@ -143,15 +143,15 @@ def _decoded(key: bytes, record: bytes) -> Quarantined:
         version, size = _HEAD.unpack_from(record)
         if version > QUARANTINE_VERSION:
             raise newer("a record in quarantine", version, QUARANTINE_VERSION)
-        said = values.loads(record[_HEAD.size : _HEAD.size + size])
-        name = said["name"]
+        description = values.loads(record[_HEAD.size : _HEAD.size + size])
+        name = description["name"]
         return Quarantined(
             table.decode(),
             own,
-            str(said["kind"]),
+            str(description["kind"]),
             tuple(name) if isinstance(name, list) else (),
-            str(said["reason"]),
-            int(str(said["queue_id"])),
+            str(description["reason"]),
+            int(str(description["queue_id"])),
             record[_HEAD.size + size :],
         )
     except (struct.error, ValueError, LookupError, RecursionError) as error:

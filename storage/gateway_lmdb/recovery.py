@@ -119,9 +119,9 @@ def _numbered(environment: Environment, aside: Quarantined) -> Quarantined:
     return Quarantined(aside.table, aside.key, aside.kind, aside.name, aside.reason, highest)
 
 
-def said(environment: Environment, aside: Quarantined) -> SetAside:
+def as_change(environment: Environment, aside: Quarantined) -> SetAside:
     """Return a record set aside as the kernel gets it."""
-    return _numbered(environment, aside).said()
+    return _numbered(environment, aside).as_change()
 
 
 def enqueued(environment: Environment) -> Iterator[Enqueued | Quarantined]:
@@ -145,7 +145,7 @@ def _enqueued_from(environment: Environment, position: int) -> list[Enqueued | Q
                 piece.append(unreadable_place(key, str(error)))
             if len(piece) == _PIECE:
                 break
-    environment.saw(len(piece) * 64)
+    environment.count_read(len(piece) * 64)
     return piece
 
 

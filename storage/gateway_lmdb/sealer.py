@@ -99,6 +99,6 @@ class Sealer:
             if not chunks:
                 return
             merged = merge_chunks(chunks)
-            self._environment.saw(len(merged))
+            self._environment.count_read(len(merged))
             offset = read_head(merged).end
             yield merged

@@ -85,11 +85,11 @@ class LmdbStore:
         """Read contents, staged or durable, in the given order; ``None`` for one that is not stored."""
         with self._environment.read() as transaction:
             found = [self._content(transaction, message_id) for message_id in message_ids]
-        self._saw(sum(max(RECORD_SEEN, len(content.body)) for content in found if content))
+        self._count_read(sum(max(RECORD_SEEN, len(content.body)) for content in found if content))
         return found
 
-    def _saw(self, size: int) -> None:
-        if self._environment.saw(size):
+    def _count_read(self, size: int) -> None:
+        if self._environment.count_read(size):
             self._stage(Append(_OUR_OWN, ()))  # wakes the writer: it trims between its transactions
 
     def _stage(self, append: Append) -> None:
@@ -115,7 +115,7 @@ class LmdbStore:
                 self._unreadable_ids.add(message_id)
                 aside = unreadable_message(message_id, str(error))
                 self._stage(Append(_OUR_OWN, (aside,)))
-                self._relay.on_set_aside(aside.said())
+                self._relay.on_set_aside(aside.as_change())
             return None
 
     # Streams
@@ -128,7 +128,7 @@ class LmdbStore:
             found = None if chunks else segment_at(transaction, tables, stream_id, offset)
         if chunks:
             data = b"".join(chunks)
-            self._saw(len(data))
+            self._count_read(len(data))
             return data
         return None if found is None else self._files.read(stream_id, found[0].first, offset, most_bytes)
 
@@ -151,12 +151,12 @@ class LmdbStore:
         """Yield the durable data, before the first ``append``."""
         found = FoundEntities()
         for aside in recovery.set_aside(self._environment, found):
-            yield aside.said()
+            yield aside.as_change()
         unreadable: list[Quarantined] = []
         for entity in recovery.entities(self._environment, found):
             if isinstance(entity, Quarantined):
                 unreadable.append(entity)
-                yield recovery.said(self._environment, entity)
+                yield recovery.as_change(self._environment, entity)
             else:
                 yield Put(entity)
         self._stage(Append(_OUR_OWN, unreadable))
@@ -165,7 +165,7 @@ class LmdbStore:
         for enqueued in recovery.enqueued(self._environment):
             if isinstance(enqueued, Quarantined):
                 self._stage(Append(_OUR_OWN, (enqueued,)))
-                yield enqueued.said()
+                yield enqueued.as_change()
             elif found.keeps(enqueued.queue_id):
                 yield enqueued
             else:
@@ -194,13 +194,13 @@ class LmdbStore:
 
     def compact(self) -> bool:
         """Start a compaction of the file; return ``False`` while one is in progress."""
-        compaction = Compaction(self._environment, self._writer.wake, self._tell)
+        compaction = Compaction(self._environment, self._writer.wake, self._report)
         if not self._writer.compact(compaction):
             return False
         self._compaction = compaction
         return True
 
-    def _tell(self, progress: CompactionProgress) -> None:
+    def _report(self, progress: CompactionProgress) -> None:
         self._call_in_kernel(lambda: self._on_compaction(progress))
 
     # Stopping

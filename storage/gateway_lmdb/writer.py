@@ -30,7 +30,7 @@ from gateway_lmdb.stream_batch import StreamBatch
 PASSING_ERRORS: Final = frozenset({ENOSPC, EDQUOT, EFBIG, EIO, ENOMEM})
 
 
-class _GivenUp(Exception):
+class _ClosedWhileStalled(Exception):
     """The store was closed while it could not write."""
 
 
@@ -100,12 +100,12 @@ class Writer:
                     self._streams_committed(batch.streams)
                 if batch.lsn:
                     self._listener.on_durable(batch.lsn)
-                self._environment.saw(TRANSACTION_SEEN + batch.size + RECORD_SEEN * batch.deletes)
+                self._environment.count_read(TRANSACTION_SEEN + batch.size + RECORD_SEEN * batch.deletes)
                 if not self._is_stalled:
                     self._reserve.renew()
                 self._environment.trim()
                 self._compact(batch)
-        except (_GivenUp, lmdb.Error) as error:
+        except (_ClosedWhileStalled, lmdb.Error) as error:
             self._fail(str(error))
         except Exception as error:  # the thread must report it, or the kernel would wait forever
             self._fail(f"{type(error).__name__}: {error}")
@@ -164,7 +164,7 @@ class Writer:
                 self._reserve.release()
             reason = self._try(batch)
             if reason is not None and is_last_try:
-                raise _GivenUp(f"closed while the store could not write: {reason}")
+                raise _ClosedWhileStalled(f"closed while the store could not write: {reason}")
         if self._is_stalled and self._reserve.is_back():
             self._is_stalled = False
             self._listener.on_resumed()

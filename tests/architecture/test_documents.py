@@ -1,4 +1,4 @@
-"""Paths that the documents name exist."""
+"""All paths in the documents exist."""
 
 import re
 from pathlib import Path

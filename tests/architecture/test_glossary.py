@@ -1,4 +1,4 @@
-"""docs/glossary.md has each class of the kernel, and a reason for each class name that stands for two things."""
+"""docs/glossary.md lists each class of the kernel, and a reason for each class name that is used twice."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 GLOSSARY: Final = (ROOT / "docs/glossary.md").read_text()
-SHELVES: Final = ("gateway", "protocols", "storage", "plugins", "pipeline")
+FOLDERS: Final = ("gateway", "protocols", "storage", "plugins", "pipeline")
 
 
 def classes_in(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -32,5 +32,5 @@ def test_each_class_of_the_kernel_is_listed_and_no_other() -> None:
 
 
 def test_each_class_name_that_stands_for_two_things_has_a_reason() -> None:
-    count = Counter(name for shelf in SHELVES for name, _ in classes_in(ROOT / shelf))
+    count = Counter(name for top in FOLDERS for name, _ in classes_in(ROOT / top))
     assert sorted(rows_of("Names used twice")) == sorted(name for name, times in count.items() if times > 1)

@@ -189,7 +189,7 @@ def test_compaction_frees_space_and_reports_its_progress(place: LmdbPlace) -> No
 
 
 def test_compaction_fails_while_the_store_is_too_busy(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "MOST_REMEMBERED", 1000)
+    monkeypatch.setattr(compaction, "MOST_PENDING", 1000)
     store, listener, states = open_store(place)
     fill_and_drain(place, store, listener)
     assert store.compact()

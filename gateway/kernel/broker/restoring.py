@@ -1,4 +1,4 @@
-"""Restores each kind of record: one table, in the order in which records refer to each other.
+"""The restoration of records: a table of functions by kind, in order of dependency.
 
 A new kind of record is a subclass of ``Entity`` and an entry of ``RESTORE``. Each function takes the broker and one
 record, and returns the queue or log to which messages of the record's ``messages_id`` belong, or ``None``.
@@ -40,7 +40,7 @@ from gateway.kernel.streams.stream_log import StreamLog
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
 
-#: Where restored messages go.
+#: The queue or log that gets the messages of a record, if any.
 Restored: TypeAlias = Queue | StreamLog | None
 
 
@@ -122,7 +122,7 @@ def _producer(broker: "Broker", record: ProducerRecord) -> None:
 
 def _seen(broker: "Broker", record: SeenRecord) -> None:
     vhost = broker.vhost_by_name.get(record.vhost)
-    if vhost is None:  # the broker was killed while it deleted the windows of a deleted virtual host
+    if vhost is None:  # the broker was killed while it deleted these keys
         broker.journal.record(Removed(record.kind, record.key))
     else:
         vhost.deduplication_caches.install(record)
@@ -136,7 +136,7 @@ def _clean_stop(broker: "Broker", record: CleanStopRecord) -> None:
 Restore: TypeAlias = Callable[["Broker", Any], Restored]
 
 
-#: Kind of record to its function; each kind comes after those that it refers to.
+#: The function for each kind of record; each kind comes after those that it refers to.
 RESTORE: Final[dict[str, Restore]] = {
     CleanStopRecord.kind: _clean_stop,
     VhostRecord.kind: _vhost,

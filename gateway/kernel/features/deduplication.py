@@ -30,11 +30,11 @@ class Deduplication(QueueFeature):
         self._deduplication_caches = caches
         self._size = size
         self._ttl_ms = ttl_ms
-        self._window = self._open(queue)
+        self._cache = self._open(queue)
 
     def attached(self, queue: "Queue") -> None:
         """Open the cache again; the feature that this one replaces has just retired it."""
-        self._window = self._open(queue)
+        self._cache = self._open(queue)
 
     def detached(self, queue: "Queue") -> None:
         """Stop deduplication; delete the cache with the queue."""
@@ -45,11 +45,11 @@ class Deduplication(QueueFeature):
 
     def diverts(self, queue: "Queue", message: Message) -> bool:
         """Drop a message whose key is in the cache."""
-        return self._window.is_repeated(message)
+        return self._cache.is_repeated(message)
 
     def refused(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
         """Remove the key of a rejected message: its publisher will send it again."""
-        self._window.forget(message)
+        self._cache.forget(message)
 
     def _open(self, queue: "Queue") -> DeduplicationCache:
         return self._deduplication_caches.open(QUEUE, queue.name, self._size, self._ttl_ms, survives=queue.id != 0)

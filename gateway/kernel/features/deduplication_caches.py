@@ -22,38 +22,38 @@ class DeduplicationCaches:
     def __init__(self, vhost_name: str, journal: "Journal") -> None:
         self._vhost_name = vhost_name
         self._journal = journal
-        self._windows: dict[tuple[str, str], DeduplicationCache] = {}
+        self._caches: dict[tuple[str, str], DeduplicationCache] = {}
         self._retired: dict[tuple[str, str], DeduplicationCache] = {}
         self._recovered: dict[tuple[str, str], list[SeenRecord]] = {}
 
     def open(self, place: str, name: str, size: int, ttl_ms: int | None, *, survives: bool) -> DeduplicationCache:
         """Return the cache of a queue or exchange, with its keys, and set its size and time to live."""
         key = place, name
-        window = self._retired.pop(key, None) or self._windows.get(key)
-        if window is None:
-            window = DeduplicationCache(self._journal, self._vhost_name, place, name, survives=survives)
-        self._windows[key] = window
-        window.resize(size, ttl_ms)
-        return window
+        cache = self._retired.pop(key, None) or self._caches.get(key)
+        if cache is None:
+            cache = DeduplicationCache(self._journal, self._vhost_name, place, name, survives=survives)
+        self._caches[key] = cache
+        cache.resize(size, ttl_ms)
+        return cache
 
     def retire(self, place: str, name: str) -> None:
         """Delete a cache, unless it is opened again before the next turn, as a change of policy does."""
-        window = self._windows.pop((place, name), None)
-        if window is not None:
-            self._retired[place, name] = window
-            self._journal.clock.call_later(0, lambda: self._bury(place, name, window))
+        cache = self._caches.pop((place, name), None)
+        if cache is not None:
+            self._retired[place, name] = cache
+            self._journal.clock.call_later(0, lambda: self._delete_if_retired(place, name, cache))
 
     def close(self, place: str, name: str) -> None:
         """Delete the cache of a queue or exchange that was deleted."""
-        window = self._windows.pop((place, name), None)
-        if window is not None:
-            self._journal.clock.background.add(self._erasing(place, name, window))
+        cache = self._caches.pop((place, name), None)
+        if cache is not None:
+            self._journal.clock.background.add(self._erasing(place, name, cache))
 
     def refused(self, message: "Message") -> None:
         """Remove the key of a message that exchanges passed and a queue rejected: its publisher will send it again."""
-        for (place, _), window in self._windows.items():
+        for (place, _), cache in self._caches.items():
             if place == EXCHANGE:
-                window.forget_if_latest(message)
+                cache.forget_if_latest(message)
 
     def install(self, record: SeenRecord) -> None:
         """Collect a recovered key, in any order, until ``settle``."""
@@ -63,20 +63,20 @@ class DeduplicationCaches:
         """Restore the recovered keys; delete the records of caches that no longer exist."""
         recovered, self._recovered = self._recovered, {}
         for key, records in recovered.items():
-            window = self._windows.get(key)
-            if window is not None:
-                window.restore(sorted(records, key=lambda record: record.number))
+            cache = self._caches.get(key)
+            if cache is not None:
+                cache.restore(sorted(records, key=lambda record: record.number))
             else:
                 for record in records:
                     self._journal.record(Removed(record.kind, record.key))
 
-    def _bury(self, place: str, name: str, window: DeduplicationCache) -> None:
-        if self._retired.get((place, name)) is window:
+    def _delete_if_retired(self, place: str, name: str, cache: DeduplicationCache) -> None:
+        if self._retired.get((place, name)) is cache:
             del self._retired[place, name]
-            self._journal.clock.background.add(self._erasing(place, name, window))
+            self._journal.clock.background.add(self._erasing(place, name, cache))
 
-    def _erasing(self, place: str, name: str, window: DeduplicationCache) -> Iterator[None]:
+    def _erasing(self, place: str, name: str, cache: DeduplicationCache) -> Iterator[None]:
         """Delete a cache key by key, except keys that a new cache of the same owner stores under the same record."""
-        while len(window):
-            window.forget_oldest(besides=self._windows.get((place, name)))
+        while len(cache):
+            cache.forget_oldest(besides=self._caches.get((place, name)))
             yield

@@ -80,16 +80,16 @@ class ExpireAnywhere(QueueFeature):
         """Index a message by its expiry time."""
         own_ms = entry.message.header.expiration_ms
         if own_ms is not None:
-            self._remember(queue, entry.enqueued_at_ms + own_ms, entry.position)
+            self._add_to_index(queue, entry.enqueued_at_ms + own_ms, entry.position)
         elif self._ttl_ms is not None:
-            self._ring_by(queue, entry.enqueued_at_ms + self._ttl_ms)
+            self._set_timer_by(queue, entry.enqueued_at_ms + self._ttl_ms)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
         """Index a recovered message by its expiry time."""
         if change.expires_at_ms:
-            self._remember(queue, change.expires_at_ms, change.position)
+            self._add_to_index(queue, change.expires_at_ms, change.position)
         elif self._ttl_ms is not None:
-            self._ring_by(queue, change.enqueued_at_ms + self._ttl_ms)
+            self._set_timer_by(queue, change.enqueued_at_ms + self._ttl_ms)
 
     def _complete(self, queue: "Queue") -> Iterator[None]:
         """Index the messages that wait already, one segment per step; those in memory last."""
@@ -102,33 +102,33 @@ class ExpireAnywhere(QueueFeature):
                 message = None if stored is None else self._paging.message(stored, content_id)
                 own_ms = None if message is None else message.header.expiration_ms
                 if own_ms is not None:
-                    self._remember(queue, enqueued_at_ms + own_ms, position)
+                    self._add_to_index(queue, enqueued_at_ms + own_ms, position)
             yield
         for entry in queue.ready.resident():
             own_ms = entry.message.header.expiration_ms
             if own_ms is not None:
-                self._remember(queue, entry.enqueued_at_ms + own_ms, entry.position)
+                self._add_to_index(queue, entry.enqueued_at_ms + own_ms, entry.position)
         self._is_complete = True
         self._expire(queue)
 
-    def _remember(self, queue: "Queue", at_ms: int, position: int) -> None:
+    def _add_to_index(self, queue: "Queue", at_ms: int, position: int) -> None:
         heappush(self._index, at_ms << _POSITION_BITS | position)
         if len(self._index) > 2 * queue.ready.length + _MOST_STALE:
             there = set(queue.ready.positions())
             self._index = list({key for key in self._index if key & _POSITION_MASK in there})
             heapify(self._index)
-        self._ring_by(queue, at_ms)
+        self._set_timer_by(queue, at_ms)
 
-    def _ring_by(self, queue: "Queue", at_ms: float) -> None:
+    def _set_timer_by(self, queue: "Queue", at_ms: float) -> None:
         """Set the timer to this time or earlier."""
         if self._timer is not None:
             if self._timer[0] <= at_ms:
                 return
             self._timer[1].cancel()
         delay_s = max(0.0, at_ms - self._clock.wall_ms()) / 1000
-        self._timer = at_ms, self._clock.call_later(min(delay_s, _LONGEST_SLEEP_S), lambda: self._rung(queue))
+        self._timer = at_ms, self._clock.call_later(min(delay_s, _LONGEST_SLEEP_S), lambda: self._timer_expired(queue))
 
-    def _rung(self, queue: "Queue") -> None:
+    def _timer_expired(self, queue: "Queue") -> None:
         self._timer = None
         self._clock.background.add_later(self._expiring(queue))  # many timers may expire in one turn
 
@@ -143,13 +143,13 @@ class ExpireAnywhere(QueueFeature):
         now_ms = self._clock.wall_ms()
         expired = set(self._take_expired(now_ms))
         if expired:
-            self._let_go(queue, expired)
+            self._discard(queue, expired)
         if self._ttl_ms is not None:
             self._expire_heads(queue, self._ttl_ms, now_ms)
         if self._index:
-            self._ring_by(queue, self._index[0] >> _POSITION_BITS)
+            self._set_timer_by(queue, self._index[0] >> _POSITION_BITS)
 
-    def _let_go(self, queue: "Queue", expired: set[int]) -> None:
+    def _discard(self, queue: "Queue", expired: set[int]) -> None:
         """Discard the ready messages at these positions, except partly delivered ones, which must be completed."""
         for entry in queue.ready.remove(expired):
             if entry.never_expires:
@@ -171,7 +171,7 @@ class ExpireAnywhere(QueueFeature):
             queue.discard_these(expired, DeathReason.EXPIRED)
             count += len(expired)
             if count >= _BATCH:
-                self._ring_by(queue, now_ms)
+                self._set_timer_by(queue, now_ms)
                 return
         for head in queue.ready.heads():
-            self._ring_by(queue, head.enqueued_at_ms + ttl_ms)
+            self._set_timer_by(queue, head.enqueued_at_ms + ttl_ms)

@@ -39,7 +39,7 @@ class Lease(QueueFeature):
 
     def attached(self, queue: Queue) -> None:
         """Start the timer."""
-        self._go_on(queue)
+        self._wait(queue)
 
     def detached(self, queue: Queue) -> None:
         """Cancel the timer."""
@@ -52,14 +52,14 @@ class Lease(QueueFeature):
         """Record the time of a use; the timer checks it later."""
         self._used_at_s = self._clock.monotonic_s()
 
-    def _go_on(self, queue: Queue) -> None:
+    def _wait(self, queue: Queue) -> None:
         """Wait for the rest of the period, or a whole one while the queue has consumers."""
         left_s = self._left_s(queue)
         if left_s <= 0:
             self._timer = None
             self._clock.background.add_later(self._deleting(queue))  # many queues may expire in one turn
         else:
-            self._timer = self._clock.call_later(min(left_s, LONGEST_S), lambda: self._go_on(queue))
+            self._timer = self._clock.call_later(min(left_s, LONGEST_S), lambda: self._wait(queue))
 
     def _left_s(self, queue: Queue) -> float:
         now_s = self._clock.monotonic_s()
@@ -74,5 +74,5 @@ class Lease(QueueFeature):
         if self._left_s(queue) <= 0:
             self._delete(queue)
         else:
-            self._go_on(queue)
+            self._wait(queue)
         yield

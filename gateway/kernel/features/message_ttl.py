@@ -41,22 +41,22 @@ class MessageTtl(Dropping):
         self._ttl_ms = ttl_ms
         self._varies = has_expirations
         self._journal = context.journal
-        self._rings_at_ms = inf
+        self._timer_at_ms = inf
 
     def attached(self, queue: "Queue") -> None:
         """Check the messages that wait already."""
-        self._look(queue)
+        self._check_head(queue)
 
     def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
         """Set the timer for a message, if it may be the next to expire."""
-        if self._varies or entry.enqueued_at_ms + self._ttl_ms < self._rings_at_ms:
-            self._look(queue)
+        if self._varies or entry.enqueued_at_ms + self._ttl_ms < self._timer_at_ms:
+            self._check_head(queue)
 
     def restored(self, queue: "Queue", change: "Enqueued") -> None:
         """Set the timer for a recovered message, from its record: the body is not read."""
         expires_at_ms = min(change.enqueued_at_ms + self._ttl_ms, change.expires_at_ms or inf)
-        if expires_at_ms < self._rings_at_ms:
-            self._ring_at(queue, expires_at_ms)
+        if expires_at_ms < self._timer_at_ms:
+            self._set_timer(queue, expires_at_ms)
 
     def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
         """Prevent the delivery of an expired message (R53)."""
@@ -69,14 +69,14 @@ class MessageTtl(Dropping):
     def taken(self, queue: "Queue") -> None:
         """Check the next head, which may expire before the timer does."""
         if self._varies:
-            self._look(queue)
+            self._check_head(queue)
 
     def _expires_at_ms(self, entry: "QueuedMessage") -> float:
         own_ms = entry.message.header.expiration_ms
         lives_ms = self._ttl_ms if own_ms is None else min(self._ttl_ms, own_ms)
         return entry.enqueued_at_ms + lives_ms
 
-    def _look(self, queue: "Queue") -> None:
+    def _check_head(self, queue: "Queue") -> None:
         """Drop a few expired messages at the head and set the timer for the next; the rest are dropped in slices."""
         if not self._is_dropping and self._drops_few(queue):
             self._drop_in_slices(queue, self._clock.background.add_later)
@@ -88,20 +88,20 @@ class MessageTtl(Dropping):
             return False
         expires_at_ms = self._expires_at_ms(head)
         if expires_at_ms > self._clock.wall_ms():
-            if expires_at_ms < self._rings_at_ms:
-                self._ring_at(queue, expires_at_ms)
+            if expires_at_ms < self._timer_at_ms:
+                self._set_timer(queue, expires_at_ms)
             return False
         queue.discard_head(DeathReason.EXPIRED)
         return True
 
-    def _ring_at(self, queue: "Queue", at_ms: float) -> None:
+    def _set_timer(self, queue: "Queue", at_ms: float) -> None:
         self._cancel_timer()
-        self._rings_at_ms = at_ms
+        self._timer_at_ms = at_ms
         if at_ms < inf:
             delay_s = max(0.0, (at_ms - self._clock.wall_ms()) / 1000)
-            self._timer = self._clock.call_later(min(delay_s, LONGEST_S), lambda: self._rung(queue))
+            self._timer = self._clock.call_later(min(delay_s, LONGEST_S), lambda: self._timer_expired(queue))
 
-    def _rung(self, queue: "Queue") -> None:
+    def _timer_expired(self, queue: "Queue") -> None:
         self._timer = None
-        self._rings_at_ms = inf
+        self._timer_at_ms = inf
         self._drop_in_slices(queue, self._clock.background.add_later)  # many timers may expire in one turn

@@ -46,7 +46,7 @@ class Retention(QueueFeature):
     def attached(self, queue: "Queue") -> None:
         """Check after recovery, with every sealed segment, and when a segment may be too old."""
         self._log.on_sealed.append(self._sealed)
-        self._timer = self._clock.call_later(0, self._ring)
+        self._timer = self._clock.call_later(0, self._check)
 
     def detached(self, queue: "Queue") -> None:
         """Cancel the timer."""
@@ -71,15 +71,15 @@ class Retention(QueueFeature):
             too_many -= segment.size_bytes
         log.truncate(first)
 
-    def _ring(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         if self._longest_ms is not None:
-            self._seal_what_is_too_old(self._longest_ms)
+            self._seal_if_too_old(self._longest_ms)
         self._apply()
         if self._longest_ms is not None:
-            self._timer = self._clock.call_later(self._due_s(self._longest_ms), self._ring)
+            self._timer = self._clock.call_later(self._due_s(self._longest_ms), self._check)
 
-    def _seal_what_is_too_old(self, longest_ms: int) -> None:
+    def _seal_if_too_old(self, longest_ms: int) -> None:
         active = self._log.segments[-1]
         if active.first_ms and active.first_ms <= self._clock.wall_ms() - longest_ms:
             self._log.seal()

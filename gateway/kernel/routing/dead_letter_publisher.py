@@ -93,7 +93,7 @@ class DeadLetters:
             if queue in have_it:
                 continue
             if deaths and is_cycle(deaths, queue.name):
-                self._tell(letter.exchange, queue)
+                self._report_cycle(letter.exchange, queue)
                 have_it.add(queue)
             elif self._offer(queue, letter):
                 have_it.add(queue)
@@ -115,7 +115,7 @@ class DeadLetters:
             self._faults.contain("dead letter", error, vhost=self._vhost_name, subject=queue.name)
             return False
 
-    def _tell(self, exchange_name: str, queue: "Queue") -> None:
+    def _report_cycle(self, exchange_name: str, queue: "Queue") -> None:
         """Report a dead-letter cycle once; messages are dropped where it closes."""
         if (exchange_name, queue.name) in self._cycles:
             return
