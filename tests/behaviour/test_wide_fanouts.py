@@ -241,7 +241,7 @@ def test_mqtt_forgets_an_identifier_whose_message_was_refused(clock: TickingCloc
         clock.advance(0)
         gateway.turn.go_on()
         answers = client.hear()
-        client.say(client.write.pubrel(1)) if "97" not in answers[0] else None
+        client.send(client.write.pubrel(1)) if "97" not in answers[0] else None
     assert not client.machine.conversation.publishing._qos2_state.received  # type: ignore[union-attr]
 
 
@@ -267,10 +267,10 @@ def test_a_stomp_commit_offers_its_messages_to_some_of_the_queues_in_a_turn(
     gateway = StompGateway(clock=clock, store=store)
     bind_many(gateway.vhost)
     client = gateway.client()
-    client.say("BEGIN", transaction="t")
+    client.request("BEGIN", transaction="t")
     wide = {"destination": "/exchange/amq.fanout/k", "transaction": "t", "persistent": "true"}
-    client.say("SEND", {**wide, "receipt": "1"})
-    client.say("SEND", {"destination": "/amq/queue/q0", "transaction": "t", "persistent": "true", "receipt": "2"})
+    client.request("SEND", {**wide, "receipt": "1"})
+    client.request("SEND", {"destination": "/amq/queue/q0", "transaction": "t", "persistent": "true", "receipt": "2"})
     store.sizes.clear()
     client.io.take(frame("COMMIT", {"transaction": "t", "receipt": "3"}) + frame("SEND", {**wide, "transaction": "u"}))
     assert client.hear() == []
@@ -288,11 +288,11 @@ def test_a_stomp_commit_without_many_queues_is_done_in_one_turn(store: StepStore
     gateway = StompGateway(clock=clock, store=store)
     gateway.vhost.declare_queue("q", is_durable=True)
     client = gateway.client()
-    client.say("BEGIN", transaction="t")
+    client.request("BEGIN", transaction="t")
     for number in range(500):
-        client.say("SEND", destination="/amq/queue/q", transaction="t", persistent="true", receipt=str(number))
+        client.request("SEND", destination="/amq/queue/q", transaction="t", persistent="true", receipt=str(number))
     store.sizes.clear()
-    assert len(client.say("COMMIT", transaction="t", receipt="done")) == 501
+    assert len(client.request("COMMIT", transaction="t", receipt="done")) == 501
     assert [size for size in store.sizes if size > 1] == [1000]
 
 

@@ -31,16 +31,16 @@ class SocketLink:
     def connect(self, client_id: str, *, expiry: int | None = None, **options: Any) -> list[str]:  # Any: Writer.connect
         """Send CONNECT; return the CONNACK, without its properties, and the packets after it."""
         options["properties"] = options.get("properties", b"") + (b"" if expiry is None else session_expiry(expiry))
-        self.tell(self.write.connect(client_id, **options))
+        self.transmit(self.write.connect(client_id, **options))
         return [self.hear_welcome(), *self._taken()]
 
-    def tell(self, *packets: bytes) -> None:
+    def transmit(self, *packets: bytes) -> None:
         """Send packets without waiting."""
         self._socket.sendall(b"".join(packets))
 
-    def ask(self, packet: bytes) -> list[str]:
+    def request(self, packet: bytes) -> list[str]:
         """Send a SUBSCRIBE or UNSUBSCRIBE; return the packets up to its answer and with it."""
-        self.tell(packet)
+        self.transmit(packet)
         while not any(heard.line.startswith(("SUBACK", "UNSUBACK")) for heard in self._heard):
             self._read()
         return self._taken()
@@ -70,12 +70,12 @@ class SocketLink:
             new = self._hear_up_to_ping()
             has_more = acknowledging and bool(new)
             if acknowledging:
-                self.tell(*(self.write.puback(int(line.split()[2][1:])) for line in new))
+                self.transmit(*(self.write.puback(int(line.split()[2][1:])) for line in new))
             answers += new
         return answers
 
     def _hear_up_to_ping(self) -> list[str]:
-        self.tell(self.write.pingreq())
+        self.transmit(self.write.pingreq())
         while "PINGRESP" not in [heard.line for heard in self._heard]:
             self._read()
         return [line for line in self._taken() if line != "PINGRESP"]

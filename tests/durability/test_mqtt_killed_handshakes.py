@@ -25,7 +25,7 @@ def connect(gateway: Gateway) -> Iterator[Open]:
     def opened(name: str, version: int = 5, *, is_present: bool, lasts: bool = True) -> SocketLink:
         link = SocketLink(gateway.addresses["mqtt"], version)
         links.append(link)
-        link.tell(link.write.connect(name, is_clean=not lasts, properties=FOR_AN_HOUR if lasts else b""))
+        link.transmit(link.write.connect(name, is_clean=not lasts, properties=FOR_AN_HOUR if lasts else b""))
         assert link.hear_welcome() == ("CONNACK present" if is_present else "CONNACK")
         return link
 
@@ -55,7 +55,7 @@ class Reader:
         if words[0] == "PUBREL":
             packet_id = int(words[1][1:])
             self.holding.pop(packet_id, None)
-            self.link.tell(self.link.write.pubcomp(packet_id))
+            self.link.transmit(self.link.write.pubcomp(packet_id))
             return
         assert words[:2] == ["PUBLISH", "q2"]
         packet_id, body = int(words[2][1:]), words[-1].strip("'")
@@ -65,22 +65,22 @@ class Reader:
         else:
             self.holding[packet_id] = body
             self.bodies.append(body)
-        self.link.tell(self.link.write.pubrec(packet_id))
+        self.link.transmit(self.link.write.pubrec(packet_id))
 
 
 def subscribe(link: SocketLink, filter: str, qos: int) -> None:
     """Subscribe; after the answer the session is durable."""
-    assert link.ask(link.write.subscribe((filter, qos))) == [f"SUBACK #1 {qos}"]
+    assert link.request(link.write.subscribe((filter, qos))) == [f"SUBACK #1 {qos}"]
 
 
 def publish(connect: Open, topics: dict[str, str], qos: int) -> None:
     """Publish a message to each topic, and wait until it is durable."""
     link = connect("publisher", is_present=False, lasts=False)
     for packet_id, (topic, body) in enumerate(topics.items(), 1):
-        link.tell(link.write.publish(topic, body.encode(), qos=qos, id=packet_id))
+        link.transmit(link.write.publish(topic, body.encode(), qos=qos, id=packet_id))
         assert link.hear() == f"{'PUBACK' if qos == 1 else 'PUBREC'} #{packet_id}"
         if qos == 2:
-            link.tell(link.write.pubrel(packet_id))
+            link.transmit(link.write.pubrel(packet_id))
             assert link.hear() == f"PUBCOMP #{packet_id}"
     link.break_off()
 
@@ -94,7 +94,9 @@ def test_acknowledged_qos_1_publishes_survive(gateway: Gateway, connect: Open) -
     app.break_off()
     sensors = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
     for name, sensor in sensors.items():
-        sensor.tell(*(sensor.write.publish(f"t/{name}", b"%d" % number, qos=1, id=number) for number in range(1, 40)))
+        sensor.transmit(
+            *(sensor.write.publish(f"t/{name}", b"%d" % number, qos=1, id=number) for number in range(1, 40))
+        )
         sensor.hear()
     gateway.kill()
     required = {name: 1 + len(sensor.hear_last()) for name, sensor in sensors.items()}
@@ -118,12 +120,12 @@ def test_a_qos_2_publish_resumes_after_a_kill(gateway: Gateway, connect: Open, s
     for sensor in sensors.values():
         subscribe(sensor, "nothing", 0)
     for name, sensor in sensors.items():
-        sensor.tell(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7))
+        sensor.transmit(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7))
         if state != "PUBLISH sent":
             assert sensor.hear() == "PUBREC #7"
     for sensor in sensors.values():
         if state in ("PUBREL sent", "PUBCOMP received"):
-            sensor.tell(sensor.write.pubrel(7))
+            sensor.transmit(sensor.write.pubrel(7))
         if state == "PUBCOMP received":
             assert sensor.hear() == "PUBCOMP #7"
     gateway.kill()
@@ -132,13 +134,13 @@ def test_a_qos_2_publish_resumes_after_a_kill(gateway: Gateway, connect: Open, s
     for name, heard in last_packets.items():
         sensor = connect(name, CLIENTS[name], is_present=True)
         if state == "PUBLISH sent" and not heard:
-            sensor.tell(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7, dup=True))
+            sensor.transmit(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7, dup=True))
             assert sensor.hear() == "PUBREC #7"
         if state != "PUBCOMP received" and "PUBCOMP #7" not in heard:
-            sensor.tell(sensor.write.pubrel(7))
+            sensor.transmit(sensor.write.pubrel(7))
             assert sensor.hear().startswith("PUBCOMP #7")
         # the identifier is free for another message
-        sensor.tell(sensor.write.publish(f"t/{name}", b"next", qos=2, id=7))
+        sensor.transmit(sensor.write.publish(f"t/{name}", b"next", qos=2, id=7))
         assert sensor.hear() == "PUBREC #7"
     reader = Reader(connect("app", is_present=True)).read(2 * len(CLIENTS))
     assert sorted(reader.bodies) == sorted([*CLIENTS, *["next"] * len(CLIENTS)])
@@ -158,10 +160,10 @@ def test_a_qos_2_delivery_resumes_after_a_kill(gateway: Gateway, connect: Open, 
         assert app.hear() == f"PUBLISH q2 #1 t/{name} '{name}'"
     if state in ("PUBREL received", "PUBCOMP sent"):
         for app in apps.values():
-            app.tell(app.write.pubrec(1))
+            app.transmit(app.write.pubrec(1))
             assert app.hear() == "PUBREL #1"
     for app in apps.values():
-        app.tell(*{"PUBREC sent": [app.write.pubrec(1)], "PUBCOMP sent": [app.write.pubcomp(1)]}.get(state, []))
+        app.transmit(*{"PUBREC sent": [app.write.pubrec(1)], "PUBCOMP sent": [app.write.pubcomp(1)]}.get(state, []))
     gateway.kill()
     last_packets = {name: app.hear_last() for name, app in apps.items()}
     gateway.start()
@@ -200,8 +202,8 @@ def test_a_qos_1_delivery_is_repeated_until_it_is_acknowledged(gateway: Gateway,
     for name, version in CLIENTS.items():
         app = connect(name, version, is_present=True)
         assert app.hear() == f"PUBLISH q1 #1 dup t/{name} '{name}'"
-        app.tell(app.write.puback(1))
-        app.ask(app.write.unsubscribe("what is durable when that is answered"))
+        app.transmit(app.write.puback(1))
+        app.request(app.write.unsubscribe("what is durable when that is answered"))
     gateway.kill()
     gateway.start()
     for name, version in CLIENTS.items():

@@ -38,7 +38,7 @@ class ProcessWorld(World):
         self.gateway = gateway
         self.rng = random.Random()
 
-    def stranger(self, version: int) -> Link:
+    def new_client(self, version: int) -> Link:
         return SocketLink(self.gateway.addresses["mqtt"], version)
 
     def all_connect(self) -> None:

@@ -29,7 +29,7 @@ def running(gateway: Gateway) -> Gateway:
 
 def open_session(gateway: Gateway, name: str, *, properties: bytes = FOR_AN_HOUR, is_clean: bool = False) -> SocketLink:
     link = SocketLink(gateway.addresses["mqtt"])
-    link.tell(link.write.connect(name, is_clean=is_clean, properties=properties))
+    link.transmit(link.write.connect(name, is_clean=is_clean, properties=properties))
     assert link.hear_welcome().startswith("CONNACK")
     return link
 
@@ -37,7 +37,7 @@ def open_session(gateway: Gateway, name: str, *, properties: bytes = FOR_AN_HOUR
 def publish(gateway: Gateway, topic: str, body: bytes, *, retain: bool = False, properties: bytes = b"") -> None:
     """Publish with QoS 1, and wait until it is durable."""
     link = open_session(gateway, "publisher", properties=b"", is_clean=True)
-    link.tell(link.write.publish(topic, body, qos=1, id=1, retain=retain, properties=properties))
+    link.transmit(link.write.publish(topic, body, qos=1, id=1, retain=retain, properties=properties))
     assert link.hear().startswith("PUBACK #1")
     link.break_off()
 
@@ -46,16 +46,16 @@ def test_subscriptions_survive_with_all_their_options(running: Gateway) -> None:
     app = open_session(running, "app")
     subscriptions = [("a/+", options(1, as_published=True)), ("b", options(0, no_local=True)), ("c/#", 2)]
     for packet_id, (filter, requested) in enumerate(subscriptions, 1):
-        app.ask(
+        app.request(
             app.write.subscribe((filter, requested), id=packet_id, properties=subscription_identifier(packet_id * 100))
         )
-    app.ask(app.write.unsubscribe("c/#"))
+    app.request(app.write.unsubscribe("c/#"))
     running.restart()
     app = open_session(running, "app")
     assert app.present
     publish(running, "a/1", b"kept", retain=True)
     assert app.hear() == "PUBLISH q1 #1 retain a/1 'kept' SUBSCRIPTION_IDENTIFIER=100"
-    app.tell(app.write.puback(1), app.write.publish("b", b"own"), app.write.publish("a/2", b"own"))
+    app.transmit(app.write.puback(1), app.write.publish("b", b"own"), app.write.publish("a/2", b"own"))
     publish(running, "b", b"other")
     publish(running, "c/1", b"unsubscribed")
     heard = app.hear_up_to_now()
@@ -67,7 +67,7 @@ def test_subscriptions_survive_with_all_their_options(running: Gateway) -> None:
 
 def test_waiting_messages_survive_a_kill_and_their_expiry_continues(running: Gateway) -> None:
     app = open_session(running, "app")
-    app.ask(app.write.subscribe(("t", 1)))
+    app.request(app.write.subscribe(("t", 1)))
     app.break_off()
     publish(running, "t", b"fleeting", properties=message_expiry(1))
     publish(running, "t", b"lasting", properties=message_expiry(100) + user_property("a", "b"))
@@ -81,7 +81,7 @@ def test_waiting_messages_survive_a_kill_and_their_expiry_continues(running: Gat
 
 def test_a_session_that_expired_during_downtime_is_deleted(running: Gateway) -> None:
     app = open_session(running, "app", properties=session_expiry(1))
-    app.ask(app.write.subscribe(("t", 1)))
+    app.request(app.write.subscribe(("t", 1)))
     app.break_off()
     publish(running, "t", b"hi")
     running.kill()
@@ -98,23 +98,23 @@ def test_retained_messages_survive_and_cleared_ones_do_not(running: Gateway) -> 
     publish(running, "a/3", b"last", retain=True)
     running.restart()
     app = open_session(running, "app")
-    app.tell(app.write.subscribe(("a/+", 0)))
+    app.transmit(app.write.subscribe(("a/+", 0)))
     assert sorted(app.hear_up_to_now()) == ["PUBLISH retain a/1 'one'", "PUBLISH retain a/3 'last'", "SUBACK #1 0"]
 
 
 def test_a_delayed_will_is_published_after_a_restart(running: Gateway) -> None:
     listener = open_session(running, "listener")
-    listener.ask(listener.write.subscribe(("last/#", 1)))
+    listener.request(listener.write.subscribe(("last/#", 1)))
     listener.break_off()
     for name in ("absent", "back"):
         will = Will(f"last/{name}", name.encode(), 1, properties=will_delay(DELAY_S))
         sensor = SocketLink(running.addresses["mqtt"])
-        sensor.tell(sensor.write.connect(name, properties=FOR_AN_HOUR, will=will))
+        sensor.transmit(sensor.write.connect(name, properties=FOR_AN_HOUR, will=will))
         assert sensor.hear_welcome() == "CONNACK"
         sensor.break_off()
     died_at = time.monotonic()
     publish(running, "the wills are durable when this is answered", b"", retain=True)
-    open_session(running, "listener").ask(listener.write.subscribe(("last/#", 1)))
+    open_session(running, "listener").request(listener.write.subscribe(("last/#", 1)))
     running.restart()
     listener = open_session(running, "listener")
     sensor = open_session(running, "back")
@@ -127,12 +127,12 @@ def test_a_delayed_will_is_published_after_a_restart(running: Gateway) -> None:
 def test_a_shared_subscription_survives_with_its_members(running: Gateway) -> None:
     for name in ("one", "two"):
         member = open_session(running, name)
-        member.ask(member.write.subscribe(("$share/g/t", 2)))
+        member.request(member.write.subscribe(("$share/g/t", 2)))
         member.break_off()
     publish(running, "t", b"hi")
     running.restart()
     first = open_session(running, "one")
     assert first.hear() == "PUBLISH q1 #1 dup t 'hi'"  # it may have been sent to a member before
-    first.tell(first.write.puback(1))
+    first.transmit(first.write.puback(1))
     assert first.hear_up_to_now() == []
     assert open_session(running, "two").hear_up_to_now() == []

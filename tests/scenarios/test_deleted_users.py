@@ -66,7 +66,7 @@ def test_a_deleted_user_cannot_log_in_again(gateway: AllProtocolsBroker) -> None
     assert console.ask("GET", "/whoami", user=USER).status == 401
     client = StompClient(gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
     assert [frame.verb for frame in client.connect(login=USER, passcode=USER)] == ["ERROR", "closed"]
-    assert "CONNACK" not in gateway.stranger().connect("c", username=USER, password=USER.encode())
+    assert "CONNACK" not in gateway.new_client().connect("c", username=USER, password=USER.encode())
 
 
 def test_the_next_operation_of_a_user_without_access_to_the_vhost_is_refused(gateway: AllProtocolsBroker) -> None:

@@ -253,7 +253,7 @@ def test_another_users_session_can_be_neither_resumed_nor_deleted_nor_listed() -
     owner.lose()
     scene.gateway.peer().send(published("t")).hear()
     for is_clean in (False, True):
-        thief = scene.gateway.stranger()
+        thief = scene.gateway.new_client()
         heard = thief.connect("sensor", is_clean=is_clean, username=USER, password=USER.encode())
         assert "CONNACK" in heard[0], heard
         assert heard[0] not in ("CONNACK", "CONNACK present"), heard

@@ -45,7 +45,7 @@ WRONG += [
 def test_an_invalid_acknowledgement_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 def reader_of(gateway: Gateway, qos: int) -> Client:
@@ -64,7 +64,7 @@ def test_the_reasons_and_properties_of_a_puback(
     gateway: Gateway, version: int, reason: int | None, properties: bytes | None
 ) -> None:
     reader = reader_of(gateway, 1)
-    assert reader.say(FIVE.puback(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
+    assert reader.send(FIVE.puback(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
 
 
 @statements("3.5.2-1 4.3.3-4")
@@ -74,7 +74,7 @@ def test_the_reasons_and_properties_of_a_pubrec(
     gateway: Gateway, version: int, reason: int | None, properties: bytes | None
 ) -> None:
     reader = reader_of(gateway, 2)
-    assert reader.say(FIVE.pubrec(1, reason, properties)) == (["PUBREL #1"] if (reason or 0) < 0x80 else [])
+    assert reader.send(FIVE.pubrec(1, reason, properties)) == (["PUBREL #1"] if (reason or 0) < 0x80 else [])
 
 
 @statements("3.6.2-1 3.7.2-1")
@@ -85,9 +85,9 @@ def test_the_reasons_and_properties_of_pubrel_and_pubcomp(
 ) -> None:
     reader = reader_of(gateway, 2)
     assert reader.pubrec(1) == ["PUBREL #1"]
-    assert reader.say(FIVE.pubcomp(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
+    assert reader.send(FIVE.pubcomp(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
     assert reader.publish("x", qos=2, id=1) == ["PUBREC #1 NO_MATCHING_SUBSCRIBERS"]
-    assert reader.say(FIVE.pubrel(1, reason, properties)) == ["PUBCOMP #1"]
+    assert reader.send(FIVE.pubrel(1, reason, properties)) == ["PUBCOMP #1"]
 
 
 @statements("3.6.2-1 3.7.2-1")

@@ -35,7 +35,7 @@ def test_connack_flags_contain_session_present_only(version: int, is_present: bo
     gateway = Gateway()
     if is_present:
         gateway.client("c", version, is_clean=False, expiry=100).lose()
-    client = gateway.stranger(version)
+    client = gateway.new_client(version)
     client.machine.receive(client.write.connect("c", is_clean=False))
     client.gateway.end_turn()
     [received] = client.listen()  # the frame reader accepts only flags 0 and 1
@@ -45,7 +45,7 @@ def test_connack_flags_contain_session_present_only(version: int, is_present: bo
 @statements("3.2.2-6 3.2.2-7 4.13.2-1", "3.2.2-4 3.2.2-5")
 def test_a_refusal_has_no_session_present_and_closes_the_connection(gateway: Gateway, version: int) -> None:
     gateway.client("c", version, is_clean=False, expiry=100).lose()
-    client = gateway.stranger(version)
+    client = gateway.new_client(version)
     received = client.connect("c", is_clean=False, username="guest", password=b"wrong")
     assert received == ["CONNACK BAD_USER_NAME_OR_PASSWORD" if version == 5 else "CONNACK 4", CLOSED]
 
@@ -65,13 +65,13 @@ def test_a_refusal_has_a_reason_of_the_table(gateway: Gateway, version: int) -> 
         (FIVE.connect("c", properties=b"\x21\0\0"), "PROTOCOL_ERROR"),
     ]
     for sent, reason in refusals:
-        assert gateway.stranger().say(sent) == [f"CONNACK {reason}", CLOSED]
+        assert gateway.new_client().send(sent) == [f"CONNACK {reason}", CLOSED]
 
 
 @statements("", "3.2.2-6")
 def test_a_refusal_without_a_return_code_closes_without_an_answer(gateway: Gateway, version: int) -> None:
-    client = gateway.stranger(version)
-    assert client.say(client.write.connect("c", will=Will("w/+"))) == [CLOSED]
+    client = gateway.new_client(version)
+    assert client.send(client.write.connect("c", will=Will("w/+"))) == [CLOSED]
 
 
 @statements("3.2.2-9 3.2.2-10 3.2.2-12 3.2.2-13")
@@ -98,7 +98,7 @@ def test_a_packet_larger_than_maximum_packet_size_ends_the_connection(version: i
 @statements("3.2.2-15")
 def test_a_packet_that_is_too_large_is_refused_before_it_is_complete(version: int) -> None:
     client = Gateway(max_packet_size=1000).client("c")
-    assert client.say(b"\x30\xff\xff\xff\x7f") == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
+    assert client.send(b"\x30\xff\xff\xff\x7f") == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
 
 
 @statements("3.1.2-24 3.1.2-25")
@@ -146,8 +146,8 @@ def test_a_message_that_is_too_large_does_not_count_against_receive_maximum(gate
 def test_a_connack_omits_optional_limits_that_exceed_the_maximum_packet_size(
     gateway: Gateway, version: int, size: int, received: str
 ) -> None:
-    client = gateway.stranger()
-    assert client.say(FIVE.connect("c", properties=maximum_packet_size(size))) == [received]
+    client = gateway.new_client()
+    assert client.send(FIVE.connect("c", properties=maximum_packet_size(size))) == [received]
 
 
 @statements("3.1.2-24")
@@ -155,11 +155,11 @@ def test_a_connack_omits_optional_limits_that_exceed_the_maximum_packet_size(
 def test_without_room_for_required_properties_the_connect_is_refused(
     gateway: Gateway, version: int, size: int, received: list[str]
 ) -> None:
-    client = gateway.stranger()
+    client = gateway.new_client()
     client_id = "" if size == 20 else "c"  # the assigned one takes 24 bytes
     gateway.settings = replace(gateway.settings, token=lambda: "t" * 20)
     client.machine.settings = gateway.settings
-    assert client.say(FIVE.connect(client_id, properties=maximum_packet_size(size))) == received
+    assert client.send(FIVE.connect(client_id, properties=maximum_packet_size(size))) == received
     assert len(gateway.vhost.sessions) == 0
 
 
@@ -169,8 +169,8 @@ def test_a_request_whose_answer_is_too_large_for_the_client_is_refused(gateway: 
         filters = [f"t/{number}" for number in range(4)]
         given: list[Any] = [(filter, 1) for filter in filters] if write == FIVE.subscribe else filters
         client = gateway.client("c", is_clean=False, expiry=100, properties=maximum_packet_size(8))
-        assert client.say(write(*given[:3]))[0].split()[0] in ("SUBACK", "UNSUBACK")
-        assert client.say(write(*given)) == ["DISCONNECT PACKET_TOO_LARGE", "closed"]
+        assert client.send(write(*given[:3]))[0].split()[0] in ("SUBACK", "UNSUBACK")
+        assert client.send(write(*given)) == ["DISCONNECT PACKET_TOO_LARGE", "closed"]
     session = gateway.vhost.sessions.get("c")
     assert session is not None
     assert len(session.subscriptions) == 0
@@ -179,7 +179,7 @@ def test_a_request_whose_answer_is_too_large_for_the_client_is_refused(gateway: 
 @statements("3.2.2-19 3.2.2-20 3.1.2-24")
 def test_a_refusal_omits_the_reason_string_that_exceeds_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     for size, strings in ((1000, 1), (20, 0)):
-        client = gateway.stranger()
+        client = gateway.new_client()
         client.machine.receive(FIVE.connect("c" * 201, properties=maximum_packet_size(size)))
         refusal, _ = client.listen()
         assert refusal.line == "CONNACK BAD_USER_NAME_OR_PASSWORD" or refusal.size <= size
@@ -319,7 +319,7 @@ def test_reason_strings_of_clients_are_accepted(gateway: Gateway, version: int) 
     gateway.client("w").publish("t", qos=1, id=1)
     client.hear()
     expected = reason_string("no") + user_property("a", "b")
-    assert client.say(FIVE.puback(1, 0x80, expected), FIVE.pubrel(1, 0x92, expected), FIVE.pingreq()) == [
+    assert client.send(FIVE.puback(1, 0x80, expected), FIVE.pubrel(1, 0x92, expected), FIVE.pingreq()) == [
         "PUBCOMP #1 PACKET_IDENTIFIER_NOT_FOUND",
         "PINGRESP",
     ]
@@ -395,4 +395,4 @@ def test_a_server_keep_alive_is_sent_if_it_differs(version: int, asked: int, exp
 @statements("3.12.4-1", "3.12.4-1")
 def test_a_ping_is_answered(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
-    assert client.say(client.write.pingreq(), client.write.pingreq()) == worded(version, "PINGRESP", "PINGRESP")
+    assert client.send(client.write.pingreq(), client.write.pingreq()) == worded(version, "PINGRESP", "PINGRESP")

@@ -39,21 +39,21 @@ GOODBYES += [
 def test_a_disconnect_of_a_client_closes_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 @statements("3.14.4-1", "3.14.4-2")
 def test_a_publish_after_disconnect_is_ignored(gateway: Gateway, version: int) -> None:
     reader, client = gateway.client("r"), gateway.client("c", version)
     reader.subscribe("t")
-    client.say(client.write.publish("t", b"last"), client.write.disconnect(), client.write.publish("t", b"later"))
+    client.send(client.write.publish("t", b"last"), client.write.disconnect(), client.write.publish("t", b"later"))
     assert reader.hear() == ["PUBLISH t 'last'"]
 
 
 @statements("3.14.0-1")
 def test_the_server_sends_no_disconnect_before_connack(gateway: Gateway, version: int) -> None:
     for sent in (FIVE.pingreq(), FIVE.connect(flags=1), FIVE.connect(properties=authentication("nosuch"))):
-        received = gateway.stranger().say(sent)
+        received = gateway.new_client().send(sent)
         assert received[-1] == CLOSED
         assert not [line for line in received if line.startswith("DISCONNECT")]
 
@@ -90,7 +90,7 @@ def test_the_server_sends_nothing_after_its_disconnect(gateway: Gateway, version
     client.subscribe("t")
     client.force_close(reason)
     gateway.client("w").publish("t")
-    assert client.say(FIVE.pingreq()) == [f"DISCONNECT {line}", CLOSED]
+    assert client.send(FIVE.pingreq()) == [f"DISCONNECT {line}", CLOSED]
 
 
 @statements("", "4.8.0-1")

@@ -39,7 +39,7 @@ WORDED: list[Row] = [
 def test_filters_that_are_accepted_and_refused(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 NULLS: list[Row] = [
@@ -59,7 +59,7 @@ NULLS: list[Row] = [
 def test_an_empty_topic_or_filter_or_one_with_u_0000_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version, is_clean=False).say(sent) == received
+    assert gateway.client("c", version, is_clean=False).send(sent) == received
     assert not any(len(session.subscriptions) for session in gateway.vhost.sessions)
 
 

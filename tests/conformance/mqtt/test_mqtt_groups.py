@@ -28,7 +28,7 @@ NAMES: list[Row] = [
 def test_a_shared_subscription_has_a_group_and_a_filter(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 def members(gateway: Gateway, *granted: int, count: int = 2, group: str = "g") -> list[Client]:

@@ -121,7 +121,7 @@ def test_several_qos_2_publishes_may_be_in_progress(gateway: Gateway, reader: Cl
     for number in (1, 2, 3):
         assert writer.publish("t", b"%d" % number, qos=2, id=number) == [f"PUBREC #{number}"]
     assert writer.pubrel(2) == ["PUBCOMP #2"]
-    received = writer.say(*(write.publish("t", b"%d" % number, qos=2, id=number, dup=True) for number in (1, 2, 3)))
+    received = writer.send(*(write.publish("t", b"%d" % number, qos=2, id=number, dup=True) for number in (1, 2, 3)))
     assert received == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
     assert reader.hear() == ["PUBLISH t '1'", "PUBLISH t '2'", "PUBLISH t '3'", "PUBLISH t '2'"]
 
@@ -318,7 +318,7 @@ def test_unexpected_acknowledgements(gateway: Gateway, version: int, case: str) 
         if case == "PUBREC after a refusal":
             received = ["PUBREL #1", "PUBREL #1"]
     client = sent(gateway, version, qos)
-    assert client.say(*answers) == worded(version, *received)
+    assert client.send(*answers) == worded(version, *received)
 
 
 @statements("2.2.1-5", "2.3.1-6")

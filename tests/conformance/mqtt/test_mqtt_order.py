@@ -10,7 +10,7 @@ def published(writer: Client, qos: int, count: int = 20, topic: str = "t") -> li
     """Publish ``count`` messages in one write; return what is received."""
     write = writer.write
     numbers = range(1, count + 1)
-    return writer.say(*(write.publish(topic, b"%d" % number, qos=qos, id=number) for number in numbers))
+    return writer.send(*(write.publish(topic, b"%d" % number, qos=qos, id=number) for number in numbers))
 
 
 @statements("4.6.0-2", "4.6.0-2 4.6.0-6")
@@ -21,7 +21,7 @@ def test_pubacks_are_in_the_order_of_their_publishes(gateway: Gateway, version: 
     writer = gateway.client("w", version)
     write = writer.write
     topics = ["t", "durable", "t", "t", "durable", "t"]  # messages for the durable queue wait for the disk
-    answers = writer.say(*(write.publish(topic, qos=1, id=number + 1) for number, topic in enumerate(topics)))
+    answers = writer.send(*(write.publish(topic, qos=1, id=number + 1) for number, topic in enumerate(topics)))
     assert answers == [f"PUBACK #{number + 1}" for number in range(len(topics))]
 
 
@@ -38,7 +38,7 @@ def test_pubrels_are_in_the_order_of_their_pubrecs(gateway: Gateway, version: in
     published(gateway.client("w"), 2, 5)
     reader.hear()
     order = (3, 1, 5, 2, 4)
-    assert reader.say(*map(reader.write.pubrec, order)) == [f"PUBREL #{number}" for number in order]
+    assert reader.send(*map(reader.write.pubrec, order)) == [f"PUBREL #{number}" for number in order]
 
 
 @statements("4.6.0-5 4.6.0-6", "4.6.0-5 4.6.0-6")

@@ -60,7 +60,7 @@ WRONG: list[Row] = [
 def test_an_invalid_publish_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 ANSWERED: list[Row] = [
@@ -85,7 +85,7 @@ def test_a_publish_is_acknowledged_according_to_its_qos(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
     gateway.client("reader").subscribe("t")
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 @statements("3.3.1-3 4.3.2-2 4.3.3-2", "3.3.1-3 4.3.2-1")
@@ -179,7 +179,7 @@ def test_a_property_of_a_message_is_forwarded_unchanged(
     away = gateway.client("away", is_clean=False, expiry=100)
     away.subscribe("t", 1)
     away.lose()
-    gateway.client("w").say(sent)
+    gateway.client("w").send(sent)
     assert readers[0].hear() == [f"PUBLISH t 'text' {received[0]}"]
     assert readers[1].hear() == [f"PUBLISH q1 #1 t 'text' {received[0]}"]
     assert gateway.client("away", is_clean=False).backlog == [f"PUBLISH q1 #1 t 'text' {received[0]}"]

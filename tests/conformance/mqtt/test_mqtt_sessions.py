@@ -20,7 +20,7 @@ def test_a_clean_start_deletes_the_session(gateway: Gateway, version: int) -> No
     gateway.client("w").publish("t", qos=1, id=1)
     assert client.hear() == ["PUBLISH q1 #1 t 'hi'"]
     client.lose()
-    assert gateway.stranger(version).connect("c", is_clean=True, expiry=100) == ["CONNACK"]
+    assert gateway.new_client(version).connect("c", is_clean=True, expiry=100) == ["CONNACK"]
     again = gateway.client("c", version)
     assert again.publish("t", qos=1, id=2) == [
         "PUBACK #2 NO_MATCHING_SUBSCRIBERS" if version == 5 else "PUBACK #2"
@@ -31,7 +31,7 @@ def test_a_clean_start_deletes_the_session(gateway: Gateway, version: int) -> No
 def test_a_session_is_resumed(gateway: Gateway, version: int) -> None:
     persistent_client(gateway, version).lose()
     gateway.client("w").publish("t", qos=2, id=1)
-    back = gateway.stranger(version)
+    back = gateway.new_client(version)
     assert back.connect("c", is_clean=False, expiry=100) == ["CONNACK present", "PUBLISH q2 #1 t 'hi'"]
     gateway.client("x").publish("t", b"more")
     assert back.hear() == ["PUBLISH t 'more'"]
@@ -39,7 +39,7 @@ def test_a_session_is_resumed(gateway: Gateway, version: int) -> None:
 
 @statements("3.1.2-6 3.2.2-3", "3.1.2-4 3.2.2-3")
 def test_a_client_without_a_session_gets_a_new_one(gateway: Gateway, version: int) -> None:
-    assert gateway.stranger(version).connect("c", is_clean=False, expiry=100) == ["CONNACK"]
+    assert gateway.new_client(version).connect("c", is_clean=False, expiry=100) == ["CONNACK"]
 
 
 @statements("3.1.2-4", "3.1.2-6")
@@ -48,7 +48,7 @@ def test_a_new_session_has_nothing_of_the_deleted_one(gateway: Gateway, version:
     client.subscribe("t", 1)
     client.lose()
     gateway.client("w").publish("t", qos=1, id=1)
-    assert gateway.stranger(version).connect("c", is_clean=False, expiry=100) == ["CONNACK"]
+    assert gateway.new_client(version).connect("c", is_clean=False, expiry=100) == ["CONNACK"]
 
 
 @statements("4.5.0-1 3.1.2-23", "3.1.2-5 4.5.0-1 4.1.0-1")
@@ -76,7 +76,7 @@ def test_a_message_is_in_every_session_with_a_matching_subscription(gateway: Gat
 def test_a_session_survives_a_crash(gateway: Gateway, version: int) -> None:
     persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
-    back = gateway.crashed().stranger(version)
+    back = gateway.crashed().new_client(version)
     [present, message] = back.connect("c", is_clean=False, expiry=100)
     assert present == "CONNACK present"
     assert message in ("PUBLISH q1 #1 t 'hi'", "PUBLISH q1 #1 dup t 'hi'")  # unknown whether it had arrived
@@ -96,7 +96,7 @@ def test_a_session_lasts_at_least_as_long_as_its_connection(gateway: Gateway, ve
 def test_a_session_ends_after_its_expiry_interval(gateway: Gateway, version: int, waited_s: int, line: str) -> None:
     persistent_client(gateway, version, expiry=10).lose()
     gateway.advance(waited_s)
-    assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
+    assert gateway.new_client(version).connect("c", is_clean=False)[:1] == [line]
 
 
 @statements("4.1.0-2")
@@ -112,7 +112,7 @@ def test_a_session_without_expiry_ends_with_its_connection(gateway: Gateway, ver
     client = gateway.client("c", version, is_clean=False)
     client.subscribe("t", 1)
     client.lose()
-    assert gateway.stranger(version).connect("c", is_clean=False) == ["CONNACK"]
+    assert gateway.new_client(version).connect("c", is_clean=False) == ["CONNACK"]
 
 
 @statements("3.1.2-23")
@@ -122,7 +122,7 @@ def test_an_expiry_above_the_maximum_is_reduced_and_sent_to_the_client(version: 
     assert " SESSION_EXPIRY_INTERVAL=50" in str(client.welcome)
     client.lose()
     gateway.advance(51)
-    assert gateway.stranger(version).connect("c", is_clean=False) == ["CONNACK"]
+    assert gateway.new_client(version).connect("c", is_clean=False) == ["CONNACK"]
 
 
 @statements("4.1.0-2")
@@ -133,13 +133,13 @@ def test_disconnect_may_change_the_expiry_interval(
 ) -> None:
     assert persistent_client(gateway, version, expiry=first).disconnect(0, session_expiry(20)) == [CLOSED]
     gateway.advance(waited_s)
-    assert gateway.stranger(version).connect("c", is_clean=False)[:1] == [line]
+    assert gateway.new_client(version).connect("c", is_clean=False)[:1] == [line]
 
 
 @statements("4.1.0-2")
 def test_disconnect_may_end_the_session(gateway: Gateway, version: int) -> None:
     assert persistent_client(gateway, version).disconnect(0, session_expiry(0)) == [CLOSED]
-    assert gateway.stranger(version).connect("c", is_clean=False) == ["CONNACK"]
+    assert gateway.new_client(version).connect("c", is_clean=False) == ["CONNACK"]
 
 
 @statements("4.13.1-1")
@@ -169,7 +169,7 @@ def test_unacknowledged_deliveries_are_resent_with_their_identifiers(gateway: Ga
         writer.publish("t", b"%d" % number, qos=qos, id=number + 1)
     assert len(client.hear()) == 3
     answer = client.write.puback if qos == 1 else client.write.pubrec
-    client.say(answer(2))
+    client.send(answer(2))
     client.lose()
     again = [f"PUBLISH q{qos} #1 dup t '0'", f"PUBLISH q{qos} #3 dup t '2'"]
     assert gateway.client("c", version, is_clean=False).backlog == (again if qos == 1 else ["PUBREL #2", *again])
@@ -196,7 +196,7 @@ def test_nothing_is_resent_on_the_same_connection(gateway: Gateway, version: int
     assert len(client.hear()) == 2
     client.pubrec(2)
     gateway.advance(10_000)
-    assert client.say(client.write.pingreq()) == ["PINGRESP"]
+    assert client.send(client.write.pingreq()) == ["PINGRESP"]
 
 
 @statements("", "4.6.0-1")

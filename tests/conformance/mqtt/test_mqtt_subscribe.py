@@ -36,7 +36,7 @@ WRONG: list[Row] = [
 def test_an_invalid_subscribe_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 TAKEN: list[Row] = [
@@ -58,14 +58,14 @@ TAKEN: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "received"), TAKEN)
 def test_a_suback_has_a_code_for_each_filter(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 @statements("3.9.3-2 3.8.4-7", "3.9.3-2 3.8.4-5")
 def test_a_subscription_without_permission_is_refused_and_others_are_not(gateway: Gateway, version: int) -> None:
     gateway.add_user("deaf", "deaf", may=(".*", ".*", "^mqtt-subscription-.*qos0$|^amq"))
     client = gateway.client("c", version, username="deaf", password=b"deaf")
-    received = client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
+    received = client.send(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
     assert received == ["SUBACK #1 0 87 0" if version == 5 else "SUBACK #1 0 80 0"]
     gateway.client("w").publish("b", qos=1, id=1)
     assert client.hear() == []
@@ -74,7 +74,7 @@ def test_a_subscription_without_permission_is_refused_and_others_are_not(gateway
 @statements("3.8.4-5", "3.8.4-4")
 def test_each_filter_is_a_separate_subscription(gateway: Gateway, version: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
-    client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 2)))
+    client.send(client.write.subscribe(("a", 0), ("b", 1), ("c", 2)))
     for number, topic in enumerate("abc"):
         writer.publish(topic, qos=2, id=number + 1)
     assert client.hear() == ["PUBLISH a 'hi'", "PUBLISH q1 #1 b 'hi'", "PUBLISH q2 #2 c 'hi'"]

@@ -42,8 +42,8 @@ HEARD = ["SUBACK #1 2", f"PUBLISH q2 #1 t '{'x' * 200}'", "PUBREC #1", "PUBCOMP 
 
 @statements("4.2.0-1", "7.1.1-1 7.0.0-2")
 def test_a_stream_of_single_bytes_is_understood(gateway: Gateway, version: int) -> None:
-    client = gateway.stranger(version)
-    answers = [line for octet in conversation(version) for line in client.say(bytes((octet,)))]
+    client = gateway.new_client(version)
+    answers = [line for octet in conversation(version) for line in client.send(bytes((octet,)))]
     assert answers[0].startswith("CONNACK")
     assert answers[1:] == HEARD
 
@@ -52,8 +52,8 @@ def test_a_stream_of_single_bytes_is_understood(gateway: Gateway, version: int) 
 def test_cutting_a_stream_in_two_does_not_change_the_answers(version: int) -> None:
     stream = conversation(version)
     for cut in range(1, len(stream)):
-        client = Gateway().stranger(version)
-        answers = client.say(stream[:cut]) + client.say(stream[cut:])
+        client = Gateway().new_client(version)
+        answers = client.send(stream[:cut]) + client.send(stream[cut:])
         assert answers[1:] == HEARD
 
 
@@ -84,7 +84,7 @@ class Browser:
             self._client.receive_data(data)
         return list(self._client.events())
 
-    def say(self, *frames: bytes) -> list[str]:
+    def send_packets(self, *frames: bytes) -> list[str]:
         """Send each packet in its own frame; return what is received, all in binary frames."""
         answers = self.send(*(BytesMessage(frame) for frame in frames))
         data = [bytes(event.data) for event in answers if isinstance(event, BytesMessage)]
@@ -116,15 +116,15 @@ def test_a_client_without_the_mqtt_subprotocol_is_refused(browser: Browser, vers
 def test_packets_are_in_binary_frames(browser: Browser, version: int) -> None:
     browser.ask("mqtt")
     write = WRITERS[version]
-    assert browser.say(write.connect("c"))[0].startswith("CONNACK")
-    assert browser.say(write.pingreq()) == ["PINGRESP"]
+    assert browser.send_packets(write.connect("c"))[0].startswith("CONNACK")
+    assert browser.send_packets(write.pingreq()) == ["PINGRESP"]
 
 
 @statements("6.0.0-1", "6.0.0-1")
 def test_any_other_frame_ends_the_connection(browser: Browser, version: int) -> None:
     browser.ask("mqtt")
     write = WRITERS[version]
-    browser.say(write.connect("c"))
+    browser.send_packets(write.connect("c"))
     [close] = browser.send(TextMessage(write.pingreq().decode("latin-1")))
     assert isinstance(close, CloseConnection)
     assert browser.transport.disconnecting
@@ -134,9 +134,9 @@ def test_any_other_frame_ends_the_connection(browser: Browser, version: int) -> 
 def test_frames_and_packets_may_be_cut_differently(browser: Browser, version: int) -> None:
     browser.ask("mqtt")
     stream = conversation(version)
-    answers = browser.say(*(stream[at : at + 7] for at in range(0, len(stream), 7)))
+    answers = browser.send_packets(*(stream[at : at + 7] for at in range(0, len(stream), 7)))
     assert answers[0].startswith("CONNACK")
     assert answers[1:] == HEARD[:-1]
     other = Browser(Gateway(), version)
     other.ask("mqtt")
-    assert other.say(stream)[1:] == HEARD[:-1]
+    assert other.send_packets(stream)[1:] == HEARD[:-1]

@@ -20,7 +20,7 @@ WRONG: list[Row] = [
 def test_an_invalid_unsubscribe_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).say(sent) == received
+    assert gateway.client("c", version).send(sent) == received
 
 
 def unsuback(version: int, id: int, *codes: str) -> list[str]:
@@ -94,7 +94,7 @@ def test_a_started_delivery_is_completed_after_unsubscribe(gateway: Gateway, ver
 @statements("3.10.4-6 3.11.3-1 3.11.3-2", "3.10.4-6")
 def test_an_unsuback_has_a_code_for_each_filter_in_order(gateway: Gateway, version: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
-    client.say(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
+    client.send(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
     assert client.unsubscribe("x", "b", "y", "a", "a") == unsuback(version, 2, "11", "0", "11", "0", "11")
     for topic in "abc":
         writer.publish(topic)

@@ -41,7 +41,7 @@ def test_a_will_is_published_after_a_protocol_error_of_the_client(
     gateway: Gateway, watcher: Client, version: int
 ) -> None:
     client = gateway.client("c", version, will=Will("w"))
-    assert client.say(packet(0xD0))[-1] == CLOSED
+    assert client.send(packet(0xD0))[-1] == CLOSED
     assert watcher.hear() == [WILL]
 
 

@@ -56,8 +56,8 @@ def test_acknowledgements_of_unknown_identifiers_free_no_credit(gateway: Gateway
     reader = reader_of(gateway, 1)
     publish(gateway, 3, 1)
     reader.hear()
-    assert reader.say(FIVE.puback(9), FIVE.pubcomp(9), FIVE.pubcomp(1)) == []
-    assert len(reader.say(FIVE.puback(1), FIVE.puback(1))) == 1
+    assert reader.send(FIVE.puback(9), FIVE.pubcomp(9), FIVE.pubcomp(1)) == []
+    assert len(reader.send(FIVE.puback(1), FIVE.puback(1))) == 1
 
 
 @statements("3.3.4-9")
@@ -80,7 +80,7 @@ def test_other_packets_do_not_wait_for_credit(gateway: Gateway, version: int) ->
     assert reader.hear() == ["PUBLISH q1 #1 t '1'"]
     publish(gateway, 2, 1, "zero")
     assert reader.hear() == ["PUBLISH zero '1'", "PUBLISH zero '2'"]
-    assert reader.say(FIVE.pingreq()) == ["PINGRESP"]
+    assert reader.send(FIVE.pingreq()) == ["PINGRESP"]
     assert reader.subscribe("x", id=7) == ["SUBACK #7 0"]
     assert reader.unsubscribe("x", id=8) == ["UNSUBACK #8 0"]
     assert reader.publish("unrouted", qos=1, id=5) == ["PUBACK #5 NO_MATCHING_SUBSCRIBERS"]
@@ -93,7 +93,7 @@ def test_a_pubrel_does_not_wait_for_credit(gateway: Gateway, version: int) -> No
     reader = reader_of(gateway, 2)
     publish(gateway, 4, 2)
     assert len(reader.hear()) == 2
-    assert reader.say(FIVE.pubrec(1), FIVE.pubrec(2)) == ["PUBREL #1", "PUBREL #2"]
+    assert reader.send(FIVE.pubrec(1), FIVE.pubrec(2)) == ["PUBREL #1", "PUBREL #2"]
 
 
 @statements("3.3.4-9 4.4.0-1 4.9.0-1")
@@ -131,7 +131,7 @@ def test_a_client_that_exceeds_the_server_s_receive_maximum_is_disconnected(vers
     client = gateway.client("c")
     assert client.welcome.all(PropertyId.RECEIVE_MAXIMUM) == [3]
     packets = [FIVE.publish("unrouted", qos=qos, id=number) for number in range(1, 5)]
-    received = client.say(*packets)
+    received = client.send(*packets)
     assert received[-2:] == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]
 
 
@@ -153,8 +153,8 @@ def test_resent_publishes_do_not_count_twice(version: int) -> None:
     gateway.client("r").subscribe("t", 0)
     client = gateway.client("c")
     sent = [FIVE.publish("t", qos=2, id=number) for number in (1, 2, 3)]
-    assert client.say(*sent) == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
-    assert client.say(*sent) == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
+    assert client.send(*sent) == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
+    assert client.send(*sent) == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
     assert client.pubrel(2) == ["PUBCOMP #2"]
     assert client.publish("t", qos=2, id=4) == ["PUBREC #4"]
     assert client.publish("t", qos=2, id=5) == ["DISCONNECT RECEIVE_MAXIMUM_EXCEEDED", CLOSED]

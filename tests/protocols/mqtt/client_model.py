@@ -26,11 +26,11 @@ class Link(Protocol):
         """Send CONNECT; return the CONNACK, without its properties, and the packets right after it."""
         ...
 
-    def tell(self, packet: bytes) -> None:
+    def transmit(self, packet: bytes) -> None:
         """Send a packet without waiting."""
         ...
 
-    def ask(self, packet: bytes) -> list[str]:
+    def request(self, packet: bytes) -> list[str]:
         """Send a packet; return what is received, including its answer."""
         ...
 
@@ -78,7 +78,7 @@ class ClientModel:
         self.expiry_s = (EXPIRY_S if version == 5 else 86_400) if lasts else 0
         if version < 5:
             is_clean = not lasts
-        self.link = self.world.stranger(version)
+        self.link = self.world.new_client(version)
         properties = receive_maximum(window) if version == 5 else b""
         expiry = self.expiry_s if version == 5 and lasts else None
         packets = self.link.connect(self.name, is_clean=is_clean, properties=properties, expiry=expiry)
@@ -99,7 +99,7 @@ class ClientModel:
             if state == "sent":
                 self._publish(sent, packet_id)
             else:
-                self.say("pubrel", packet_id)
+                self.send_verb("pubrel", packet_id)
 
     def lose(self) -> None:
         """Lose the transport."""
@@ -110,7 +110,7 @@ class ClientModel:
     def leave(self) -> None:
         """Send DISCONNECT and close."""
         assert self.link is not None
-        self.link.tell(self.link.write.disconnect())
+        self.link.transmit(self.link.write.disconnect())
         self.lose()
 
     def _end_of_connection(self) -> None:
@@ -138,7 +138,7 @@ class ClientModel:
 
     def subscribe(self, filter: str, qos: int) -> None:
         assert self.link is not None
-        packets = self.link.ask(self.link.write.subscribe((filter, qos), id=1))
+        packets = self.link.request(self.link.write.subscribe((filter, qos), id=1))
         answer = f"SUBACK #1 {qos}"
         assert answer in packets
         if filter in self.world.groups:
@@ -149,7 +149,7 @@ class ClientModel:
 
     def unsubscribe(self, filter: str) -> None:
         assert self.link is not None
-        packets = self.link.ask(self.link.write.unsubscribe(filter, id=2))
+        packets = self.link.request(self.link.write.unsubscribe(filter, id=2))
         self.hear([line for line in packets if not line.startswith("UNSUBACK #2")])
         self.subscriptions.pop(filter, None)
         if filter in self.world.groups:
@@ -172,7 +172,7 @@ class ClientModel:
         sent.taken_by = sent.taken_by & takers if sent.qos == 2 and sent.sends > 1 else takers
         is_again = sent.qos > 0 and sent.sends > 1
         body = sent.body.encode()
-        self.link.tell(self.link.write.publish(sent.topic, body, qos=sent.qos, id=packet_id, dup=is_again))
+        self.link.transmit(self.link.write.publish(sent.topic, body, qos=sent.qos, id=packet_id, dup=is_again))
 
     def do(self, task: tuple[str, int]) -> None:
         """Send one of the acknowledgements that are due, in any order."""
@@ -182,11 +182,11 @@ class ClientModel:
             self.open_ids.discard(packet_id)
         if verb == "pubrel":
             self.outgoing[packet_id] = (self.outgoing[packet_id][0], "released")
-        self.say(verb, packet_id)
+        self.send_verb(verb, packet_id)
 
-    def say(self, verb: str, packet_id: int) -> None:
+    def send_verb(self, verb: str, packet_id: int) -> None:
         assert self.link is not None
-        self.link.tell(getattr(self.link.write, verb)(packet_id))
+        self.link.transmit(getattr(self.link.write, verb)(packet_id))
 
     # Received packets
 

@@ -61,13 +61,13 @@ class Gateway(BrokerHarness):
         """Add a user; ``may`` are the patterns for configure, write and read."""
         self.put_user(name, password, may=may)
 
-    def stranger(self, version: int = 5) -> "Client":
+    def new_client(self, version: int = 5) -> "Client":
         """Return a client that has not sent anything yet."""
         return Client(self, version)
 
     def client(self, client_id: str, version: int = 5, **options: Any) -> "Client":  # Any: those of Writer.connect
         """Return a client with an open connection; see ``Client.connect``."""
-        client = self.stranger(version)
+        client = self.new_client(version)
         heard = client.connect(client_id, **options)
         assert heard
         assert heard[0] in ("CONNACK", "CONNACK present"), heard
@@ -113,35 +113,35 @@ class Client(PeerHarness[Connection, Heard]):
             return [heard[0].line, *map(str, heard[1:])]
         return [str(packet) for packet in heard]
 
-    def say(self, *packets: bytes) -> list[str]:
+    def send(self, *packets: bytes) -> list[str]:
         """Send all packets in one write; return what is received."""
         self.machine.receive(b"".join(packets))
         return self.hear()
 
     def subscribe(self, filter: str, options: int = 0, *, id: int = 1, properties: bytes = b"") -> list[str]:
-        return self.say(self.write.subscribe((filter, options), id=id, properties=properties))
+        return self.send(self.write.subscribe((filter, options), id=id, properties=properties))
 
     def unsubscribe(self, *filters: str, id: int = 2) -> list[str]:
-        return self.say(self.write.unsubscribe(*filters, id=id))
+        return self.send(self.write.unsubscribe(*filters, id=id))
 
     def publish(self, topic: str, payload: bytes = b"hi", **options: Any) -> list[str]:  # Any: those of Writer.publish
-        return self.say(self.write.publish(topic, payload, **options))
+        return self.send(self.write.publish(topic, payload, **options))
 
     def puback(self, id: int, reason: int | None = None) -> list[str]:
-        return self.say(self.write.puback(id, reason))
+        return self.send(self.write.puback(id, reason))
 
     def pubrec(self, id: int, reason: int | None = None) -> list[str]:
-        return self.say(self.write.pubrec(id, reason))
+        return self.send(self.write.pubrec(id, reason))
 
     def pubrel(self, id: int, reason: int | None = None) -> list[str]:
-        return self.say(self.write.pubrel(id, reason))
+        return self.send(self.write.pubrel(id, reason))
 
     def pubcomp(self, id: int, reason: int | None = None) -> list[str]:
-        return self.say(self.write.pubcomp(id, reason))
+        return self.send(self.write.pubcomp(id, reason))
 
     def disconnect(self, reason: int | None = None, properties: bytes | None = None) -> list[str]:
         """Send DISCONNECT, then close."""
-        heard = self.say(self.write.disconnect(reason, properties))
+        heard = self.send(self.write.disconnect(reason, properties))
         self.lose()
         return heard
 

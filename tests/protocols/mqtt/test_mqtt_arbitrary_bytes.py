@@ -135,7 +135,7 @@ def test_a_flipped_bit_is_handled(place: int, flip: int) -> None:
 
 def test_too_many_bytes_before_the_login_close_the_connection() -> None:
     gateway = Gateway()
-    client = gateway.stranger()
+    client = gateway.new_client()
     client.machine.receive(b"\x10" + varint(1_000_000) + bytes(1000))
     assert client.hear()[-1] == "closed"
     assert client.machine._incoming is None

@@ -32,9 +32,9 @@ def leave(client: Client) -> None:
 def test_a_connection_lost_during_its_work_is_freed_at_once(gateway: Gateway, no_collector: None, version: int) -> None:
     listener, sensor = gateway.client("listener", version), gateway.client("sensor", version)
     listener.subscribe("t", 2)
-    sensor.say(sensor.write.publish("t", qos=2, id=1), sensor.write.publish("t", qos=2, id=2))
+    sensor.send(sensor.write.publish("t", qos=2, id=1), sensor.write.publish("t", qos=2, id=2))
     listener.hear()
-    listener.say(listener.write.pubrec(1))
+    listener.send(listener.write.pubrec(1))
     collect()
     leave(listener)
     leave(sensor)
@@ -43,8 +43,8 @@ def test_a_connection_lost_during_its_work_is_freed_at_once(gateway: Gateway, no
 
 
 def test_a_connection_lost_before_connect_is_freed_at_once(gateway: Gateway, no_collector: None) -> None:
-    stranger = gateway.stranger(5)
+    new_client = gateway.new_client(5)
     collect()
-    leave(stranger)
-    del stranger
+    leave(new_client)
+    del new_client
     assert gc.collect() == 0

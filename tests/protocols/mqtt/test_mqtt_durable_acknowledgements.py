@@ -45,7 +45,7 @@ def lose(client: Client) -> str:
 def reconnect(client: Client, name: str) -> tuple[Client, list[str]]:
     """Reconnect the client before anything more is durable; return what it receives after the CONNACK."""
     version = client.write.version
-    again = client.gateway.stranger(version)
+    again = client.gateway.new_client(version)
     options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
     answers = send(again, again.write.connect(name, is_clean=False, properties=options))
     assert answers[0].startswith("CONNACK present")
@@ -235,7 +235,7 @@ def test_deliveries_of_a_group_do_not_discard_remembered_identifiers_of_the_sess
     assert answers == ["PUBLISH q2 #1 dup t 'one'"]
     for _ in range(3):
         for packet_id in (1, 3, 2):
-            answers += again.say(again.write.pubrec(packet_id), again.write.pubcomp(packet_id))
+            answers += again.send(again.write.pubrec(packet_id), again.write.pubcomp(packet_id))
     assert [line for line in answers if "two" in line] == ["PUBLISH q2 #2 dup t 'two'"]
     assert [line for line in answers if "three" in line] == ["PUBLISH q2 #3 u 'three'"]
 
@@ -248,7 +248,7 @@ def test_a_queued_qos_0_message_is_sent_once_its_removal_is_durable(gateway: Gat
     gateway.client("sensor").publish("t", b"kept", qos=1, id=1)
     gateway.settle()
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length == 1
-    again = gateway.stranger(version)
+    again = gateway.new_client(version)
     options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
     answers = send(again, again.write.connect("app", is_clean=False, properties=options))
     assert [line.split()[0] for line in answers] == ["CONNACK"]

@@ -39,15 +39,15 @@ def gateway(method: SlowMethod) -> Gateway:
 @pytest.fixture
 def client(gateway: Gateway) -> Client:
     """Return a client that has sent CONNECT and is not authenticated yet."""
-    client = gateway.stranger()
-    assert client.say(FIVE.connect("app", properties=authentication("SLOW"))) == []
+    client = gateway.new_client()
+    assert client.send(FIVE.connect("app", properties=authentication("SLOW"))) == []
     return client
 
 
 def test_packets_sent_during_authentication_are_handled_after_it(client: Client, method: SlowMethod) -> None:
     whole = FIVE.subscribe(("t", 0)) + FIVE.publish("t", b"early") + FIVE.pingreq()
     for at in range(0, len(whole), 5):
-        assert client.say(whole[at : at + 5]) == []
+        assert client.send(whole[at : at + 5]) == []
     method.succeed()
     welcome, *rest = client.hear()
     assert welcome.startswith("CONNACK")
@@ -56,14 +56,14 @@ def test_packets_sent_during_authentication_are_handled_after_it(client: Client,
 
 def test_an_incomplete_packet_waits_for_its_rest(client: Client, method: SlowMethod) -> None:
     packet = FIVE.publish("t", bytes(1000), qos=1, id=1)
-    client.say(packet[:500])
+    client.send(packet[:500])
     method.succeed()
     assert len(client.hear()) == 1
-    assert client.say(packet[500:]) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
+    assert client.send(packet[500:]) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
 
 
 def test_too_many_bytes_during_authentication_close_the_connection(client: Client) -> None:
-    assert client.say(bytes(70_000))[-1] == "closed"
+    assert client.send(bytes(70_000))[-1] == "closed"
     assert client.machine._incoming is None
 
 
@@ -76,7 +76,7 @@ def test_a_late_authentication_result_is_ignored(gateway: Gateway, client: Clien
 
 
 def test_packets_of_a_refused_client_are_ignored(gateway: Gateway, client: Client, method: SlowMethod) -> None:
-    client.say(FIVE.publish("t", b"early", retain=True))
+    client.send(FIVE.publish("t", b"early", retain=True))
     method.answers.pop()(Failure("wrong"))
     assert client.hear() == ["CONNACK NOT_AUTHORIZED", "closed"]
     assert len(gateway.vhost.retained) == 0

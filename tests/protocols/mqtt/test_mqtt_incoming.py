@@ -106,10 +106,10 @@ CONVERSATION = b"".join(
 
 def answers_to(*pieces: bytes) -> list[str]:
     """Return what a new client receives that sends these pieces, one in each turn."""
-    client = Gateway().stranger()
+    client = Gateway().new_client()
     received: list[str] = []
     for piece in pieces:
-        received += client.say(piece)
+        received += client.send(piece)
     return received
 
 

@@ -15,7 +15,7 @@ RECEIVE_MAXIMUM = b"\x21\xff\xff"
 def test_the_number_of_subscriptions_of_a_session_is_limited(version: int, refused: str) -> None:
     gateway = Gateway(max_subscriptions=2)
     client = gateway.client("c", version)
-    assert client.say(client.write.subscribe(("a", 0), ("b", 0), ("c", 0))) == [f"SUBACK #1 0 0 {refused}"]
+    assert client.send(client.write.subscribe(("a", 0), ("b", 0), ("c", 0))) == [f"SUBACK #1 0 0 {refused}"]
     assert client.subscribe("a", 1) == ["SUBACK #1 1"]  # replaces the existing one
     client.unsubscribe("b")
     assert client.subscribe("$share/g/c", 1) == ["SUBACK #1 1"]
@@ -28,7 +28,7 @@ def test_the_number_of_filters_of_a_request_is_limited(name: str) -> None:
     client = gateway.client("c", is_clean=False, expiry=60)
     filters = [f"t/{number}" for number in range(4)]
     many = FIVE.subscribe(*((filter, 0) for filter in filters)) if name == "subscribe" else FIVE.unsubscribe(*filters)
-    assert client.say(many) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
+    assert client.send(many) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
     session = gateway.vhost.sessions.get("c")
     assert session is not None
     assert len(session.subscriptions) == 0
@@ -50,7 +50,7 @@ def test_the_number_of_user_properties_of_a_packet_is_limited() -> None:
     client = gateway.client("c")
     assert client.publish("t", properties=pair * MOST_REPEATED) == []
     assert client.publish("t", properties=pair * (MOST_REPEATED + 1)) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
-    received = gateway.stranger().connect("d", properties=pair * (MOST_REPEATED + 1))
+    received = gateway.new_client().connect("d", properties=pair * (MOST_REPEATED + 1))
     assert received == ["CONNACK QUOTA_EXCEEDED", "closed"]
 
 
@@ -64,7 +64,7 @@ def test_a_large_request_is_processed_in_slices_and_later_packets_wait(name: str
     if name == "subscribe":
         request, answer = subscribe, "SUBACK #1" + " 1" * 100
     else:
-        client.say(subscribe)
+        client.send(subscribe)
         request, answer = FIVE.unsubscribe(*filters), "UNSUBACK #2" + " 0" * 100
     clock.is_ticking = True
     client.machine.receive(request + FIVE.pingreq() + FIVE.subscribe(("last", 0), id=3))
@@ -97,7 +97,7 @@ def test_unsubscribing_keeps_a_binding_that_another_filter_needs(count: int) -> 
     """With RabbitMQ's mapping two filters can have the same binding key; above 32 subscriptions an index is used."""
     gateway = Gateway(lossy_vhosts=frozenset({"/"}))
     client, writer = gateway.client("c"), gateway.client("w")
-    client.say(FIVE.subscribe(*((f"f/{number}", 1) for number in range(count))))
+    client.send(FIVE.subscribe(*((f"f/{number}", 1) for number in range(count))))
     client.subscribe("a/b", 1)
     client.subscribe("a.b", 1)
     client.unsubscribe("a/b")
@@ -113,8 +113,8 @@ def test_unsubscribing_keeps_a_binding_that_another_filter_needs(count: int) -> 
 def large(gateway: Gateway, expiry: int = 600) -> Client:
     """Return a client with a session of 300 subscriptions, some of them shared."""
     client = gateway.client("c", is_clean=False, expiry=expiry)
-    client.say(FIVE.subscribe(*((f"t/{number}", 1) for number in range(250))))
-    client.say(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(50))))
+    client.send(FIVE.subscribe(*((f"t/{number}", 1) for number in range(250))))
+    client.send(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(50))))
     return client
 
 
@@ -128,7 +128,7 @@ def test_a_clean_start_waits_until_the_client_s_large_session_is_deleted() -> No
     large(gateway).lose()
     gateway.client("w").publish("t/1", b"old", qos=1, id=1)
     clock.is_ticking = True
-    client = gateway.stranger()
+    client = gateway.new_client()
     client.machine.receive(FIVE.connect("c", is_clean=True) + FIVE.subscribe(("t/1", 1)))
     assert client.hear_now() == [], "deleting the session takes more than one turn"
     clock.is_ticking = False
@@ -145,7 +145,7 @@ def test_a_client_that_reconnects_while_its_large_session_expires_gets_a_new_one
     large(gateway, expiry=0).lose()
     large(gateway, expiry=10).lose()
     clock.is_ticking = True
-    client = gateway.stranger()
+    client = gateway.new_client()
     gateway.vhost.sessions.end(gateway.vhost.sessions.get("c"))  # type: ignore[arg-type]
     client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
     assert client.hear_now() == []
@@ -164,7 +164,7 @@ def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_
     gateway = Gateway(clock=clock)
     first = large(gateway, expiry=0)
     clock.is_ticking = True
-    client = gateway.stranger()
+    client = gateway.new_client()
     client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
     assert client.hear_now() == []
     clock.is_ticking = False
@@ -181,7 +181,7 @@ def test_a_client_that_disconnects_during_that_wait_leaves_nothing_behind() -> N
     gateway = Gateway(clock=clock)
     large(gateway).lose()
     clock.is_ticking = True
-    client = gateway.stranger()
+    client = gateway.new_client()
     client.machine.receive(FIVE.connect("c", is_clean=True))
     client.lose()
     clock.is_ticking = False
@@ -193,7 +193,7 @@ def test_a_client_that_disconnects_during_that_wait_leaves_nothing_behind() -> N
 def test_a_session_with_many_groups_resumes_with_few_lookups_per_group(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Gateway()
     client = gateway.client("c", is_clean=False, expiry=600)
-    client.say(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(200))))
+    client.send(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(200))))
     client.lose()
     looks = []
     queue_name = Session.queue_name

@@ -36,13 +36,13 @@ MANNERS: Final = st.tuples(
 
 
 class MachineLink(Client):
-    """A connection in this process. ``ask`` returns after everything so far is durable."""
+    """A connection in this process. ``request`` returns after everything so far is durable."""
 
-    def tell(self, packet: bytes) -> None:
+    def transmit(self, packet: bytes) -> None:
         self.machine.receive(packet)
 
-    def ask(self, packet: bytes) -> list[str]:
-        return self.say(packet)
+    def request(self, packet: bytes) -> list[str]:
+        return self.send(packet)
 
     def break_off(self) -> None:
         self.gateway.broker.connections.remove(self)
@@ -56,7 +56,7 @@ class MachineWorld(World):
         self.gateway = Gateway(prefetch=PREFETCH)
         super().__init__(NAMES, GROUPS, PREFETCH)
 
-    def stranger(self, version: int) -> Link:
+    def new_client(self, version: int) -> Link:
         return MachineLink(self.gateway, version)
 
     def commit(self) -> None:

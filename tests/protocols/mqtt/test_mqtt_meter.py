@@ -22,9 +22,9 @@ class Edge:
         self._transport: Any = transport()
         self.server = MqttServer(gateway.settings, gateway.turn)
         self.server.makeConnection(self._transport)  # type: ignore[no-untyped-call]  # Twisted's
-        assert self.say(write.connect(client_id)).startswith(b"\x20")
+        assert self.send(write.connect(client_id)).startswith(b"\x20")
 
-    def say(self, *packets: bytes) -> bytes:
+    def send(self, *packets: bytes) -> bytes:
         """Send these in one write; return what is received."""
         self._transport.clear()
         self.server.dataReceived(b"".join(packets))
@@ -53,14 +53,14 @@ def test_counted_bytes_are_those_on_the_wire(gateway: Gateway) -> None:
 
 def test_packets_of_all_types_are_counted_in_both_directions(gateway: Gateway) -> None:
     edge = Edge(gateway)
-    edge.say(FOUR.subscribe(("t", 1)), FOUR.pingreq())
+    edge.send(FOUR.subscribe(("t", 1)), FOUR.pingreq())
     assert (total(gateway).packets_received, total(gateway).packets_sent) == (3, 3)
 
 
 def test_a_publish_and_its_payload_are_counted_on_receipt_and_on_delivery(gateway: Gateway) -> None:
     edge = Edge(gateway)
-    edge.say(FOUR.subscribe(("t", 1)))
-    edge.say(FOUR.publish("t", b"12345", qos=1, id=7), FOUR.publish("t", b"678"))
+    edge.send(FOUR.subscribe(("t", 1)))
+    edge.send(FOUR.publish("t", b"12345", qos=1, id=7), FOUR.publish("t", b"678"))
     counted = total(gateway)
     assert (counted.publishes_received, counted.payload_received) == (2, 8)
     assert (counted.publishes_sent, counted.payload_sent) == (2, 8)
@@ -72,22 +72,22 @@ def test_answers_in_one_write_are_counted_one_by_one(gateway: Gateway) -> None:
     edge = Edge(gateway, write=FOUR)
     keeper = gateway.client("keeper", expiry=60)
     keeper.subscribe("t", 1)
-    edge.say(*(FOUR.publish("t", qos=1, id=id) for id in range(1, 6)))
+    edge.send(*(FOUR.publish("t", qos=1, id=id) for id in range(1, 6)))
     assert total(gateway).packets_sent == 1 + 5
 
 
 def test_a_packet_in_two_pieces_is_counted_once(gateway: Gateway) -> None:
     edge = Edge(gateway)
     packet = FOUR.publish("t", b"hello")
-    edge.say(packet[:4])
+    edge.send(packet[:4])
     assert total(gateway).packets_received == 1
-    edge.say(packet[4:])
+    edge.send(packet[4:])
     assert total(gateway).packets_received == 2
 
 
 def test_the_counts_of_a_closed_connection_are_kept_once(gateway: Gateway) -> None:
     edge = Edge(gateway)
-    edge.say(FOUR.publish("t", b"12345"))
+    edge.send(FOUR.publish("t", b"12345"))
     before = total(gateway)
     edge.lose()
     edge.lose()

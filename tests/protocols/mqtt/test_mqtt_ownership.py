@@ -31,31 +31,31 @@ def users(gateway: Gateway) -> None:
 
 
 def resumed(gateway: Gateway) -> list[str]:
-    return gateway.stranger().connect("lamp", is_clean=False, expiry=600, **ANNA)
+    return gateway.new_client().connect("lamp", is_clean=False, expiry=600, **ANNA)
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_another_user_can_neither_resume_nor_delete_a_session(gateway: Gateway, is_clean: bool) -> None:
-    assert gateway.stranger().connect("lamp", is_clean=is_clean, expiry=600, **EVE) == REFUSED
+    assert gateway.new_client().connect("lamp", is_clean=is_clean, expiry=600, **EVE) == REFUSED
     assert resumed(gateway) == ["CONNACK present", "PUBLISH q1 #1 lamp/on 'secret'"]
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_another_user_cannot_take_over_a_session(gateway: Gateway, is_clean: bool) -> None:
     lamp = gateway.client("lamp", is_clean=False, expiry=600, will=Will("lamp/gone", b"x"), **ANNA)
-    assert gateway.stranger().connect("lamp", is_clean=is_clean, **EVE) == REFUSED
+    assert gateway.new_client().connect("lamp", is_clean=is_clean, **EVE) == REFUSED
     assert lamp.hear() == []
-    assert lamp.say(lamp.write.pingreq()) == ["PINGRESP"]
+    assert lamp.send(lamp.write.pingreq()) == ["PINGRESP"]
 
 
 def test_clients_of_3_1_1_get_the_return_code_identifier_rejected(gateway: Gateway) -> None:
-    assert gateway.stranger(4).connect("lamp", is_clean=False, **EVE) == ["CONNACK 2", "closed"]
+    assert gateway.new_client(4).connect("lamp", is_clean=False, **EVE) == ["CONNACK 2", "closed"]
 
 
 def test_a_session_keeps_its_user_after_a_crash(gateway: Gateway) -> None:
     again = gateway.crashed()
     users(again)
-    assert again.stranger().connect("lamp", is_clean=True, **EVE) == REFUSED
+    assert again.new_client().connect("lamp", is_clean=True, **EVE) == REFUSED
     assert resumed(again)[0] == "CONNACK present"
 
 
@@ -66,7 +66,7 @@ def test_another_user_cannot_cancel_a_delayed_will() -> None:
     reader.subscribe("gone", 0)
     will = Will("gone", b"bye", properties=bytes((0x18, 0, 0, 0, 5)))
     gateway.client("lamp", expiry=600, will=will, **ANNA).lose()
-    assert gateway.stranger().connect("lamp", **EVE) == REFUSED
+    assert gateway.new_client().connect("lamp", **EVE) == REFUSED
     gateway.advance(6)
     assert reader.hear() == ["PUBLISH gone 'bye'"]
 
@@ -83,10 +83,10 @@ def of_an_earlier_version() -> Gateway:
 
 def test_a_session_of_an_earlier_version_is_adopted_by_the_first_user_with_configure_permission_on_its_queues() -> None:
     gateway = of_an_earlier_version()
-    assert gateway.stranger().connect("lamp", is_clean=False, **EVE) == REFUSED
+    assert gateway.new_client().connect("lamp", is_clean=False, **EVE) == REFUSED
     assert resumed(gateway) == ["CONNACK present"]
     gateway.broker.directory.put_permission(PermissionRecord("/", "eve", ".*", ".*", ".*"))
-    assert gateway.stranger().connect("lamp", is_clean=False, **EVE) == REFUSED
+    assert gateway.new_client().connect("lamp", is_clean=False, **EVE) == REFUSED
 
 
 def test_an_adopted_session_stays_adopted_after_a_crash() -> None:
@@ -95,7 +95,7 @@ def test_an_adopted_session_stays_adopted_after_a_crash() -> None:
     again = gateway.crashed()
     users(again)
     again.broker.directory.put_permission(PermissionRecord("/", "eve", ".*", ".*", ".*"))
-    assert again.stranger().connect("lamp", is_clean=False, **EVE) == REFUSED
+    assert again.new_client().connect("lamp", is_clean=False, **EVE) == REFUSED
 
 
 def test_a_record_of_layout_1_has_no_user() -> None:

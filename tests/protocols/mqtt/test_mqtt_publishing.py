@@ -40,7 +40,7 @@ def test_acknowledgements_keep_the_order_of_their_publishes_whatever_their_reaso
         write.publish("$SYS/broker", qos=1, id=8),
         write.publish("safe", qos=1, id=9),
     ]
-    assert sensor.say(*packets) == [
+    assert sensor.send(*packets) == [
         "PUBACK #1",
         "PUBACK #2 NO_MATCHING_SUBSCRIBERS",
         "PUBACK #3 QUOTA_EXCEEDED",

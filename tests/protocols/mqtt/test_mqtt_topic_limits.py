@@ -44,7 +44,7 @@ def test_a_publish_to_a_topic_over_the_limits_without_a_negative_acknowledgement
 
 @pytest.mark.parametrize("topic", [DOTS, DEEP], ids=["dots", "deep"])
 def test_a_will_with_a_topic_over_the_limits_refuses_the_connect(gateway: Gateway, topic: str) -> None:
-    received = gateway.stranger().connect("c", will=Will(topic, b"x", retain=True))
+    received = gateway.new_client().connect("c", will=Will(topic, b"x", retain=True))
     assert received == ["CONNACK TOPIC_NAME_INVALID", "closed"]
     assert gateway.vhost.sessions.get("c") is None
 
@@ -52,9 +52,9 @@ def test_a_will_with_a_topic_over_the_limits_refuses_the_connect(gateway: Gatewa
 @pytest.mark.parametrize("filter", [DOTS, DEEP, "$share/g/" + DOTS, "$share/g/" + DEEP, DEEP + "/#"])
 def test_a_filter_over_the_limits_is_refused_and_others_are_not(gateway: Gateway, filter: str) -> None:
     client = gateway.client("c")
-    assert client.say(client.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 8f 1"]
+    assert client.send(client.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 8f 1"]
     elder = gateway.client("4", version=4)
-    assert elder.say(elder.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 80 1"]
+    assert elder.send(elder.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 80 1"]
     assert [len(session.subscriptions) for session in gateway.vhost.sessions] == [1, 1]
 
 

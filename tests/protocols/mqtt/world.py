@@ -24,7 +24,7 @@ class World:
         self.groups = {filter: Group(filter=filter, topic=topic, qos=qos) for filter, topic, qos in groups}
         self.people = [ClientModel(self, name) for name in names]
 
-    def stranger(self, version: int) -> Link:
+    def new_client(self, version: int) -> Link:
         """Return a new connection that has not sent anything."""
         raise NotImplementedError
 
