@@ -61,8 +61,8 @@ def asked_profile() -> list[str]:
 
 def is_gcc() -> bool:
     """Return whether the compiler is GCC, whose profile format is needed."""
-    said = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
-    return "Free Software Foundation" in said
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
+    return "Free Software Foundation" in version
 
 
 def compiler() -> str:

@@ -42,8 +42,8 @@ def launch(directory: Path) -> Iterator[Broker]:
 
 def _product(ports: Mapping[str, int]) -> str:
     """Return its name and version, from the first line of its help."""
-    told = subprocess.run([_program() or "mosquitto", "-h"], capture_output=True, text=True, check=False)
-    return "Mosquitto " + told.stdout.partition("\n")[0].rpartition(" ")[2]
+    answer = subprocess.run([_program() or "mosquitto", "-h"], capture_output=True, text=True, check=False)
+    return "Mosquitto " + answer.stdout.partition("\n")[0].rpartition(" ")[2]
 
 
 def _program() -> str | None:

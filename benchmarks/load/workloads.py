@@ -86,7 +86,7 @@ FANOUT: Final = TRANSIENT // 10
 BULK: Final = 100
 
 #: The required factors: throughput per CPU second over the peer, and round trips no slower than the peer's.
-REQUIRED_TRANSIENT, REQUIRED_PERSISTENT, OWED_ROUND_TRIP = 4.0, 3.0, 1.0
+REQUIRED_TRANSIENT, REQUIRED_PERSISTENT, REQUIRED_ROUND_TRIP = 4.0, 3.0, 1.0
 
 WORKLOADS: Final = (
     Workload("auto-ack 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT),
@@ -104,12 +104,12 @@ WORKLOADS: Final = (
     Workload("persistent 100 B window 5000", 100, 5000, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
     Workload("persistent 1 KiB window 5000", 1024, 5000, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
     Workload("persistent 1 KiB window 200", 1024, 200, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
-    Workload("round trip 100 B", 100, 1, OWED_ROUND_TRIP, measure=Measure.ROUND_TRIP),
+    Workload("round trip 100 B", 100, 1, REQUIRED_ROUND_TRIP, measure=Measure.ROUND_TRIP),
     Workload(
         "persistent confirm round trip 1 KiB",
         1024,
         1,
-        OWED_ROUND_TRIP,
+        REQUIRED_ROUND_TRIP,
         confirms=True,
         persistent=True,
         measure=Measure.CONFIRM_ROUND_TRIP,

@@ -72,12 +72,12 @@ def microseconds_per_message(arguments: dict[str, Value], messages: int, is_pers
     vhost = broker.vhost
     queue = vhost.declare_queue("q", is_durable=True, arguments=arguments)
     vhost.declare_queue("dead", is_durable=True)
-    said = header(is_persistent)
+    message_header = header(is_persistent)
     gc.collect()
     start = time.perf_counter()
     for _ in range(messages // TURN):
         for _ in range(TURN):
-            vhost.publish(vhost.default_exchange, Message("", "q", said, b"x" * 100))
+            vhost.publish(vhost.default_exchange, Message("", "q", message_header, b"x" * 100))
         for _ in range(TURN):
             entry = queue.take()
             assert entry is not None
@@ -94,9 +94,9 @@ def dead_letters_a_second(messages: int) -> tuple[float, float]:
     vhost = broker.vhost
     vhost.declare_queue("q", is_durable=True, arguments={"x-message-ttl": 60_000, **DEAD})
     dead = vhost.declare_queue("dead", is_durable=True)
-    said = header(True)
+    message_header = header(True)
     for number in range(messages):
-        vhost.publish(vhost.default_exchange, Message("", "q", said, b"x" * 100))
+        vhost.publish(vhost.default_exchange, Message("", "q", message_header, b"x" * 100))
         if number % TURN == 0:
             broker.commit()
     broker.commit()

@@ -42,12 +42,12 @@ def run(arguments: dict[str, Value], messages: int, waiting: int) -> float:
     broker.kernel.journal.formats = {AMQP.name: AMQP}
     vhost = broker.vhost
     queue = vhost.declare_queue("q", is_durable=True, arguments=arguments)
-    said = headers()
+    message_headers = headers()
     gc.collect()
     start = time.perf_counter()
     for _ in range(messages // waiting):
         for number in range(waiting):
-            vhost.publish(vhost.default_exchange, Message("", "q", said[number % 11], BODY))
+            vhost.publish(vhost.default_exchange, Message("", "q", message_headers[number % 11], BODY))
             if number % TURN == 0:
                 broker.commit()
         for number in range(waiting):
@@ -77,10 +77,10 @@ def delays(messages: int) -> None:
     broker.kernel.journal.formats = {AMQP.name: AMQP}
     vhost = broker.vhost
     queue = vhost.declare_queue("q", is_durable=True, arguments={"x-delayed-delivery": True})
-    said = AMQP.header(encode_properties(Properties(delivery_mode=2, headers={"x-delay": 60_000})))
+    message_headers = AMQP.header(encode_properties(Properties(delivery_mode=2, headers={"x-delay": 60_000})))
     start = time.perf_counter()
     for number in range(messages):
-        vhost.publish(vhost.default_exchange, Message("", "q", said, BODY))
+        vhost.publish(vhost.default_exchange, Message("", "q", message_headers, BODY))
         if number % TURN == 0:
             broker.commit()
     held = time.perf_counter()

@@ -69,8 +69,8 @@ def lateness_ms(channel: BlockingChannel) -> list[float]:
         delay_ms = 10 + number * 10
         body = f"{name} {number}".encode()
         due[body] = time.time() + delay_ms / 1000
-        said = pika.BasicProperties(delivery_mode=2, headers={"x-delay": delay_ms})
-        channel.basic_publish("", QUEUE, body, said)
+        properties = pika.BasicProperties(delivery_mode=2, headers={"x-delay": delay_ms})
+        channel.basic_publish("", QUEUE, body, properties)
     late: list[float] = []
     for method, _, found in channel.consume(QUEUE, inactivity_timeout=30):
         assert method is not None, f"{PROBES - len(late)} messages did not come"

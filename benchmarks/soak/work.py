@@ -62,6 +62,6 @@ class ActivityThreads:
                 self._broker.ledger.ended(name)
             except Exception as failure:  # the verdict reports it; the next round starts from the beginning
                 where = traceback.extract_tb(failure.__traceback__)[-1]
-                told = f"{type(failure).__name__}: {failure} ({where.name}, line {where.lineno})"
-                self._broker.ledger.ended(name, told)
+                reason = f"{type(failure).__name__}: {failure} ({where.name}, line {where.lineno})"
+                self._broker.ledger.ended(name, reason)
                 is_broken = True

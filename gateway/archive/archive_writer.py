@@ -83,7 +83,7 @@ class ArchiveWriter:
         record = archive.record
         is_trace = record.source == TRACE
         queue = record.name if record.source == QUEUE else None
-        says = {} if is_trace else {"kind": record.source, "name": record.name, "queue": queue}
+        fields = {} if is_trace else {"kind": record.source, "name": record.name, "queue": queue}
         return {
             "do": "table",
             "table": str(self._directory / ("trace" if is_trace else "archive")),
@@ -91,7 +91,7 @@ class ArchiveWriter:
             "vhost": record.vhost,
             "queue": queue,
             "stem": "-".join(filter(None, (record.source, shortened(record.name), str(record.since_ms)))),
-            "says": {**says, "sealed_ms": self._broker.journal.now_ms},
+            "says": {**fields, "sealed_ms": self._broker.journal.now_ms},
             "from": range[0],
             "to": range[1],
         }

@@ -79,7 +79,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     node.on_failure = fail
     node.on_start_failed = start_failed
     reactor.callWhenRunning(start)
-    signals = Signals(reactor, stop, reload, node.facts)
+    signals = Signals(reactor, stop, reload, node.info)
     signals.install()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     reactor.run(installSignalHandlers=False)

@@ -53,7 +53,7 @@ class Clockwork:
     def _contained(self, job: Callable[[], None]) -> None:
         try:
             job()
-        except Exception as error:  # a job that stopped would leave alarms, time limits and statistics as they are
+        except Exception as error:  # a stopped job would freeze alarms, timeouts and statistics
             self._faults.contain("clockwork", error)
 
     def _steps(self, job: Callable[[], Iterator[None]], in_turns: bool) -> Iterator[None]:

@@ -57,5 +57,5 @@ class EventLog:
         left_out = self._limit.passes(kind)
         if left_out is not None:
             more = {"repeated": left_out} if left_out else {}
-            facts: dict[str, Any] = {"vhost": event.vhost, "subject": event.subject, **details, **more}
-            _log.error("fault contained", **facts)
+            fields: dict[str, Any] = {"vhost": event.vhost, "subject": event.subject, **details, **more}
+            _log.error("fault contained", **fields)

@@ -67,7 +67,7 @@ class GarbageCollector:
         gc.callbacks.remove(self._watch)
         gc.unfreeze()
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """Return the longest pause and the number of full collections, for listings."""
         return {"gc_longest_pause_ms": round(self.longest_ms, 1), "gc_full_collections": self.full_collections}
 

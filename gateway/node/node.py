@@ -237,7 +237,7 @@ class Node:
         for protocol in self._protocols.values():
             protocol.apply(settings)
 
-    def facts(self) -> dict[str, object]:
+    def info(self) -> dict[str, object]:
         """Return the state for a dump of the process: waiting work, open connections, failures."""
         return {
             "memory": memory_used(),
@@ -247,7 +247,7 @@ class Node:
             "alarms": self.broker.alarms.reason,
             "faults": self.broker.faults.total,
             "gc_frozen": self.collector.frozen,
-            **self.collector.facts(),
+            **self.collector.info(),
         }
 
     # Listeners
@@ -313,9 +313,9 @@ class Node:
             http=http_limits(settings),
             cross_origin_policy=http_cross_origin_policy(settings),
             reactor=self._reactor,
-            collections=self.collector.facts,
+            collections=self.collector.info,
             turns=self._turn_watch.shown,
-            store_info=self.store_files.facts,
+            store_info=self.store_files.info,
             compact_store=self.store_files.compact,
             inert_plugins=self._vhost_access.inert_plugins,
         )

@@ -109,19 +109,19 @@ class StoreFiles:
             details["reason"] = progress.reason
         self.broker.events.emit(Event(event, details=details))
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """Return sizes in bytes and the progress of a compaction, for the API; empty if there are no files."""
         if self.store is None:
             return {}
         usage, progress = self.store.usage, self.store.compaction
-        facts: dict[str, Any] = {
+        info: dict[str, Any] = {
             "file_bytes": usage.file_bytes,
             "used_bytes": usage.used_bytes,
             "free_bytes": usage.free_bytes,
             "compaction": None,
         }
         if progress is not None:
-            facts["compaction"] = {
+            info["compaction"] = {
                 "state": progress.state,
                 "copied_bytes": progress.copied,
                 "of_bytes": progress.of,
@@ -130,4 +130,4 @@ class StoreFiles:
                 "seconds": round(progress.seconds, 3),
                 "reason": progress.reason,
             }
-        return facts
+        return info

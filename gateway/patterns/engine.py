@@ -110,8 +110,8 @@ def _search(part: Part, whole: str, is_caseless: bool) -> Search:
 
 def _reason(error: re2.error) -> str:
     """Return RE2's error as text; name constructs that other engines accept."""
-    said = error.args[0]
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    reason = error.args[0]
+    text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     culprit = text.rpartition(": ")[2]
     for beginning, name in _UNSUPPORTED:
         if culprit.startswith(beginning):

@@ -238,16 +238,16 @@ class _Check:
                 f"route() raised {error!r} for the key {message.routing_key!r} and headers {dict(message.headers)!r}."
             ) from error
 
-    def _expect_routes_among(self, bound: set[Destination], exchange: ExchangeType, who: str) -> None:
+    def _expect_routes_among(self, bound: set[Destination], exchange: ExchangeType, subject: str) -> None:
         for message in self._messages:
-            self._expect_among(bound, self._route(exchange, message), message, who)
+            self._expect_among(bound, self._route(exchange, message), message, subject)
 
     @staticmethod
-    def _expect_among(bound: set[Destination], found: set[Destination], message: Message, who: str) -> None:
-        if strangers := found - bound:
+    def _expect_among(bound: set[Destination], found: set[Destination], message: Message, subject: str) -> None:
+        if unbound := found - bound:
             raise AssertionError(
-                f"For the key {message.routing_key!r} and headers {dict(message.headers)!r} {who} routes to "
-                f"{', '.join(sorted(map(repr, strangers)))}, which is not bound to it."
+                f"For the key {message.routing_key!r} and headers {dict(message.headers)!r} {subject} routes to "
+                f"{', '.join(sorted(map(repr, unbound)))}, which is not bound to it."
             )
 
 

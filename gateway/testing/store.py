@@ -59,7 +59,7 @@ def _an_empty_store_holds_nothing(place: StorePlace) -> None:
     session = StoreSession(place)
     assert session.found == [], f"a new store recovers {session.found}"
     assert session.store.highest_ids() == (0, 0), f"a new store has the highest ids {session.store.highest_ids()}"
-    assert session.store.messages([]) == [], "asked for no messages, the store returns some"
+    assert session.store.messages([]) == [], "the store returns messages for an empty list of ids"
     assert session.store.messages([1, 2]) == [None, None], "a new store returns contents"
 
 
@@ -79,7 +79,7 @@ def _reported_changes_survive_a_crash(place: StorePlace) -> None:
     message = message_with(7, b"\x00\xff" * 500, "ex\u00e4mple", "a.b\u20ac")
     session.append(Put(queue_record(3)), Stored(message), Enqueued(3, 12, 7, 1_700_000_000_123, 2))
     session.crash_settled()
-    assert entities_in(session.found) == [queue_record(3)], f"the queue came back as {entities_in(session.found)}"
+    assert entities_in(session.found) == [queue_record(3)], f"the queue was recovered as {entities_in(session.found)}"
     assert places_in(session.found) == [(12, 3, 7, 1_700_000_000_123, 2)], f"recovered {places_in(session.found)}"
     assert session.content(7) == content_of(message), "the content differs from what was stored"
     assert session.store.highest_ids() == (12, 7), f"the highest ids are {session.store.highest_ids()}, not (12, 7)"
@@ -87,13 +87,15 @@ def _reported_changes_survive_a_crash(place: StorePlace) -> None:
 
 
 def _a_queue_position_keeps_all_its_fields(place: StorePlace) -> None:
-    said = Enqueued(3, 12, 7, 1_700_000_000_123, 2, 1000, 255, 1_700_000_060_000, 1_800_000_000_000)
+    enqueued = Enqueued(3, 12, 7, 1_700_000_000_123, 2, 1000, 255, 1_700_000_060_000, 1_800_000_000_000)
     session = StoreSession(place)
-    session.append(Put(queue_record(3)), Stored(message_with(7)), said)
+    session.append(Put(queue_record(3)), Stored(message_with(7)), enqueued)
     session.crash_settled()
     (found,) = (change for change in session.found if isinstance(change, Enqueued))
-    differing = [name for name in dir(said) if not name.startswith("_") and getattr(found, name) != getattr(said, name)]
-    assert not differing, f"a place came back with another {', '.join(differing)}"
+    differing = [
+        name for name in dir(enqueued) if not name.startswith("_") and getattr(found, name) != getattr(enqueued, name)
+    ]
+    assert not differing, f"a queue entry was recovered with another {', '.join(differing)}"
 
 
 def _messages_delayed_by_an_exchange_are_stored_like_those_of_queues(place: StorePlace) -> None:
@@ -132,7 +134,7 @@ def _entities_are_replaced_and_removed_by_key(place: StorePlace) -> None:
     session.append(Removed("binding", ("/", "x", "queue", "q", "key", reordered)), Removed("vhost", ("never there",)))
     session.crash_settled()
     found = entities_in(session.found)
-    assert len(found) == 2, f"two entities were left, {len(found)} came back"
+    assert len(found) == 2, f"2 entities must be recovered, not {len(found)}"
     assert vhost_record("a", "second") in found, "an entity that was put again did not come back as it was put last"
     assert kept in found, "an entity with long names did not come back"
 
@@ -147,7 +149,7 @@ def _every_kind_of_value_comes_back(place: StorePlace) -> None:
     session.append(Put(ParameterRecord("/", "shovel", "s", value)))
     session.crash_settled()
     found = entities_in(session.found)[0]
-    assert isinstance(found, ParameterRecord) and found.value == value, f"{value!r} came back as {found!r}"  # noqa: PT018
+    assert isinstance(found, ParameterRecord) and found.value == value, f"{value!r} was recovered as {found!r}"  # noqa: PT018
 
 
 def _quarantined_records_are_reported_at_each_start_and_keep_their_messages(place: StorePlace) -> None:
@@ -159,11 +161,13 @@ def _quarantined_records_are_reported_at_each_start_and_keep_their_messages(plac
     session.append(aside, SetAside(MESSAGE, (2,), "torn"), SetAside("queue", ("/", "none"), "never there"))
     for _ in range(2):
         session.crash_settled()
-        told = [change for change in session.found if isinstance(change, SetAside)]
-        assert sorted(each.kind for each in told) == [MESSAGE, "queue"], f"set aside, but recovery tells {told}"
-        assert aside in told, f"{aside} was set aside, but recovery tells {told}"
+        reported = [change for change in session.found if isinstance(change, SetAside)]
+        assert sorted(each.kind for each in reported) == [MESSAGE, "queue"], (
+            f"set aside, but recovery reports {reported}"
+        )
+        assert aside in reported, f"{aside} was set aside, but recovery reports {reported}"
         assert entities_in(session.found) == [queue_record(2)], "what is set aside was recovered"
-        assert session.content(1) is not None, "the message of a queue that is set aside is gone"
+        assert session.content(1) is not None, "the message of a queue that is set aside was lost"
         assert session.content(2) is None, "a content that is set aside is still found"
 
 
@@ -179,8 +183,8 @@ def _discarded_messages_are_not_recovered(place: StorePlace) -> None:
     session.crash_settled()
     positions = [place[0] for place in places_in(session.found)]
     assert positions == [4, 5, 6, 7, 9], f"4, 5, 6, 7 and 9 were left; recovered {positions}"
-    assert session.content(2) is None, "the content of a discarded message came back"
-    assert session.content(8) is not None, "the content of a message that another queue holds is gone"
+    assert session.content(2) is None, "the content of a discarded message was recovered"
+    assert session.content(8) is not None, "the content of a message in another queue was lost"
 
 
 def _messages_added_and_removed_between_commits_leave_nothing(place: StorePlace) -> None:
@@ -195,7 +199,7 @@ def _messages_added_and_removed_between_commits_leave_nothing(place: StorePlace)
     session.append(Enqueued(1, 4, 4, 0, delivery_count=5))
     session.crash_settled()
     assert places_in(session.found) == [(4, 1, 4, 0, 5)], f"one message was left; recovered {places_in(session.found)}"
-    assert session.store.messages([1, 2, 3]) == [None] * 3, "contents of discarded messages came back"
+    assert session.store.messages([1, 2, 3]) == [None] * 3, "contents of discarded messages were recovered"
 
 
 def _an_append_survives_whole_or_not_at_all(place: StorePlace) -> None:
@@ -270,7 +274,7 @@ def _spilled_contents_end_with_the_run(place: StorePlace) -> None:
     assert session.content(3) is None, "spilled content is still there after it was discarded"
     session.crash()
     assert session.store.messages([2, 3]) == [None, None], "spilled content survived the run"
-    assert session.content(1) is not None, "content that was not spilled is gone"
+    assert session.content(1) is not None, "content that was not spilled was lost"
 
 
 def _messages_of_a_deleted_queue_are_not_recovered(place: StorePlace) -> None:
@@ -282,7 +286,7 @@ def _messages_of_a_deleted_queue_are_not_recovered(place: StorePlace) -> None:
     assert places_in(session.found) == [(2, 2, 1, 0, 0)], f"one queue is left, but recovered {places_in(session.found)}"
     session.append(Put(queue_record(1)))
     session.crash_settled()
-    assert len(places_in(session.found)) == 1, "messages of a deleted queue came back with a queue that took its id"
+    assert len(places_in(session.found)) == 1, "messages of a deleted queue were recovered for a queue with the same id"
     assert session.store.messages([2]) == [None], "the content of a message that no queue holds was kept for ever"
     assert session.content(1) is not None, "the content of a message that a queue holds was removed"
 
@@ -294,7 +298,7 @@ def _closing_makes_everything_durable(place: StorePlace) -> None:
     session.store.close()
     assert session.watermark == 199, f"199 appends, then close: reported up to {session.watermark} when it returned"
     session.open()
-    assert len(session.found) == 199, f"199 entities were put before close, {len(session.found)} came back"
+    assert len(session.found) == 199, f"199 entities were put before close, {len(session.found)} were recovered"
     session.append(Put(vhost_record("200")))
     session.settle()
 

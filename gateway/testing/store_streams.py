@@ -50,7 +50,7 @@ def read_all(session: StoreSession, stream_id: int, offset: int, most_bytes: int
     read: list[int] = []
     while (data := session.store.stream_chunks(stream_id, offset, most_bytes)) is not None:
         first = next(chunk_heads(data)).first
-        assert first <= offset, f"asked for offset {offset}, the store returns chunks from {first} on"
+        assert first <= offset, f"for offset {offset} the store returns chunks from {first} on"
         for found, moment_ms, value, content in entries(data, offset):
             assert found == offset, f"offset {found} follows {offset - 1} in stream {stream_id}"
             sent = stream_message(stream_id, found, len(decode_content(content).body))
@@ -93,8 +93,8 @@ def _messages_of_a_stream_come_back_in_order_from_any_offset(place: StorePlace) 
     assert _bounds(session) == [(1, 0, 20, False)], f"a stream of 20 messages is recovered as {_bounds(session)}"
     found = segments_in(session.found)[0]
     moments = (found.first_ms, found.last_ms)
-    assert moments == (_MOMENT_MS, _MOMENT_MS + 19), f"the segment is said to be of {moments}"
-    assert 750_000 < found.size_bytes < 760_000, f"750,036 bytes of bodies are said to take {found.size_bytes}"
+    assert moments == (_MOMENT_MS, _MOMENT_MS + 19), f"the segment is reported with the times {moments}"
+    assert 750_000 < found.size_bytes < 760_000, f"750,036 bytes of bodies are reported as {found.size_bytes}"
 
 
 def _a_read_of_a_stream_is_bounded(place: StorePlace) -> None:
@@ -105,8 +105,8 @@ def _a_read_of_a_stream_is_bounded(place: StorePlace) -> None:
         session.settle()
     data = session.store.stream_chunks(1, 250, 400_000)
     assert data is not None, "offset 250 of 600 is not found"
-    assert len(data) <= 400_000, f"asked for 400,000 bytes at most, the store returns {len(data)}"
-    assert session.store.stream_chunks(1, 250, 1) is not None, "a chunk larger than what was asked for is not returned"
+    assert len(data) <= 400_000, f"limited to 400,000 bytes, the store returns {len(data)}"
+    assert session.store.stream_chunks(1, 250, 1) is not None, "a chunk larger than the limit is not returned"
     assert read_all(session, 1, 3, 1) == list(range(3, 600)), "read chunk by chunk, something is missing"
 
 
@@ -137,10 +137,10 @@ def _sealed_segments_keep_their_metadata(place: StorePlace) -> None:
         _expect(session, 1, 0, 310)
         found = segments_in(session.found)
         assert found[:3] == [segment(1, start, start + 100, bytes([start]) * 17) for start in (0, 100, 200)], (
-            f"sealed segments came back as {found[:3]}"
+            f"sealed segments were recovered as {found[:3]}"
         )
         assert _bounds(session)[3:] == [(1, 300, 310, False)], f"recovered {_bounds(session)}"
-        assert len(places_in(session.found)) == 1, "the message of a queue beside the stream is gone"
+        assert len(places_in(session.found)) == 1, "the message of a queue beside the stream was lost"
 
 
 def _a_sealed_segment_may_be_in_a_file(place: StorePlace) -> None:
@@ -148,8 +148,8 @@ def _a_sealed_segment_may_be_in_a_file(place: StorePlace) -> None:
     session.append(Put(queue_record(1)), *(stream_message(1, offset, size=2000) for offset in range(300)))
     session.append(Sealed(segment(1, 0, 300)), stream_message(1, 300))
     session.settle()
-    assert session.store.segment_path(1, 300) is None, "a segment that is not sealed is said to be in a file"
-    assert session.store.segment_path(2, 0) is None, "a segment of a stream that never was is said to be in a file"
+    assert session.store.segment_path(1, 300) is None, "a segment that is not sealed is reported to be in a file"
+    assert session.store.segment_path(2, 0) is None, "a segment of an unknown stream is reported to be in a file"
     path = session.filed(1, 0)
     if path is not None:
         found = [offset for offset, *_ in entries(path.read_bytes())]
@@ -157,7 +157,7 @@ def _a_sealed_segment_may_be_in_a_file(place: StorePlace) -> None:
     _expect(session, 1, 0, 301)
     session.append(Truncated(1, 300))
     session.settle()
-    assert session.store.segment_path(1, 0) is None, "a segment that was truncated is said to be in a file"
+    assert session.store.segment_path(1, 0) is None, "a segment that was truncated is reported to be in a file"
     _expect(session, 1, 300, 301)
 
 

@@ -165,8 +165,8 @@ def locked(root: Path) -> Iterator[None]:
 
 def archive_of(file: ArchiveFile) -> tuple[str, ...]:
     """Return the identity of a file's archive: from the manifest, otherwise from its name."""
-    said = tuple(str(file.line[name]) for name in ("kind", "name") if name in file.line)
-    return said or (stem_of(file),)
+    identity = tuple(str(file.line[name]) for name in ("kind", "name") if name in file.line)
+    return identity or (stem_of(file),)
 
 
 def stem_of(file: ArchiveFile) -> str:

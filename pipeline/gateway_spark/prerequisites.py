@@ -49,8 +49,8 @@ def missing_java() -> str | None:
 
 def _version(java: str) -> int:
     """Return the major version of a Java, 0 if unknown."""
-    told = subprocess.run([java, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    found = re.search(r'version "(\d+)', told.stderr)
+    answer = subprocess.run([java, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    found = re.search(r'version "(\d+)', answer.stderr)
     return int(found[1]) if found else 0
 
 

@@ -86,8 +86,8 @@ def framed(batches: Iterable[Any], part_bytes: int) -> Iterator[tuple[bytes, int
     part, count, earlier = bytearray(), 0, b""
     for batch in batches:
         for head, body in _rows(batch):
-            said = b"" if head == earlier and count else head
-            part += LENGTHS.pack(len(said), len(body)) + said + body
+            written = b"" if head == earlier and count else head
+            part += LENGTHS.pack(len(written), len(body)) + written + body
             earlier, count = head, count + 1
             if len(part) >= part_bytes:
                 yield bytes(part), count

@@ -43,7 +43,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[Key, int] | None = None
         self._waits_since: float | None = None
         self._has_looked = False
-        self._told: object = None
+        self._reported: object = None
 
     # Offsets
 
@@ -184,15 +184,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _tell(self, reached: Reached, client: Client) -> None:
         """Report progress, once for each offset; errors do not fail the query."""
-        told = {key: entry.next for key, entry in reached.items()}
-        if not told or told == self._told:
+        positions = {key: entry.next for key, entry in reached.items()}
+        if not positions or positions == self._reported:
             return
-        offsets = encode({key: PartitionOffset(offset) for key, offset in told.items()})
+        offsets = encode({key: PartitionOffset(offset) for key, offset in positions.items()})
         try:
             client.report(self._options.consumer, {"offsets": offsets})
         except PipelineError as error:
             warnings.warn(f"gateway: progress is not shown: {error}", stacklevel=2)
-        self._told = told
+        self._reported = positions
 
 
 def _moved(taken: Range, begun: PartitionOffset, before: PartitionOffset | None) -> PartitionOffset:

@@ -95,8 +95,8 @@ def test_the_life_of_a_message_is_in_the_trace(gateway: Gateway, connect: Connec
     found = wait_for(lambda: rows(gateway.data, "trace"), lambda rows: "settle" in {row["event"] for row in rows})
     assert [row["event"] for row in found if row["message_id"] == "m-0"] == ["publish", "route", "enqueue", "drop"]
     life = [row for row in found if row["message_id"] == "m-1"]
-    told = ["publish", "route", "enqueue", "deliver", "requeue", "deliver", "settle"]
-    assert [row["event"] for row in life] == told
+    expected = ["publish", "route", "enqueue", "deliver", "requeue", "deliver", "settle"]
+    assert [row["event"] for row in life] == expected
     assert len({row["trace_id"] for row in life}) == 1
     assert {row["position"] for row in life if row["event"] not in ("publish", "route")} == {life[2]["position"]}
     assert [row["redelivered"] for row in life if row["event"] == "deliver"] == [False, True]

@@ -27,8 +27,8 @@ def amqp(gateway: Gateway, password: str) -> bytes:
         peer.recv(65536)
         response = f"\0guest\0{password}".encode()
         answer = b"\x05PLAIN" + len(response).to_bytes(4, "big") + response
-        said = b"\x00\x0a\x00\x0b" + bytes(4) + answer + b"\x05en_US"
-        peer.sendall(frame(said))
+        method = b"\x00\x0a\x00\x0b" + bytes(4) + answer + b"\x05en_US"
+        peer.sendall(frame(method))
         return peer.recv(65536)
 
 

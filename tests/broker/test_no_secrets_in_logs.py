@@ -36,8 +36,8 @@ def tell(gateway: Gateway, listener: str, *messages: bytes) -> bytes:
 
 
 def amqp_start_ok(mechanism: str, response: bytes) -> bytes:
-    said = b"\x00\x0a\x00\x0b" + bytes(4) + bytes((len(mechanism),)) + mechanism.encode()
-    return frame(said + len(response).to_bytes(4, "big") + response + b"\x05en_US")
+    method = b"\x00\x0a\x00\x0b" + bytes(4) + bytes((len(mechanism),)) + mechanism.encode()
+    return frame(method + len(response).to_bytes(4, "big") + response + b"\x05en_US")
 
 
 def test_amqp(talking: Gateway) -> None:

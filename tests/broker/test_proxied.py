@@ -103,13 +103,13 @@ def test_the_header_comes_before_tls(gateway: Gateway, tmp_path: Path) -> None:
 
 def everything(peer: socket.socket) -> bytes:
     """Read until the broker closes the connection."""
-    said = b""
+    received = b""
     try:
         while data := peer.recv(65536):
-            said += data
+            received += data
     except ConnectionResetError:
         pass
-    return said
+    return received
 
 
 def listed(gateway: Gateway, what: str) -> Any:  # Any: JSON

@@ -75,7 +75,7 @@ def copies(gateway: Gateway, amqp: BlockingChannel) -> Callable[[int], list[Copy
     arrived: list[Copy] = []
     amqp.basic_consume(
         "trace",
-        lambda _c, deliver, said, body: arrived.append(Copy(deliver.routing_key, body, said.headers)),
+        lambda _c, deliver, properties, body: arrived.append(Copy(deliver.routing_key, body, properties.headers)),
         auto_ack=True,
     )
 
@@ -98,8 +98,8 @@ def keys_and_bodies(copies: list[Copy]) -> list[tuple[str, bytes]]:
 def test_an_amqp_message_is_copied(amqp: BlockingChannel, copies: Copies) -> None:
     amqp.queue_declare("q", exclusive=True)
     amqp.queue_bind("q", "amq.topic", "a.*")
-    said = pika.BasicProperties(content_type="text/plain", delivery_mode=2, priority=3, headers={"a": 1})
-    amqp.basic_publish("amq.topic", "a.b", b"seen", said)
+    properties = pika.BasicProperties(content_type="text/plain", delivery_mode=2, priority=3, headers={"a": 1})
+    amqp.basic_publish("amq.topic", "a.b", b"seen", properties)
     assert amqp.basic_get("q", auto_ack=True)[2] == b"seen"
     published, delivered = copies(2)
     assert keys_and_bodies([published, delivered]) == [("publish.amq.topic", b"seen"), ("deliver.q", b"seen")]
@@ -136,10 +136,10 @@ def test_an_mqtt_message_is_copied(mqtt_client: Callable[..., Paho], copies: Cop
 
 
 def test_an_mqtt_message_without_a_subscriber_is_copied(mqtt_client: Callable[..., Paho], copies: Copies) -> None:
-    mqtt_client(V5, "publisher").publish("nobody/listens", b"lost")
+    mqtt_client(V5, "publisher").publish("no/subscriber", b"lost")
     (published,) = copies(1)
     assert (published.routing_key, published.body) == ("publish.amq.topic", b"lost")
-    assert published.headers["routing_keys"] == ["nobody.listens"]
+    assert published.headers["routing_keys"] == ["no.subscriber"]
     assert published.headers["routed_queues"] == []
     assert published.headers["properties"]["delivery_mode"] == 1
 

@@ -53,9 +53,9 @@ def worker() -> Iterator[Worker]:
     worker.end()
 
 
-def table(directory: Path, **asked: Any) -> dict[str, Any]:
+def table(directory: Path, **task: Any) -> dict[str, Any]:
     head = {"do": "table", "table": str(directory), "kind": "messages", "vhost": "/", "queue": "q"}
-    return head | {"stem": "queue-q-1", "says": SAYS, "path": None} | asked
+    return head | {"stem": "queue-q-1", "says": SAYS, "path": None} | task
 
 
 def test_chunks_are_converted_to_an_arrow_stream(worker: Worker) -> None:
@@ -79,8 +79,8 @@ def test_a_segment_is_converted_to_a_file_beside_its_chunks(worker: Worker, tmp_
 def test_a_table_is_written_from_a_file_and_from_the_pipe(worker: Worker, tmp_path: Path, is_piped: bool) -> None:
     path = tmp_path / "x.chunks"
     path.write_bytes(chunk([message()] * 10))
-    asked = {"from": 0, "to": 10, "path": None if is_piped else str(path)}
-    answer = worker.ask(table(tmp_path / "archive", **asked), path.read_bytes() if is_piped else b"")
+    task = {"from": 0, "to": 10, "path": None if is_piped else str(path)}
+    answer = worker.ask(table(tmp_path / "archive", **task), path.read_bytes() if is_piped else b"")
     [file] = answer.head["files"]
     assert pq.ParquetFile(tmp_path / "archive" / file).schema_arrow.equals(MESSAGES)
 
@@ -88,8 +88,8 @@ def test_a_table_is_written_from_a_file_and_from_the_pipe(worker: Worker, tmp_pa
 def test_a_trace_is_a_table_of_events(worker: Worker, tmp_path: Path) -> None:
     row = b'["publish",%d,5,"amqp091","c","guest",null,"lone\\ud800","k","m",9,null,null,null,null,4]' % NOON_MS
     turns = [Message("", "", native_header(Properties()), b"[%b]" % b",".join([row] * count)) for count in (1, 3)]
-    asked = table(tmp_path, kind="trace", stem="trace-1", queue=None, says={}, **{"from": 0, "to": 2})
-    [file] = worker.ask(asked, chunk(turns)).head["files"]
+    task = table(tmp_path, kind="trace", stem="trace-1", queue=None, says={}, **{"from": 0, "to": 2})
+    [file] = worker.ask(task, chunk(turns)).head["files"]
     found = pq.ParquetFile(tmp_path / file).read()
     assert found.schema.equals(TRACE)
     assert found["event"].to_pylist() == ["publish"] * 4
@@ -98,7 +98,7 @@ def test_a_trace_is_a_table_of_events(worker: Worker, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "task",
     [
         {"do": "nonsense"},
         {},
@@ -107,8 +107,8 @@ def test_a_trace_is_a_table_of_events(worker: Worker, tmp_path: Path) -> None:
     ],
     ids=["unknown", "empty", "no file", "torn chunks"],
 )
-def test_a_failure_is_answered_as_text(worker: Worker, asked: dict[str, Any]) -> None:
-    assert worker.ask(asked, chunk([message()])[:-1]).head["error"]
+def test_a_failure_is_answered_as_text(worker: Worker, task: dict[str, Any]) -> None:
+    assert worker.ask(task, chunk([message()])[:-1]).head["error"]
     assert worker.ask({"do": "arrow", **PLACE, "from": 0, "to": 1}, chunk([message()])).head.get("error") is None
 
 

@@ -53,7 +53,7 @@ def test_rows_of_several_chunks_are_consecutive_and_limited_to_the_requested_off
 
 
 def test_each_amqp_property_has_a_column() -> None:
-    said = Properties(
+    properties = Properties(
         content_type="text/plain",
         content_encoding="gzip",
         headers={"n": 5, "device": "d1"},
@@ -68,7 +68,7 @@ def test_each_amqp_property_has_a_column() -> None:
         user_id="u",
         app_id="a",
     )
-    found = row(amqp(said))
+    found = row(amqp(properties))
     assert found["protocol"] == "amqp-0-9-1"
     names = ("content_type", "content_encoding", "correlation_id", "reply_to", "message_id")
     assert [found[name] for name in names] == ["text/plain", "gzip", "c", "r", "m"]

@@ -193,7 +193,7 @@ class _Fuzzer:
         peer.settimeout(2.0)
         with suppress(OSError):  # the gateway may close the connection or stop reading at any time
             peer.connect(self._gateway.addresses[self._port.listener])
-            for piece in mutated((*self._port.sessions, *self._port.strangers), self._seed, number):
+            for piece in mutated((*self._port.sessions, *self._port.refused), self._seed, number):
                 peer.sendall(piece)
                 if random.random() < 0.2:
                     time.sleep(0.001)

@@ -34,16 +34,16 @@ def connect(
 ) -> bytes:
     """Return a CONNECT with a user name and a password."""
     head = text("MQTT") + bytes([level, flags]) + (60).to_bytes(2, "big")
-    told = bytes([len(properties)]) + properties if level == 5 else b""
-    return packet(0x10, head + told + text(client_id) + will + text(user) + text(password))
+    encoded = bytes([len(properties)]) + properties if level == 5 else b""
+    return packet(0x10, head + encoded + text(client_id) + will + text(user) + text(password))
 
 
 def publish(topic: str, body: bytes, *, qos: int = 0, id: int = 1, retain: bool = False, five: bool = False) -> bytes:
     """Return a PUBLISH."""
     number = id.to_bytes(2, "big") if qos else b""
     properties = b"\x01\x01\x02\x00\x00\x00\x3c\x26" + text("k") + text("v") if five else b""
-    told = bytes([len(properties)]) + properties if five else b""
-    return packet(0x30 | qos << 1 | retain, text(topic) + number + told + body)
+    encoded = bytes([len(properties)]) + properties if five else b""
+    return packet(0x30 | qos << 1 | retain, text(topic) + number + encoded + body)
 
 
 _SUBSCRIBE: Final = packet(0x82, b"\0\x01" + text("fuzz/#") + b"\x01")
@@ -81,7 +81,7 @@ SESSIONS: Final[tuple[Session, ...]] = (
 )
 
 #: Sessions that end before their login.
-STRANGERS: Final[tuple[Session, ...]] = (
+REFUSED: Final[tuple[Session, ...]] = (
     (
         connect("", level=5, properties=b"\x15" + text("SCRAM-SHA-256") + b"\x16" + text("n,,n=a,r=b")),
         packet(0xF0, b"\x18\x10\x15" + text("SCRAM-SHA-256")),

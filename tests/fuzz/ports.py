@@ -13,7 +13,7 @@ from tests.fuzz.probe_clients import Address, ProbeClient
 class Port:
     """One port: ``listener`` is its name in the settings.
 
-    ``sessions`` log in, after which the answer contains the bytes ``accepted``; ``strangers`` do not. Both are
+    ``sessions`` log in, after which the answer contains the bytes ``accepted``; ``refused`` do not. Both are
     mutated.
     """
 
@@ -21,7 +21,7 @@ class Port:
     sessions: tuple[Session, ...]
     accepted: bytes
     probe: Callable[[Address], ProbeClient]
-    strangers: tuple[Session, ...] = ()
+    refused: tuple[Session, ...] = ()
 
 
 PORTS: Final[Mapping[str, Port]] = {
@@ -29,9 +29,9 @@ PORTS: Final[Mapping[str, Port]] = {
     for port in (
         Port("stomp", stomp_seeds.SESSIONS, b"CONNECTED", probe_clients.over_stomp),
         Port("amqp", amqp_seeds.SESSIONS, b"\0\x14\0\x0b", probe_clients.over_amqp),
-        Port("mqtt", mqtt_seeds.SESSIONS, b"\x90", probe_clients.over_mqtt, mqtt_seeds.STRANGERS),
-        Port("web_stomp", web_seeds.STOMP_SESSIONS, b"CONNECTED", probe_clients.over_web_stomp, web_seeds.STRANGERS),
-        Port("web_mqtt", web_seeds.MQTT_SESSIONS, b"\x90", probe_clients.over_web_mqtt, web_seeds.STRANGERS),
+        Port("mqtt", mqtt_seeds.SESSIONS, b"\x90", probe_clients.over_mqtt, mqtt_seeds.REFUSED),
+        Port("web_stomp", web_seeds.STOMP_SESSIONS, b"CONNECTED", probe_clients.over_web_stomp, web_seeds.REFUSED),
+        Port("web_mqtt", web_seeds.MQTT_SESSIONS, b"\x90", probe_clients.over_web_mqtt, web_seeds.REFUSED),
         Port("management", http_seeds.SESSIONS, b"HTTP/1.1 2", probe_clients.over_http),
     )
 }

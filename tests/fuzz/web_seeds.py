@@ -45,7 +45,7 @@ def _over(sessions: Sequence[Session], protocol: str, first: int) -> tuple[Sessi
 _CLOSE: Final = message((1000).to_bytes(2, "big") + b"bye", 0x88)
 
 #: Sessions that end before their login.
-STRANGERS: Final[tuple[Session, ...]] = (
+REFUSED: Final[tuple[Session, ...]] = (
     (handshake("mqtt"), message(mqtt_seeds.SESSIONS[0][0]), _CLOSE, _CLOSE),
     (handshake("v11.stomp"), message(stomp_seeds.SESSIONS[0][0], 0x81), message(b"x" * 300, 0x8A), _CLOSE),
 )

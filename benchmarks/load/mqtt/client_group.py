@@ -35,7 +35,7 @@ class Publisher:
         numbers = range(1, workload.window + 1)
         self._burst = b"".join(wire.publish(topic, body, qos, number) for number in numbers)
         ids = wire.identifiers(workload.window)
-        self._dialogue = [(_acks(heard, ids), _acks(said, ids)) for heard, said in HANDSHAKES[qos]]
+        self._dialogue = [(_acks(received, ids), _acks(sent, ids)) for received, sent in HANDSHAKES[qos]]
 
     def publish(self) -> None:
         """Send the burst at once."""
@@ -43,9 +43,9 @@ class Publisher:
 
     def conclude(self) -> None:
         """Wait until the broker has acknowledged all of it in the order of the publishes (MQTT-4.6.0-2)."""
-        for heard, said in self._dialogue:
-            self.client.expect(heard)
-            self.client.send(said)
+        for received, sent in self._dialogue:
+            self.client.expect(received)
+            self.client.send(sent)
 
 
 class Subscriber:
@@ -78,9 +78,9 @@ class Subscriber:
             column = portion[self._id_at + byte :: self._size]
             ids[byte::2] = column
             column[:] = bytes(len(column))  # bytes that the broker may choose are not compared
-        for said, heard in self._handshake:
-            self.client.send(_acks(said, bytes(ids)))
-            self.client.expect(_acks(heard, bytes(ids)))
+        for sent, received in self._handshake:
+            self.client.send(_acks(sent, bytes(ids)))
+            self.client.expect(_acks(received, bytes(ids)))
 
     def _check(self) -> None:
         """Check that every message arrived as often as it was sent; those of several publishers in any order."""

@@ -80,26 +80,26 @@ class EnvelopeDecoder:
         return _columns(stored, properties, special)
 
 
-def _columns(stored: StoredMessage, said: Properties, special: ProtocolProperties) -> EnvelopeColumns:
-    headers = said.headers
+def _columns(stored: StoredMessage, properties: Properties, special: ProtocolProperties) -> EnvelopeColumns:
+    headers = properties.headers
     return EnvelopeColumns(
         exchange=text(stored.exchange),
         routing_key=text(stored.routing_key),
         protocol=stored.header_format,
-        user_id=_text(said.user_id),
+        user_id=_text(properties.user_id),
         client_id=_text(special.client_id),
-        message_id=_text(said.message_id),
-        correlation_id=_text(said.correlation_id),
-        reply_to=_text(said.reply_to),
-        content_type=_text(said.content_type),
-        content_encoding=_text(said.content_encoding),
-        type=_text(said.type),
-        app_id=_text(said.app_id),
-        priority=said.priority,
-        delivery_mode=said.delivery_mode,
-        expiration=_text(said.expiration),
+        message_id=_text(properties.message_id),
+        correlation_id=_text(properties.correlation_id),
+        reply_to=_text(properties.reply_to),
+        content_type=_text(properties.content_type),
+        content_encoding=_text(properties.content_encoding),
+        type=_text(properties.type),
+        app_id=_text(properties.app_id),
+        priority=properties.priority,
+        delivery_mode=properties.delivery_mode,
+        expiration=_text(properties.expiration),
         redelivered=False,
-        message_timestamp=said.timestamp,
+        message_timestamp=properties.timestamp,
         headers=[(text(name), as_text(value)) for name, value in headers.items()],
         headers_json=as_json(headers),
         x_death=_deaths(headers),
@@ -107,13 +107,13 @@ def _columns(stored: StoredMessage, said: Properties, special: ProtocolPropertie
     )
 
 
-def text(said: str) -> str:
+def text(value: str) -> str:
     """Return text that UTF-8 can encode: a lone surrogate, which may arrive from the wire, becomes an escape."""
-    return said if said.isascii() else said.encode("utf-8", "backslashreplace").decode()
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
 
 
-def _text(said: str | None) -> str | None:
-    return None if said is None else text(said)
+def _text(value: str | None) -> str | None:
+    return None if value is None else text(value)
 
 
 def as_json(headers: Mapping[str, Value]) -> str:

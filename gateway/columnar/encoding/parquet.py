@@ -26,12 +26,12 @@ _GROUP_BYTES: Final = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of rows. ``stem`` begins the names of their files; ``says`` is copied to the manifest."""
+    """The origin of rows. ``stem`` begins the names of their files; ``manifest_fields`` is copied to the manifest."""
 
     table: Path
     vhost: str
     stem: str
-    says: Line
+    manifest_fields: Line
 
 
 def write_table(source: Source, schema: pa.Schema, pieces: Iterable[Piece], known: KnownNames) -> list[str]:
@@ -44,7 +44,7 @@ def write_table(source: Source, schema: pa.Schema, pieces: Iterable[Piece], know
         if name not in known.names_in(directory):
             make_directory(directory)
             size = _write(directory / name, schema, part)
-            append_line(directory, {"file": name, **source.says, **_figures(part), "bytes": size})
+            append_line(directory, {"file": name, **source.manifest_fields, **_figures(part), "bytes": size})
         written.append(str((directory / name).relative_to(source.table)))
     return written
 

@@ -35,9 +35,9 @@ def publish_alerts(run: JobRun, lasting: DataFrame) -> int:
 
 def _fresh(run: JobRun, lasting: DataFrame) -> DataFrame:
     """Return the silences without an alert; a silence is identified by its device and start."""
-    told = run.outputs.read(run.spark, ALERTS)
+    published = run.outputs.read(run.spark, ALERTS)
     keys = [name for name in lasting.columns if name not in ("silence_s", "median_interval_s")]
-    return lasting if told is None else lasting.join(told, keys, "left_anti")
+    return lasting if published is None else lasting.join(published, keys, "left_anti")
 
 
 def _publish(run: JobRun, number: int) -> None:

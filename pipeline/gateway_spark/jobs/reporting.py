@@ -25,9 +25,9 @@ def write_report(job: Job, outputs: Outputs) -> Path:
     """Write the report of the run in this directory; return its path."""
     run = noted(outputs.directory)
     sections = job.page(ResultTables(outputs.directory), run["options"])
-    facts = {"run": _period(run), **run["figures"], "tables": str(outputs.directory)}
+    figures = {"run": _period(run), **run["figures"], "tables": str(outputs.directory)}
     footer = "options: " + ", ".join(f"{name} = {_shown(value)}" for name, value in run["options"].items())
-    return outputs.report(page(job.name, job.summary, facts, run["warnings"], sections, footer))
+    return outputs.report(page(job.name, job.summary, figures, run["warnings"], sections, footer))
 
 
 def _period(run: Mapping[str, Any]) -> str:
