@@ -22,7 +22,7 @@ MOST_WAITING: Final = SIZE // 4
 #: Smaller files have no reserve.
 _LEAST_FILE: Final = 8 * 2**20
 
-#: So much free space replaces the reserve where it is in pieces, each too small for one record.
+#: The free space that replaces the reserve when no free run of pages fits one record, in bytes.
 _FREE_INSTEAD: Final = 4 * SIZE
 
 _KEY: Final = b"reserve"

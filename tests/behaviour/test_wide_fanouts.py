@@ -70,7 +70,7 @@ def peer(gateway: Gateway) -> Peer:
 
 
 def read_on(peer: Peer, clock: TickingClock) -> list[str]:
-    """Let the pending work be done and the rest of the input be handled; return what the peer receives."""
+    """Run the pending work and handle the rest of the input; return the frames that the peer receives."""
     clock.advance(0)
     peer.gateway.turn.go_on()
     return peer.hear()
@@ -91,7 +91,7 @@ def test_a_turn_offers_a_message_to_some_of_the_queues(
     assert [size for size in store.sizes if size > 1] == [QUEUES + 1]
 
 
-def test_a_crash_in_between_leaves_the_message_nowhere(gateway: Gateway, peer: Peer, store: StepStore) -> None:
+def test_a_crash_in_between_discards_the_message(gateway: Gateway, peer: Peer, store: StepStore) -> None:
     bind_many(gateway.vhost)
     peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
     gateway.settle()
@@ -114,9 +114,7 @@ def test_later_input_of_the_connection_waits_and_that_of_others_does_not(
     assert [heard.body for heard in other.listen() if heard.body] == [b"0", b"1", b"2", b"3"]
 
 
-def test_a_queue_that_refuses_the_message_makes_it_a_nack_when_all_were_asked(
-    gateway: Gateway, peer: Peer, clock: TickingClock
-) -> None:
+def test_a_rejection_by_one_queue_is_a_nack_after_all_offers(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     bind_many(gateway.vhost)
     full = gateway.vhost.declare_queue("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
     gateway.vhost.bind(gateway.vhost.exchange("amq.fanout"), full, "k")
@@ -138,7 +136,7 @@ def test_the_message_is_consumed_meanwhile_and_stays_consumed(
     assert taken(Gateway(store=store.reopened())) == QUEUES - 1
 
 
-def test_queues_deleted_meanwhile_are_left_out(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+def test_queues_deleted_meanwhile_are_skipped(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     bind_many(gateway.vhost)
     peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
     gateway.vhost.delete_queue(gateway.vhost.queue(f"q{QUEUES - 1}"))
@@ -146,7 +144,7 @@ def test_queues_deleted_meanwhile_are_left_out(gateway: Gateway, peer: Peer, clo
     assert taken(gateway) == QUEUES - 1
 
 
-def test_streams_take_it_in_the_turn_of_the_step(
+def test_streams_append_it_in_the_turn_of_the_step(
     gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
 ) -> None:
     stream = gateway.vhost.declare_queue("s", is_durable=True, arguments={"x-queue-type": "stream"})
@@ -159,7 +157,7 @@ def test_streams_take_it_in_the_turn_of_the_step(
     assert len(stream) == 1
 
 
-def test_a_publisher_that_disconnects_has_published(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+def test_a_publish_completes_when_its_publisher_disconnects(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     bind_many(gateway.vhost)
     peer.io.take(wire(publish("amq.fanout", "k"), publish("", "q1")))
     peer.lose()
@@ -168,7 +166,7 @@ def test_a_publisher_that_disconnects_has_published(gateway: Gateway, peer: Peer
     assert taken(gateway) == QUEUES
 
 
-def test_a_message_without_a_connection_holds_nobody_back(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+def test_a_message_without_a_connection_blocks_no_client(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     bind_many(gateway.vhost)
     gateway.vhost.publish(gateway.vhost.exchange("amq.fanout"), Message("amq.fanout", "k", header_of(), b""))
     assert taken(gateway) < QUEUES
@@ -232,7 +230,7 @@ def test_mqtt_acknowledges_when_all_queues_have_it(clock: TickingClock, qos: int
     assert taken(gateway) == QUEUES
 
 
-def test_mqtt_forgets_an_identifier_whose_message_was_refused(clock: TickingClock) -> None:
+def test_mqtt_releases_the_identifier_of_a_refused_message(clock: TickingClock) -> None:
     gateway = MqttGateway(clock=clock)
     bind_many(gateway.vhost, "amq.topic", **{"x-max-length": 1, "x-overflow": "reject-publish"})
     client = gateway.client("c")

@@ -39,7 +39,7 @@ class Recovery:
 
     ``done`` counts the restored records, of ``total`` in the store. An entity that cannot be applied is set aside in
     the store, and recovery continues. After a kill the broker cannot tell which messages were delivered, so all of them
-    are redelivered (4.8.17: the flag says that a message *may* have been delivered before).
+    are redelivered (4.8.17: a set flag means that a message *may* have been delivered before).
     """
 
     def __init__(self, broker: "Broker", total: int = 0) -> None:
