@@ -163,7 +163,7 @@ def test_an_empty_password_is_wrong_without_a_check(rig: VerifierRig) -> None:
 
 
 def test_a_check_that_fails_refuses_the_login_and_the_next_one_is_checked(rig: VerifierRig) -> None:
-    """A question that nobody answers would keep the same user with the same password waiting for good."""
+    """Without an answer, later logins with the same user and password would wait for ever."""
     rig.workers.is_short_of_memory = True
     rig.ask("secret")
     rig.workers.work()
