@@ -57,8 +57,8 @@ class ConnectionIO(TurnParticipant):
     ``is_reading``: the peer is read from. ``is_ending``: the connection closes after the outbox is sent.
     ``has_received`` and ``has_sent``: bytes were received, and sent, since the flag was last reset. ``octets`` and
     ``reads`` count the input. ``has_leftover``: received input waits for a later turn; nothing is read until it is
-    handled. ``was_held``: there was such input since the flag was last reset. ``_is_pending``: so does input behind a
-    request whose work continues in later turns; ``_unread`` is what the machine has not received of it.
+    handled. ``was_held``: there was such input since the flag was last reset. ``_is_pending``: the input waits for a
+    request whose work continues in later turns; ``_unread`` is the part that the machine has not received.
     """
 
     __slots__ = (
@@ -157,7 +157,7 @@ class ConnectionIO(TurnParticipant):
         self.reads += 1
         self._turn.budget.work += len(data) >> _BYTES_A_UNIT
         if self._is_pending:
-            self._unread += data  # the transport had it already when reading stopped
+            self._unread += data  # the transport had read it before reading stopped
             return
         try:
             self.machine.receive(data)
@@ -179,11 +179,11 @@ class ConnectionIO(TurnParticipant):
 
     @property
     def _is_busy(self) -> bool:
-        """Whether the rest of the input waits for the end of a request."""
+        """Whether the rest of the input waits for a request that is not finished."""
         return self._is_pending or self.machine.is_busy
 
     def _wait_for_pending_work(self) -> None:
-        """Leave the rest of the input until the work is done that the last request left to later turns."""
+        """Keep the rest of the input until the pending work of the last request is done."""
         work = self._turn.budget.take_pending()
         if work is not None:
             self._is_pending = True

@@ -67,7 +67,7 @@ class Turn:
         self.is_scheduled = False
 
     def schedule_flush(self, participant: TurnParticipant) -> None:
-        """Flush this participant at the end of the turn. Call it once per turn and speaker."""
+        """Flush this participant at the end of the turn. Call it once per turn and participant."""
         self._awake.append(participant)
         if not self.is_scheduled:
             self.touch()

@@ -39,7 +39,7 @@ class Target:
 
 
 class PreparedSend:
-    """A SEND of a transaction that is committed."""
+    """A SEND of a transaction, prepared for the commit."""
 
     __slots__ = ("head", "message", "target")
 
@@ -108,7 +108,7 @@ class Publishing:
     # SENDs of a transaction
 
     def prepare(self, head: Head, body: bytes) -> "PreparedSend":
-        """Return the message of a SEND that is published by a commit."""
+        """Return a SEND prepared for a commit."""
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
@@ -127,7 +127,7 @@ class Publishing:
         return verdict
 
     def fanout_of(self, prepared: "PreparedSend", route: Route) -> SlicedFanout:
-        """Return the offers of its message to very many queues; ``offered`` is called when all were made."""
+        """Return the slices that offer its message to very many queues; call ``offered`` after the last one."""
         return self._vhost.fanout_of(route, prepared.message, self._origin)
 
     def offered(self, prepared: "PreparedSend", fanout: SlicedFanout) -> None:
@@ -136,7 +136,7 @@ class Publishing:
         self._published(prepared.head, prepared.target, prepared.message, verdict)
 
     def wait_for(self, work: PendingWork) -> None:
-        """Send no receipt of a SEND from now on until the work is done that it is part of."""
+        """Hold the receipts of all later SENDs until this work is done."""
         self._confirms.wait_for(work)
 
     def check(self, head: Head) -> None:

@@ -105,7 +105,7 @@ class Transactions:
         transaction.actions.append(self._settling.take(verb, headers))
 
     def commit(self, headers: Mapping[str, str]) -> PendingWork:
-        """Perform the held actions in order, in several turns if they are much work; return that work.
+        """Perform the held actions in order, in several turns if there are many; return the pending work.
 
         It is refused if a queue refused one of the messages.
 

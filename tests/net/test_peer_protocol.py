@@ -246,10 +246,10 @@ def test_the_brokers_calls_reach_the_machine(peer: Peer) -> None:
 
 def test_a_listing_shows_the_user_and_the_traffic(peer: Peer) -> None:
     peer.send(b"12345")
-    facts = peer.server.info()
-    assert (facts.protocol, facts.state, facts.is_tls) == ("Echo 1", "entering", False)
-    assert (facts.peer_host, facts.peer_port) == ("192.168.1.1", 54321)
-    assert (facts.received, facts.sent) == ((5, 1), (5, 1))
+    info = peer.server.info()
+    assert (info.protocol, info.state, info.is_tls) == ("Echo 1", "entering", False)
+    assert (info.peer_host, info.peer_port) == ("192.168.1.1", 54321)
+    assert (info.received, info.sent) == ((5, 1), (5, 1))
     assert peer.server.name == "192.168.1.1:54321 -> 10.0.0.1:12345"
     assert (peer.server.user_name, peer.server.vhost_name, peer.server.channel_count) == ("polly", "", 0)
     peer.machine.way = Phase.OPEN

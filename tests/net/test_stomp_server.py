@@ -105,11 +105,11 @@ def test_a_client_that_does_not_log_in_in_time_is_disconnected() -> None:
 def test_a_listing_shows_the_connection() -> None:
     gateway = Gateway()
     peer = opened("5000,7000", gateway)
-    facts = peer.info()
-    assert (facts.protocol, facts.state, facts.timeout_s) == ("STOMP 1.2", "running", 5)
-    assert facts.auth_mechanism == "PLAIN"
+    info = peer.info()
+    assert (info.protocol, info.state, info.timeout_s) == ("STOMP 1.2", "running", 5)
+    assert info.auth_mechanism == "PLAIN"
     told = {"product": "STOMP client", "session": "session-token-1", "client_id": "robot"}
-    assert facts.client_properties == told
+    assert info.client_properties == told
     peer.receive(frame("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client"}))
     gateway.publish("", "q")
     (channel,) = peer.channels()
@@ -118,5 +118,5 @@ def test_a_listing_shows_the_connection() -> None:
 
 
 def test_a_connection_that_is_not_open_has_no_version() -> None:
-    facts = Peer(Gateway()).info()
-    assert (facts.protocol, facts.state) == ("STOMP", "entering")
+    info = Peer(Gateway()).info()
+    assert (info.protocol, info.state) == ("STOMP", "entering")

@@ -349,9 +349,9 @@ def test_publishes_are_counted() -> None:
     client.subscribe("/queue/q", ack="client-individual")
     client.send("/queue/q", b"1", {"receipt": "1"})
     client.send("/topic/unbound")
-    (facts,) = client.channels()
-    assert (facts.counters.publish, facts.counters.deliver, facts.unacknowledged) == (2, 1, 1)
-    assert (facts.confirmed, facts.unroutable, len(facts.consumers)) == (1, 1, 1)
+    (info,) = client.channels()
+    assert (info.counters.publish, info.counters.deliver, info.unacknowledged) == (2, 1, 1)
+    assert (info.confirmed, info.unroutable, len(info.consumers)) == (1, 1, 1)
 
 
 def test_a_client_in_the_middle_of_a_large_body_counts_as_a_publisher() -> None:

@@ -56,8 +56,8 @@ def test_acknowledgements_wait_for_the_commit() -> None:
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
     client.settle("ACK", message, {"transaction": "t"})
-    (facts,) = client.channels()
-    assert (facts.acks_uncommitted, gateway.vhost.queue("in").unsettled) == (1, 1)
+    (info,) = client.channels()
+    assert (info.acks_uncommitted, gateway.vhost.queue("in").unsettled) == (1, 1)
     client.request("COMMIT", transaction="t")
     assert gateway.vhost.queue("in").unsettled == 0
 
