@@ -8,7 +8,7 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.settings.policy_checks import APPLY_TO, KEYS, OBSOLETE
 from gateway.kernel.settings.queue_arguments import KNOWN_ARGUMENTS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 QUEUES = (DOCS / "queues.md").read_text(encoding="utf-8")
 PAGES = ("queues.md", "queues-extras.md", "consumers.md", "streams.md")
 EVERYTHING = "".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES)

@@ -13,7 +13,7 @@ from gateway.kernel.messages.native_header import native_header
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.session_clients import durable_entities
-from tests.kernel.test_subscriptions import FILTERS, TOPICS, matches
+from tests.kernel.sessions.test_subscriptions import FILTERS, TOPICS, matches
 
 
 def message(topic: str, body: bytes = b"hi", expiry_s: int | None = None) -> Message:

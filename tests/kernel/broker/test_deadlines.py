@@ -10,7 +10,7 @@ from gateway.kernel.deadlines import Deadlines
 from gateway.testing import FakeClock, MemoryBroker
 from gateway.testing.clock import FakeTimer
 from tests.kernel.session_clients import Client
-from tests.kernel.test_retained import message
+from tests.kernel.sessions.test_retained import message
 
 KEYS = st.sampled_from("abcdef")
 

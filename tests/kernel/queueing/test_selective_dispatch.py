@@ -10,7 +10,7 @@ from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker, Recipient
-from tests.kernel.test_slices import TickingClock
+from tests.kernel.broker.test_slices import TickingClock
 from tests.kernel.word_selection import WordSelection
 
 

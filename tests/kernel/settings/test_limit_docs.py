@@ -7,7 +7,7 @@ import pytest
 from gateway.config.limits import LimitSettings
 from gateway.kernel.settings.limits import USER_LIMITS, VHOST_LIMITS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 #: The limits, the page with a table row that lists them, and the beginning of that row.
 LISTS = [
