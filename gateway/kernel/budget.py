@@ -8,6 +8,8 @@ costs a tenth of a small message.
 from collections.abc import Callable
 from typing import Final
 
+from gateway.kernel.compiling import mypyc_attr
+
 #: The time a turn may spend on pending requests before the loop serves other connections, in seconds.
 TURN_S: Final = 0.005
 
@@ -18,6 +20,7 @@ LOOK_EVERY: Final = 128
 SLOW_S: Final = 0.005
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PendingWork:
     """Work of a request that continues in later turns. ``is_refused`` is its outcome once it ``is_done``."""
 
