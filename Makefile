@@ -49,7 +49,7 @@ test-fast-rest:
 		tests/storage/test_memory_store.py tests/storage/test_values.py </dev/null
 
 # All tests in two parallel halves of similar length: the slow half starts Spark, a compiler and brokers.
-SLOW_TESTS := tests/pipeline tests/compiled tests/durability tests/interop tests/broker tests/fuzz
+SLOW_TESTS := tests/pipeline tests/compiled tests/durability tests/interop tests/fuzz
 
 test-most:
 	@$(BIN)/python -m pytest $(SLOW_TESTS:%=--ignore=%) </dev/null
