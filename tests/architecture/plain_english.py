@@ -29,7 +29,7 @@ _QUAINT: Final = re.compile(
 #: The folders and files checked by default.
 PLACES: Final = [
     "gateway", "protocols", "storage", "plugins", "pipeline", "benchmarks", "tests", "docs", "README.md",
-    "CONTRIBUTING.md",
+    "CONTRIBUTING.md", "CHANGELOG.md",
 ]  # fmt: skip
 
 
@@ -78,8 +78,10 @@ def checked_files(root: Path, paths: list[str]) -> list[Path]:
     for top in tops:
         path = root / top
         found += [path] if path.suffix else sorted([*path.rglob("*.py"), *path.rglob("*.md")])
-    hidden = [file for file in found if any(part.startswith(".") for part in file.relative_to(root).parts)]
-    return [file for file in found if file.is_file() and file not in hidden and file.name != "plain_english.py"]
+    foreign = [
+        file for file in found if any(part.startswith((".", "node_modules")) for part in file.relative_to(root).parts)
+    ]
+    return [file for file in found if file.is_file() and file not in foreign and "plain_english" not in file.name]
 
 
 if __name__ == "__main__":
