@@ -56,7 +56,7 @@ class Confirms:
             self._refused.append(self._published)
         if not self._is_due:
             self._is_due = True
-            self._journal.confirm_at_end_of_turn(self)
+            self._journal.after_turn(self.end_turn)
         return self._published
 
     @property

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.kernel.clock import Clock
-    from gateway.kernel.journal.confirms import Confirms
     from gateway.kernel.journal.store import Store
     from gateway.kernel.messages.message import HeaderFormat
     from gateway.kernel.messages.paged_segment import PagedSegment
@@ -72,7 +71,7 @@ class Journal:
         self._sharers: dict[int, int] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._end_of_turn_calls: list[Callable[[], None]] = []
-        self._confirming: list[Confirms] = []
+        self._after_turn_calls: list[Callable[[], None]] = []
         self._open_steps: list[OpenStep] = []
         self._step: OpenStep | None = None
         self.turn_ms = 0
@@ -280,9 +279,9 @@ class Journal:
         """Call once before this turn's changes go to the store; what the call records is part of the turn."""
         self._end_of_turn_calls.append(call)
 
-    def confirm_at_end_of_turn(self, confirms: "Confirms") -> None:
-        """Call ``end_turn`` of these confirms once, after this turn's changes went to the store."""
-        self._confirming.append(confirms)
+    def after_turn(self, call: Callable[[], None]) -> None:
+        """Call once after this turn's changes went to the store."""
+        self._after_turn_calls.append(call)
 
     def _run_end_of_turn_calls(self) -> None:
         calls, self._end_of_turn_calls = self._end_of_turn_calls, []
@@ -301,20 +300,20 @@ class Journal:
     @property
     def has_begun(self) -> bool:
         """Whether this turn has work for ``flush``."""
-        return bool(self._changes) or self.turn_ms != 0 or bool(self._end_of_turn_calls) or bool(self._confirming)
+        return bool(self._changes) or self.turn_ms != 0 or bool(self._end_of_turn_calls) or bool(self._after_turn_calls)
 
     def flush(self) -> None:
-        """End the turn: hand all its changes to the store as one step, then send the confirms that are due."""
+        """End the turn: hand all its changes to the store as one step, then send the confirms that need no disk."""
         if self._end_of_turn_calls:
             self._run_end_of_turn_calls()
         self.turn_ms = 0
         self.turn_position, self.moved = self.position, 0
         if self._changes:
             self._append()
-        if self._confirming:
-            confirming, self._confirming = self._confirming, []
-            for confirms in confirming:
-                self._call(confirms.end_turn)
+        if self._after_turn_calls:
+            calls, self._after_turn_calls = self._after_turn_calls, []
+            for call in calls:
+                self._call(call)
 
     def _append(self) -> None:
         changes, self._changes = self._changes, []
