@@ -1,24 +1,37 @@
 """The shared subscription groups of one virtual host: their members, and the lifetime of their queues."""
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import GroupRecord, SubscriptionRecord
-from gateway.kernel.sessions.session import shared_queue_name
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.sessions.host import SessionHost
-    from gateway.kernel.sessions.session import Session
+
+#: The prefix of the queues of shared subscription groups.
+SHARED_PREFIX: Final = "mqtt-shared-"
+
+#: The maximum length of a queue name, in bytes.
+_LONGEST_NAME: Final = 255
 
 #: The time to wait for members after a start before the queue of a group is deleted, in seconds.
 _REJOIN_S: Final = 300
 
 
+def shared_queue_name(group: str, binding_key: str) -> str:
+    """Return the name of the queue that a group shares for a filter."""
+    name = f"{SHARED_PREFIX}{group}-{binding_key}"
+    if len(name.encode()) <= _LONGEST_NAME:
+        return name
+    return f"{SHARED_PREFIX}{blake2b(name.encode(), digest_size=16).hexdigest()}"
+
+
 class Groups:
-    """Owns the members of each group, by queue name, and the queues that were created for groups.
+    """Owns the members of each group, sessions, by queue name, and the queues that were created for groups.
 
     Only those queues are deleted with their last member, not a queue of such a name that an operator declared. The
     record contains the queue's number, so that a later queue of the same name is not confused with it.
@@ -27,7 +40,7 @@ class Groups:
     def __init__(self, vhost: "SessionHost", journal: "Journal") -> None:
         self._vhost = vhost
         self._journal = journal
-        self._members: dict[str, dict[Session, None]] = {}
+        self._members: dict[str, dict[object, None]] = {}
         self._made: dict[str, int] = {}
 
     def made(self, queue: "Queue") -> None:
@@ -35,12 +48,12 @@ class Groups:
         self._made[queue.name] = queue.id
         self._journal.record(Put(GroupRecord(self._vhost.name, queue.name, queue.id)))
 
-    def joined(self, session: "Session", subscription: SubscriptionRecord) -> None:
+    def joined(self, session: object, subscription: SubscriptionRecord) -> None:
         """Add a member."""
         name = shared_queue_name(subscription.group, subscription.binding_key)
         self._members.setdefault(name, {})[session] = None
 
-    def left(self, session: "Session", subscription: SubscriptionRecord) -> None:
+    def left(self, session: object, subscription: SubscriptionRecord) -> None:
         """Remove a member; delete the queue after the last one, unless it has other consumers."""
         name = shared_queue_name(subscription.group, subscription.binding_key)
         members = self._members.get(name, {})

@@ -6,12 +6,12 @@ which belongs to all members of the group.
 """
 
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import SessionRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments
+from gateway.kernel.sessions.groups import Groups, shared_queue_name
 from gateway.kernel.sessions.qos2_state import Qos2State
 from gateway.kernel.sessions.subscriptions import Subscriptions
 
@@ -20,20 +20,13 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.routing.exchange import Exchange
-    from gateway.kernel.sessions.groups import Groups
     from gateway.kernel.sessions.host import SessionHost
 
 #: The expiry of a session that never ends by itself, in seconds (MQTT 5.0, 3.1.2.11.2).
 NEVER_S: Final = 0xFFFFFFFF
 
-#: The prefix of the queues of shared subscription groups.
-SHARED_PREFIX: Final = "mqtt-shared-"
-
 #: The prefix of keys that the server publishes about itself (MQTT 5.0, 4.7.2).
 SERVER_PREFIX: Final = "$SYS."
-
-#: The maximum length of a queue name, in bytes.
-_LONGEST_NAME: Final = 255
 
 
 class Holder(Protocol):
@@ -239,11 +232,3 @@ class Session:
 def level_of(qos: int) -> int:
     """Return the session's queue for a QoS: 0 for QoS 0, 1 for QoS 1 and 2."""
     return 1 if qos else 0
-
-
-def shared_queue_name(group: str, binding_key: str) -> str:
-    """Return the name of the queue that a group shares for a filter."""
-    name = f"{SHARED_PREFIX}{group}-{binding_key}"
-    if len(name.encode()) <= _LONGEST_NAME:
-        return name
-    return f"{SHARED_PREFIX}{blake2b(name.encode(), digest_size=16).hexdigest()}"
