@@ -7,11 +7,10 @@ to a file, and the log truncates it.
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from gateway.kernel.archives.archives import Archives
-    from gateway.kernel.clock import Timer
+    from gateway.kernel.clock import Clock, Timer
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.kernel.journal.records import ArchiveRecord
     from gateway.kernel.messages.message import Message
@@ -34,6 +33,38 @@ class ArchiveRules:
     most_waiting: int = 512 * 1024 * 1024
 
 
+class ArchiveOwner(Protocol):
+    """The archives of a virtual host, as one of them uses them.
+
+    ``overflowing`` maps each full archive to the last message it took.
+    """
+
+    clock: "Clock"
+    overflowing: "dict[Archive, Message]"
+
+    @property
+    def rules(self) -> ArchiveRules:
+        """When segments are sealed, and how much may wait."""
+        ...
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the turn, in milliseconds."""
+        ...
+
+    def sealed(self, archive: "Archive", segment: "StreamSegment") -> None:
+        """Report a complete segment."""
+        ...
+
+    def close(self, archive: "Archive") -> None:
+        """Remove a retired archive whose segments are exported."""
+        ...
+
+    def fullness_changed(self, archive: "Archive") -> None:
+        """Report that an archive is full, or no longer full."""
+        ...
+
+
 class Archive:
     """The log of one exchange or queue, or of the trace. Owns its log.
 
@@ -41,16 +72,16 @@ class Archive:
     publishers are then blocked. A retired archive accepts no messages and is closed once everything is exported.
     """
 
-    __slots__ = ("_archives", "_timer", "is_full", "is_retired", "log", "record", "waiting", "waiting_bytes")
+    __slots__ = ("_owner", "_timer", "is_full", "is_retired", "log", "record", "waiting", "waiting_bytes")
 
-    def __init__(self, record: "ArchiveRecord", archives: "Archives", log: "StreamLog") -> None:
+    def __init__(self, record: "ArchiveRecord", owner: ArchiveOwner, log: "StreamLog") -> None:
         self.record = record
         self.log = log
         self.waiting: deque[StreamSegment] = deque()
         self.waiting_bytes = 0
         self.is_full = False
         self.is_retired = False
-        self._archives = archives
+        self._owner = owner
         self._timer: Timer | None = None
         log.on_sealed.append(self._sealed)
 
@@ -60,13 +91,13 @@ class Archive:
         if self._timer is None:
             self.schedule_seal()
         if self.is_full:
-            self._archives.overflowing[self] = message
+            self._owner.overflowing[self] = message
 
     @property
     def lag_ms(self) -> int:
         """The age of the oldest message that is not exported yet, in milliseconds."""
         oldest = self.log.oldest
-        return max(0, self._archives.now_ms - oldest.first_ms) if len(self.log) else 0
+        return max(0, self._owner.now_ms - oldest.first_ms) if len(self.log) else 0
 
     def filed(self, end: int) -> None:
         """Truncate the log below ``end``: everything before that offset is in files."""
@@ -75,7 +106,7 @@ class Archive:
         self.log.truncate(end)
         self._update_fullness()
         if self.is_retired and not len(self.log):
-            self._archives.close(self)
+            self._owner.close(self)
 
     # Sealing
 
@@ -90,8 +121,8 @@ class Archive:
         self.cancel()
         active = self.log.segments[-1]
         if active.first < active.end:
-            delay_ms = max(0, self._due_ms(active) - self._archives.now_ms)
-            self._timer = self._archives.clock.call_later(delay_ms / 1000, self._aged)
+            delay_ms = max(0, self._due_ms(active) - self._owner.now_ms)
+            self._timer = self._owner.clock.call_later(delay_ms / 1000, self._aged)
 
     def cancel(self) -> None:
         """Cancel the timer."""
@@ -102,26 +133,26 @@ class Archive:
     def _due_ms(self, active: "StreamSegment") -> int:
         """Return the time at which a segment reaches its maximum age or its day ends."""
         next_day_ms = (active.first_ms // _DAY_MS + 1) * _DAY_MS
-        return min(active.first_ms + self._archives.rules.segment_age_s * 1000, next_day_ms)
+        return min(active.first_ms + self._owner.rules.segment_age_s * 1000, next_day_ms)
 
     def _aged(self) -> None:
         """Seal the active segment if it is due; it may have been started after the timer was set."""
         self._timer = None
         active = self.log.segments[-1]
-        if active.first < active.end and self._due_ms(active) <= self._archives.now_ms:
+        if active.first < active.end and self._due_ms(active) <= self._owner.now_ms:
             self.log.seal()
         self.schedule_seal()
 
     def _sealed(self, segment: "StreamSegment") -> None:
         self.waiting.append(segment)
         self._update_fullness()
-        self._archives.sealed(self, segment)
+        self._owner.sealed(self, segment)
 
     def _update_fullness(self) -> None:
         """Update the amount that waits. A full archive accepts publishers again at half of the limit."""
         self.waiting_bytes = sum(segment.size_bytes for segment in self.waiting)
-        most = self._archives.rules.most_waiting
+        most = self._owner.rules.most_waiting
         is_full = self.waiting_bytes > (most // 2 if self.is_full else most)
         if is_full != self.is_full:
             self.is_full = is_full
-            self._archives.fullness_changed(self)
+            self._owner.fullness_changed(self)
