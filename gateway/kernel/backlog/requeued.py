@@ -19,15 +19,18 @@ BYTES_EACH: Final = 32 * 1024
 #: The approximate memory of a message besides its body, in bytes.
 MESSAGE_SIZE: Final = 100
 
-#: The number of bytes paged out at a time.
+#: The number of bytes in a segment.
 SEGMENT_BYTES: Final = 2**20
+
+#: Messages that are paged out at once when the memory limit is exceeded.
+PAGED_AT_ONCE: Final = 4096
 
 
 class Requeued:
     """Requeued messages by position, and in the order they were requeued.
 
     ``first`` is the lowest position, undefined while there is no message. When they exceed the memory limit set by
-    ``resident``, the higher half is paged out in segments of ``segment_length``, and paged in by segment.
+    ``resident``, some are paged out in segments of ``segment_length``, and paged in by segment.
     ``lost`` and ``lost_bytes`` count messages whose contents were missing; the owner subtracts and resets them.
     """
 
@@ -123,15 +126,24 @@ class Requeued:
             self.first = positions[0]
 
     def _page_out(self) -> None:
-        """Page out all but the lowest positions, which may fill half of the memory limit."""
-        entries = sorted(self._entries.values(), key=_position)
-        kept, size = 0, 0
-        while kept < len(entries) and size < self._most_bytes // 2:
-            size += _size(entries[kept])
-            kept += 1
+        """Page out some messages: those with high positions, if they were requeued in order or in reverse order.
+
+        The work of one call is bounded. Memory stays limited: the next call comes when the limit is exceeded again.
+        """
+        entries = self._entries
+        newest, oldest = next(reversed(entries)), next(iter(entries))
+        positions = reversed(entries) if newest > oldest else iter(entries)
+        chosen: list[QueuedMessage] = []
+        size = 0
+        for position in positions:
+            if len(chosen) >= PAGED_AT_ONCE or size >= self._most_bytes // 2:
+                break
+            chosen.append(entries[position])
+            size += _size(entries[position])
+        chosen.sort(key=_position)
         run: list[QueuedMessage] = []
         run_bytes = 0
-        for entry in entries[kept:]:
+        for entry in chosen:
             run.append(entry)
             run_bytes += len(entry.message.body)
             if len(run) >= self._segment_length or run_bytes >= SEGMENT_BYTES:

@@ -2,9 +2,12 @@
 
 import pytest
 
-from gateway.kernel.backlog.requeued import BYTES_EACH
+from gateway.kernel.backlog.paging import Paging
+from gateway.kernel.backlog.requeued import BYTES_EACH, MESSAGE_SIZE, PAGED_AT_ONCE, Requeued
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.queue import Queue
-from gateway.testing import MemoryBroker, Recipient
+from gateway.testing import MemoryBroker, Recipient, header_of
 
 RESIDENT = 64
 COUNT = 1000
@@ -77,3 +80,21 @@ def test_a_paged_message_in_the_middle_can_be_removed() -> None:
     removed = queue.ready.remove({position + 1, position + 2})
     assert [found.message.body for found in removed] == [b"%0*d" % (SIZE, COUNT // 2 + i) for i in (1, 2)]
     assert len(list(queue.ready.positions())) == len(queue.ready) == COUNT - 3
+
+
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "in reverse order"])
+def test_a_requeued_message_pages_out_a_bounded_number_and_the_order_stays(is_reversed: bool) -> None:
+    journal = MemoryBroker().kernel.journal
+    requeued = Requeued(Paging(journal), RESIDENT, 512)
+    most = RESIDENT * BYTES_EACH // MESSAGE_SIZE
+    positions = range(1, 2 * most)
+    for number, position in enumerate(reversed(positions) if is_reversed else positions):
+        before = journal.moved
+        requeued.add(QueuedMessage(Message("", "q", header_of(), b""), position, 0, False), number)
+        assert journal.moved - before <= PAGED_AT_ONCE
+        assert sum(1 for _ in requeued) <= most
+    delivered = []
+    while (entry := requeued.peek()) is not None:
+        requeued.pop(entry.position)
+        delivered.append(entry.position)
+    assert delivered == list(positions)
