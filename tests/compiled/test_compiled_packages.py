@@ -57,7 +57,7 @@ def test_without_a_compiler_the_build_fails_with_one_line() -> None:
 def test_an_unknown_profile_is_refused_in_one_line() -> None:
     refused = run_setup(GATEWAY_PROFILE="guess", PATH=os.environ["PATH"])
     assert refused.returncode == 1
-    assert refused.stderr.splitlines()[-1] == "GATEWAY_PROFILE is 'guess', and can be 'quick', 'count', 'heed' or empty"
+    assert refused.stderr.splitlines()[-1] == "GATEWAY_PROFILE is 'guess'; it must be 'quick', 'count', 'heed' or empty"
 
 
 def test_every_listed_module_is_compiled_and_none_beside_the_source(
