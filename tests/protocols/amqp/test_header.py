@@ -122,8 +122,8 @@ def test_a_header_decoded_from_its_stored_form_has_the_same_keys_and_bytes() -> 
     for kept in (addressed, addressed.edited({"x-death": [1]}, drops_expiration=True)):
         again = AMQP.header(kept.stored_raw)
         assert (again.sender_keys, again.raw) == (("one", "hidden"), kept.raw)
-    nobody = addressed.edited({}, without=("CC", "BCC"))
-    assert AMQP.header(nobody.stored_raw).sender_keys == ()
+    unaddressed = addressed.edited({}, without=("CC", "BCC"))
+    assert AMQP.header(unaddressed.stored_raw).sender_keys == ()
     seen = header(headers={"CC": ["one"]})
     assert seen.stored_raw is seen.raw
 
