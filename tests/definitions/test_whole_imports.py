@@ -93,7 +93,7 @@ BAD = [
     pytest.param("policies", {**RULE, "definition": {"nope": 1}}, "not recognised policy settings", id="policy: key"),
     pytest.param("policies", {**RULE, "pattern": "a(?=b)"}, "lookahead '(?=' is not supported", id="policy: pattern"),
     pytest.param(
-        "parameters", {"component": "operator_policy", "name": "o", "value": {**RULE, "definition": {"ha-mode": 1}}},
+        "parameters", {"component": "operator_policy", "name": "o", "value": {**RULE, "definition": {"nope": 1}}},
         "not recognised policy settings", id="operator policy",
     ),
     pytest.param(

@@ -222,6 +222,19 @@ def test_a_policy_with_keys_without_effect_is_marked(console: Console) -> None:
     assert console.get("/policies")[0]["definition"] == definition
 
 
+def test_an_operator_policy_of_mirrored_queues_is_marked_imported_and_exported(console: Console) -> None:
+    rule = {"pattern": "^q", "definition": {"ha-mode": "exactly", "ha-params": 2, "ha-sync-mode": "automatic"}}
+    unheeded = "no effect: ha-mode, ha-params, ha-sync-mode"
+    assert console.put("/operator-policies/%2F/o", rule) == 201
+    assert console.get("/operator-policies/%2F/o")["without_effect"] == unheeded
+    exported = console.get("/definitions")
+    console.delete("/operator-policies/%2F/o")
+    console.post("/definitions", exported)
+    (found,) = console.get("/operator-policies")
+    assert (found["definition"], found["without_effect"]) == (rule["definition"], unheeded)
+    assert console.get("/definitions")["parameters"] == exported["parameters"]
+
+
 def test_global_parameters_are_set_and_deleted(console: Console) -> None:
     assert console.put("/global-parameters/g", {"value": [1]}) == 201
     assert console.get("/global-parameters/g") == {"name": "g", "value": [1]}

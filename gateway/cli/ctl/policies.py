@@ -99,7 +99,9 @@ def clear_operator_policy(session: VerbSession, name: str) -> None:
 def list_operator_policies(session: VerbSession) -> None:
     """List the operator policies of a virtual host."""
     session.output.announce(f'Listing operator policy overrides for vhost "{session.vhost}" ...')
-    session.output.rows(COLUMNS, map(_row, _policies(session, "operator-policies")))
+    found = _policies(session, "operator-policies")
+    session.announce_without_effect("operator policy", found)
+    session.output.rows(COLUMNS, map(_row, found))
 
 
 @verb

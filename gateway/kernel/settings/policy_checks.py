@@ -110,7 +110,7 @@ IDLE: Final = OBSOLETE | FEDERATION
 #: The number of characters of an invalid value that an error repeats.
 _SHOWN_AT_MOST: Final = 200
 
-#: The keys of operator policies: limits only (R140).
+#: The keys of operator policies that have an effect: limits only (R140). RabbitMQ 3.10 accepts mirroring there too.
 OPERATOR_KEYS: Final = frozenset(MERGED)
 
 
@@ -147,7 +147,9 @@ def ineffective_keys(record: PolicyRecord) -> str:
 
 
 def _is_known(key: str, is_operator: bool) -> bool:
-    return key in OPERATOR_KEYS if is_operator else key in KEYS or key in IDLE
+    if is_operator:
+        return key in OPERATOR_KEYS or key in OBSOLETE
+    return key in KEYS or key in IDLE
 
 
 def _refuse(reason: str) -> NoReturn:

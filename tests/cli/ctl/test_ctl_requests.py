@@ -433,6 +433,8 @@ def test_policies_and_parameters_without_effect_are_reported(ctl: Ctl, api: Fake
     api.answer("GET policies/%2F", [{**policy, "without_effect": "no effect: ha-mode"}])
     assert "Without effect: policy 'fed' (no effect: ha-mode)\n" in ctl("list_policies").out
     assert "Without effect" not in ctl("list_policies", "-s").out
+    api.answer("GET operator-policies/%2F", [{**policy, "without_effect": "no effect: ha-mode"}])
+    assert "Without effect: operator policy 'fed' (no effect: ha-mode)\n" in ctl("list_operator_policies").out
     parameter = {"vhost": "/", "component": "shovel", "name": "s", "value": {}}
     api.answer("GET vhosts", [{"name": "/"}])
     api.answer("GET parameters", [{**parameter, "without_effect": "component shovel not found"}])

@@ -5,6 +5,7 @@ import pytest
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Value
+from gateway.kernel.settings.policy_checks import OBSOLETE
 from gateway.testing import MemoryBroker
 
 REFUSED = [
@@ -77,10 +78,20 @@ def test_a_valid_definition_is_accepted(broker: MemoryBroker, definition: dict[s
     assert [record.definition for record in broker.kernel.policies.values()] == [definition]
 
 
-@pytest.mark.parametrize("key", ["dead-letter-exchange", "overflow", "alternate-exchange", "queue-mode", "ha-mode"])
+@pytest.mark.parametrize(
+    "key", ["dead-letter-exchange", "overflow", "alternate-exchange", "queue-mode", "federation-upstream"]
+)
 def test_r140_an_operator_policy_sets_limits_only(broker: MemoryBroker, key: str) -> None:
     with pytest.raises(PreconditionFailed, match="are not recognised policy settings"):
         put(broker, {key: "drop-head"}, is_operator=True)
+
+
+@pytest.mark.parametrize("key", sorted(OBSOLETE))
+def test_r142_an_operator_policy_may_have_keys_of_mirrored_queues(broker: MemoryBroker, key: str) -> None:
+    put(broker, {key: "all", "max-length": 1}, is_operator=True)
+    (record,) = broker.kernel.policies.values()
+    assert broker.vhost.policies.fault(record) == f"no effect: {key}"
+    assert broker.vhost.declare_queue("q").settings.number("max-length") == 1
 
 
 def test_an_invalid_pattern_is_refused(broker: MemoryBroker) -> None:
