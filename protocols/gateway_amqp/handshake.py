@@ -1,25 +1,54 @@
 """The handshake from start-ok to open-ok: authentication, negotiated limits, virtual host (2.2.4)."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from pamqp import commands
+from pamqp.base import Frame
 
 from gateway.access import Principal
 from gateway.kernel.broker.connection_limits import require_room_for_connection
 from gateway.kernel.errors import GatewayError
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.net.machine import Driver
 from gateway_amqp.errors import reply_text
+from gateway_amqp.identity import PeerIdentity
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.login import credentials
 from gateway_amqp.methods import bytes_of, table_of
 from gateway_amqp.state import State
 from gateway_amqp.tuning import Tuning
 
-if TYPE_CHECKING:
-    from gateway_amqp.connection import Connection
-
-
 #: The protocol name in the counts of login attempts.
 _PROTOCOL: Final = "amqp091"
+
+
+class Visitor(Protocol):
+    """The connection of a client that logs in, as its handshake uses it."""
+
+    settings: AmqpContext
+    driver: Driver
+    state: State
+    identity: PeerIdentity
+
+    def send_method(self, method: Frame) -> None:
+        """Send a method on channel 0."""
+        ...
+
+    def apply_tuning(self, tuning: Tuning) -> None:
+        """Apply the negotiated limits."""
+        ...
+
+    def resume_reading(self) -> None:
+        """Handle the input that arrived during the authentication."""
+        ...
+
+    def fail(self, error: GatewayError) -> None:
+        """Close the connection after a refusal or a violation."""
+        ...
+
+    def end(self, reason: str) -> None:
+        """Close the transport after the output that is already written."""
+        ...
 
 
 class Handshake:
@@ -27,7 +56,7 @@ class Handshake:
 
     __slots__ = ("_connection",)
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: Visitor) -> None:
         self._connection = connection
 
     def start_ok(self, method: commands.Connection.StartOk) -> None:
@@ -99,7 +128,7 @@ class Handshake:
     def _enter(self, vhost: VirtualHost) -> None:
         connection = self._connection
         connection.state = State.OPENING
-        require_room_for_connection(connection.settings.broker, vhost.name, connection.user_name)
+        require_room_for_connection(connection.settings.broker, vhost.name, connection.identity.user_name)
         connection.identity.enter(vhost)
         connection.state = State.OPEN
         connection.send_method(commands.Connection.OpenOk())
@@ -116,7 +145,7 @@ class Handshake:
         connection.settings.broker.connections.count_login(_PROTOCOL, False)
         assert connection.identity.credentials is not None
         mechanism = connection.identity.credentials.mechanism
-        if connection.has_capability("authentication_failure_close"):
+        if connection.identity.has_capability("authentication_failure_close"):
             text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
             connection.send_method(commands.Connection.Close(403, reply_text(403, text), 0, 0))
         connection.end("authentication refused")

@@ -20,6 +20,7 @@ from gateway_mqtt.codec.encoding import connack, disconnect
 from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.incoming import IncomingPackets, remaining_length
 from gateway_mqtt.codec.packet_types import PacketType, name_of
+from gateway_mqtt.codec.packets import Auth
 from gateway_mqtt.codec.properties import Properties, PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode, reason_for
 from gateway_mqtt.conversation import Conversation
@@ -175,8 +176,11 @@ class Connection(Machine):
                 self.conversation.publishing.publish(first, data, start, stop)
             else:
                 is_settling = True
-                if not packet_id or not self.conversation.acknowledge(first, packet_id):
-                    self._handle_packet(first, data[start:stop])
+                acknowledge = self.conversation.acknowledgements.get(first) if packet_id else None
+                if acknowledge is not None:
+                    acknowledge(packet_id)
+                else:
+                    self._handle_packet(self.conversation, first, data[start:stop])
                     if self._task is not None:
                         at, missing = stop, 0
                         break
@@ -200,12 +204,12 @@ class Connection(Machine):
             raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
         return False
 
-    def _handle_packet(self, first: int, body: bytes) -> None:
+    def _handle_packet(self, conversation: Conversation, first: int, body: bytes) -> None:
         """Handle a packet of an open connection."""
         handler = REQUESTS.get(first >> 4)
         if handler is None:
             raise protocol_error(f"{name_of(first)} from a client")
-        handler(self, first & 0x0F, body)
+        handler(conversation, first & 0x0F, body)
 
     def start_task(self, task: Iterator[None], work: int) -> None:
         """Start a long request as a task that yields after each step. Later packets wait until it is finished.
@@ -262,6 +266,10 @@ class Connection(Machine):
         self.state = State.OPEN
         self._limit = self.settings.max_packet_size
         self.driver.opened()
+
+    def authenticate_again(self, packet: Auth) -> None:
+        """Handle an AUTH of a client that has logged in (4.12.1)."""
+        self.handshake.proceed(packet)
 
     # Flow control
 

@@ -1,60 +1,71 @@
 """The parts of an open connection: the session, and the objects that serve it."""
 
+from collections.abc import Callable
 from typing import Final
 
 from gateway.kernel.sessions.session import Session
 from gateway_mqtt.codec.errors import protocol_error
+from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.handshake.will import Will
-from gateway_mqtt.meter import MeterCount
+from gateway_mqtt.meter import ClientCounters, MeterCount
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.delivering import Delivering
+from gateway_mqtt.traffic.delivery_writer import DeliveryWriter
 from gateway_mqtt.traffic.inflight import Inflight
 from gateway_mqtt.traffic.publishing import Publishing
 from gateway_mqtt.traffic.retained_feed import RetainedFeed
 from gateway_mqtt.traffic.subscribing import Subscribing
 
 #: The first bytes of acknowledgements, their flags included (Table 2-2).
-_PUBREC: Final = 0x50
-_PUBREL: Final = 0x62
-_PUBCOMP: Final = 0x70
+_PUBACK: Final = PacketType.PUBACK << 4
+_PUBREC: Final = PacketType.PUBREC << 4
+_PUBREL: Final = PacketType.PUBREL << 4 | 2
+_PUBCOMP: Final = PacketType.PUBCOMP << 4
 
 
 class Conversation:
-    """Owns the parts of one open connection and closes them in order."""
+    """Owns the parts of one open connection and closes them in order.
 
-    __slots__ = ("_is_over", "delivering", "feed", "inflight", "publishing", "scope", "subscribing", "will")
+    ``acknowledgements`` are the methods that handle PUBACK, PUBREC, PUBREL and PUBCOMP, by the first byte of the
+    packet; each takes the packet identifier. ``max_packet_size`` and ``alias_maximum`` are the client's.
+    """
+
+    __slots__ = (
+        "_is_over",
+        "acknowledgements",
+        "delivering",
+        "feed",
+        "inflight",
+        "publishing",
+        "scope",
+        "subscribing",
+        "will",
+    )
 
     def __init__(
-        self, scope: Scope, will: Will | None, inflight: Inflight, delivering: Delivering, publishing: Publishing
+        self, scope: Scope, will: Will | None, receive_maximum: int, max_packet_size: int, alias_maximum: int
     ) -> None:
+        counters = ClientCounters()
         self.scope = scope
         self.will = will
-        self.inflight = inflight
-        self.delivering = delivering
-        self.publishing = publishing
-        self.feed = delivering.feed = RetainedFeed(scope)
-        self.subscribing = Subscribing(scope, delivering, self.feed)
+        self.inflight = Inflight(scope, receive_maximum, counters)
+        self.publishing = Publishing(scope, counters)
+        self.feed = RetainedFeed(scope)
+        writer = DeliveryWriter(scope, counters, max_packet_size, alias_maximum)
+        self.delivering = Delivering(scope, self.inflight, writer, self.feed)
+        self.subscribing = Subscribing(scope, self.delivering, self.feed)
+        self.acknowledgements: dict[int, Callable[[int], None]] = {
+            _PUBACK: self.inflight.accept,
+            _PUBREC: self.inflight.received,
+            _PUBREL: self.publishing.released,
+            _PUBCOMP: self.inflight.completed,
+        }
         self._is_over = False
 
     @property
     def session(self) -> Session:
         """The client's session."""
         return self.scope.session
-
-    def acknowledge(self, first: int, packet_id: int) -> bool:
-        """Handle an acknowledgement that is only a packet identifier; return whether ``first`` is the byte of one.
-
-        PUBACK is handled elsewhere.
-        """
-        if first == _PUBREC:
-            self.inflight.received(packet_id)
-        elif first == _PUBREL:
-            self.publishing.released(packet_id)
-        elif first == _PUBCOMP:
-            self.inflight.completed(packet_id)
-        else:
-            return False
-        return True
 
     def disconnect(self, expiry_s: int | None, keeps_will: bool) -> None:
         """Handle a DISCONNECT: it may change the session's expiry, but not from 0 to more (3.14.2.2.2).
@@ -90,3 +101,8 @@ class Conversation:
         tally.publishes_sent += counters.deliver
         tally.payload_received += counters.payload_received
         tally.payload_sent += counters.payload_sent
+
+
+def first_byte(packet_type: PacketType) -> int:
+    """Return the first byte of an acknowledgement."""
+    return _PUBREL if packet_type is PacketType.PUBREL else packet_type << 4

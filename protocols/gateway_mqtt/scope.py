@@ -1,6 +1,6 @@
 """The context that the parts of one open connection share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from gateway.access import Operation, Permissions
@@ -9,6 +9,7 @@ from gateway.kernel.messages.origin import Origin
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.sessions.session import Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway_mqtt.codec.packets import Auth
 from gateway_mqtt.codec.properties import Properties
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.traffic.packet_outbox import PacketOutbox
@@ -36,6 +37,18 @@ class Host(Protocol):
 
     def with_reason_string(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
         """Return the packet that ``write`` builds, with a reason string if the client accepts it."""
+        ...
+
+    def start_task(self, task: Iterator[None], work: int) -> None:
+        """Start a long request as a task that yields after each step; ``work`` is the cost of its decoding."""
+        ...
+
+    def authenticate_again(self, packet: Auth) -> None:
+        """Handle an AUTH of a client that has logged in (4.12.1)."""
+        ...
+
+    def close(self) -> None:
+        """Close the transport and release everything the client held."""
         ...
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from gateway_stomp.errors import StompError
-from gateway_stomp.frames import NEVER_REPEATED, Head
+from gateway_stomp.frames import Head
+from gateway_stomp.translate import NEVER_REPEATED
 from gateway_stomp.versions import Version
 
 #: Bytes allowed between frames: ends of lines, which are heart-beats, and, as with RabbitMQ, more NULs.

@@ -1,21 +1,16 @@
 """Frames of STOMP: a verb, headers, and a body of any bytes (1.2, "STOMP Frames")."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from gateway_stomp.header import StompHeader
+from gateway_stomp.target import Target
 from gateway_stomp.versions import Version
-
-if TYPE_CHECKING:
-    from gateway_stomp.header import StompHeader
-    from gateway_stomp.publishing import Target
 
 END: Final = b"\0\n"
 """The end of a sent frame. A newline follows the NUL, as in RabbitMQ, because some old clients wait for it."""
 
 HEARTBEAT: Final = b"\n"
-
-NEVER_REPEATED: Final = frozenset({"receipt", "transaction", "correlation-id", "amqp-message-id"})
-"""Headers whose values seldom repeat. Caching a head with one costs a seventh of its message, without any benefit."""
 
 #: The verbs whose frames may have a body (1.2, "Body").
 _WITH_BODY: Final = frozenset({"SEND", "MESSAGE", "ERROR"})

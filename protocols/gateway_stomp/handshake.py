@@ -1,7 +1,7 @@
 """The handshake of a connection: version, authentication and virtual host (1.2, "Connecting")."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from gateway.access import Access, Credentials, Permissions, Principal
 from gateway.kernel.broker.broker import Broker
@@ -9,23 +9,43 @@ from gateway.kernel.broker.connection_limits import require_room_for_connection
 from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.net.machine import Driver
+from gateway.net.outbox import Outbox
 from gateway_stomp.conversation import Conversation
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import encode
 from gateway_stomp.heartbeats import Heartbeats, heartbeats
 from gateway_stomp.listener_context import StompContext
-from gateway_stomp.scope import Scope
+from gateway_stomp.scope import Host, Scope
 from gateway_stomp.state import State
 from gateway_stomp.versions import Version, highest_common
-
-if TYPE_CHECKING:
-    from gateway_stomp.connection import Connection
 
 #: The protocol name in the counts of login attempts.
 _PROTOCOL: Final = "stomp"
 
 PLAIN: Final = "PLAIN"
 EXTERNAL: Final = "EXTERNAL"
+
+
+class Visitor(Host, Protocol):
+    """The connection of a client that logs in, as its handshake uses it."""
+
+    settings: StompContext
+    driver: Driver
+    outbox: Outbox
+    state: State
+
+    def opened(self, conversation: Conversation) -> None:
+        """Start the conversation: the virtual host is open."""
+        ...
+
+    def go_on(self) -> None:
+        """Handle the input that arrived during the authentication."""
+        ...
+
+    def fail(self, error: GatewayError) -> None:
+        """Send an ERROR frame, and close."""
+        ...
 
 
 class Handshake:
@@ -69,19 +89,19 @@ class Handshake:
         assert self._permissions is not None
         return self._permissions
 
-    def connect(self, connection: "Connection", headers: Mapping[str, str]) -> None:
+    def connect(self, connection: Visitor, headers: Mapping[str, str]) -> None:
         """Handle a CONNECT: start the authentication. :raises StompError: when the frame is invalid."""
         self.version = highest_common(headers.get("accept-version"))
         self.heartbeats = heartbeats(headers.get("heart-beat"))
         self._headers = {name: value for name, value in headers.items() if name != "passcode"}
         self._ask(connection, self._credentials(connection, headers))
 
-    def connect_implicitly(self, connection: "Connection") -> None:
+    def connect_implicitly(self, connection: Visitor) -> None:
         """Log in a client that starts without CONNECT, as the default user."""
         self._is_implicit = True
         self.connect(connection, {})
 
-    def _credentials(self, connection: "Connection", headers: Mapping[str, str]) -> Credentials:
+    def _credentials(self, connection: Visitor, headers: Mapping[str, str]) -> Credentials:
         """Return the client's credentials: by name, otherwise by its certificate, otherwise the default user's."""
         settings = connection.settings
         certificate, host = connection.driver.certificate, connection.driver.peer_host
@@ -95,7 +115,7 @@ class Handshake:
             passcode = headers.get("passcode", "")
         return Credentials(PLAIN, login, passcode, certificate=certificate, peer_host=host)
 
-    def _ask(self, connection: "Connection", claimed: Credentials) -> None:
+    def _ask(self, connection: Visitor, claimed: Credentials) -> None:
         """Start the authentication. Only a user that passes it learns that its virtual host does not exist."""
         name = self._vhost_name(connection.settings)
         connection.state = State.AUTHENTICATING
@@ -117,7 +137,7 @@ class Handshake:
         return name if is_known or not settings.activemq else settings.vhost
 
     def _authenticated(
-        self, connection: "Connection", principal: Principal | None, claimed: Credentials, vhost_name: str
+        self, connection: Visitor, principal: Principal | None, claimed: Credentials, vhost_name: str
     ) -> None:
         """Continue after the authentication; the connection may be closed by then."""
         broker = connection.settings.broker
@@ -158,7 +178,7 @@ class Handshake:
         require_room_for_connection(broker, vhost.name, principal.name)
         return vhost
 
-    def _enter(self, connection: "Connection", principal: Principal, vhost: VirtualHost) -> None:
+    def _enter(self, connection: Visitor, principal: Principal, vhost: VirtualHost) -> None:
         settings, version = connection.settings, self.version
         self._vhost = vhost
         session = f"session-{settings.token()}"

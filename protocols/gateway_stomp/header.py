@@ -10,8 +10,8 @@ from typing import Final
 from gateway.kernel.errors import ProtocolViolation
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
-from gateway_stomp.frames import NEVER_REPEATED
 from gateway_stomp.translate import (
+    NEVER_REPEATED,
     OF_FRAMES,
     SURELY_SHORT,
     expiration_ms_of,

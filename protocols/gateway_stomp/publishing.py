@@ -8,8 +8,7 @@ from gateway.kernel.budget import PendingWork
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.channel_counters import PublishCounters
-from gateway.kernel.routing.exchange import Exchange, Route
+from gateway.kernel.routing.exchange import Route
 from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
@@ -19,23 +18,11 @@ from gateway_stomp.frames import Head
 from gateway_stomp.header import STOMP, StompHeader
 from gateway_stomp.replies import ReplyQueues
 from gateway_stomp.scope import Scope
+from gateway_stomp.target import Target
 from gateway_stomp.translate import truth_of
 
 #: Cached targets per connection; when there are more, all are dropped. Bounds the memory for ever new destinations.
 _TARGETS_KEPT: Final = 1024
-
-
-class Target:
-    """The resolved target of a destination. Valid while ``version`` is the virtual host's."""
-
-    __slots__ = ("exchange", "exchange_name", "routing_key", "tally", "version")
-
-    def __init__(self, exchange: Exchange, routing_key: str, version: int, tally: PublishCounters) -> None:
-        self.exchange = exchange
-        self.exchange_name = exchange.name
-        self.routing_key = routing_key
-        self.version = version
-        self.tally = tally
 
 
 class PreparedSend:

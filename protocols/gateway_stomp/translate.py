@@ -17,6 +17,9 @@ OF_FRAMES: Final = frozenset(
     {"destination", "receipt", "transaction", "content-length", "message-id", "subscription", "redelivered", "ack"}
 )
 
+#: Headers whose values seldom repeat. Caching a head with one costs a seventh of its message, without any benefit.
+NEVER_REPEATED: Final = frozenset({"receipt", "transaction", "correlation-id", "amqp-message-id"})
+
 #: Header to property, for values that are text in both.
 TEXTS: Final[Mapping[str, str]] = {
     "content-type": "content_type",

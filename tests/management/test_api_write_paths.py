@@ -114,7 +114,7 @@ def test_a_larger_body_is_refused_before_it_is_received(write: tuple[str, str]) 
     client.ask(f"{route.method} /api{_path(route)}", LOGIN, f"Content-Length: {WRITES[write][2] + 1}")
     client.wait()
     assert client.answer.status == 413
-    assert client.console.site.bodies.taken == 0
+    assert client.console.site.connections.bodies.taken == 0
 
 
 def _with_queues() -> Console:

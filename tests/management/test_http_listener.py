@@ -30,7 +30,7 @@ def test_a_body_is_not_received_before_authentication(console: Console, login: s
     assert client.answer.status == 401
     assert client.answer.headers["connection"] == "close"
     client.send(b"x" * 30_000)
-    assert console.site.bodies.taken == 0
+    assert console.site.connections.bodies.taken == 0
 
 
 def test_a_body_waits_for_a_login_in_progress(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,14 +44,14 @@ def test_a_body_waits_for_a_login_in_progress(console: Console, monkeypatch: pyt
     client.ask("PUT /api/queues/%2F/q", LOGIN, "Content-Length: 60000")
     client.send(b"{" + b" " * 20_000)
     assert client.transport.producerState == "paused"
-    assert console.site.bodies.taken == 0
+    assert console.site.connections.bodies.taken == 0
     verdicts[0](Principal("guest", frozenset({"administrator"})))
     client.wait()
-    assert console.site.bodies.taken == 60_000
+    assert console.site.connections.bodies.taken == 60_000
     client.send(b" " * 39_998 + b"}")
     client.wait()
     assert client.answer.status == 201
-    assert console.site.bodies.taken == 0
+    assert console.site.connections.bodies.taken == 0
 
 
 def test_a_login_that_is_never_answered_is_refused(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_a_slow_head_is_refused(console: Console) -> None:
         slow.send(b"X: y\r\n")
     assert (silent.is_closed, silent.received) == (True, b"")
     assert (slow.is_closed, slow.answer.status) == (True, 408)
-    assert len(console.site) == 0
+    assert len(console.site.connections) == 0
 
 
 def test_a_body_below_the_minimum_rate_is_refused(console: Console) -> None:
@@ -124,7 +124,7 @@ def test_a_body_below_the_minimum_rate_is_refused(console: Console) -> None:
         client.send(b" " * 10)
         client.wait(0.5)
     assert (client.is_closed, client.answer.status) == (True, 408)
-    assert console.site.bodies.taken == 0
+    assert console.site.connections.bodies.taken == 0
 
 
 def test_a_body_at_the_minimum_rate_is_received(console: Console) -> None:
@@ -194,7 +194,7 @@ def test_a_chunk_above_the_limit_is_refused_while_it_is_received(console: Consol
     for _ in range(10):
         client.send(b" " * 10_000)
     assert client.answer.status == 413
-    assert console.site.bodies.taken == 0
+    assert console.site.connections.bodies.taken == 0
 
 
 def test_bodies_share_a_memory_limit() -> None:
@@ -206,7 +206,7 @@ def test_bodies_share_a_memory_limit() -> None:
     assert (lines[1].answer.status, lines[1].answer.headers["retry-after"]) == (503, "1")
     assert lines[0].received == b""
     lines[0].hang_up()
-    assert console.site.bodies.taken == 0
+    assert console.site.connections.bodies.taken == 0
 
 
 def test_a_new_connection_replaces_the_one_idle_for_longest() -> None:
@@ -219,7 +219,7 @@ def test_a_new_connection_replaces_the_one_idle_for_longest() -> None:
     newcomer.wait()
     assert newcomer.answer.status == 200
     assert [client.is_closed for client in lines] == [False, True, False]
-    assert len(console.site) == 3
+    assert len(console.site.connections) == 3
 
 
 def test_a_new_connection_is_refused_if_all_others_are_busy() -> None:

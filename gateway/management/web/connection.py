@@ -8,7 +8,7 @@ from collections.abc import Callable
 from email.utils import formatdate
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import h11
 from twisted.internet.interfaces import IPushProducer
@@ -19,12 +19,10 @@ from zope.interface import implementer  # type: ignore[import-untyped]
 from gateway.access.principals import is_loopback
 from gateway.management.http.errors import HttpError
 from gateway.management.views.json import encode
+from gateway.management.web.connections import HttpConnections
 from gateway.management.web.request import Headers, Request, too_large
 from gateway.net.listeners import plain_host
 from gateway.net.login_poller import promote
-
-if TYPE_CHECKING:
-    from gateway.management.web.factory import HttpFactory
 
 #: Maximum number of headers in a request.
 MAX_HEADERS: Final = 100
@@ -57,12 +55,12 @@ class Stage(Enum):
 
 @implementer(IPushProducer)
 class HttpProtocol(Protocol):
-    """Owns the connection's state and timers; ``factory`` owns what connections share."""
+    """Owns the connection's state and timers; ``connections`` owns what they share."""
 
-    def __init__(self, factory: "HttpFactory") -> None:
-        self._factory = factory
-        self._limits = factory.limits
-        self._http = h11.Connection(h11.SERVER, factory.limits.max_header_size)
+    def __init__(self, connections: HttpConnections) -> None:
+        self._connections = connections
+        self._limits = connections.limits
+        self._http = h11.Connection(h11.SERVER, connections.limits.max_header_size)
         self._stage = Stage.HEAD
         self._request: Request | None = None
         self._timer: Any = None
@@ -84,7 +82,7 @@ class HttpProtocol(Protocol):
         transport.registerProducer(self, True)
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
-        if self._factory.admit(self):
+        if self._connections.admit(self):
             self._start_timer(self._limits.header_timeout_s, self.evict)
         else:
             self._refuse(
@@ -115,14 +113,14 @@ class HttpProtocol(Protocol):
         self._stage = Stage.END
         self._cancel_timer()
         self._cancel_stall_timer()
-        self._factory.forget(self)
+        self._connections.forget(self)
         self._drop_request()
 
     def pauseProducing(self) -> None:
         """Pause the response: the client does not read fast enough."""
         self._is_write_blocked = True
         if self._stall_timer is None and self._stage is not Stage.END:
-            self._stall_timer = self._factory.call_later(self._limits.stall_timeout_s, self.abort)
+            self._stall_timer = self._connections.call_later(self._limits.stall_timeout_s, self.abort)
         if self._request is not None and self._request.flow is not None:
             self._request.flow.pause()
 
@@ -176,7 +174,7 @@ class HttpProtocol(Protocol):
     def _advance_soon(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._factory.call_later(0, self._advance)
+            self._connections.call_later(0, self._advance)
 
     def _handle_event(self, event: object) -> None:
         if isinstance(event, h11.Request):
@@ -192,7 +190,7 @@ class HttpProtocol(Protocol):
         transport: Any = self.transport
         self._cancel_timer()
         self._has_partial_head = False
-        self._factory.occupied(self)
+        self._connections.occupied(self)
         headers = list(head.headers)
         if len(headers) > MAX_HEADERS:
             self._refuse(HttpError(431, "bad_request", f"the request has more than {MAX_HEADERS} headers"))
@@ -210,7 +208,7 @@ class HttpProtocol(Protocol):
         if request.declared_size == 0:
             self._http.next_event()  # consume the end of the message
             self._stage = Stage.ANSWER
-        self._factory.application.begin(request)
+        self._connections.application.begin(request)
 
     def _receive_body(self, data: bytes) -> None:
         assert self._request is not None
@@ -266,7 +264,7 @@ class HttpProtocol(Protocol):
             return
         self._http.start_next_cycle()
         self._stage = Stage.HEAD
-        self._factory.idle(self)
+        self._connections.idle(self)
         self._early_bytes = 0
         self._has_partial_head = bool(self._http.trailing_data[0])
         self._start_timer(
@@ -309,7 +307,7 @@ class HttpProtocol(Protocol):
         """Send an error response and close the connection."""
         transport: Any = self.transport
         self._drop_request()
-        self._factory.refused(getattr(transport.getPeer(), "host", ""), error)
+        self._connections.refused(getattr(transport.getPeer(), "host", ""), error)
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             content = encode(error.fields)
             headers = [(b"Content-Type", b"application/json"), (b"Content-Length", b"%d" % len(content))]
@@ -328,7 +326,7 @@ class HttpProtocol(Protocol):
         is_sending = self._http.their_state not in (h11.DONE, h11.IDLE)
         self._stage = Stage.END
         self._release()
-        self._factory.forget(self)
+        self._connections.forget(self)
         transport.unregisterProducer()
         self._cancel_stall_timer()
         self._start_timer(_LINGER_S if is_sending else self._limits.stall_timeout_s, transport.abortConnection)
@@ -342,7 +340,7 @@ class HttpProtocol(Protocol):
 
     def _reserve(self, size: int) -> bool:
         """Reserve memory for a body; refuse the request if none is left."""
-        if self._factory.bodies.take(size):
+        if self._connections.bodies.take(size):
             self._reserved_bytes += size
             return True
         self._refuse(HttpError(503, "too_many_bodies", "'management.max_bodies_size' is used up by other requests"))
@@ -355,7 +353,7 @@ class HttpProtocol(Protocol):
             request.connection_lost()
 
     def _release(self) -> None:
-        self._factory.bodies.release(self._reserved_bytes)
+        self._connections.bodies.release(self._reserved_bytes)
         self._reserved_bytes = 0
 
     def _write(self, data: bytes | None) -> None:
@@ -374,7 +372,7 @@ class HttpProtocol(Protocol):
 
     def _start_timer(self, delay_s: float, call: Callable[[], None]) -> None:
         self._cancel_timer()
-        self._timer = self._factory.call_later(delay_s, self._timed(call))
+        self._timer = self._connections.call_later(delay_s, self._timed(call))
 
     def _timed(self, call: Callable[[], None]) -> Callable[[], None]:
         def due() -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from gateway.access import Challenge, Operation, Permissions
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.sessions.session import Session
+from gateway.kernel.sessions.session import Holder, Session
+from gateway.net.machine import Driver
 from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.encoding import auth, connack
 from gateway_mqtt.codec.errors import MqttError
@@ -19,15 +20,10 @@ from gateway_mqtt.conversation import Conversation
 from gateway_mqtt.handshake.login import Login, LoginAccepted, LoginRefused, LoginResult
 from gateway_mqtt.handshake.vhost_choice import ConnectionSource
 from gateway_mqtt.handshake.will import Will
-from gateway_mqtt.meter import ClientCounters
-from gateway_mqtt.scope import Scope
+from gateway_mqtt.listener_context import MqttContext
+from gateway_mqtt.scope import Host, Scope
 from gateway_mqtt.state import State
-from gateway_mqtt.traffic.delivering import Delivering
-from gateway_mqtt.traffic.inflight import Inflight
-from gateway_mqtt.traffic.publishing import Publishing
-
-if TYPE_CHECKING:
-    from gateway_mqtt.connection import Connection
+from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 
 #: The longest client identifier, in bytes of UTF-8: it becomes part of queue names.
 LONGEST_CLIENT_ID: Final = 200
@@ -39,10 +35,35 @@ PROTOCOLS: Final = {3: "MQTT 3-1", 4: "MQTT 3-1-1", 5: "MQTT 5-0"}
 _NO_CHANNEL: Final = 0
 
 
+class Visitor(Host, Holder, Protocol):
+    """The connection of a client that logs in, as its handshake uses it."""
+
+    settings: MqttContext
+    driver: Driver
+    packet_outbox: PacketOutbox
+    state: State
+    version: int
+    keep_alive_s: int
+    explains: bool
+    is_from_page: bool
+
+    def opened(self, conversation: Conversation) -> None:
+        """Enter the open state: the client is in its virtual host."""
+        ...
+
+    def resume_reading(self) -> None:
+        """Parse the packets that arrived during authentication."""
+        ...
+
+    def end(self, reason: ReasonCode, text: str) -> None:
+        """End the connection from this side, with the reason if the version can carry it."""
+        ...
+
+
 class Handshake:
     """Performs the login of one connection, and its later re-authentications. Results may arrive asynchronously."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: Visitor) -> None:
         self._connection = connection
         self._connect: Connect | None = None
         self._login: Login | None = None
@@ -167,7 +188,7 @@ class Handshake:
         if len(packet) > connection.max_packet_size:
             text = f"answer of {len(packet)} bytes; the client's Maximum Packet Size is {connection.max_packet_size}"
             raise MqttError(ReasonCode.PACKET_TOO_LARGE, text)
-        connection.outbox.write(packet)
+        connection.packet_outbox.write(packet)
 
     def _method(self, data: bytes) -> Properties:
         assert self._login is not None
@@ -227,27 +248,16 @@ class Handshake:
         origin = Origin(connection.driver.name, _NO_CHANNEL, accepted.principal.name, protocol)
         outbox = connection.packet_outbox
         scope = Scope(connection, settings, accepted.vhost, session, outbox, origin, connect.version, mapping)
-        counters = ClientCounters()
         receive_maximum = min(
             connect.properties.get(PropertyId.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
         )
-        inflight = Inflight(session, scope.journal, connection.outbox, connect.version, receive_maximum, counters)
-        delivering = Delivering(
-            accepted.vhost,
-            session,
-            scope.journal,
-            connection.outbox,
-            settings.encoders.of(connect.version, mapping),
-            inflight,
-            origin,
-            max_packet_size=connection.max_packet_size,
-            alias_maximum=min(connect.properties.get(PropertyId.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max),
-        )
-        connection.opened(Conversation(scope, self._will, inflight, delivering, Publishing(scope, counters)))
-        connection.outbox.write(connack(connect.version, is_present, ReasonCode.SUCCESS, answer))
+        alias_maximum = min(connect.properties.get(PropertyId.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max)
+        conversation = Conversation(scope, self._will, receive_maximum, connection.max_packet_size, alias_maximum)
+        connection.opened(conversation)
+        connection.packet_outbox.write(connack(connect.version, is_present, ReasonCode.SUCCESS, answer))
         if is_present:
             session.restore_queues(scope.exchange)
-            delivering.resume_session()
+            conversation.delivering.resume_session()
 
     def _require_own_session(self, session: Session | None, accepted: LoginAccepted) -> None:
         """Refuse a client identifier whose session belongs to another user.

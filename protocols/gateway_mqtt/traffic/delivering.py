@@ -5,85 +5,47 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from gateway.kernel.journal.journal import Journal
 from gateway.kernel.journal.records import SubscriptionRecord
-from gateway.kernel.messages.message import Message
-from gateway.kernel.messages.origin import Origin
-from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer, Resumption
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.sessions.session import Session
-from gateway.kernel.sessions.subscriptions import Terms
-from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.net.outbox import HIGH_WATER, Outbox
-from gateway_mqtt.traffic.aliases import OutgoingAliases
-from gateway_mqtt.traffic.encoder import Encoder
+from gateway_mqtt.scope import Scope
+from gateway_mqtt.traffic.delivery_writer import DeliveryWriter
 from gateway_mqtt.traffic.inflight import Inflight, InflightDelivery
 from gateway_mqtt.traffic.retained_feed import RetainedFeed
 from gateway_mqtt.traffic.subscribers import Acknowledged, AtMostOnce, SharedSubscriber
-from gateway_mqtt.translation.delivery_view import delivery_view_of
 
 #: The consumer tag of sessions in listings, as in RabbitMQ.
 _TAG: Final = "mqtt"
 
-#: An empty topic, sent with a known alias (3.3.2.3.4).
-_NO_TOPIC: Final = b"\0\0"
-
-#: Packets up to this size, in bytes, are copied into one piece. Larger ones are written in parts, so that subscribers
-#: share the body and do not each hold a copy.
-_SMALL: Final = 1024
-
 
 class Delivering:
-    """Owns the consumers of one connection and writes their deliveries to its outbox.
+    """Owns the consumers of one connection. ``feed`` sends retained messages as room permits."""
 
-    ``plain_size`` is the largest packet that all subscribers may share, in bytes: the client's Maximum Packet Size, or
-    0 if the client uses topic aliases. ``feed`` sends retained messages as room permits.
-    """
-
-    def __init__(
-        self,
-        vhost: VirtualHost,
-        session: Session,
-        journal: Journal,
-        outbox: Outbox,
-        encoder: Encoder,
-        inflight: Inflight,
-        origin: Origin,
-        *,
-        max_packet_size: int,
-        alias_maximum: int = 0,
-    ) -> None:
-        self.session = session
-        self.encoder = encoder
-        self.inflight = inflight
-        self.origin = origin
-        self.plain_size = 0 if alias_maximum else max_packet_size
-        self._counters = inflight.counters
-        self._vhost = vhost
-        self._journal = journal
-        self._outbox = outbox
-        self._max_packet_size = max_packet_size
-        self._aliases = OutgoingAliases(alias_maximum) if alias_maximum else None
+    def __init__(self, scope: Scope, inflight: Inflight, writer: DeliveryWriter, feed: RetainedFeed) -> None:
+        self._session = scope.session
+        self._journal = scope.journal
+        self._outbox = scope.outbox
+        self._inflight = inflight
+        self._writer = writer
+        self._feed: RetainedFeed | None = feed
         self._consumer_by_queue: dict[Queue, Consumer] = {}
         self._held: list[tuple[int, InflightDelivery]] = []  # the oldest comes last
         self._resumption = Resumption()
-        self.feed: RetainedFeed | None = None
 
     # Consumers
 
     def resume_session(self) -> None:
         """Resume the session: first PUBREL for open identifiers, then the messages in order (MQTT-4.4.0-1)."""
-        self.inflight.repeat_releases()
-        shared = self.session.shared_by_queue_name()
-        for queue in self.session.queues():
+        self._inflight.repeat_releases()
+        shared = self._session.shared_by_queue_name()
+        for queue in self._session.queues():
             self._attach(queue, shared.get(queue.name))
         self._take_held()
         for consumer in self.consumers:
             self._hand_out([consumer.queue], consumer.queue.dispatch)
-        acknowledged = self.session.queue_of(1)
+        acknowledged = self._session.queue_of(1)
         if acknowledged is None or not len(acknowledged):
-            self.inflight.give_up_before(inf)
+            self._inflight.give_up_before(inf)
 
     def start_consuming(self, queue: Queue, subscription: SubscriptionRecord) -> None:
         """Consume from the queue of a subscription, unless it is consumed already."""
@@ -109,9 +71,9 @@ class Delivering:
         if waiting := self._waiting():
             self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
             waiting = self._waiting()
-        self.inflight.credit.is_awaited = bool(self._held or waiting)
-        if self.feed is not None and self.feed.is_waiting:
-            self.feed.resume()
+        self._inflight.credit.is_awaited = bool(self._held or waiting)
+        if self._feed is not None and self._feed.is_waiting:
+            self._feed.resume()
 
     def _waiting(self) -> list[Consumer]:
         return [consumer for consumer in self._consumer_by_queue.values() if consumer.is_waiting]
@@ -122,8 +84,8 @@ class Delivering:
         Otherwise a crash would restore and resend them, which violates at most once (MQTT-4.3.1-1). A message that is
         not queued has no such delay.
         """
-        is_kept = self.session.is_durable and any(
-            len(queue) and self.session.is_at_most_once(queue) for queue in queues
+        is_kept = self._session.is_durable and any(
+            len(queue) and self._session.is_at_most_once(queue) for queue in queues
         )
         first = len(self._outbox.pieces)
         dispatch()
@@ -132,123 +94,46 @@ class Delivering:
 
     def close(self) -> None:
         """Cancel all consumers, then requeue unacknowledged messages, so that they are not sent again here."""
-        self.feed = None
+        self._feed = None
         consumers = self.consumers
         self._consumer_by_queue.clear()
         for consumer in consumers:
             consumer.queue.cancel(consumer)
-        self.inflight.put_back()
+        self._inflight.put_back()
         for consumer in consumers:
             consumer.queue.dispatch()
 
-    def cancelled(self, consumer: Consumer) -> None:
+    def _cancelled(self, consumer: Consumer) -> None:
         """Drop the consumer of a deleted queue."""
         self._consumer_by_queue.pop(consumer.queue, None)
 
     def _attach(self, queue: Queue, subscription: SubscriptionRecord | None) -> None:
         """Consume from a queue; the terms are those of a shared subscription or of all the session's subscriptions."""
         subscriber: AtMostOnce | Acknowledged
-        if subscription is not None and subscription.group and not self.session.owns(queue):
-            subscriber = SharedSubscriber(self, subscription)
-        elif self.session.is_at_most_once(queue):
-            subscriber = AtMostOnce(self)
+        if subscription is not None and subscription.group and not self._session.owns(queue):
+            subscriber = SharedSubscriber(self._session, self._inflight, self._writer, self._cancelled, subscription)
+        elif self._session.is_at_most_once(queue):
+            subscriber = AtMostOnce(self._session, self._writer, self._cancelled)
         else:
-            subscriber = Acknowledged(self)
+            subscriber = Acknowledged(self._session, self._inflight, self._writer, self._cancelled)
         needs_settling = isinstance(subscriber, Acknowledged)
-        credit = self.inflight.credit if needs_settling else None
+        credit = self._inflight.credit if needs_settling else None
         consumer = Consumer(queue, _TAG, subscriber, self._outbox, needs_settling=needs_settling, shared_credit=credit)
         queue.consume(consumer)
         self._consumer_by_queue[queue] = consumer
 
     def _take_held(self) -> None:
         """Resume deliveries of shared subscriptions that only this client may complete (MQTT-4.8.2-4)."""
-        self._held = self.inflight.take_held()[::-1]
-        self.inflight.credit.is_awaited = bool(self._held)
+        self._held = self._inflight.take_held()[::-1]
+        self._inflight.credit.is_awaited = bool(self._held)
         self._send_held()
 
     def _send_held(self) -> None:
         """Send as many of them as the client's credit allows; all of them are charged to it already."""
-        credit, held = self.inflight.credit, self._held
+        credit, held = self._inflight.credit, self._held
         while held and credit.used - len(held) < credit.limit:
             packet_id, delivery = held.pop()
-            if self.inflight.deliveries.get(packet_id) is delivery:
+            if self._inflight.deliveries.get(packet_id) is delivery:
                 message = delivery.entry.message
-                self.send_special(message, None, qos=2, packet_id=packet_id, is_resent=True)
-                self.count(delivery.queue, message, True, delivery.entry)
-
-    # Packets
-
-    def send_special(
-        self, message: Message, terms: Terms | None, *, qos: int, packet_id: int = 0, is_resent: bool = False
-    ) -> bool:
-        """Write a packet for this client only; return whether it fits the Maximum Packet Size (MQTT-3.1.2-24)."""
-        view = delivery_view_of(message.header)
-        identifiers = () if terms is None else terms.identifiers
-        is_retained = view.is_retained and terms is not None and terms.retain_as_published
-        if view.is_copy:
-            identifiers = (view.identifier,) if view.identifier else ()
-            is_retained = True
-        topic, alias = self._encoder_topic(message.routing_key)
-        packet = self.encoder.special(
-            message,
-            view,
-            qos=qos,
-            packet_id=packet_id,
-            is_resent=is_resent,
-            is_retained=is_retained,
-            identifiers=identifiers,
-            topic=topic,
-            alias=alias,
-            now_ms=self._journal.now_ms,
-        )
-        if len(packet) > self._max_packet_size:
-            if self._aliases is not None and alias and topic != _NO_TOPIC:
-                self._aliases.forget(message.routing_key)
-            return False
-        self.write(packet)
-        return True
-
-    def _encoder_topic(self, routing_key: str) -> tuple[bytes, int]:
-        """Return the encoded topic and its alias; the topic is empty if the client has received the alias."""
-        topic = self.encoder.topic(routing_key)
-        if self._aliases is None:
-            return topic, 0
-        alias, is_known = self._aliases.alias(routing_key)
-        return _NO_TOPIC if is_known else topic, alias
-
-    def write(self, packet: bytes) -> None:
-        """Append a packet to the outbox and close the outbox to deliveries when it is full."""
-        outbox = self._outbox
-        outbox.pieces.append(packet)
-        outbox.size += len(packet)
-        if outbox.size > HIGH_WATER:
-            outbox.is_open = False
-        if not outbox.is_awake:
-            outbox.wake()
-
-    def write_numbered(self, head: bytes, packet_id: int, tail: bytes, size: int) -> None:
-        """Append a packet with its identifier between two shared parts; ``size`` is the total in bytes."""
-        outbox = self._outbox
-        number = packet_id.to_bytes(2, "big")
-        if size <= _SMALL:
-            outbox.pieces.append(head + number + tail)
-        else:
-            outbox.pieces += (head, number, tail)
-        outbox.size += size
-        if outbox.size > HIGH_WATER:
-            outbox.is_open = False
-        if not outbox.is_awake:
-            outbox.wake()
-
-    def promise(self) -> None:
-        """Delay later packets until everything recorded so far is durable."""
-        self._outbox.promise(self._journal.pending_lsn)
-
-    def count(self, queue: Queue, message: Message, redelivered: bool, entry: QueuedMessage | None = None) -> None:
-        """Count a delivery and report it to the tracers."""
-        counters = self._counters
-        counters.deliver += 1
-        counters.payload_sent += len(message.body)
-        if self._vhost.tracing is not None:
-            position = None if entry is None else entry.position
-            self._vhost.tracing.delivered(message, queue, redelivered, self.origin, position)
+                self._writer.send_special(message, None, qos=2, packet_id=packet_id, is_resent=True)
+                self._writer.count(delivery.queue, message, True, delivery.entry)

@@ -9,8 +9,9 @@ from typing import Final
 from gateway.kernel.messages.message import Message
 from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8, varint
 from gateway_mqtt.codec.properties import Properties, PropertyId, write_block
-from gateway_mqtt.translation.delivery_view import DeliveryView, delivery_view_of
+from gateway_mqtt.translation.delivery_view import DeliveryView
 from gateway_mqtt.translation.topics import TopicMapping
+from gateway_mqtt.translation.views import delivery_view_of
 
 #: The limit of cached topics; the cache is cleared when it is full.
 _MAX_TOPICS: Final = 10_000

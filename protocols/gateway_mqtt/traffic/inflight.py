@@ -1,21 +1,15 @@
 """Unacknowledged deliveries to one client, by packet identifier (MQTT 5.0, 4.3 and 4.4)."""
 
-from typing import TYPE_CHECKING
-
 from gateway.kernel.compiling import mypyc_attr
-from gateway.kernel.journal.journal import Journal
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Credit
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
-from gateway.kernel.sessions.session import Session
-from gateway.net.outbox import Outbox
 from gateway_mqtt.codec.encoding import PUBREL, ack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.meter import ClientCounters
-
-if TYPE_CHECKING:
-    from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway_mqtt.scope import Scope
 
 
 @mypyc_attr(free_list_len=1)
@@ -24,7 +18,7 @@ class InflightDelivery:
 
     __slots__ = ("entry", "qos", "queue")
 
-    def __init__(self, queue: Queue, entry: "QueuedMessage", qos: int) -> None:
+    def __init__(self, queue: Queue, entry: QueuedMessage, qos: int) -> None:
         self.queue = queue
         self.entry = entry
         self.qos = qos
@@ -40,19 +34,11 @@ class Inflight:
 
     __slots__ = ("_journal", "_outbox", "_session", "_version", "counters", "credit", "deliveries")
 
-    def __init__(
-        self,
-        session: Session,
-        journal: Journal,
-        outbox: Outbox,
-        version: int,
-        receive_maximum: int,
-        counters: ClientCounters,
-    ) -> None:
-        self._session = session
-        self._journal = journal
-        self._outbox = outbox
-        self._version = version
+    def __init__(self, scope: Scope, receive_maximum: int, counters: ClientCounters) -> None:
+        self._session = scope.session
+        self._journal = scope.journal
+        self._outbox = scope.outbox
+        self._version = scope.version
         self.counters = counters
         self.credit = Credit(receive_maximum)
         self.deliveries: dict[int, InflightDelivery] = {}

@@ -4,20 +4,19 @@ There is one class for the queue of QoS 0, one for QoS 1 and 2, and one for shar
 for messages that all subscribers see alike, and a slow path for all others.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from gateway.kernel.journal.records import SubscriptionRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer, Subscriber
+from gateway.kernel.sessions.session import Session
 from gateway.kernel.sessions.subscriptions import Terms, may_match
-from gateway_mqtt.traffic.inflight import InflightDelivery
-from gateway_mqtt.translation.delivery_view import delivery_view_of, is_plain
-
-if TYPE_CHECKING:
-    from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway_mqtt.traffic.delivering import Delivering
-
+from gateway_mqtt.traffic.delivery_writer import DeliveryWriter
+from gateway_mqtt.traffic.inflight import Inflight, InflightDelivery
+from gateway_mqtt.translation.views import delivery_view_of, is_plain
 
 #: The terms of a message that the client does not want.
 _UNWANTED: Final = Terms()
@@ -26,31 +25,32 @@ _UNWANTED: Final = Terms()
 class AtMostOnce(Subscriber):
     """Delivers from the queue of QoS 0, without acknowledgements."""
 
-    __slots__ = ("_client_id", "_delivering", "_subscriptions")
+    __slots__ = ("_client_id", "_forget", "_subscriptions", "_writer")
 
-    def __init__(self, delivering: "Delivering") -> None:
-        self._delivering = delivering
-        self._client_id = delivering.session.client_id
-        self._subscriptions = delivering.session.subscriptions
+    def __init__(self, session: Session, writer: DeliveryWriter, forget: Callable[[Consumer], None]) -> None:
+        self._writer = writer
+        self._client_id = session.client_id
+        self._subscriptions = session.subscriptions
+        self._forget = forget
 
     @property
     def origin(self) -> Origin:
         """The client's connection."""
-        return self._delivering.origin
+        return self._writer.origin
 
     def cancelled(self, consumer: Consumer) -> None:
         """Drop the consumer of a deleted queue."""
-        self._delivering.cancelled(consumer)
+        self._forget(consumer)
 
-    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
         """Send a message, unless the session's other queue delivers it with a higher QoS."""
         terms = self._subscriptions.terms_of_a_match(message.routing_key)
         if terms is not None and terms.is_plain and not terms.qos and is_plain(message.header):
-            delivering = self._delivering
-            packet = delivering.encoder.at_most_once(message)
-            if len(packet) <= delivering.plain_size:
-                delivering.write(packet)
-                delivering.count(consumer.queue, message, redelivered, entry)
+            writer = self._writer
+            packet = writer.encoder.at_most_once(message)
+            if len(packet) <= writer.plain_size:
+                writer.write(packet)
+                writer.count(consumer.queue, message, redelivered, entry)
                 return
         self._deliver_special(consumer, message, redelivered)
 
@@ -60,45 +60,49 @@ class AtMostOnce(Subscriber):
             return
         if terms is not None and terms.qos and not delivery_view_of(message.header).is_copy:
             return
-        if self._delivering.send_special(message, terms, qos=0):
-            self._delivering.count(consumer.queue, message, redelivered)
+        if self._writer.send_special(message, terms, qos=0):
+            self._writer.count(consumer.queue, message, redelivered)
 
 
 class Acknowledged(Subscriber):
     """Delivers from the queue of QoS 1 and 2; each delivery has a packet identifier until it is acknowledged."""
 
-    __slots__ = ("_client_id", "_deliveries", "_delivering", "_qos2_state", "_subscriptions")
+    __slots__ = ("_client_id", "_deliveries", "_forget", "_inflight", "_qos2_state", "_subscriptions", "_writer")
 
-    def __init__(self, delivering: "Delivering") -> None:
-        self._delivering = delivering
-        self._client_id = delivering.session.client_id
-        self._qos2_state = delivering.session.qos2_state
-        self._deliveries = delivering.inflight.deliveries
-        self._subscriptions = delivering.session.subscriptions
+    def __init__(
+        self, session: Session, inflight: Inflight, writer: DeliveryWriter, forget: Callable[[Consumer], None]
+    ) -> None:
+        self._writer = writer
+        self._inflight = inflight
+        self._deliveries = inflight.deliveries
+        self._client_id = session.client_id
+        self._qos2_state = session.qos2_state
+        self._subscriptions = session.subscriptions
+        self._forget = forget
 
     @property
     def origin(self) -> Origin:
         """The client's connection."""
-        return self._delivering.origin
+        return self._writer.origin
 
     def cancelled(self, consumer: Consumer) -> None:
         """Drop the consumer of a deleted queue."""
-        self._delivering.cancelled(consumer)
+        self._forget(consumer)
 
-    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
         """Send a message with a packet identifier, which it keeps until the client acknowledges it."""
         assert entry is not None
         terms, header = self._terms_of_a_match(message.routing_key), message.header
         if terms is not None and terms.is_plain and not redelivered and is_plain(header):
             qos = min(terms.qos, delivery_view_of(header).qos)
             if qos == 1 or (qos == 2 and not self._qos2_state.is_durable):
-                head, tail = self._delivering.encoder.acknowledged(message, qos)
+                head, tail = self._writer.encoder.acknowledged(message, qos)
                 size = len(head) + 2 + len(tail)
-                if size <= self._delivering.plain_size:
+                if size <= self._writer.plain_size:
                     packet_id = self._qos2_state.next_id(self._deliveries)
                     self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
-                    self._delivering.write_numbered(head, packet_id, tail, size)
-                    self._delivering.count(consumer.queue, message, redelivered, entry)
+                    self._writer.write_numbered(head, packet_id, tail, size)
+                    self._writer.count(consumer.queue, message, redelivered, entry)
                     return
         self._deliver_special(consumer, message, redelivered, entry)
 
@@ -110,7 +114,7 @@ class Acknowledged(Subscriber):
         """Return the terms of a message that arrived by a binding of the session."""
         return self._subscriptions.terms_of_a_match(routing_key)
 
-    def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage") -> None:
+    def _deliver_special(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage) -> None:
         recalled = self._recalled(entry)
         terms = self._terms(message.routing_key) if recalled is not None else self._wanted(message)
         if terms is _UNWANTED:
@@ -121,11 +125,11 @@ class Acknowledged(Subscriber):
             redelivered and qos == 1
         )  # with QoS 2 the session tells whether it was sent (MQTT-3.3.1-3)
         self._begin(packet_id, qos, entry, recalled is not None)
-        if not self._delivering.send_special(message, terms, qos=qos, packet_id=packet_id, is_resent=is_resent):
+        if not self._writer.send_special(message, terms, qos=qos, packet_id=packet_id, is_resent=is_resent):
             self._give_up(packet_id, qos)
             self._settle_unsent(consumer, entry)
             return
-        self._delivering.count(consumer.queue, message, redelivered, entry)
+        self._writer.count(consumer.queue, message, redelivered, entry)
         if qos:
             self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
         else:
@@ -145,27 +149,27 @@ class Acknowledged(Subscriber):
         qos = published if terms is None else min(terms.qos, published)
         return (self._qos2_state.next_id(self._deliveries), qos) if qos else (0, 0)
 
-    def _recalled(self, entry: "QueuedMessage") -> tuple[int, int] | None:
+    def _recalled(self, entry: QueuedMessage) -> tuple[int, int] | None:
         """Return the identifier and QoS under which an earlier connection sent this message (MQTT-4.4.0-1)."""
         if not self._qos2_state.remembered:
             return None
         recalled = self._qos2_state.recall(entry.position)
         if recalled is None:
-            self._delivering.inflight.give_up_before(entry.position)
+            self._inflight.give_up_before(entry.position)
         return recalled
 
-    def _begin(self, packet_id: int, qos: int, entry: "QueuedMessage", is_begun: bool) -> None:
+    def _begin(self, packet_id: int, qos: int, entry: QueuedMessage, is_begun: bool) -> None:
         """Record the identifier of a QoS 2 delivery; delay the packet until identifier and message are durable."""
         if qos == 2 and self._qos2_state.is_durable:
             if not is_begun:
                 self._qos2_state.begin(packet_id, entry.position)
-            self._delivering.promise()
+            self._writer.promise()
 
     def _give_up(self, packet_id: int, qos: int) -> None:
         if qos == 2:
             self._qos2_state.abort(packet_id)
 
-    def _settle_unsent(self, consumer: Consumer, entry: "QueuedMessage") -> None:
+    def _settle_unsent(self, consumer: Consumer, entry: QueuedMessage) -> None:
         """Settle a message that the client will not acknowledge."""
         consumer.queue.accept(entry)
         consumer.settled()
@@ -176,8 +180,15 @@ class SharedSubscriber(Acknowledged):
 
     __slots__ = ("_binding_key", "_joined_on")
 
-    def __init__(self, delivering: "Delivering", subscription: SubscriptionRecord) -> None:
-        super().__init__(delivering)
+    def __init__(
+        self,
+        session: Session,
+        inflight: Inflight,
+        writer: DeliveryWriter,
+        forget: Callable[[Consumer], None],
+        subscription: SubscriptionRecord,
+    ) -> None:
+        super().__init__(session, inflight, writer, forget)
         self._joined_on = Terms.of(subscription)
         self._binding_key = subscription.binding_key
 
@@ -189,7 +200,7 @@ class SharedSubscriber(Acknowledged):
         """Return the same terms: a match in the exchange need not be a match of the filter."""
         return self._terms(routing_key)
 
-    def _recalled(self, entry: "QueuedMessage") -> None:
+    def _recalled(self, entry: QueuedMessage) -> None:
         """Return ``None``: unfinished deliveries of a group are in ``Session.held``."""
 
 

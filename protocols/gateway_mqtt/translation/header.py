@@ -7,7 +7,7 @@ alias, and the headers that the broker added (:func:`gateway.kernel.messages.val
 from collections.abc import Collection, Mapping
 from struct import Struct
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
@@ -15,11 +15,9 @@ from gateway_mqtt.codec.errors import malformed
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import PropertyId, read_block, write_block
 from gateway_mqtt.codec.publish import scan_publish_properties, without_expiry
+from gateway_mqtt.translation.delivery_view import DeliveryView
 from gateway_mqtt.translation.properties import kernel_properties
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicMapping
-
-if TYPE_CHECKING:
-    from gateway_mqtt.translation.delivery_view import DeliveryView
 
 MAX_SHARED: Final = 8192
 """The limit of shared headers, a few for each client; the cache is cleared when it is full."""
@@ -65,7 +63,7 @@ class MqttHeader(Header):
 
     ``is_plain`` means that all subscribers see the message alike: it is not retained and does not expire. ``is_copy``
     marks a retained message sent for a new subscription. ``view`` is a cache of
-    :func:`gateway_mqtt.translation.delivery_view.delivery_view_of`.
+    :func:`gateway_mqtt.translation.views.delivery_view_of`.
     """
 
     __slots__ = ("expiry_s", "fields", "is_copy", "is_plain", "is_retained", "qos", "view")

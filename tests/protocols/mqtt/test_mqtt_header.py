@@ -10,7 +10,7 @@ from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Header, HeaderFormat, Value
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.properties import PropertyId, write_block
-from gateway_mqtt.translation.delivery_view import DeliveryView, delivery_view_of, is_plain
+from gateway_mqtt.translation.delivery_view import DeliveryView
 from gateway_mqtt.translation.header import (
     MAX_SHARED,
     MQTT,
@@ -20,6 +20,7 @@ from gateway_mqtt.translation.header import (
     retained_header,
 )
 from gateway_mqtt.translation.topics import LOSSY
+from gateway_mqtt.translation.views import delivery_view_of, is_plain
 from tests.protocols.mqtt.client_packets import mqtt_text, text, tried, user_property
 
 EXPIRES = b"\x02\0\0\0\x0a"

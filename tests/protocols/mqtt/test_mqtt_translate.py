@@ -11,9 +11,9 @@ from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.publish import PublishProperties, scan_publish_properties
-from gateway_mqtt.translation.delivery_view import delivery_view_of, is_plain
 from gateway_mqtt.translation.properties import kernel_properties, mqtt_properties
 from gateway_mqtt.translation.topics import REVERSIBLE
+from gateway_mqtt.translation.views import delivery_view_of, is_plain
 from tests.protocols.mqtt.client_packets import mqtt_text, text, user_property
 
 

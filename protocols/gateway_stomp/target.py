@@ -1,0 +1,17 @@
+"""The target of publishes: what a destination stands for in the virtual host."""
+
+from gateway.kernel.queueing.channel_counters import PublishCounters
+from gateway.kernel.routing.exchange import Exchange
+
+
+class Target:
+    """The resolved target of a destination. Valid while ``version`` is the virtual host's."""
+
+    __slots__ = ("exchange", "exchange_name", "routing_key", "tally", "version")
+
+    def __init__(self, exchange: Exchange, routing_key: str, version: int, tally: PublishCounters) -> None:
+        self.exchange = exchange
+        self.exchange_name = exchange.name
+        self.routing_key = routing_key
+        self.version = version
+        self.tally = tally
