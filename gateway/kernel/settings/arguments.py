@@ -8,38 +8,7 @@ from typing import Final
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Value
 
-#: The arguments a redeclaration must repeat; as in RabbitMQ, unknown ones may differ (rabbit_amqqueue: declare_args).
-COMPARED_QUEUE_ARGUMENTS: Final = (
-    "x-expires",
-    "x-message-ttl",
-    "x-dead-letter-exchange",
-    "x-dead-letter-routing-key",
-    "x-dead-letter-strategy",
-    "x-max-length",
-    "x-max-length-bytes",
-    "x-max-in-memory-length",
-    "x-max-in-memory-bytes",
-    "x-max-priority",
-    "x-overflow",
-    "x-queue-mode",
-    "x-queue-version",
-    "x-single-active-consumer",
-    "x-queue-type",
-    "x-quorum-initial-group-size",
-    "x-delivery-limit",
-    "x-max-age",
-    "x-stream-max-segment-size-bytes",
-    "x-initial-cluster-size",
-    "x-queue-leader-locator",
-    # not in RabbitMQ, or only in its plugins
-    "x-consumer-timeout",
-    "x-expire-mode",
-    "x-delayed-delivery",
-    "x-message-deduplication",
-    "x-cache-size",
-    "x-cache-ttl",
-    "x-retry-delays",
-)
+#: The arguments of exchanges that a redeclaration must repeat; those of queues are in ``queue_arguments``.
 COMPARED_EXCHANGE_ARGUMENTS: Final = (
     "alternate-exchange",
     "x-delayed-type",

@@ -5,35 +5,14 @@ are both the setting ``max-length``. If an argument and a policy both set it, mo
 everything else the argument's; an operator policy is merged with the policy first (R51, R62, R101, R139, R140).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.settings.max_age import age_ms
-
-Merge = Callable[[int, int], int]
-"""Returns the effective one of two values."""
-
-
-def _delivery_limit(one: int, other: int) -> int:
-    """Return the smaller of two limits; a negative one means no limit, and then the larger (R140)."""
-    return max(one, other) if one < 0 or other < 0 else min(one, other)
-
-
-#: Settings whose stricter value is effective, whatever its source. For all others one source has precedence.
-MERGED: Final[Mapping[str, Merge]] = {
-    "consumer-timeout": min,
-    "delivery-limit": _delivery_limit,
-    "expires": min,
-    "max-age": min,
-    "max-in-memory-bytes": min,
-    "max-in-memory-length": min,
-    "max-length": min,
-    "max-length-bytes": min,
-    "message-ttl": min,
-}
+from gateway.kernel.settings.policy_checks import KEYS
 
 #: Arguments that are settings under their own name, without the prefix ``x-``.
 UNPREFIXED: Final = frozenset({"alternate-exchange"})
@@ -145,13 +124,13 @@ def _merged_policies(policy: PolicyRecord | None, operator_policy: PolicyRecord 
 
 def _merged(earlier: EffectiveSetting | None, setting: EffectiveSetting) -> EffectiveSetting:
     """Return the effective one of two settings of one name; without a merge rule, the later one."""
-    merge = MERGED.get(setting.name)
-    if earlier is None or merge is None:
+    key = KEYS.get(setting.name)
+    if earlier is None or key is None or key.merge is None:
         return setting
     one, other = _measure(earlier.value), _measure(setting.value)
     if one is None or other is None:
         return setting
-    return earlier if merge(one, other) == one else setting
+    return earlier if key.merge(one, other) == one else setting
 
 
 def _measure(value: Value) -> int | None:

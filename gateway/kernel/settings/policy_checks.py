@@ -1,7 +1,10 @@
-"""Validation of policies: keys, values and RabbitMQ's error texts (R139, R140)."""
+"""The policy keys, one row each, and the validation of policies with RabbitMQ's error texts (R139, R140).
+
+To add a key, add a row to ``KEYS``.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records import PolicyRecord
@@ -15,7 +18,6 @@ from gateway.kernel.messages.bounds import (
 )
 from gateway.kernel.messages.message import Value
 from gateway.kernel.patterns import Compile
-from gateway.kernel.settings.effective_settings import MERGED
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.settings.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, SMALLEST_FILTER
 
@@ -24,6 +26,9 @@ APPLY_TO: Final = ("all", "exchanges", "queues", "classic_queues", "quorum_queue
 
 Claim = Callable[[Value], bool]
 """Returns whether a value is valid."""
+
+Merge = Callable[[int, int], int]
+"""Returns the effective one of two values."""
 
 
 def _integer(least: int, most: int = LARGEST_COUNT) -> Claim:
@@ -42,6 +47,11 @@ def _is_truth(value: Value) -> bool:
     return isinstance(value, bool)
 
 
+def _delivery_limit(one: int, other: int) -> int:
+    """Return the smaller of two limits; a negative one means no limit, and then the larger (R140)."""
+    return max(one, other) if one < 0 or other < 0 else min(one, other)
+
+
 def _is_delay(value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LONGEST_MS
 
@@ -50,43 +60,57 @@ def _are_delays(value: Value) -> bool:
     return isinstance(value, list) and all(map(_is_delay, value))
 
 
-#: Policy key to the check of its value, and the error text.
-KEYS: Final[Mapping[str, tuple[Claim, str]]] = {
-    "alternate-exchange": (is_valid_key, "is not a valid alternate exchange name"),
-    "consumer-timeout": (_integer(0, LONGEST_MS), "is not a valid consumer timeout"),
-    "dead-letter-exchange": (is_valid_key, "is not a valid dead letter exchange name"),
-    "dead-letter-routing-key": (is_valid_key, "is not a valid dead letter routing key"),
-    "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "is not a valid dead letter strategy"),
-    "delivery-limit": (_integer(-1), "is not a valid delivery limit"),
-    "expires": (_integer(1, LONGEST_MS), "is not a valid queue expiry"),
-    "initial-cluster-size": (_integer(1), "is not a valid initial cluster size"),
-    "max-age": (_is_age, "is not a valid max age"),
-    "max-in-memory-bytes": (_integer(0), "is not a valid maximum memory in bytes"),
-    "max-in-memory-length": (_integer(0), "is not a valid maximum memory in bytes"),
-    "max-length": (_integer(0), "is not a valid maximum length"),
-    "max-length-bytes": (_integer(0), "is not a valid maximum length in bytes"),
-    "message-ttl": (_integer(0, LONGEST_MS), "is not a valid message TTL"),
-    "overflow": (_one_of("drop-head", "reject-publish", "reject-publish-dlx"), "is not a valid overflow value"),
-    "queue-leader-locator": (
+class PolicyKey(NamedTuple):
+    """The check of a policy key's value, the text for an invalid one, and its merge rule.
+
+    If an argument and a policy both set it, ``merge`` selects the stricter value; without it one source has precedence.
+    Operator policies may set the keys with a ``merge`` only.
+    """
+
+    is_valid: Claim
+    fault: str
+    merge: Merge | None = None
+
+
+#: The policy keys; those of ``IDLE`` are accepted besides.
+KEYS: Final[Mapping[str, PolicyKey]] = {
+    "alternate-exchange": PolicyKey(is_valid_key, "is not a valid alternate exchange name"),
+    "consumer-timeout": PolicyKey(_integer(0, LONGEST_MS), "is not a valid consumer timeout", min),
+    "dead-letter-exchange": PolicyKey(is_valid_key, "is not a valid dead letter exchange name"),
+    "dead-letter-routing-key": PolicyKey(is_valid_key, "is not a valid dead letter routing key"),
+    "dead-letter-strategy": PolicyKey(_one_of("at-most-once", "at-least-once"), "is not a valid dead letter strategy"),
+    "delivery-limit": PolicyKey(_integer(-1), "is not a valid delivery limit", _delivery_limit),
+    "expires": PolicyKey(_integer(1, LONGEST_MS), "is not a valid queue expiry", min),
+    "initial-cluster-size": PolicyKey(_integer(1), "is not a valid initial cluster size"),
+    "max-age": PolicyKey(_is_age, "is not a valid max age", min),
+    "max-in-memory-bytes": PolicyKey(_integer(0), "is not a valid maximum memory in bytes", min),
+    "max-in-memory-length": PolicyKey(_integer(0), "is not a valid maximum memory in bytes", min),
+    "max-length": PolicyKey(_integer(0), "is not a valid maximum length", min),
+    "max-length-bytes": PolicyKey(_integer(0), "is not a valid maximum length in bytes", min),
+    "message-ttl": PolicyKey(_integer(0, LONGEST_MS), "is not a valid message TTL", min),
+    "overflow": PolicyKey(
+        _one_of("drop-head", "reject-publish", "reject-publish-dlx"), "is not a valid overflow value"
+    ),
+    "queue-leader-locator": PolicyKey(
         _one_of("client-local", "balanced", "least-leaders", "random"),
         "is not a valid queue leader locator value",
     ),
-    "queue-master-locator": (
+    "queue-master-locator": PolicyKey(
         _one_of("min-masters", "client-local", "random"),
         "invalid queue-master-locator value",
     ),
-    "queue-mode": (_one_of("default", "lazy"), "is not a valid queue-mode value"),
-    "queue-version": (_one_of(1, 2), "is not a valid queue-version value"),
-    "stream-filter-size-bytes": (_integer(SMALLEST_FILTER, LARGEST_FILTER), "is not a valid filter size"),
-    "stream-max-segment-size-bytes": (_integer(0, LARGEST_SEGMENT), "is not a valid segment size"),
+    "queue-mode": PolicyKey(_one_of("default", "lazy"), "is not a valid queue-mode value"),
+    "queue-version": PolicyKey(_one_of(1, 2), "is not a valid queue-version value"),
+    "stream-filter-size-bytes": PolicyKey(_integer(SMALLEST_FILTER, LARGEST_FILTER), "is not a valid filter size"),
+    "stream-max-segment-size-bytes": PolicyKey(_integer(0, LARGEST_SEGMENT), "is not a valid segment size"),
     # not in RabbitMQ
-    "archive": (_is_truth, "is not a valid archive value"),
-    "cache-size": (_integer(1), "is not a valid cache size"),
-    "cache-ttl": (_integer(1, LONGEST_MS), "is not a valid cache TTL"),
-    "delayed-delivery": (_is_truth, "is not a valid delayed-delivery value"),
-    "expire-mode": (_one_of("head", "anywhere"), "is not a valid expire mode"),
-    "message-deduplication": (_is_truth, "is not a valid message-deduplication value"),
-    "retry-delays": (_are_delays, "is not a valid list of retry delays"),
+    "archive": PolicyKey(_is_truth, "is not a valid archive value"),
+    "cache-size": PolicyKey(_integer(1), "is not a valid cache size"),
+    "cache-ttl": PolicyKey(_integer(1, LONGEST_MS), "is not a valid cache TTL"),
+    "delayed-delivery": PolicyKey(_is_truth, "is not a valid delayed-delivery value"),
+    "expire-mode": PolicyKey(_one_of("head", "anywhere"), "is not a valid expire mode"),
+    "message-deduplication": PolicyKey(_is_truth, "is not a valid message-deduplication value"),
+    "retry-delays": PolicyKey(_are_delays, "is not a valid list of retry delays"),
 }
 
 #: Keys of classic mirroring, which was removed: accepted, so that definitions of older brokers can be imported (R142).
@@ -111,7 +135,7 @@ IDLE: Final = OBSOLETE | FEDERATION
 _SHOWN_AT_MOST: Final = 200
 
 #: The keys of operator policies that have an effect: limits only (R140). RabbitMQ 3.10 accepts mirroring there too.
-OPERATOR_KEYS: Final = frozenset(MERGED)
+OPERATOR_KEYS: Final = frozenset(name for name, key in KEYS.items() if key.merge is not None)
 
 
 def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None:
@@ -133,8 +157,8 @@ def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None
     for key, value in record.definition.items():
         if not _is_known(key, record.is_operator):
             unknown[key] = value
-        elif key in KEYS and not KEYS[key][0](value):
-            _refuse(f"{_as_erlang(value)} {KEYS[key][1]}")
+        elif key in KEYS and not KEYS[key].is_valid(value):
+            _refuse(f"{_as_erlang(value)} {KEYS[key].fault}")
     if unknown:
         terms = ",".join(f"{{{_as_erlang(key)},{_as_erlang(value)}}}" for key, value in unknown.items())
         _refuse(f"[{terms}] are not recognised policy settings")

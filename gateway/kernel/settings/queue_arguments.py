@@ -1,14 +1,16 @@
-"""Validation of queue arguments when a queue is declared, with RabbitMQ's error texts (R37-R50)."""
+"""The arguments of queues, one row each, and their validation in a declaration with RabbitMQ's error texts (R37-R50).
+
+To add an argument, add a row to ``QUEUE_ARGUMENTS``.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.bounds import LONGEST_MS, fault_of_key, require_arguments
 from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.settings.arguments import type_name
 from gateway.kernel.settings.max_age import age_ms
-from gateway.kernel.settings.unsupported_arguments import require_supported
 
 MOST_PRIORITIES: Final = 255
 
@@ -83,6 +85,10 @@ def _age(value: Value) -> str | None:
     return "invalid_max_age" if age_ms(value) is None else None
 
 
+def _unchecked(value: Value) -> str | None:
+    return None
+
+
 def _one_of(*allowed: str, otherwise: Callable[[str], str]) -> Check:
     def check(value: Value) -> str | None:
         if not isinstance(value, str):
@@ -96,46 +102,77 @@ def _unacceptable(value: Value) -> str:
     return f"{{unacceptable_type,{type_name(value)}}}"
 
 
-_CHECKS: Final[Mapping[str, Check]] = {
-    "x-expires": _lease,
-    "x-message-ttl": _duration,
-    "x-dead-letter-routing-key": _key,
-    "x-max-length": _integer,
-    "x-max-length-bytes": _integer,
-    "x-max-priority": _priorities,
-    "x-overflow": _one_of(
-        "drop-head", "reject-publish", "reject-publish-dlx", otherwise=lambda value: "invalid_overflow"
+#: The queue types that support an argument.
+ANY: Final = frozenset({"classic", "quorum", "stream"})
+NO_STREAM: Final = frozenset({"classic", "quorum"})
+CLASSIC: Final = frozenset({"classic"})
+QUORUM: Final = frozenset({"quorum"})
+STREAM: Final = frozenset({"stream"})
+
+
+class QueueArgument(NamedTuple):
+    """The check of an argument's value, and the queue types that support it.
+
+    A redeclaration must repeat it if it ``is_compared``.
+    """
+
+    check: Check
+    types: frozenset[str] = NO_STREAM
+    is_compared: bool = True
+
+
+#: Every known argument, in the order of comparison. As in RabbitMQ, others may have any value and may differ in a
+#: redeclaration (R49; rabbit_amqqueue: declare_args).
+QUEUE_ARGUMENTS: Final[Mapping[str, QueueArgument]] = {
+    "x-expires": QueueArgument(_lease),
+    "x-message-ttl": QueueArgument(_duration),
+    "x-dead-letter-exchange": QueueArgument(_unchecked),  # ``require_valid`` checks it before all others
+    "x-dead-letter-routing-key": QueueArgument(_key),
+    "x-dead-letter-strategy": QueueArgument(
+        _one_of("at-most-once", "at-least-once", otherwise=lambda value: "invalid_dlx_strategy"), QUORUM
     ),
-    "x-queue-mode": _one_of("default", "lazy", otherwise=lambda value: f"\"unsupported queue mode '{value}'\""),
-    "x-queue-version": _version,
-    "x-queue-type": _one_of(
-        "classic", "quorum", "stream", otherwise=lambda value: f"\"unsupported queue type '{value}'\""
+    "x-max-length": QueueArgument(_integer),
+    "x-max-length-bytes": QueueArgument(_integer, ANY),
+    "x-max-in-memory-length": QueueArgument(_integer, QUORUM),
+    "x-max-in-memory-bytes": QueueArgument(_integer, QUORUM),
+    "x-max-priority": QueueArgument(_priorities, CLASSIC),
+    "x-overflow": QueueArgument(
+        _one_of("drop-head", "reject-publish", "reject-publish-dlx", otherwise=lambda value: "invalid_overflow")
     ),
-    "x-single-active-consumer": _boolean,
-    "x-delivery-limit": _number,
-    "x-dead-letter-strategy": _one_of("at-most-once", "at-least-once", otherwise=lambda value: "invalid_dlx_strategy"),
-    "x-queue-leader-locator": _one_of(
-        "client-local", "balanced", "least-leaders", "random", otherwise=lambda value: "invalid_queue_locator_arg"
+    "x-queue-mode": QueueArgument(
+        _one_of("default", "lazy", otherwise=lambda value: f"\"unsupported queue mode '{value}'\""), CLASSIC
     ),
-    "x-quorum-initial-group-size": _lease,
-    "x-max-in-memory-length": _integer,
-    "x-max-in-memory-bytes": _integer,
-    "x-consumer-timeout": _lease,
-    "x-max-age": _age,
-    "x-stream-max-segment-size-bytes": _integer,
-    "x-stream-filter-size-bytes": _number,
-    "x-initial-cluster-size": _lease,
+    "x-queue-version": QueueArgument(_version, CLASSIC),
+    "x-single-active-consumer": QueueArgument(_boolean),
+    "x-queue-type": QueueArgument(
+        _one_of("classic", "quorum", "stream", otherwise=lambda value: f"\"unsupported queue type '{value}'\""), ANY
+    ),
+    "x-quorum-initial-group-size": QueueArgument(_lease, QUORUM),
+    "x-delivery-limit": QueueArgument(_number),
+    "x-max-age": QueueArgument(_age, STREAM),
+    "x-stream-max-segment-size-bytes": QueueArgument(_integer, STREAM),
+    "x-stream-filter-size-bytes": QueueArgument(_number, STREAM, is_compared=False),
+    "x-initial-cluster-size": QueueArgument(_lease, STREAM),
+    "x-queue-leader-locator": QueueArgument(
+        _one_of(
+            "client-local", "balanced", "least-leaders", "random", otherwise=lambda value: "invalid_queue_locator_arg"
+        ),
+        ANY,
+    ),
     # not in RabbitMQ, or only in its plugins
-    "x-expire-mode": _one_of("head", "anywhere", otherwise=lambda value: f"\"unsupported expire mode '{value}'\""),
-    "x-delayed-delivery": _boolean,
-    "x-message-deduplication": _boolean,
-    "x-cache-size": _positive,
-    "x-cache-ttl": _lease,
-    "x-retry-delays": _durations,
+    "x-consumer-timeout": QueueArgument(_lease, ANY),
+    "x-expire-mode": QueueArgument(
+        _one_of("head", "anywhere", otherwise=lambda value: f"\"unsupported expire mode '{value}'\"")
+    ),
+    "x-delayed-delivery": QueueArgument(_boolean),
+    "x-message-deduplication": QueueArgument(_boolean),
+    "x-cache-size": QueueArgument(_positive),
+    "x-cache-ttl": QueueArgument(_lease),
+    "x-retry-delays": QueueArgument(_durations),
 }
 
-#: Every argument that is checked.
-KNOWN_ARGUMENTS: Final = frozenset({"x-dead-letter-exchange", *_CHECKS})
+#: The arguments that a redeclaration must repeat.
+COMPARED: Final = tuple(name for name, argument in QUEUE_ARGUMENTS.items() if argument.is_compared)
 
 
 def require_valid(entity: str, arguments: Arguments) -> None:
@@ -149,11 +186,14 @@ def require_valid(entity: str, arguments: Arguments) -> None:
         raise PreconditionFailed(f"invalid type '{type_name(exchange)}' for arg 'x-dead-letter-exchange' in {entity}")
     if fault := fault_of_key(exchange):
         raise PreconditionFailed(f"invalid arg 'x-dead-letter-exchange' for {entity}: {fault}")
-    queue_type = arguments.get("x-queue-type", "classic")
+    queue_type = str(arguments.get("x-queue-type", "classic"))
     for name, value in arguments.items():
-        require_supported(entity, queue_type, name)
-        check = _CHECKS.get(name)
-        wrong = check(value) if check is not None else None
+        argument = QUEUE_ARGUMENTS.get(name)
+        if argument is None:
+            continue
+        if queue_type in ANY and queue_type not in argument.types:
+            raise PreconditionFailed(f"invalid arg '{name}' for {entity} of queue type rabbit_{queue_type}_queue")
+        wrong = argument.check(value)
         if wrong is None and name == "x-dead-letter-routing-key" and "x-dead-letter-exchange" not in arguments:
             wrong = "routing_key_but_no_dlx_defined"
         if wrong is not None:

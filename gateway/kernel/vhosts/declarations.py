@@ -13,12 +13,11 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.names import require_free
 from gateway.kernel.settings.arguments import (
     COMPARED_EXCHANGE_ARGUMENTS,
-    COMPARED_QUEUE_ARGUMENTS,
     require_equal,
     require_equivalent,
     type_name,
 )
-from gateway.kernel.settings.queue_arguments import require_possible, require_valid
+from gateway.kernel.settings.queue_arguments import COMPARED, require_possible, require_valid
 
 if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
@@ -135,4 +134,4 @@ class QueueDeclaration:
             raise ResourceLocked(queue.locked)
         require_equal(self.entity, "durable", self.is_durable, queue.is_durable)
         require_equal(self.entity, "auto_delete", self.is_auto_delete, queue.is_auto_delete)
-        require_equivalent(self.entity, COMPARED_QUEUE_ARGUMENTS, self.arguments, queue.arguments)
+        require_equivalent(self.entity, COMPARED, self.arguments, queue.arguments)
