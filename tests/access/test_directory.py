@@ -117,11 +117,11 @@ class Listener:
     """An object with a listener method."""
 
     def __init__(self, directory: Directory, received: list[str]) -> None:
-        self._heard = received
+        self._received = received
         directory.on_change(self.changed)
 
     def changed(self, name: str) -> None:
-        self._heard.append(name)
+        self._received.append(name)
 
 
 def test_a_listener_method_is_called_as_long_as_its_object_exists(directory: Directory) -> None:

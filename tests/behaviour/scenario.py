@@ -18,7 +18,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import FakeClock
 from gateway_amqp.properties import decode_properties
 from tests.protocols.amqp.dialogue import Peer
-from tests.protocols.amqp.frame_reader import Heard
+from tests.protocols.amqp.frame_reader import ReceivedFrame
 from tests.protocols.amqp.frames import publish
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
@@ -87,13 +87,13 @@ class AmqpClient:
         self.peer: Peer = broker.peer()
         self.peer.send(commands.Confirm.Select())
         self.peer.send(commands.Channel.Open(), channel=2)
-        self.peer.hear()
+        self.peer.receive()
         self._pushed: list[Received] = []
 
     def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
         """Publish and wait for the confirm. Any: each property has its own type."""
         self.peer.send(publish(exchange, routing_key, body, **properties))
-        answers = [heard.method for heard in self._listen() if heard.channel == 1]
+        answers = [received.method for received in self._receive() if received.channel == 1]
         assert len(answers) == 1, answers
         assert isinstance(answers[0], commands.Basic.Ack | commands.Basic.Nack), answers
         return isinstance(answers[0], commands.Basic.Ack)
@@ -102,9 +102,9 @@ class AmqpClient:
         """Fetch with ``basic.get``."""
         self.peer.send(commands.Basic.Get(0, queue), channel=2)
         (answer,) = (
-            heard
-            for heard in self._listen()
-            if isinstance(heard.method, commands.Basic.GetOk | commands.Basic.GetEmpty)
+            received
+            for received in self._receive()
+            if isinstance(received.method, commands.Basic.GetOk | commands.Basic.GetEmpty)
         )
         return None if isinstance(answer.method, commands.Basic.GetEmpty) else _received(answer)
 
@@ -112,11 +112,11 @@ class AmqpClient:
         """Consume with a prefetch. Any: an argument may have any type of pamqp."""
         consume = commands.Basic.Consume(0, queue, arguments=dict(arguments or {}))
         self.peer.send(commands.Basic.Qos(0, prefetch), consume, channel=2)
-        self._listen()
+        self._receive()
 
     def received(self) -> Sequence[Received]:
         """Return the deliveries since the last call."""
-        self._listen()
+        self._receive()
         pushed, self._pushed = self._pushed, []
         return pushed
 
@@ -126,25 +126,25 @@ class AmqpClient:
             self.peer.send(commands.Basic.Ack(received.tag), channel=2)
         else:
             self.peer.send(commands.Basic.Nack(received.tag, False, outcome is DeliveryOutcome.REQUEUED), channel=2)
-        self._listen()
+        self._receive()
 
     def leave(self) -> None:
         """Close the connection without a handshake."""
         self.peer.lose()
 
-    def _listen(self) -> list[Heard]:
-        heard = self.peer.listen()
-        self._pushed += [_received(each) for each in heard if isinstance(each.method, commands.Basic.Deliver)]
-        return [each for each in heard if not isinstance(each.method, commands.Basic.Deliver)]
+    def _receive(self) -> list[ReceivedFrame]:
+        received = self.peer.receive_frames()
+        self._pushed += [_received(each) for each in received if isinstance(each.method, commands.Basic.Deliver)]
+        return [each for each in received if not isinstance(each.method, commands.Basic.Deliver)]
 
 
-def _received(heard: Heard) -> Received:
-    method = heard.method
+def _received(received: ReceivedFrame) -> Received:
+    method = received.method
     assert isinstance(method, commands.Basic.Deliver | commands.Basic.GetOk)
-    properties = decode_properties(heard.properties)
+    properties = decode_properties(received.properties)
     values = {each.name: getattr(properties, each.name) for each in fields(properties)}
     return Received(
-        heard.body,
+        received.body,
         method.exchange or "",
         method.routing_key or "",
         bool(method.redelivered),

@@ -39,9 +39,9 @@ class StompClient:
         headers = {"receipt": id}
         for name, value in properties.items():
             headers |= _headers(name, value)
-        heard = self._publisher.send(destination, body, headers)
-        assert heard in ([receipt(id)], []), heard
-        return bool(heard)
+        received = self._publisher.publish(destination, body, headers)
+        assert received in ([receipt(id)], []), received
+        return bool(received)
 
     def get(self, queue: str) -> Received | None:
         """Fetch one message over AMQP."""

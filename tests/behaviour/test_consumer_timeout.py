@@ -19,7 +19,7 @@ def pass_time(scenario: Scenario, client: AmqpClient, milliseconds: int, step_ms
 
 
 def channel_closes(client: AmqpClient) -> list[str]:
-    answers = [heard.method for heard in client.peer.listen()]
+    answers = [received.method for received in client.peer.receive_frames()]
     return [
         f"{answer.reply_code} {answer.reply_text}" for answer in answers if isinstance(answer, commands.Channel.Close)
     ]

@@ -367,5 +367,5 @@ def test_a_message_dropped_on_arrival_is_confirmed_when_its_dead_letter_is_durab
     scenario.gateway.settle()
     peer = scenario.client.peer
     peer.send(publish("", "q", b"m", delivery_mode=2))
-    assert peer.hear_now() == []
-    assert peer.hear() == ["Basic.Ack(delivery_tag=1, multiple=False)"]
+    assert peer.receive_now() == []
+    assert peer.receive() == ["Basic.Ack(delivery_tag=1, multiple=False)"]

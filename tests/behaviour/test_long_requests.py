@@ -43,7 +43,7 @@ def gateway(clock: TickingClock, store: StepStore) -> Gateway:
 def peer(gateway: Gateway) -> Peer:
     peer = gateway.connect()
     peer.send(commands.Queue.Declare(queue="q", durable=True))
-    assert len(peer.hear()) == 1
+    assert len(peer.receive()) == 1
     return peer
 
 
@@ -51,7 +51,7 @@ def publish_in_transaction(peer: Peer, count: int) -> None:
     peer.send(commands.Tx.Select())
     for _ in range(count):
         peer.send(publish("", "q", b"m", delivery_mode=2))
-    assert peer.hear() == ["Tx.SelectOk()"]
+    assert peer.receive() == ["Tx.SelectOk()"]
 
 
 def test_a_large_commit_is_one_step_of_the_store_and_is_answered_at_its_end(
@@ -61,11 +61,11 @@ def test_a_large_commit_is_one_step_of_the_store_and_is_answered_at_its_end(
     queue = gateway.vhost.queue("q")
     store.sizes.clear()
     peer.send(commands.Tx.Commit())
-    assert peer.hear() == []
+    assert peer.receive() == []
     assert 0 < len(queue) < COUNT
     assert store.sizes == []
     clock.advance(0)
-    assert peer.hear() == ["Tx.CommitOk()"]
+    assert peer.receive() == ["Tx.CommitOk()"]
     assert len(queue) == COUNT
     assert [size for size in store.sizes if size > 1] == [2 * COUNT]
 
@@ -74,12 +74,12 @@ def test_frames_after_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, c
     publish_in_transaction(peer, COUNT)
     peer.send(commands.Tx.Commit(), commands.Queue.Declare(queue="q", passive=True))
     peer.send(commands.Queue.Declare(queue="other"))
-    assert peer.hear() == []
+    assert peer.receive() == []
     clock.advance(0)
-    heard = peer.hear()
-    assert heard[0] == "Tx.CommitOk()"
-    assert [line.split("(")[0] for line in heard[1:]] == ["Queue.DeclareOk"] * 2
-    assert f"message_count={COUNT}" in heard[1]
+    received = peer.receive()
+    assert received[0] == "Tx.CommitOk()"
+    assert [line.split("(")[0] for line in received[1:]] == ["Queue.DeclareOk"] * 2
+    assert f"message_count={COUNT}" in received[1]
 
 
 def test_a_crash_during_a_large_commit_discards_all_of_it(gateway: Gateway, peer: Peer, store: StepStore) -> None:
@@ -98,10 +98,10 @@ def test_messages_consumed_while_their_step_is_open_are_not_restored(
     other = gateway.connect()
     for _ in range(10):
         other.send(commands.Basic.Get(queue="q", no_ack=True))
-    assert len([line for line in other.hear() if "GetOk" in line]) == 10
+    assert len([line for line in other.receive() if "GetOk" in line]) == 10
     assert len(Gateway(store=store.reopened()).vhost.queue("q")) == 0
     clock.advance(0)
-    assert peer.hear() == ["Tx.CommitOk()"]
+    assert peer.receive() == ["Tx.CommitOk()"]
     assert len(Gateway(store=store.reopened()).vhost.queue("q")) == COUNT - 10
 
 
@@ -118,12 +118,12 @@ def test_a_long_queue_is_purged_in_slices_and_the_answer_waits_for_the_store(
 ) -> None:
     for _ in range(COUNT):
         peer.send(publish("", "q", b"m", delivery_mode=2))
-    assert peer.hear() == []
+    assert peer.receive() == []
     peer.send(commands.Queue.Purge(queue="q"))
-    assert peer.hear() == []
+    assert peer.receive() == []
     assert len(gateway.vhost.queue("q")) == 0
     clock.advance(0)
-    assert peer.hear() == [f"Queue.PurgeOk(message_count={COUNT})"]
+    assert peer.receive() == [f"Queue.PurgeOk(message_count={COUNT})"]
     assert not store.held_ids
 
 
@@ -132,14 +132,14 @@ def test_messages_requeued_in_slices_keep_their_order(gateway: Gateway, peer: Pe
         peer.send(publish("", "q", b"%d" % number))
     first, second = gateway.connect(), gateway.connect()
     first.send(commands.Basic.Consume(queue="q"))
-    assert len(first.hear()) == COUNT + 1
+    assert len(first.receive()) == COUNT + 1
     second.send(commands.Basic.Consume(queue="q"))
-    assert len(second.hear()) == 1
+    assert len(second.receive()) == 1
     first.lose()
-    assert second.hear() == []
+    assert second.receive() == []
     peer.send(publish("", "q", b"late"))
     clock.advance(0)
-    bodies = [heard.body for heard in second.listen()]
+    bodies = [received.body for received in second.receive_frames()]
     assert bodies == [*(b"%d" % number for number in range(COUNT)), b"late"]
 
 
@@ -151,10 +151,10 @@ def test_a_get_skips_many_expired_messages(gateway: Gateway, peer: Peer, clock: 
     gateway.settle()
     clock.pass_without_calls(2)
     peer.send(commands.Basic.Get(queue="q", no_ack=True), commands.Basic.Get(queue="q", no_ack=True))
-    assert peer.hear() == []
+    assert peer.receive() == []
     assert len(queue) > 1, "all were discarded in one turn"
     clock.advance(0)
-    first, second = peer.hear()
+    first, second = peer.receive()
     assert "new" in first
     assert second.startswith("Basic.GetEmpty")
 
@@ -172,11 +172,11 @@ def test_the_deletion_of_a_queue_with_many_bindings_is_answered_at_its_end(
     bind_many_times(gateway)
     gateway.settle()
     peer.send(commands.Queue.Delete(queue="q"), commands.Queue.Declare(queue="q"))
-    assert peer.hear() == []
+    assert peer.receive() == []
     assert gateway.vhost.bindings.count > 0
     clock.advance(0)
     gateway.settle()
-    assert [line.split("(")[0] for line in peer.hear()] == ["Queue.DeleteOk", "Queue.DeclareOk"]
+    assert [line.split("(")[0] for line in peer.receive()] == ["Queue.DeleteOk", "Queue.DeclareOk"]
     assert gateway.vhost.bindings.count == 0
     assert not gateway.vhost.queue("q").is_durable
     assert "q" not in Gateway(store=store.reopened()).vhost.queue_by_name
@@ -189,10 +189,10 @@ def test_a_declaration_waits_for_the_deletion_of_the_queue_of_that_name(
     other = gateway.connect()
     peer.send(commands.Queue.Delete(queue="q"))
     other.send(commands.Queue.Declare(queue="q", passive=True))
-    assert "404 NOT_FOUND - no queue 'q'" in other.hear()[-1]
+    assert "404 NOT_FOUND - no queue 'q'" in other.receive()[-1]
     other = gateway.connect()
     other.send(commands.Queue.Declare(queue="q"))
-    assert other.hear() == []
+    assert other.receive() == []
     clock.advance(0)
-    assert other.hear()[-1].startswith("Queue.DeclareOk(queue='q'")
+    assert other.receive()[-1].startswith("Queue.DeclareOk(queue='q'")
     assert not gateway.vhost.queue("q").is_durable

@@ -157,7 +157,7 @@ def test_r141_global_prefetch_is_not_supported() -> None:
     scenario.queue("q", QUORUM)
     peer = scenario.gateway.peer()
     peer.send(commands.Basic.Qos(0, 5, True), commands.Basic.Consume(0, "q"))
-    assert peer.hear() == [
+    assert peer.receive() == [
         "Basic.QosOk()",
         "Connection.Close 540 NOT_IMPLEMENTED - queue 'q' in vhost '/' does not support global qos (60,20)",
     ]

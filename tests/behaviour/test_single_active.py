@@ -189,7 +189,7 @@ def test_r95_an_exclusive_consumer_is_refused(scenario: Scenario, queue: str) ->
     scenario.queue(queue, SINGLE_ACTIVE)
     client = AmqpClient(scenario.gateway)
     client.peer.send(asked(commands.Basic.Consume, queue=queue, exclusive=True), channel=2)
-    (answer,) = client.peer.listen()
+    (answer,) = client.peer.receive_frames()
     assert isinstance(answer.method, commands.Channel.Close)
     assert (answer.method.reply_code, answer.method.reply_text) == (
         403,

@@ -65,7 +65,7 @@ def gateway(clock: TickingClock, store: StepStore) -> Gateway:
 def peer(gateway: Gateway) -> Peer:
     peer = gateway.connect()
     peer.send(commands.Confirm.Select())
-    peer.hear()
+    peer.receive()
     return peer
 
 
@@ -73,7 +73,7 @@ def read_on(peer: Peer, clock: TickingClock) -> list[str]:
     """Run the pending work and handle the rest of the input; return the frames that the peer receives."""
     clock.advance(0)
     peer.gateway.turn.go_on()
-    return peer.hear()
+    return peer.receive()
 
 
 def test_a_turn_offers_a_message_to_some_of_the_queues(
@@ -83,7 +83,7 @@ def test_a_turn_offers_a_message_to_some_of_the_queues(
     gateway.settle()
     store.sizes.clear()
     peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
-    assert peer.hear() == []
+    assert peer.receive() == []
     assert 0 < taken(gateway) < QUEUES // 2
     assert store.sizes == []
     assert read_on(peer, clock) == ["Basic.Ack(delivery_tag=1, multiple=False)"]
@@ -111,7 +111,7 @@ def test_later_input_of_the_connection_waits_and_that_of_others_does_not(
     assert len(gateway.vhost.queue(f"q{QUEUES - 1}")) == 1
     assert [line.split("(")[0] for line in read_on(peer, clock)] == ["Basic.Ack"] * 2
     other.send(commands.Basic.Consume(queue=f"q{QUEUES - 1}", no_ack=True))
-    assert [heard.body for heard in other.listen() if heard.body] == [b"0", b"1", b"2", b"3"]
+    assert [received.body for received in other.receive_frames() if received.body] == [b"0", b"1", b"2", b"3"]
 
 
 def test_a_rejection_by_one_queue_is_a_nack_after_all_offers(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
@@ -119,9 +119,9 @@ def test_a_rejection_by_one_queue_is_a_nack_after_all_offers(gateway: Gateway, p
     full = gateway.vhost.declare_queue("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
     gateway.vhost.bind(gateway.vhost.exchange("amq.fanout"), full, "k")
     peer.io.take(wire(publish("amq.fanout", "k"), publish("", "q1")))
-    assert peer.hear() == []
-    heard = read_on(peer, clock)
-    assert [line.split(", ")[0] for line in heard] == ["Basic.Nack(delivery_tag=1", "Basic.Ack(delivery_tag=2"]
+    assert peer.receive() == []
+    received = read_on(peer, clock)
+    assert [line.split(", ")[0] for line in received] == ["Basic.Nack(delivery_tag=1", "Basic.Ack(delivery_tag=2"]
 
 
 def test_the_message_is_consumed_meanwhile_and_stays_consumed(
@@ -131,7 +131,7 @@ def test_the_message_is_consumed_meanwhile_and_stays_consumed(
     other = gateway.connect()
     peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
     other.send(commands.Basic.Get(queue="q0", no_ack=True))
-    assert "GetOk" in other.hear()[0]
+    assert "GetOk" in other.receive()[0]
     read_on(peer, clock)
     assert taken(Gateway(store=store.reopened())) == QUEUES - 1
 
@@ -151,7 +151,7 @@ def test_streams_append_it_in_the_turn_of_the_step(
     gateway.vhost.bind(gateway.vhost.exchange("amq.fanout"), stream, "k")
     bind_many(gateway.vhost)
     peer.io.take(wire(publish("amq.fanout", "k", delivery_mode=2)))
-    peer.hear()
+    peer.receive()
     assert len(stream) == 0
     assert len(read_on(peer, clock)) == 1
     assert len(stream) == 1
@@ -171,7 +171,7 @@ def test_a_message_without_a_connection_blocks_no_client(gateway: Gateway, peer:
     gateway.vhost.publish(gateway.vhost.exchange("amq.fanout"), Message("amq.fanout", "k", header_of(), b""))
     assert taken(gateway) < QUEUES
     peer.io.take(wire(publish("", "q1"), publish("", "q1")))
-    assert len(peer.hear()) == 1
+    assert len(peer.receive()) == 1
     clock.advance(0)
     assert taken(gateway) == QUEUES
 
@@ -186,16 +186,16 @@ def test_a_commit_offers_its_messages_to_some_of_the_queues_in_a_turn(
     peer = gateway.connect()
     held = [publish("", "q0", b"1", delivery_mode=2), publish("amq.fanout", "k", b"2", delivery_mode=2)]
     peer.send(commands.Tx.Select(), *held, publish("", "q1", b"3", delivery_mode=2))
-    peer.hear()
+    peer.receive()
     store.sizes.clear()
     peer.send(commands.Tx.Commit())
-    assert peer.hear() == []
+    assert peer.receive() == []
     assert 0 < taken(gateway) < QUEUES // 2
     assert len(gateway.vhost.queue("q1")) == 1
     assert store.sizes == []
     assert taken(Gateway(store=store.reopened())) == 0
     clock.advance(0)
-    assert peer.hear() == ["Tx.CommitOk()"]
+    assert peer.receive() == ["Tx.CommitOk()"]
     assert [size for size in store.sizes if size > 1] == [2 + QUEUES + 1 + 2]
     assert [len(gateway.vhost.queue(name)) for name in ("q0", "q1", f"q{QUEUES - 1}")] == [2, 2, 1]
 
@@ -204,10 +204,10 @@ def test_a_small_commit_is_done_in_one_turn(gateway: Gateway, store: StepStore) 
     gateway.vhost.declare_queue("q", is_durable=True)
     peer = gateway.connect()
     peer.send(commands.Tx.Select(), publish("", "q", delivery_mode=2), publish("", "nowhere", mandatory=True))
-    peer.hear()
+    peer.receive()
     store.sizes.clear()
     peer.send(commands.Tx.Commit())
-    assert [line.split("(")[0] for line in peer.hear()] == ["Basic.Return", "Tx.CommitOk"]
+    assert [line.split("(")[0] for line in peer.receive()] == ["Basic.Return", "Tx.CommitOk"]
     assert store.sizes == [2]
 
 
@@ -220,11 +220,11 @@ def test_mqtt_acknowledges_when_all_queues_have_it(clock: TickingClock, qos: int
     bind_many(gateway.vhost, "amq.topic")
     client = gateway.client("c")
     client.io.take(client.write.publish("k", b"1", qos=qos, id=1) + client.write.publish("k", b"2", qos=qos, id=2))
-    assert client.hear() == []
+    assert client.receive() == []
     answers = []
     for _ in range(2):
         clock.advance(0)
-        answers += client.hear()
+        answers += client.receive()
         gateway.turn.go_on()
     assert [answer.split(" ")[0] for answer in answers] == ["PUBREC" if qos == 2 else "PUBACK"] * 2
     assert taken(gateway) == QUEUES
@@ -238,8 +238,8 @@ def test_mqtt_releases_the_identifier_of_a_refused_message(clock: TickingClock) 
         client.io.take(client.write.publish("k", b"1", qos=2, id=1))
         clock.advance(0)
         gateway.turn.go_on()
-        answers = client.hear()
-        client.send(client.write.pubrel(1)) if "97" not in answers[0] else None
+        answers = client.receive()
+        client.request(client.write.pubrel(1)) if "97" not in answers[0] else None
     assert not client.machine.conversation.publishing._qos2_state.received  # type: ignore[union-attr]
 
 
@@ -249,11 +249,11 @@ def test_stomp_sends_the_receipt_when_all_queues_have_it(clock: TickingClock) ->
     client = gateway.client()
     destination = {"destination": "/exchange/amq.fanout/k"}
     client.io.take(frame("SEND", {**destination, "receipt": "1"}) + frame("SEND", {**destination, "receipt": "2"}))
-    assert client.hear() == []
+    assert client.receive_frames() == []
     answers = []
     for _ in range(2):
         clock.advance(0)
-        answers += client.hear()
+        answers += client.receive_frames()
         assert {len(queue) for queue in gateway.vhost.queue_by_name.values()} == {len(answers)}
         gateway.turn.go_on()
     assert answers == [receipt("1"), receipt("2")]
@@ -265,32 +265,32 @@ def test_a_stomp_commit_offers_its_messages_to_some_of_the_queues_in_a_turn(
     gateway = StompGateway(clock=clock, store=store)
     bind_many(gateway.vhost)
     client = gateway.client()
-    client.request("BEGIN", transaction="t")
+    client.command("BEGIN", transaction="t")
     wide = {"destination": "/exchange/amq.fanout/k", "transaction": "t", "persistent": "true"}
-    client.request("SEND", {**wide, "receipt": "1"})
-    client.request("SEND", {"destination": "/amq/queue/q0", "transaction": "t", "persistent": "true", "receipt": "2"})
+    client.command("SEND", {**wide, "receipt": "1"})
+    client.command("SEND", {"destination": "/amq/queue/q0", "transaction": "t", "persistent": "true", "receipt": "2"})
     store.sizes.clear()
     client.io.take(frame("COMMIT", {"transaction": "t", "receipt": "3"}) + frame("SEND", {**wide, "transaction": "u"}))
-    assert client.hear() == []
+    assert client.receive_frames() == []
     assert 0 < taken(gateway) < QUEUES // 2
     assert store.sizes == []
     clock.advance(0)
-    assert sorted(answer["receipt-id"] for answer in client.hear()) == ["1", "2", "3"]
+    assert sorted(answer["receipt-id"] for answer in client.receive_frames()) == ["1", "2", "3"]
     assert [size for size in store.sizes if size > 1] == [1 + QUEUES + 2]
     assert len(gateway.vhost.queue("q0")) == 2
     gateway.turn.go_on()
-    assert [answer.verb for answer in client.hear()] == ["ERROR", "closed"], "the SEND after it was read now"
+    assert [answer.verb for answer in client.receive_frames()] == ["ERROR", "closed"], "the SEND after it was read now"
 
 
 def test_a_stomp_commit_without_many_queues_is_done_in_one_turn(store: StepStore, clock: TickingClock) -> None:
     gateway = StompGateway(clock=clock, store=store)
     gateway.vhost.declare_queue("q", is_durable=True)
     client = gateway.client()
-    client.request("BEGIN", transaction="t")
+    client.command("BEGIN", transaction="t")
     for number in range(500):
-        client.request("SEND", destination="/amq/queue/q", transaction="t", persistent="true", receipt=str(number))
+        client.command("SEND", destination="/amq/queue/q", transaction="t", persistent="true", receipt=str(number))
     store.sizes.clear()
-    assert len(client.request("COMMIT", transaction="t", receipt="done")) == 501
+    assert len(client.command("COMMIT", transaction="t", receipt="done")) == 501
     assert [size for size in store.sizes if size > 1] == [1000]
 
 

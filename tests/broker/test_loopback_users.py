@@ -11,7 +11,7 @@ def test_guest_is_refused_from_a_remote_address(host: str) -> None:
     peer = Peer(Gateway(), host)
     peer.send(PROTOCOL_HEADER)
     peer.send(start_ok("\0guest\0guest"))
-    assert "Login was refused using authentication mechanism PLAIN" in "".join(peer.hear())
+    assert "Login was refused using authentication mechanism PLAIN" in "".join(peer.receive())
     assert ("connection closing", {"reason": "authentication refused"}) in peer.log_lines
     assert peer.user_name == ""
 

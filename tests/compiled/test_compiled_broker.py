@@ -53,12 +53,12 @@ def by_stomp(gateway: Gateway) -> bytes:
     with socket.create_connection(gateway.addresses["stomp"], timeout=TIMEOUT_S) as peer:
         peer.sendall(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0")
         peer.sendall(b"SUBSCRIBE\nid:1\ndestination:/queue/s\n\n\0SEND\ndestination:/queue/s\n\nby stomp\0")
-        heard = b""
-        while b"by stomp\0" not in heard:
+        received = b""
+        while b"by stomp\0" not in received:
             data = peer.recv(4096)
-            assert data, f"the broker closed the connection: {heard!r}"
-            heard += data
-    return heard.partition(b"MESSAGE")[2].partition(b"\n\n")[2].partition(b"\0")[0]
+            assert data, f"the broker closed the connection: {received!r}"
+            received += data
+    return received.partition(b"MESSAGE")[2].partition(b"\n\n")[2].partition(b"\0")[0]
 
 
 def test_a_compiled_broker_starts_serves_reloads_and_stops(environment: Mapping[str, str], tmp_path: Path) -> None:

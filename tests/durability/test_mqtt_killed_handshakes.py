@@ -25,13 +25,13 @@ def connect(gateway: Gateway) -> Iterator[Open]:
     def opened(name: str, version: int = 5, *, is_present: bool, lasts: bool = True) -> SocketLink:
         link = SocketLink(gateway.addresses["mqtt"], version)
         links.append(link)
-        link.transmit(link.write.connect(name, is_clean=not lasts, properties=FOR_AN_HOUR if lasts else b""))
-        assert link.hear_welcome() == ("CONNACK present" if is_present else "CONNACK")
+        link.send(link.write.connect(name, is_clean=not lasts, properties=FOR_AN_HOUR if lasts else b""))
+        assert link.receive_connack() == ("CONNACK present" if is_present else "CONNACK")
         return link
 
     yield opened
     for link in links:
-        link.break_off()
+        link.close()
 
 
 class Reader:
@@ -45,8 +45,8 @@ class Reader:
     def read(self, count: int) -> "Reader":
         """Receive exactly this number of messages, each with its whole handshake."""
         while len(self.bodies) < count or self.holding:
-            self.take(self.link.hear())
-        assert self.link.hear_up_to_now() == []
+            self.take(self.link.receive_one())
+        assert self.link.receive_answers() == []
         assert len(self.bodies) == count
         return self
 
@@ -55,7 +55,7 @@ class Reader:
         if words[0] == "PUBREL":
             packet_id = int(words[1][1:])
             self.holding.pop(packet_id, None)
-            self.link.transmit(self.link.write.pubcomp(packet_id))
+            self.link.send(self.link.write.pubcomp(packet_id))
             return
         assert words[:2] == ["PUBLISH", "q2"]
         packet_id, body = int(words[2][1:]), words[-1].strip("'")
@@ -65,7 +65,7 @@ class Reader:
         else:
             self.holding[packet_id] = body
             self.bodies.append(body)
-        self.link.transmit(self.link.write.pubrec(packet_id))
+        self.link.send(self.link.write.pubrec(packet_id))
 
 
 def subscribe(link: SocketLink, filter: str, qos: int) -> None:
@@ -77,12 +77,12 @@ def publish(connect: Open, topics: dict[str, str], qos: int) -> None:
     """Publish a message to each topic, and wait until it is durable."""
     link = connect("publisher", is_present=False, lasts=False)
     for packet_id, (topic, body) in enumerate(topics.items(), 1):
-        link.transmit(link.write.publish(topic, body.encode(), qos=qos, id=packet_id))
-        assert link.hear() == f"{'PUBACK' if qos == 1 else 'PUBREC'} #{packet_id}"
+        link.send(link.write.publish(topic, body.encode(), qos=qos, id=packet_id))
+        assert link.receive_one() == f"{'PUBACK' if qos == 1 else 'PUBREC'} #{packet_id}"
         if qos == 2:
-            link.transmit(link.write.pubrel(packet_id))
-            assert link.hear() == f"PUBCOMP #{packet_id}"
-    link.break_off()
+            link.send(link.write.pubrel(packet_id))
+            assert link.receive_one() == f"PUBCOMP #{packet_id}"
+    link.close()
 
 
 # ---- From the client -------------------------------------------------------------------------------------------------
@@ -91,19 +91,17 @@ def publish(connect: Open, topics: dict[str, str], qos: int) -> None:
 def test_acknowledged_qos_1_publishes_survive(gateway: Gateway, connect: Open) -> None:
     gateway.start()
     subscribe(app := connect("app", is_present=False), "t/#", 1)
-    app.break_off()
+    app.close()
     sensors = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
     for name, sensor in sensors.items():
-        sensor.transmit(
-            *(sensor.write.publish(f"t/{name}", b"%d" % number, qos=1, id=number) for number in range(1, 40))
-        )
-        sensor.hear()
+        sensor.send(*(sensor.write.publish(f"t/{name}", b"%d" % number, qos=1, id=number) for number in range(1, 40)))
+        sensor.receive_one()
     gateway.kill()
-    required = {name: 1 + len(sensor.hear_last()) for name, sensor in sensors.items()}
+    required = {name: 1 + len(sensor.receive_to_end()) for name, sensor in sensors.items()}
     gateway.start()
     app = connect("app", is_present=True)
     found: dict[str, list[int]] = {name: [] for name in CLIENTS}
-    for line in app.hear_up_to_now(acknowledging=True):
+    for line in app.receive_answers(acknowledging=True):
         *_, topic, body = line.split()
         found[topic.removeprefix("t/")].append(int(body.strip("'")))
     for name, numbers in found.items():
@@ -115,33 +113,33 @@ def test_acknowledged_qos_1_publishes_survive(gateway: Gateway, connect: Open) -
 def test_a_qos_2_publish_resumes_after_a_kill(gateway: Gateway, connect: Open, state: str) -> None:
     gateway.start()
     subscribe(app := connect("app", is_present=False), "t/#", 2)
-    app.break_off()
+    app.close()
     sensors = {name: connect(name, version, is_present=False) for name, version in CLIENTS.items()}
     for sensor in sensors.values():
         subscribe(sensor, "nothing", 0)
     for name, sensor in sensors.items():
-        sensor.transmit(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7))
+        sensor.send(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7))
         if state != "PUBLISH sent":
-            assert sensor.hear() == "PUBREC #7"
+            assert sensor.receive_one() == "PUBREC #7"
     for sensor in sensors.values():
         if state in ("PUBREL sent", "PUBCOMP received"):
-            sensor.transmit(sensor.write.pubrel(7))
+            sensor.send(sensor.write.pubrel(7))
         if state == "PUBCOMP received":
-            assert sensor.hear() == "PUBCOMP #7"
+            assert sensor.receive_one() == "PUBCOMP #7"
     gateway.kill()
-    last_packets = {name: sensor.hear_last() for name, sensor in sensors.items()}
+    last_packets = {name: sensor.receive_to_end() for name, sensor in sensors.items()}
     gateway.start()
-    for name, heard in last_packets.items():
+    for name, received in last_packets.items():
         sensor = connect(name, CLIENTS[name], is_present=True)
-        if state == "PUBLISH sent" and not heard:
-            sensor.transmit(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7, dup=True))
-            assert sensor.hear() == "PUBREC #7"
-        if state != "PUBCOMP received" and "PUBCOMP #7" not in heard:
-            sensor.transmit(sensor.write.pubrel(7))
-            assert sensor.hear().startswith("PUBCOMP #7")
+        if state == "PUBLISH sent" and not received:
+            sensor.send(sensor.write.publish(f"t/{name}", name.encode(), qos=2, id=7, dup=True))
+            assert sensor.receive_one() == "PUBREC #7"
+        if state != "PUBCOMP received" and "PUBCOMP #7" not in received:
+            sensor.send(sensor.write.pubrel(7))
+            assert sensor.receive_one().startswith("PUBCOMP #7")
         # the identifier is free for another message
-        sensor.transmit(sensor.write.publish(f"t/{name}", b"next", qos=2, id=7))
-        assert sensor.hear() == "PUBREC #7"
+        sensor.send(sensor.write.publish(f"t/{name}", b"next", qos=2, id=7))
+        assert sensor.receive_one() == "PUBREC #7"
     reader = Reader(connect("app", is_present=True)).read(2 * len(CLIENTS))
     assert sorted(reader.bodies) == sorted([*CLIENTS, *["next"] * len(CLIENTS)])
 
@@ -157,20 +155,20 @@ def test_a_qos_2_delivery_resumes_after_a_kill(gateway: Gateway, connect: Open, 
         subscribe(app, f"t/{name}", 2)
     publish(connect, {f"t/{name}": name for name in CLIENTS}, 2)
     for name, app in apps.items():
-        assert app.hear() == f"PUBLISH q2 #1 t/{name} '{name}'"
+        assert app.receive_one() == f"PUBLISH q2 #1 t/{name} '{name}'"
     if state in ("PUBREL received", "PUBCOMP sent"):
         for app in apps.values():
-            app.transmit(app.write.pubrec(1))
-            assert app.hear() == "PUBREL #1"
+            app.send(app.write.pubrec(1))
+            assert app.receive_one() == "PUBREL #1"
     for app in apps.values():
-        app.transmit(*{"PUBREC sent": [app.write.pubrec(1)], "PUBCOMP sent": [app.write.pubcomp(1)]}.get(state, []))
+        app.send(*{"PUBREC sent": [app.write.pubrec(1)], "PUBCOMP sent": [app.write.pubcomp(1)]}.get(state, []))
     gateway.kill()
-    last_packets = {name: app.hear_last() for name, app in apps.items()}
+    last_packets = {name: app.receive_to_end() for name, app in apps.items()}
     gateway.start()
-    for name, heard in last_packets.items():
+    for name, received in last_packets.items():
         app = connect(name, CLIENTS[name], is_present=True)
-        is_released = state in ("PUBREL received", "PUBCOMP sent") or "PUBREL #1" in heard
-        first = app.hear_up_to_now()
+        is_released = state in ("PUBREL received", "PUBCOMP sent") or "PUBREL #1" in received
+        first = app.receive_answers()
         if state == "PUBLISH received":
             assert first == [f"PUBLISH q2 #1 dup t/{name} '{name}'"]
         elif state == "PUBREC sent" and not is_released:
@@ -183,7 +181,7 @@ def test_a_qos_2_delivery_resumes_after_a_kill(gateway: Gateway, connect: Open, 
         for line in first:
             reader.take(line)
         reader.read(0)
-        app.break_off()
+        app.close()
     publish(connect, {f"t/{name}": "next" for name in CLIENTS}, 2)
     for name, version in CLIENTS.items():
         assert Reader(connect(name, version, is_present=True)).read(1).bodies == ["next"]
@@ -196,18 +194,18 @@ def test_a_qos_1_delivery_is_repeated_until_it_is_acknowledged(gateway: Gateway,
         subscribe(app, f"t/{name}", 1)
     publish(connect, {f"t/{name}": name for name in CLIENTS}, 1)
     for name, app in apps.items():
-        assert app.hear() == f"PUBLISH q1 #1 t/{name} '{name}'"
+        assert app.receive_one() == f"PUBLISH q1 #1 t/{name} '{name}'"
     gateway.kill()
     gateway.start()
     for name, version in CLIENTS.items():
         app = connect(name, version, is_present=True)
-        assert app.hear() == f"PUBLISH q1 #1 dup t/{name} '{name}'"
-        app.transmit(app.write.puback(1))
+        assert app.receive_one() == f"PUBLISH q1 #1 dup t/{name} '{name}'"
+        app.send(app.write.puback(1))
         app.request(app.write.unsubscribe("what is durable when that is answered"))
     gateway.kill()
     gateway.start()
     for name, version in CLIENTS.items():
-        assert connect(name, version, is_present=True).hear_up_to_now() == []
+        assert connect(name, version, is_present=True).receive_answers() == []
 
 
 def test_an_undelivered_message_is_delivered_once(gateway: Gateway, connect: Open) -> None:
@@ -215,7 +213,7 @@ def test_an_undelivered_message_is_delivered_once(gateway: Gateway, connect: Ope
     for name, version in CLIENTS.items():
         app = connect(name, version, is_present=False)
         subscribe(app, f"t/{name}", 2)
-        app.break_off()
+        app.close()
     publish(connect, {f"t/{name}": name for name in CLIENTS}, 2)
     gateway.kill()
     gateway.start()
@@ -228,13 +226,13 @@ def test_a_qos_1_message_is_delivered_once_to_a_qos_0_subscriber(gateway: Gatewa
     for name, version in CLIENTS.items():
         app = connect(name, version, is_present=False)
         subscribe(app, f"t/{name}", 0)
-        app.break_off()
+        app.close()
     publish(connect, {f"t/{name}": name for name in CLIENTS}, 1)
     gateway.kill()
     gateway.start()
     for name, version in CLIENTS.items():
-        assert connect(name, version, is_present=True).hear() == f"PUBLISH t/{name} '{name}'"
+        assert connect(name, version, is_present=True).receive_one() == f"PUBLISH t/{name} '{name}'"
     gateway.kill()
     gateway.start()
     for name, version in CLIENTS.items():
-        assert connect(name, version, is_present=True).hear_up_to_now() == []
+        assert connect(name, version, is_present=True).receive_answers() == []

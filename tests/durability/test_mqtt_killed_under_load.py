@@ -67,7 +67,7 @@ class ProcessWorld(World):
         self.gateway.kill()
         for person in self.people:
             assert isinstance(person.link, SocketLink)
-            person.hear(person.link.hear_last())
+            person.receive(person.link.receive_to_end())
         self.crashed()
         self.gateway.start()
 
@@ -87,7 +87,7 @@ def world(gateway: Gateway) -> Iterator[ProcessWorld]:
     yield world
     for person in world.connected():
         assert person.link is not None
-        person.link.break_off()
+        person.link.close()
 
 
 def subscribe(person: ClientModel) -> None:

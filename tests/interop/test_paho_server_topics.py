@@ -19,12 +19,12 @@ def one(paho: Callable[..., Paho], version: MQTTProtocolVersion, name: str) -> P
 
 def first_values(one: Paho, *topics: str) -> dict[str, str]:
     """Return the first value of each of these topics."""
-    heard: dict[str, str] = {}
-    while len(heard) < len(topics):
+    received: dict[str, str] = {}
+    while len(received) < len(topics):
         message = one.next()
         if message.topic in topics:
-            heard.setdefault(message.topic, message.payload.decode())
-    return heard
+            received.setdefault(message.topic, message.payload.decode())
+    return received
 
 
 def test_a_subscriber_gets_the_values_at_once(one: Paho) -> None:
@@ -53,10 +53,10 @@ def test_changed_values_are_sent_again(one: Paho) -> None:
 def test_a_subscriber_to_all_topics_does_not_get_these(one: Paho) -> None:
     one.subscribe("#", qos=1)
     one.subscribe("$SYS/broker/uptime")
-    heard = [one.next().topic]
-    while heard.count("$SYS/broker/uptime") < 3:
-        heard.append(one.next().topic)
-    assert {topic for topic in heard if topic.startswith("$SYS")} == {"$SYS/broker/uptime"}
+    received = [one.next().topic]
+    while received.count("$SYS/broker/uptime") < 3:
+        received.append(one.next().topic)
+    assert {topic for topic in received if topic.startswith("$SYS")} == {"$SYS/broker/uptime"}
 
 
 def test_clients_cannot_publish_to_these_topics(one: Paho, version: MQTTProtocolVersion) -> None:

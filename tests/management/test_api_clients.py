@@ -16,7 +16,7 @@ def peer(console: Console) -> Peer:
     peer = console.gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"), commands.Basic.Qos(prefetch_count=3))
     peer.send(commands.Basic.Consume(queue="q", consumer_tag="c", arguments={"x-priority": 2}))
-    peer.hear()
+    peer.receive()
     return peer
 
 
@@ -37,7 +37,7 @@ def test_a_connection_is_shown(console: Console, peer: Peer) -> None:
 
 def test_a_channel_is_shown(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"), publish("", "q"))
-    peer.hear()
+    peer.receive()
     (shown,) = console.get("/channels")
     assert shown["name"] == f"{peer.name} (1)"
     expected = {"number": 1, "prefetch_count": 3, "consumer_count": 1, "messages_unacknowledged": 2, "confirm": False}
@@ -80,7 +80,7 @@ def test_a_consumer_is_shown(console: Console, peer: Peer) -> None:
 def test_a_connection_is_closed_with_a_reason(console: Console, peer: Peer) -> None:
     path = f"/connections/{quote(peer.name, safe='')}"
     assert console.ask("DELETE", path, headers={"X-Reason": "maintenance"}).status == 204
-    assert peer.hear() == ["Connection.Close 320 CONNECTION_FORCED - maintenance (0,0)"]
+    assert peer.receive() == ["Connection.Close 320 CONNECTION_FORCED - maintenance (0,0)"]
 
 
 def test_a_user_sees_and_closes_only_its_own_connections(console: Console, peer: Peer) -> None:
@@ -97,7 +97,7 @@ def test_a_user_sees_and_closes_only_its_own_connections(console: Console, peer:
 def test_messages_are_counted_for_the_queue_the_channel_and_the_broker(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"), publish("", "q"), publish("", "nowhere"), commands.Basic.Ack(1, False))
     peer.send(commands.Basic.Nack(2, False, True))
-    peer.hear()
+    peer.receive()
     stats = console.get("/queues/%2F/q")["message_stats"]
     assert (stats["publish"], stats["deliver"], stats["redeliver"], stats["ack"]) == (2, 3, 1, 1)
     exchange = console.get("/exchanges/%2F/amq.default")["message_stats"]
@@ -111,7 +111,7 @@ def test_gets_are_counted_separately(console: Console) -> None:
     peer.send(commands.Queue.Declare(queue="q"), publish("", "q"), publish("", "q"))
     for no_ack in (True, False, False):
         peer.send(commands.Basic.Get(queue="q", no_ack=no_ack))
-    peer.hear()
+    peer.receive()
     for stats in (console.get("/queues/%2F/q")["message_stats"], console.get("/channels")[0]["message_stats"]):
         assert (stats["get"], stats["get_no_ack"], stats["get_empty"], stats["deliver_get"]) == (1, 1, 1, 2)
         assert stats["ack"] == 0
@@ -119,7 +119,7 @@ def test_gets_are_counted_separately(console: Console) -> None:
 
 def test_counts_are_kept_after_their_subject_is_deleted(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"))
-    peer.hear()
+    peer.receive()
     console.delete("/queues/%2F/q")
     assert console.get("/overview")["message_stats"]["deliver"] == 1
 
@@ -127,7 +127,7 @@ def test_counts_are_kept_after_their_subject_is_deleted(console: Console, peer: 
 def test_rates_are_computed_between_two_samples(console: Console, peer: Peer) -> None:
     list(console.statistics.sample())
     peer.send(*[publish("", "q") for _ in range(10)])
-    peer.hear()
+    peer.receive()
     console.clock.advance(5)
     list(console.statistics.sample())
     for path in ("/queues/%2F/q", "/overview", "/vhosts/%2F"):

@@ -15,7 +15,7 @@ def peer(console: Console) -> Peer:
     """A client with a durable queue ``q``."""
     peer = console.gateway.connect()
     peer.send(commands.Queue.Declare(queue="q", durable=True))
-    peer.hear()
+    peer.receive()
     return peer
 
 
@@ -30,7 +30,7 @@ def test_messages_and_bytes_are_counted_by_location(console: Console, peer: Peer
     for size, delivery_mode in ((10, 2), (20, 2), (40, 1)):
         peer.send(publish("", "q", b"x" * size, delivery_mode=delivery_mode))
     peer.send(commands.Basic.Get(queue="q"))
-    peer.hear()
+    peer.receive()
     shown = queue(console)
     expected = {
         "messages": 3, "messages_ready": 2, "messages_unacknowledged": 1,
@@ -53,18 +53,18 @@ def test_the_timestamp_of_the_head_is_shown(console: Console, peer: Peer) -> Non
         console.post("/exchanges/%2F/amq.default/publish", message | {"payload_encoding": "string"})
     assert queue(console)["head_message_timestamp"] == 1_700_000_000
     peer.send(commands.Basic.Get(queue="q", no_ack=True))
-    peer.hear()
+    peer.receive()
     assert queue(console)["head_message_timestamp"] == 1_800_000_000
 
 
 def test_capacity_is_the_share_of_samples_with_consumers_ready_for_more(console: Console, peer: Peer) -> None:
     assert queue(console)["consumer_capacity"] == 0
     peer.send(commands.Basic.Qos(prefetch_count=1), commands.Basic.Consume(queue="q", consumer_tag="c"))
-    peer.hear()
+    peer.receive()
     assert queue(console)["consumer_capacity"] == 1
     list(console.statistics.sample())
     peer.send(publish("", "q"), publish("", "q"))
-    peer.hear()
+    peer.receive()
     capacities = []
     for _ in range(3):
         list(console.statistics.sample())
@@ -72,18 +72,18 @@ def test_capacity_is_the_share_of_samples_with_consumers_ready_for_more(console:
     assert capacities == [0.8, 0.64, 0.512]
     assert queue(console)["consumer_utilisation"] == 0.512
     peer.send(commands.Basic.Ack(0, True))
-    peer.hear()
+    peer.receive()
     list(console.statistics.sample())
     assert queue(console)["consumer_capacity"] == 0.61
     peer.send(commands.Basic.Cancel("c"))
-    peer.hear()
+    peer.receive()
     assert queue(console)["consumer_capacity"] == 0
 
 
 def test_listings_can_be_sorted_by_these_fields(console: Console, peer: Peer) -> None:
     console.put("/queues/%2F/long", {})
     peer.send(publish("", "q", b"xx"), publish("", "long", b"x" * 50))
-    peer.hear()
+    peer.receive()
     names = [each["name"] for each in console.get("/queues?sort=message_bytes&sort_reverse=true")]
     assert names == ["long", "q"]
     assert console.get("/queues?columns=message_bytes_ram,name")[0] == {"message_bytes_ram": 50, "name": "long"}
@@ -91,16 +91,16 @@ def test_listings_can_be_sorted_by_these_fields(console: Console, peer: Peer) ->
 
 def test_the_owner_of_an_exclusive_queue_is_shown(console: Console, peer: Peer) -> None:
     peer.send(commands.Queue.Declare(queue="mine", exclusive=True))
-    peer.hear()
+    peer.receive()
     assert console.get("/queues/%2F/mine")["owner_pid_details"] == {"name": peer.name}
 
 
 def test_the_overview_counts_messages_written_to_the_store(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q", b"x", delivery_mode=2))
-    peer.hear()
+    peer.receive()
     list(console.statistics.sample())
     peer.send(commands.Queue.Delete(queue="q"))
-    peer.hear()
+    peer.receive()
     list(console.statistics.sample())
     assert console.get("/overview")["message_stats"]["disk_writes"] == 1
     assert console.get("/nodes")[0]["msg_store_write_count"] == 1

@@ -17,11 +17,11 @@ def peer(console: Console) -> Peer:
     """A client that published ten messages and got three of them between two samples."""
     peer = console.gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"), commands.Confirm.Select())
-    peer.hear()
+    peer.receive()
     take_sample(console)
     peer.send(*[publish("", "q") for _ in range(10)], publish("", "nowhere"))
     peer.send(*[commands.Basic.Get(queue="q", no_ack=True) for _ in range(3)])
-    peer.hear()
+    peer.receive()
     take_sample(console)
     return peer
 
@@ -119,6 +119,6 @@ def test_a_queue_is_idle_after_a_sample_without_changes(console: Console, peer: 
     take_sample(console)
     assert console.get("/queues/%2F/q")["idle_since"].endswith("+00:00")
     peer.send(publish("", "q"))
-    peer.hear()
+    peer.receive()
     take_sample(console)
     assert "idle_since" not in console.get("/queues/%2F/q")

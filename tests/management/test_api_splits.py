@@ -20,7 +20,7 @@ def peer(console: Console) -> Peer:
         peer.send(commands.Queue.Declare(queue=queue))
         peer.send(commands.Queue.Bind(queue=queue, exchange="amq.fanout", routing_key=""))
     peer.send(commands.Basic.Consume(queue="q", consumer_tag="c"), channel=2)
-    peer.hear()
+    peer.receive()
     return peer
 
 
@@ -37,7 +37,7 @@ def counts(entries: Any, end: str, *names: str) -> Any:
 def test_publishes_are_split_by_exchange_and_channel(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"), publish("", "q"), publish("amq.fanout", ""), publish("", "nowhere"))
     peer.send(publish("", "nowhere", mandatory=True))
-    peer.hear()
+    peer.receive()
     names = ("publish", "drop_unroutable", "return_unroutable")
     shown = channel(console, peer, 1)
     assert counts(shown["publishes"], "exchange", *names) == {"": (4, 1, 1), "amq.fanout": (1, 0, 0)}
@@ -51,7 +51,7 @@ def test_messages_are_split_by_exchange_and_queue(console: Console, peer: Peer) 
     peer.send(publish("", "q"), publish("", "q"), publish("amq.fanout", "x"), publish("amq.fanout", "y"))
     peer.send(commands.Queue.Declare(queue="third"))  # invalidates cached routes
     peer.send(publish("amq.fanout", "x"), publish("amq.headers", "x"))
-    peer.hear()
+    peer.receive()
     exchange = console.get("/exchanges/%2F/amq.fanout")
     assert counts(exchange["outgoing"], "queue", "publish") == {"q": (3,), "other": (3,)}
     assert (exchange["message_stats"]["publish_in"], exchange["message_stats"]["publish_out"]) == (3, 6)
@@ -62,7 +62,7 @@ def test_messages_are_split_by_exchange_and_queue(console: Console, peer: Peer) 
 
 def test_a_deleted_queue_is_only_in_the_sums(console: Console, peer: Peer) -> None:
     peer.send(publish("amq.fanout", "x"))
-    peer.hear()
+    peer.receive()
     console.delete("/queues/%2F/other")
     exchange = console.get("/exchanges/%2F/amq.fanout")
     assert counts(exchange["outgoing"], "queue", "publish") == {"q": (1,)}
@@ -74,7 +74,7 @@ def test_deliveries_are_split_by_queue_and_channel(console: Console, peer: Peer)
     peer.send(commands.Basic.Get(queue="other"), channel=2)
     peer.send(commands.Basic.Get(queue="other", no_ack=True), channel=1)
     peer.send(commands.Basic.Ack(3, True), channel=2)
-    peer.hear()
+    peer.receive()
     names = ("deliver", "get", "get_no_ack", "deliver_get", "ack")
     shown = channel(console, peer, 2)
     assert counts(shown["deliveries"], "queue", *names) == {"q": (4, 0, 0, 4, 3), "other": (0, 1, 0, 1, 0)}
@@ -82,14 +82,14 @@ def test_deliveries_are_split_by_queue_and_channel(console: Console, peer: Peer)
     deliveries = console.get("/queues/%2F/other")["deliveries"]
     assert counts(deliveries, "channel_details", *names) == {1: (0, 0, 1, 1, 0), 2: (0, 1, 0, 1, 0)}
     peer.send(commands.Basic.Ack(0, True), channel=2)
-    peer.hear()
+    peer.receive()
     assert counts(channel(console, peer, 2)["deliveries"], "queue", "ack") == {"q": (4,), "other": (1,)}
 
 
 def test_the_sums_of_a_channel_include_deleted_queues(console: Console, peer: Peer) -> None:
     peer.send(publish("", "q"))
     peer.send(commands.Basic.Ack(1), channel=2)
-    peer.hear()
+    peer.receive()
     console.delete("/queues/%2F/q")
     shown = channel(console, peer, 2)
     assert shown["deliveries"] == []
@@ -99,11 +99,11 @@ def test_the_sums_of_a_channel_include_deleted_queues(console: Console, peer: Pe
 def test_splits_have_rates(console: Console, peer: Peer) -> None:
     list(console.statistics.sample())
     peer.send(publish("", "q"))
-    peer.hear()
+    peer.receive()
     list(console.statistics.sample())
     console.clock.advance(5)
     peer.send(*[publish("", "q") for _ in range(5)])
-    peer.hear()
+    peer.receive()
     list(console.statistics.sample())
     queue = console.get("/queues/%2F/q?msg_rates_age=10&msg_rates_incr=5")
     for split, name in (("incoming", "publish"), ("deliveries", "deliver")):
@@ -115,10 +115,10 @@ def test_splits_have_rates(console: Console, peer: Peer) -> None:
 
 def test_confirms_are_split_only_with_a_single_exchange(console: Console, peer: Peer) -> None:
     peer.send(commands.Confirm.Select(), publish("", "q"))
-    peer.hear()
+    peer.receive()
     (split,) = channel(console, peer, 1)["publishes"]
     assert split["stats"]["confirm"] == 1
     peer.send(publish("amq.fanout", "q"))
-    peer.hear()
+    peer.receive()
     assert all("confirm" not in each["stats"] for each in channel(console, peer, 1)["publishes"])
     assert channel(console, peer, 1)["message_stats"]["confirm"] == 2

@@ -20,7 +20,7 @@ def console() -> Console:
     console = Console(Gateway(clock=FakeClock()))
     console.put("/queues/%2F/s", STREAM)
     peer = console.gateway.connect()
-    peer.send(*(publish("", "s", b"%d" % number) for number in range(3))).hear()
+    peer.send(*(publish("", "s", b"%d" % number) for number in range(3))).receive()
     pass_time(console)
     return console
 
@@ -36,7 +36,7 @@ def pass_time(console: Console, seconds: float = 0) -> None:
 def reader(console: Console, prefetch: int = 2, **arguments: Any) -> Peer:
     peer = console.gateway.connect()
     named = {f"x-stream-{name}": value for name, value in arguments.items()}
-    peer.send(commands.Basic.Qos(0, prefetch), commands.Basic.Consume(0, "s", "c", arguments=named)).hear()
+    peer.send(commands.Basic.Qos(0, prefetch), commands.Basic.Consume(0, "s", "c", arguments=named)).receive()
     pass_time(console)
     return peer
 
@@ -105,7 +105,7 @@ def test_stream_consumers_are_listed_with_their_offsets(console: Console) -> Non
 
 def test_consumers_of_other_queues_are_not_listed(console: Console) -> None:
     console.put("/queues/%2F/q", {})
-    console.gateway.connect().send(commands.Basic.Consume(0, "q")).hear()
+    console.gateway.connect().send(commands.Basic.Consume(0, "q")).receive()
     assert console.get("/stream/consumers") == []
 
 
@@ -119,7 +119,7 @@ def test_listings_of_the_stream_protocol_are_empty(console: Console, noun: str) 
 
 def test_a_stored_offset_is_shown(console: Console) -> None:
     assert console.get(TRACKING) == {"offsets": {}, "lags": {}, "writers": {}}
-    reader(console, offset="first", consumer="me").send(commands.Basic.Ack(1)).hear()
+    reader(console, offset="first", consumer="me").send(commands.Basic.Ack(1)).receive()
     pass_time(console, 1)
     assert console.get(TRACKING) == {"offsets": {"me": 0}, "lags": {"me": 2}, "writers": {}}
     assert console.get(f"{TRACKING}/me") == {
@@ -131,7 +131,7 @@ def test_an_offset_is_set_changed_and_deleted(console: Console) -> None:
     statuses = [console.ask("PUT", f"{TRACKING}/me", {"offset": offset}).status for offset in (2, 0)]
     assert (statuses, console.get(TRACKING)["offsets"]) == ([201, 204], {"me": 0})
     peer = reader(console, prefetch=10, consumer="me")
-    assert [heard.body for heard in peer.listen()] == [b"1", b"2"]
+    assert [received.body for received in peer.receive_frames()] == [b"1", b"2"]
     console.delete(f"{TRACKING}/me")
     assert console.get(TRACKING)["offsets"] == {}
 

@@ -26,7 +26,7 @@ def test_a_queue_above_the_limit_is_refused(gateway: Gateway) -> None:
     gateway.broker.limit_vhost("/", {"max-queues": 1})
     peer = gateway.connect()
     peer.send(commands.Queue.Declare(queue="lq1"), commands.Queue.Declare(queue="lq2"))
-    assert peer.hear() == [
+    assert peer.receive() == [
         "Queue.DeclareOk(queue='lq1', message_count=0, consumer_count=0)",
         "Channel.Close 406 PRECONDITION_FAILED - cannot declare queue 'lq2': "
         "queue limit in vhost '/' (1) is reached (50,10)",
@@ -38,7 +38,7 @@ def test_declaring_an_existing_queue_does_not_count(gateway: Gateway) -> None:
     peer.send(commands.Queue.Declare(queue="q"))
     gateway.broker.limit_vhost("/", {"max-queues": 1})
     peer.send(commands.Queue.Declare(queue="q"))
-    assert len(peer.hear()) == 2
+    assert len(peer.receive()) == 2
 
 
 def test_a_limit_of_0_refuses_all_connections(gateway: Gateway) -> None:
@@ -62,7 +62,7 @@ def test_a_closed_connection_does_not_count(gateway: Gateway) -> None:
     limit_guest(gateway, max_connections=1)
     first = gateway.connect()
     first.send(commands.Connection.Close(200, "", 0, 0))
-    first.hear()
+    first.receive()
     gateway.broker.connections.remove(first)
     gateway.connect()
 
@@ -71,9 +71,9 @@ def test_a_channel_above_the_limit_of_a_user_is_refused(gateway: Gateway) -> Non
     limit_guest(gateway, max_channels=2)
     peer = gateway.connect()
     peer.send(commands.Channel.Open(), channel=2)
-    peer.hear()
+    peer.receive()
     peer.send(commands.Channel.Open(), channel=3)
-    assert peer.hear() == [
+    assert peer.receive() == [
         "Connection.Close 530 NOT_ALLOWED - number of channels opened for user 'guest' has reached the maximum "
         "allowed user limit of (2) (0,0)"
     ]
@@ -87,7 +87,7 @@ def test_queues_bindings_and_consumers_above_the_limit_of_a_user_are_refused(gat
         commands.Queue.Bind(queue="q", exchange="amq.topic", routing_key="a"),
         commands.Basic.Consume(queue="q", consumer_tag="one"),
     )
-    peer.hear()
+    peer.receive()
     too_many = [
         (commands.Queue.Declare(queue="r"), "cannot declare queue 'r': queue limit"),
         (commands.Queue.Bind(queue="q", exchange="amq.topic", routing_key="b"), "cannot bind: binding limit"),
@@ -95,9 +95,9 @@ def test_queues_bindings_and_consumers_above_the_limit_of_a_user_are_refused(gat
     ]
     for number, (command, refusal) in enumerate(too_many, 2):
         peer.send(commands.Channel.Open(), channel=number)
-        peer.hear()
+        peer.receive()
         peer.send(command, channel=number)
-        assert f"PRECONDITION_FAILED - {refusal} of user 'guest' (1) is reached" in peer.hear()[-1]
+        assert f"PRECONDITION_FAILED - {refusal} of user 'guest' (1) is reached" in peer.receive()[-1]
 
 
 def test_a_negative_limit_is_no_limit(gateway: Gateway) -> None:
@@ -105,7 +105,7 @@ def test_a_negative_limit_is_no_limit(gateway: Gateway) -> None:
     limit_guest(gateway, max_channels=-1, max_connections=-1)
     peer = gateway.connect()
     peer.send(commands.Queue.Declare(queue="q"))
-    assert len(peer.hear()) == 1
+    assert len(peer.receive()) == 1
 
 
 def test_limits_survive_a_restart(gateway: Gateway) -> None:
@@ -119,4 +119,4 @@ def refusal(gateway: Gateway) -> str:
     peer = Peer(gateway)
     peer.send(PROTOCOL_HEADER, start_ok("\0guest\0guest"), commands.Connection.TuneOk(2047, 131_072, 60))
     peer.send(asked(commands.Connection.Open, virtual_host="/"))
-    return peer.hear()[-1]
+    return peer.receive()[-1]

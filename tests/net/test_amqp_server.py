@@ -12,7 +12,7 @@ from pamqp import commands
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.interop.broker import Broker
 from tests.net.raw_client import RawClient
-from tests.protocols.amqp.frame_reader import Heard
+from tests.protocols.amqp.frame_reader import ReceivedFrame
 from tests.protocols.amqp.frames import asked, frame, publish, start_ok
 from tests.running import running_gateway
 
@@ -51,7 +51,7 @@ def test_single_bytes_do_not_extend_the_login_timeout(broker: Broker) -> None:
         for octet in [*PROTOCOL_HEADER, *bytes(200)]:
             try:
                 client.socket.sendall(bytes([octet]))
-                client.receive()
+                client.receive_frames()
             except TimeoutError:
                 continue
             except (BrokenPipeError, ConnectionResetError):
@@ -67,19 +67,19 @@ def test_a_client_that_has_logged_in_may_be_idle(broker: Broker) -> None:
         client.open()
         time.sleep(LOGIN_TIMEOUT_S + 0.7)
         client.send(asked(commands.Queue.Declare, queue="still-here", exclusive=True))
-        heard = client.receive_method(commands.Queue.DeclareOk)
-        assert len(heard) == 1
+        received = client.receive_method(commands.Queue.DeclareOk)
+        assert len(received) == 1
 
 
 def test_4_2_7_heartbeats_are_sent_and_missing_ones_end_the_connection(broker: Broker) -> None:
     with RawClient(broker) as client:
         client.open(heartbeat_s=1)
         begun = time.monotonic()
-        heard = client.receive_all()
+        received = client.receive_all()
         lived = time.monotonic() - begun
         assert 2 <= lived < 6
-        assert {str(one) for one in heard} == {"heartbeat"}
-        assert len(heard) >= 2
+        assert {str(one) for one in received} == {"heartbeat"}
+        assert len(received) >= 2
 
 
 def test_4_2_7_heartbeats_of_the_client_keep_the_connection_open(broker: Broker) -> None:
@@ -96,7 +96,7 @@ def test_4_2_7_heartbeats_of_the_client_keep_the_connection_open(broker: Broker)
 def test_garbage_is_answered_and_the_next_client_is_served(broker: Broker, garbage: bytes) -> None:
     with RawClient(broker) as client:
         client.send(garbage)
-        assert [str(heard) for heard in client.receive_all()][:1] in (["AMQP 0-9-1"], [])
+        assert [str(received) for received in client.receive_all()][:1] in (["AMQP 0-9-1"], [])
     with RawClient(broker) as client:
         client.open()
 
@@ -112,9 +112,9 @@ BATCH = 16
 BATCHES = 60
 
 
-def confirms(tag: int, heard: Heard) -> bool:
+def confirms(tag: int, received: ReceivedFrame) -> bool:
     """Return whether a frame confirms everything up to a tag."""
-    return isinstance(heard.method, commands.Basic.Ack) and heard.method.delivery_tag == tag
+    return isinstance(received.method, commands.Basic.Ack) and received.method.delivery_tag == tag
 
 
 def test_a_consumer_that_does_not_read_uses_little_memory_and_another_gets_the_messages(broker: Broker) -> None:
@@ -131,7 +131,8 @@ def test_a_consumer_that_does_not_read_uses_little_memory_and_another_gets_the_m
         arrived: list[int] = []
 
         def read() -> None:
-            arrived.extend(len(heard.body) for heard in quick.receive_until(lambda heard: heard.body == last))
+            received = quick.receive_until(lambda frame: frame.body == last)
+            arrived.extend(len(frame.body) for frame in received)
 
         before = resident_kib(broker.pid)
         highest = before

@@ -15,7 +15,7 @@ class Client(Protocol):
     """Records the addresses of its transport at ``connectionMade``, and its input."""
 
     pair: Any = None
-    heard = b""
+    received = b""
 
     def connectionMade(self) -> None:
         transport: Any = self.transport
@@ -23,7 +23,7 @@ class Client(Protocol):
         self.pair = ((peer.host, peer.port), (host.host, host.port))
 
     def dataReceived(self, data: bytes) -> None:
-        self.heard += data
+        self.received += data
 
 
 class Connection:
@@ -47,7 +47,7 @@ def test_the_protocol_starts_with_the_headers_addresses_and_the_bytes_behind_it(
     connection.receive(HEADER[10:] + b"first")
     connection.receive(b" second")
     assert connection.client.pair == (("192.0.2.7", 56324), ("198.51.100.1", 5672))
-    assert connection.client.heard == b"first second"
+    assert connection.client.received == b"first second"
 
 
 def test_a_proxy_without_a_header_is_disconnected_after_the_time_limit() -> None:

@@ -159,13 +159,13 @@ def test_tls_goes_through_the_transport() -> None:
 
 
 def test_congestion_is_reported() -> None:
-    heard: list[bool] = []
+    received: list[bool] = []
     transport = Transport(LimitedSocket(0))
-    SocketWriter(transport, heard.append)
+    SocketWriter(transport, received.append)
     transport.producer.pauseProducing()
     transport.producer.resumeProducing()
     transport.producer.stopProducing()
-    assert heard == [True, False]
+    assert received == [True, False]
 
 
 def test_the_output_side_is_closed_first_and_a_connection_can_be_aborted() -> None:

@@ -131,9 +131,9 @@ GUESTS = """
     COUNT = 200
     class Serving(Protocol):
         def connectionMade(self): guests.append(self)
-        def dataReceived(self, data): heard.append(data)
+        def dataReceived(self, data): received.append(data)
         def connectionLost(self, reason): lost.append(self)
-    guests, heard, lost, clients = [], [], [], []
+    guests, received, lost, clients = [], [], [], []
     def end():
         then()
         if reactor.running: at_end_of_turn(end)
@@ -154,9 +154,9 @@ def test_a_promoted_connection_is_served_before_many_that_have_not_logged_in() -
             guests[-2].transport.promote()
             for client in clients[:-1]: client.send(b"login")
             clients[-1].send(b"ping")
-        if b"ping" in heard:
-            say(len(heard) <= MOST_NEWCOMERS + 1)
-            heard.clear()
+        if b"ping" in received:
+            say(len(received) <= MOST_NEWCOMERS + 1)
+            received.clear()
             reactor.stop()
     """
     ) == ["True"]

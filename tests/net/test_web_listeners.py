@@ -78,8 +78,8 @@ def test_a_whole_conversation_goes_through(server: Server, listener: str, header
         client.send_bytes(declare("web") + publish("web", bytes(100_000)) + declare("web"))
         client.receive_until(DECLARED)
         client.send_bytes(CLOSE)
-        heard, code = client.receive_to_close()
-        assert CLOSED in heard
+        received, code = client.receive_to_close()
+        assert CLOSED in received
         assert code == 1000
 
 
@@ -96,8 +96,8 @@ def test_a_close_by_the_client_ends_the_connection(server: Server, listener: str
 def test_the_guest_user_is_refused_from_a_remote_address_behind_a_proxy(server: Server, listener: str) -> None:
     with server.connected(listener, AFAR) as client:
         client.send_bytes(LOGIN)
-        heard, _ = client.receive_to_close()
-        assert CHANNEL_OPEN_OK not in heard
+        received, _ = client.receive_to_close()
+        assert CHANNEL_OPEN_OK not in received
 
 
 @pytest.mark.parametrize("listener", ["flood", "flood-tls"])
@@ -105,8 +105,8 @@ def test_a_client_that_does_not_read_is_not_sent_more(server: Server, listener: 
     with server.connected(listener) as client:
         sent = int(server.receive("paused").split()[1])
         assert sent < HELD
-        heard, code = client.receive_to_close()
-        assert (len(heard), code) == (FLOOD, 1000)
+        received, code = client.receive_to_close()
+        assert (len(received), code) == (FLOOD, 1000)
 
 
 @pytest.mark.parametrize("listener", ["sink", "sink-tls"])

@@ -31,14 +31,14 @@ class Echo(Protocol):
     """Sends ``hello`` first and echoes its input; records the input and the end."""
 
     def __init__(self) -> None:
-        self.heard: list[bytes] = []
+        self.received: list[bytes] = []
         self.end = ""
 
     def connectionMade(self) -> None:
         self.transport.write(b"hello")  # type: ignore[union-attr]
 
     def dataReceived(self, data: bytes) -> None:
-        self.heard.append(data)
+        self.received.append(data)
         self.transport.write(data)  # type: ignore[union-attr]
 
     def connectionLost(self, reason: Any = None) -> None:
@@ -113,9 +113,9 @@ OFFERS = [
 @pytest.mark.parametrize(("dialect", "offered", "chosen"), OFFERS)
 def test_the_first_known_subprotocol_is_chosen(dialect: Dialect, offered: list[str], chosen: str | None) -> None:
     peer = Peer(dialect)
-    heard = peer.ask(*offered)
-    assert accepted(heard) == chosen
-    assert data_of(heard) == [b"hello"]
+    received = peer.ask(*offered)
+    assert accepted(received) == chosen
+    assert data_of(received) == [b"hello"]
 
 
 REFUSED = [
@@ -194,7 +194,7 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(frames)), max_size=8)))
     for start, stop in zip([0, *cuts], [*cuts, len(frames)], strict=True):
         peer.server.dataReceived(frames[start:stop])
-    assert b"".join(peer.echo.heard) == b"onetwo" + bytes(70_000)
+    assert b"".join(peer.echo.received) == b"onetwo" + bytes(70_000)
     assert sum(isinstance(event, Pong) for event in peer.receive()) == 1
 
 
@@ -206,21 +206,21 @@ def test_frames_may_arrive_together_with_the_handshake(size: int) -> None:
     data = request + masked
     for start in range(0, len(data), size):
         peer.server.dataReceived(data[start : start + size])
-    assert b"".join(peer.echo.heard) == b"earlylate"
+    assert b"".join(peer.echo.received) == b"earlylate"
 
 
 def test_a_part_of_a_message_is_passed_on_before_the_rest_arrives() -> None:
     peer = Peer().open()
     frame = peer.client.send(BytesMessage(bytes(1_000_000)))
     peer.server.dataReceived(frame[:5000])
-    assert 4900 < sum(map(len, peer.echo.heard)) < 5000
+    assert 4900 < sum(map(len, peer.echo.received)) < 5000
 
 
 def test_6_0_0_1_text_ends_a_connection_of_mqtt() -> None:
     peer = Peer().open()
     assert closed_with(peer.send(TextMessage("text"))) == [1003]
     assert peer.is_ended
-    assert peer.echo.heard == []
+    assert peer.echo.received == []
 
 
 def test_stomp_answers_text_with_text_and_bytes_with_bytes() -> None:
@@ -281,11 +281,11 @@ def test_the_servers_close_waits_for_its_answer() -> None:
     peer = Peer().open()
     peer.echo.transport.loseConnection()  # type: ignore[union-attr]
     peer.echo.transport.write(b"too late")  # type: ignore[union-attr]
-    heard = peer.receive()
-    assert closed_with(heard) == [1000]
-    assert data_of(heard) == []
+    received = peer.receive()
+    assert closed_with(received) == [1000]
+    assert data_of(received) == []
     assert not peer.is_ended
-    close = next(event for event in heard if isinstance(event, CloseConnection))
+    close = next(event for event in received if isinstance(event, CloseConnection))
     peer.send(close.response())
     assert peer.is_ended
 
@@ -294,7 +294,7 @@ def test_data_after_the_servers_close_is_not_passed_on() -> None:
     peer = Peer().open()
     peer.echo.transport.loseConnection()  # type: ignore[union-attr]
     peer.server.dataReceived(peer.client.send(BytesMessage(b"late")))
-    assert peer.echo.heard == []
+    assert peer.echo.received == []
 
 
 BROKEN = [

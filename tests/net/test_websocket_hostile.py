@@ -208,11 +208,11 @@ def test_a_flood_of_small_frames_is_served_in_many_turns(event: Any) -> None:
     server, transport, client = raw_server.open()
     server.dataReceived(client.send(event) * 10_000)
     assert transport.producerState == "paused"
-    assert len(raw_server.echoes[0].heard) <= MOST_EVENTS
+    assert len(raw_server.echoes[0].received) <= MOST_EVENTS
     for _ in range(10_000 // MOST_EVENTS + 1):
         raw_server.clock.advance(0)
     assert transport.producerState == "producing"
-    assert len(raw_server.echoes[0].heard) == (10_000 if event == BytesMessage(b"x") else 0)
+    assert len(raw_server.echoes[0].received) == (10_000 if event == BytesMessage(b"x") else 0)
 
 
 def test_a_paused_protocol_is_not_resumed_at_the_end_of_a_flood() -> None:

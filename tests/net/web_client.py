@@ -35,23 +35,23 @@ class WebClient:
 
     def receive_until(self, wanted: bytes) -> bytes:
         """Read until the received messages contain these bytes."""
-        heard = b""
-        while wanted not in heard:
+        received = b""
+        while wanted not in received:
             for event in self.receive():
-                assert not isinstance(event, CloseConnection), f"closed with {event.code} after {heard!r}"
+                assert not isinstance(event, CloseConnection), f"closed with {event.code} after {received!r}"
                 if isinstance(event, BytesMessage):
-                    heard += event.data
-        return heard
+                    received += event.data
+        return received
 
     def receive_to_close(self) -> tuple[bytes, int]:
         """Read until the server closes the connection; return the received bytes and the close code."""
-        heard = bytearray()
+        received = bytearray()
         while True:
             for event in self.receive():
                 if isinstance(event, CloseConnection):
                     if self.websocket.state.name == "REMOTE_CLOSING":
                         self.send(event.response())
                     assert self.socket.recv(1) == b"", "data after the close"
-                    return bytes(heard), event.code
+                    return bytes(received), event.code
                 if isinstance(event, BytesMessage):
-                    heard += event.data
+                    received += event.data

@@ -52,7 +52,7 @@ def authorizer() -> PatternAuthorizer:
 
 
 def declare(peer: Any, name: str) -> str:
-    answer: list[str] = peer.send(commands.Queue.Declare(queue=name)).hear()
+    answer: list[str] = peer.send(commands.Queue.Declare(queue=name)).receive()
     return answer[0]
 
 

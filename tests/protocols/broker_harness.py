@@ -81,6 +81,10 @@ class BrokerHarness:
         assert isinstance(self.clock, FakeClock)
         return self.clock
 
+    def ready(self, queue: str) -> int:
+        """Return the number of ready messages in a queue."""
+        return len(self.vhost.queue(queue))
+
     def advance(self, seconds: float) -> None:
         """Advance the clock between two turns."""
         self.settle()

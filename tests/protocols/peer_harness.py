@@ -1,11 +1,20 @@
 """Harness of one client connection, independent of the protocol: no sockets, no reactor.
 
 It is the machine's driver and one of the broker's connections; a ``ConnectionIO`` takes part in the turns. A protocol's
-``dialogue.py`` adds the client's requests and the decoder of the answers.
+``dialogue.py`` adds the client's requests, its ``frame_reader.py`` decodes the answers. All dialogues use these words:
+
+==================  ============================================================================
+``send``            send frames in one write
+``receive``         all received frames as lines, after all turns and commits
+``receive_frames``  the same as values
+``receive_now``     the frames of this turn as lines, without a commit
+``request``         ``send``, then ``receive``; ``request_frames`` returns values
+``lose``            lose the connection
+==================  ============================================================================
 """
 
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
@@ -17,6 +26,19 @@ from gateway.net.turn import Turn
 
 FrameT = TypeVar("FrameT")
 MachineT = TypeVar("MachineT", bound=Machine)
+
+
+class Reader(Protocol[FrameT]):
+    """A decoder of the machine's output; an invalid frame fails the test."""
+
+    def feed(self, data: bytes) -> list[FrameT]:
+        """Return the frames that ``data`` completes."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no frame is incomplete."""
+        ...
 
 
 class Transport:
@@ -66,7 +88,8 @@ class DialogueGateway(Protocol):
 class PeerHarness(Generic[MachineT, FrameT]):
     """One client connection. With ``is_reading`` false it is congested: output for it stays in the outbox.
 
-    A subclass sets ``machine``, then calls ``join``.
+    ``reader`` decodes the machine's output, ``closed`` is the value that stands for the end of the connection. A
+    subclass calls ``join`` with its machine.
     """
 
     machine: MachineT
@@ -75,6 +98,8 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self,
         gateway: DialogueGateway,
         port: int,
+        reader: Reader[FrameT],
+        closed: FrameT,
         host: str = "127.0.0.1",
         certificate: CertificateSubject | None = None,
     ) -> None:
@@ -84,7 +109,9 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self.log_lines: list[tuple[str, dict[str, object]]] = []
         self._is_reading = True
         self._gateway = gateway
-        self._heard: list[FrameT] = []
+        self._reader = reader
+        self._closed = closed
+        self._received: list[FrameT] = []
         self.io = ConnectionIO(self, gateway.broker.journal, gateway.turn)
         self.io.writer = SocketWriter(Transport(self), self.io.congested)
 
@@ -98,13 +125,36 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self._is_reading = is_reading
         self.io.congested(not is_reading)
 
-    def take(self, data: bytes) -> None:
-        """Receive output of the machine."""
-        self._heard += self.read(data)
+    # Called by tests
 
-    def take_end(self) -> None:
-        """Receive the end of the connection."""
-        self._heard.append(self.closed)
+    def send(self, *frames: bytes) -> Self:
+        """Send the frames in one write."""
+        self.machine.receive(b"".join(frames))
+        return self
+
+    def receive(self) -> list[str]:
+        """Return all received frames as lines, after all turns and commits."""
+        return [str(frame) for frame in self.receive_frames()]
+
+    def receive_frames(self) -> list[FrameT]:
+        """Return the same as values."""
+        self._gateway.settle()
+        assert self._reader.is_complete
+        return self._taken()
+
+    def receive_now(self) -> list[str]:
+        """Return the frames of this turn as lines, without a commit."""
+        self._gateway.end_turn()
+        return [str(frame) for frame in self._taken()]
+
+    def request(self, *frames: bytes) -> list[str]:
+        """Send the frames in one write; return the answers as lines."""
+        return [str(frame) for frame in self.request_frames(*frames)]
+
+    def request_frames(self, *frames: bytes) -> list[FrameT]:
+        """Send the frames in one write; return the answers as values."""
+        self.send(*frames)
+        return self.receive_frames()
 
     def join(self, machine: MachineT) -> None:
         """Register as one of the broker's connections."""
@@ -124,20 +174,19 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self.io.detach()
         self._gateway.settle()
 
-    # Overridden by subclasses
+    # Called by the transport
 
-    def read(self, data: bytes) -> list[FrameT]:
-        """Return the frames in these bytes."""
-        raise NotImplementedError
+    def take(self, data: bytes) -> None:
+        """Receive output of the machine."""
+        self._received += self._reader.feed(data)
 
-    @property
-    def closed(self) -> FrameT:
-        """The value that stands for the end of the connection."""
-        raise NotImplementedError
+    def take_end(self) -> None:
+        """Receive the end of the connection."""
+        self._received.append(self._closed)
 
     def _taken(self) -> list[FrameT]:
-        heard, self._heard = self._heard, []
-        return heard
+        received, self._received = self._received, []
+        return received
 
     # Driver
 

@@ -5,7 +5,7 @@ Clients of MQTT are those of ``tests.protocols.mqtt.dialogue``, clients of AMQP 
 
     gateway = AllProtocolsBroker()
     sensor, worker = gateway.client("sensor"), gateway.peer()
-    worker.send(*queue("readings", "sensors.#")).hear()
+    worker.send(*queue("readings", "sensors.#")).receive()
     sensor.publish("sensors/1", b"23")
     assert fetched(worker, "readings").body == b"23"
 """
@@ -25,7 +25,7 @@ from gateway_mqtt.translation.header import MQTT
 from gateway_stomp.header import STOMP
 from gateway_stomp.listener_context import StompContext
 from tests.protocols.amqp.dialogue import Peer
-from tests.protocols.amqp.frame_reader import Heard
+from tests.protocols.amqp.frame_reader import ReceivedFrame
 from tests.protocols.amqp.frames import Publication, Sent
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.stomp.dialogue import Client as StompClient
@@ -78,7 +78,7 @@ class AllProtocolsBroker(Gateway):
         """Return an AMQP peer with channel 1 open."""
         peer = Peer(self._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open()
-        peer.send(commands.Channel.Open()).hear()
+        peer.send(commands.Channel.Open()).receive()
         return peer
 
     def policy(self, pattern: str, **definition: Value) -> None:
@@ -105,32 +105,32 @@ def published(key: str, body: bytes = b"hi", *, exchange: str = TOPICS, **proper
     return Publication(exchange, key, body, **properties)
 
 
-def fetched(peer: Peer, name: str) -> Heard:
+def fetched(peer: Peer, name: str) -> ReceivedFrame:
     """Get and acknowledge the first message of a queue."""
-    (heard,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).listen()
-    assert isinstance(heard.method, commands.Basic.GetOk), str(heard)
-    return heard
+    (received,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).receive_frames()
+    assert isinstance(received.method, commands.Basic.GetOk), str(received)
+    return received
 
 
 def all_of(peer: Peer, name: str) -> list[bytes]:
     """Get and acknowledge all messages of a queue."""
     bodies: list[bytes] = []
     while True:
-        (heard,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).listen()
-        if not isinstance(heard.method, commands.Basic.GetOk):
+        (received,) = peer.send(commands.Basic.Get(0, name, no_ack=True)).receive_frames()
+        if not isinstance(received.method, commands.Basic.GetOk):
             return bodies
-        bodies.append(heard.body)
+        bodies.append(received.body)
 
 
-def key_of(heard: Heard) -> str:
+def key_of(received: ReceivedFrame) -> str:
     """Return the routing key of a received message."""
-    assert isinstance(heard.method, commands.Basic.GetOk | commands.Basic.Deliver)
-    return str(heard.method.routing_key)
+    assert isinstance(received.method, commands.Basic.GetOk | commands.Basic.Deliver)
+    return str(received.method.routing_key)
 
 
-def properties_of(heard: Heard) -> Properties:
+def properties_of(received: ReceivedFrame) -> Properties:
     """Return the properties of a received message."""
-    return decode_properties(heard.properties)
+    return decode_properties(received.properties)
 
 
 __all__ = [

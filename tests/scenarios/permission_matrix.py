@@ -14,7 +14,7 @@ from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frames import Sent
 from tests.protocols.stomp.dialogue import Client as StompClient
-from tests.protocols.stomp.dialogue import Heard
+from tests.protocols.stomp.frame_reader import ReceivedFrame
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker, published
 
 USER: Final = "anna"
@@ -67,28 +67,30 @@ class Scene:
         """Send methods or a publish; return whether the channel stays open."""
         peer = Peer(self.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open(user=USER, password=USER)
-        peer.send(commands.Channel.Open()).hear()
+        peer.send(commands.Channel.Open()).receive()
         if self._is_revoking:
-            assert not any("Close" in line for line in peer.send(*sent).hear())
+            assert not any("Close" in line for line in peer.send(*sent).receive())
             self.grant(frozenset())
-        heard = peer.send(*sent, commands.Basic.Qos()).hear()
-        refusals = [line for line in heard if "Close" in line]
-        assert all("ACCESS_REFUSED" in line for line in refusals), heard
+        received = peer.send(*sent, commands.Basic.Qos()).receive()
+        refusals = [line for line in received if "Close" in line]
+        assert all("ACCESS_REFUSED" in line for line in refusals), received
         return not refusals
 
     def stomp(self, *frames: tuple[str, dict[str, str]]) -> bool:
         """Send frames, each with a receipt; return whether the connection stays open."""
         client = StompClient(self.gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
-        assert [heard.verb for heard in client.connect(login=USER, passcode=USER)] == ["CONNECTED"]
+        assert [received.verb for received in client.connect(login=USER, passcode=USER)] == ["CONNECTED"]
         if self._is_revoking:
-            first = [heard for verb, headers in frames for heard in client.request(verb, {**headers, "receipt": "r"})]
+            first = [
+                received for verb, headers in frames for received in client.command(verb, {**headers, "receipt": "r"})
+            ]
             assert not any(frame.verb == "ERROR" for frame in first)
             self.grant(frozenset())
             frames = tuple((verb, {**headers, "id": "again"}) for verb, headers in frames)
-        heard: list[Heard] = []
+        received: list[ReceivedFrame] = []
         for verb, headers in frames:
-            heard += client.request(verb, {**headers, "receipt": "r"})
-        errors = [frame for frame in heard if frame.verb == "ERROR"]
+            received += client.command(verb, {**headers, "receipt": "r"})
+        errors = [frame for frame in received if frame.verb == "ERROR"]
         assert all(b"ACCESS_REFUSED" in frame.body or b"refused" in frame.body for frame in errors), errors
         return not errors
 

@@ -24,18 +24,20 @@ def gateway() -> AllProtocolsBroker:
 def amqp(gateway: AllProtocolsBroker) -> Callable[[], list[str]]:
     peer = Peer(gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
-    peer.send(commands.Channel.Open()).hear()
-    return peer.hear
+    peer.send(commands.Channel.Open()).receive()
+    return peer.receive
 
 
 def stomp(gateway: AllProtocolsBroker) -> Callable[[], list[str]]:
     client = StompClient(gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
     client.connect(login=USER, passcode=USER)
-    return lambda: [f"{frame.verb} {frame.body.decode()}{frame.headers.get('message', '')}" for frame in client.hear()]
+    return lambda: [
+        f"{frame.verb} {frame.body.decode()}{frame.headers.get('message', '')}" for frame in client.receive_frames()
+    ]
 
 
 def mqtt(gateway: AllProtocolsBroker) -> Callable[[], list[str]]:
-    return gateway.client("c", username=USER, password=USER.encode()).hear
+    return gateway.client("c", username=USER, password=USER.encode()).receive
 
 
 CONNECTIONS = {"AMQP": amqp, "STOMP": stomp, "MQTT": mqtt}
@@ -43,20 +45,20 @@ CONNECTIONS = {"AMQP": amqp, "STOMP": stomp, "MQTT": mqtt}
 
 @pytest.mark.parametrize("protocol", CONNECTIONS)
 def test_connections_of_a_deleted_user_are_closed_with_a_reason(gateway: AllProtocolsBroker, protocol: str) -> None:
-    hear = CONNECTIONS[protocol](gateway)
-    assert hear() == []
+    receive = CONNECTIONS[protocol](gateway)
+    assert receive() == []
     assert gateway.broker.connections.count_of(USER) == 1
     gateway.broker.directory.remove_user(USER)
-    heard = hear()
-    assert heard, "the client must receive the reason"
-    assert protocol == "MQTT" or any(SAID in line for line in heard), heard
+    received = receive()
+    assert received, "the client must receive the reason"
+    assert protocol == "MQTT" or any(SAID in line for line in received), received
 
 
 def test_connections_of_other_users_stay_open(gateway: AllProtocolsBroker) -> None:
     guest = gateway.peer()
     gateway.broker.directory.remove_user(USER)
-    assert guest.hear() == []
-    assert guest.send(commands.Queue.Declare(0, "q")).hear() != []
+    assert guest.receive() == []
+    assert guest.send(commands.Queue.Declare(0, "q")).receive() != []
 
 
 def test_a_deleted_user_cannot_log_in_again(gateway: AllProtocolsBroker) -> None:
@@ -72,12 +74,12 @@ def test_a_deleted_user_cannot_log_in_again(gateway: AllProtocolsBroker) -> None
 def test_the_next_operation_of_a_user_without_access_to_the_vhost_is_refused(gateway: AllProtocolsBroker) -> None:
     peer = Peer(gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
-    peer.send(commands.Channel.Open()).hear()
+    peer.send(commands.Channel.Open()).receive()
     client = StompClient(gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
     client.connect(login=USER, passcode=USER)
     sensor = gateway.client("c", username=USER, password=USER.encode())
     gateway.broker.directory.remove_permission("/", USER)
-    (refused,) = peer.send(commands.Queue.Declare(0, "q")).hear()
+    (refused,) = peer.send(commands.Queue.Declare(0, "q")).receive()
     assert "403 ACCESS_REFUSED" in refused
-    assert "ERROR" in [frame.verb for frame in client.send("/topic/t")]
+    assert "ERROR" in [frame.verb for frame in client.publish("/topic/t")]
     assert "87" in " ".join(sensor.subscribe("t", 1))

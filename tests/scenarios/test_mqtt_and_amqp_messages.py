@@ -78,7 +78,7 @@ def client(gateway: AllProtocolsBroker) -> Client:
 def peer(gateway: AllProtocolsBroker) -> Peer:
     """Return a peer with a queue ``all`` of every message."""
     peer = gateway.peer()
-    peer.send(*queue("all", "#")).hear()
+    peer.send(*queue("all", "#")).receive()
     return peer
 
 
@@ -92,16 +92,16 @@ def test_a_topic_is_translated_to_a_routing_key_and_back(
     sensor, app = gateway.client("sensor"), gateway.client("app")
     app.subscribe(topic)
     sensor.publish(topic)
-    assert app.hear() == [f"PUBLISH {topic} 'hi'"]
+    assert app.receive() == [f"PUBLISH {topic} 'hi'"]
     assert key_of(fetched(peer, "all")) == key
     peer.send(published(key))
-    assert app.hear() == [f"PUBLISH {topic} 'hi'"]
+    assert app.receive() == [f"PUBLISH {topic} 'hi'"]
 
 
 @pytest.mark.parametrize(("key", "topic"), FOREIGN_KEYS)
 def test_a_foreign_routing_key_is_translated_to_a_topic(client: Client, peer: Peer, key: str, topic: str) -> None:
-    peer.send(published(key)).hear()
-    assert client.hear() == [f"PUBLISH {topic} 'hi'"]
+    peer.send(published(key)).receive()
+    assert client.receive() == [f"PUBLISH {topic} 'hi'"]
 
 
 @pytest.mark.parametrize(("filter", "binding_key", "wanted", "unwanted"), FILTERS)
@@ -109,23 +109,23 @@ def test_a_filter_and_its_binding_key_match_the_same_topics(
     gateway: AllProtocolsBroker, filter: str, binding_key: str, wanted: list[str], unwanted: list[str]
 ) -> None:
     peer, app, sensor = gateway.peer(), gateway.client("app"), gateway.client("sensor")
-    peer.send(*queue("same", binding_key)).hear()
+    peer.send(*queue("same", binding_key)).receive()
     app.subscribe(filter)
     for topic in wanted + unwanted:
         sensor.publish(topic, topic.encode())
     bodies = [topic.encode() for topic in wanted]
-    assert app.hear() == [f"PUBLISH {topic} '{topic}'" for topic in wanted]
+    assert app.receive() == [f"PUBLISH {topic} '{topic}'" for topic in wanted]
     assert all_of(peer, "same") == bodies
 
 
 def test_a_virtual_host_can_use_rabbitmqs_mapping() -> None:
     gateway = AllProtocolsBroker(lossy_vhosts=frozenset({"/"}))
     peer, app, sensor = gateway.peer(), gateway.client("app"), gateway.client("sensor")
-    peer.send(*queue("all", "#")).hear()
+    peer.send(*queue("all", "#")).receive()
     app.subscribe("v1/2")
     sensor.publish("v1.2")
     assert key_of(fetched(peer, "all")) == "v1.2"
-    assert app.hear() == ["PUBLISH v1/2 'hi'"]
+    assert app.receive() == ["PUBLISH v1/2 'hi'"]
 
 
 # Properties, from MQTT
@@ -163,9 +163,9 @@ def test_mqtt_properties_are_translated_to_amqp(
 ) -> None:
     sensor = gateway.client("sensor")
     sensor.publish("a", b"body", qos=qos, id=1, properties=properties)
-    heard = fetched(peer, "all")
-    said = properties_of(heard)
-    assert heard.body == b"body"
+    received = fetched(peer, "all")
+    said = properties_of(received)
+    assert received.body == b"body"
     assert said.delivery_mode == mode
     assert (said.content_type, dict(said.headers)) == (expected.content_type, dict(expected.headers))
     assert (said.correlation_id, said.expiration) == (expected.correlation_id, expected.expiration)
@@ -232,9 +232,9 @@ def test_amqp_properties_are_translated_to_mqtt(
     app, old, peer = gateway.client("app"), gateway.client("old", version=4), gateway.peer()
     app.subscribe("a", 2)
     old.subscribe("a", 2)
-    peer.send(published("a", **properties)).hear()
-    assert app.hear() == [line]
-    assert old.hear() == [line.partition("'hi'")[0] + "'hi'"]
+    peer.send(published("a", **properties)).receive()
+    assert app.receive() == [line]
+    assert old.receive() == [line.partition("'hi'")[0] + "'hi'"]
 
 
 # Confirmations
@@ -245,8 +245,8 @@ def test_a_publisher_of_mqtt_is_acknowledged_when_the_amqp_queue_is_durable(
 ) -> None:
     sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("a", b"kept", qos=1, id=7))
-    assert sensor.hear_now() == []
-    assert sensor.hear() == ["PUBACK #7"]
+    assert sensor.receive_now() == []
+    assert sensor.receive() == ["PUBACK #7"]
     assert all_of(gateway.crashed().peer(), "all") == [b"kept"]
 
 
@@ -254,17 +254,17 @@ def test_a_publisher_of_amqp_is_confirmed_when_the_session_is_durable(gateway: A
     sleeper, peer = gateway.client("sleeper", expiry=600), gateway.peer()
     sleeper.subscribe("a", 1)
     sleeper.lose()
-    peer.send(commands.Confirm.Select()).hear()
+    peer.send(commands.Confirm.Select()).receive()
     peer.send(published("a", b"kept", delivery_mode=2))
-    assert peer.hear_now() == []
-    assert peer.hear() == ["Basic.Ack(delivery_tag=1, multiple=False)"]
+    assert peer.receive_now() == []
+    assert peer.receive() == ["Basic.Ack(delivery_tag=1, multiple=False)"]
     back = gateway.crashed().client("sleeper", is_clean=False, expiry=600)
     assert back.backlog == ["PUBLISH q1 #1 dup a 'kept'"]  # after a kill it is unknown who received it
 
 
 def test_a_full_queue_refuses_publishers_of_mqtt(gateway: AllProtocolsBroker, peer: Peer) -> None:
-    peer.send(*queue("small", "small", x_max_length=1, x_overflow="reject-publish")).hear()
-    peer.send(commands.Queue.Unbind(0, "all", "amq.topic", "#")).hear()
+    peer.send(*queue("small", "small", x_max_length=1, x_overflow="reject-publish")).receive()
+    peer.send(commands.Queue.Unbind(0, "all", "amq.topic", "#")).receive()
     new, old = gateway.client("new"), gateway.client("old", version=4)
     assert new.publish("small", b"1", qos=1, id=1) == ["PUBACK #1"]
     assert new.publish("small", b"2", qos=1, id=2) == ["PUBACK #2 QUOTA_EXCEEDED"]
@@ -276,7 +276,7 @@ def test_a_full_queue_refuses_publishers_of_mqtt(gateway: AllProtocolsBroker, pe
 def test_a_binding_of_amqp_counts_as_a_subscriber(gateway: AllProtocolsBroker) -> None:
     sensor, peer = gateway.client("sensor"), gateway.peer()
     assert sensor.publish("a", qos=1, id=1) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
-    peer.send(*queue("all", "#")).hear()
+    peer.send(*queue("all", "#")).receive()
     assert sensor.publish("a", qos=1, id=2) == ["PUBACK #2"]
 
 
@@ -292,16 +292,16 @@ def test_retained_messages_reach_amqp_queues(gateway: AllProtocolsBroker, peer: 
     sensor, late = gateway.client("sensor"), gateway.client("late")
     sensor.publish("lamp", b"on", retain=True)
     assert fetched(peer, "all").body == b"on"
-    peer.send(published("lamp", b"off")).hear()  # AMQP has no retained messages
+    peer.send(published("lamp", b"off")).receive()  # AMQP has no retained messages
     assert late.subscribe("lamp") == ["SUBACK #1 0", "PUBLISH retain lamp 'on'"]
 
 
 def test_a_will_reaches_amqp(gateway: AllProtocolsBroker, peer: Peer) -> None:
     will = Will("status/mortal", b"gone", qos=1, properties=content_type("text/plain"))
     gateway.client("mortal", will=will).lose()
-    heard = fetched(peer, "all")
-    assert (key_of(heard), heard.body) == ("status.mortal", b"gone")
-    assert properties_of(heard) == Properties(content_type="text/plain", delivery_mode=2)
+    received = fetched(peer, "all")
+    assert (key_of(received), received.body) == ("status.mortal", b"gone")
+    assert properties_of(received) == Properties(content_type="text/plain", delivery_mode=2)
 
 
 def test_a_request_of_mqtt_is_answered_over_amqp(gateway: AllProtocolsBroker, peer: Peer) -> None:
@@ -311,16 +311,16 @@ def test_a_request_of_mqtt_is_answered_over_amqp(gateway: AllProtocolsBroker, pe
     client.publish("add", b"2 3", qos=1, id=1, properties=asked)
     request = properties_of(fetched(peer, "all"))
     key = str(request.headers["x-reply-to-topic"])
-    peer.send(published(key, b"5", correlation_id=request.correlation_id)).hear()
-    assert client.hear() == ["PUBLISH answers/client '5' CORRELATION_DATA='sum-1'"]
+    peer.send(published(key, b"5", correlation_id=request.correlation_id)).receive()
+    assert client.receive() == ["PUBLISH answers/client '5' CORRELATION_DATA='sum-1'"]
 
 
 def test_a_request_of_amqp_is_answered_over_mqtt(gateway: AllProtocolsBroker, peer: Peer) -> None:
     server = gateway.client("server")
     server.subscribe("add", 1)
-    peer.send(*queue("answers", "answers.peer")).hear()
-    peer.send(published("add", b"2 3", correlation_id="sum-1", headers={"x-reply-to-topic": "answers.peer"})).hear()
-    assert server.hear() == ["PUBLISH add '2 3' RESPONSE_TOPIC='answers/peer' CORRELATION_DATA='sum-1'"]
+    peer.send(*queue("answers", "answers.peer")).receive()
+    peer.send(published("add", b"2 3", correlation_id="sum-1", headers={"x-reply-to-topic": "answers.peer"})).receive()
+    assert server.receive() == ["PUBLISH add '2 3' RESPONSE_TOPIC='answers/peer' CORRELATION_DATA='sum-1'"]
     server.publish("answers/peer", b"5", properties=correlation_data(b"sum-1"))
     answer = fetched(peer, "answers")
     assert (answer.body, properties_of(answer).correlation_id) == (b"5", "sum-1")

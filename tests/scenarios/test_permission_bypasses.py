@@ -27,17 +27,17 @@ class Topical(Scene):
     def amqp_says(self, *sent: object) -> None:
         peer = Peer(self.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
         peer.open(user=USER, password=USER)
-        peer.send(commands.Channel.Open()).hear()
+        peer.send(commands.Channel.Open()).receive()
         for each in sent:  # a refusal closes the channel: the next frame is sent on another
-            heard = peer.send(each).hear()  # type: ignore[arg-type]
-            if any("Channel.Close" in line for line in heard):
-                peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).hear()
+            received = peer.send(each).receive()  # type: ignore[arg-type]
+            if any("Channel.Close" in line for line in received):
+                peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).receive()
 
     def stomp_says(self, *frames: tuple[str, dict[str, str]]) -> None:
         for verb, headers in frames:
             client = StompClient(self.gateway._stomp_door)  # type: ignore[arg-type]  # all that it asks of its gateway
             client.connect(login=USER, passcode=USER)
-            client.request(verb, headers, b"x" if verb == "SEND" else b"")
+            client.command(verb, headers, b"x" if verb == "SEND" else b"")
 
     def keys_of_topics(self) -> set[str]:
         """The routing keys of the messages that the topic exchange routed."""
@@ -203,18 +203,18 @@ EXCLUSIVE: Final = [
 def test_an_exclusive_queue_is_locked_for_other_connections(method: commands.Queue.Declare) -> None:
     scene = Scene(ALL)
     guest = scene.gateway.peer()
-    guest.send(c.Queue.Declare(0, "hers", exclusive=True), c.Queue.Bind(0, "hers", "amq.topic", "there")).hear()
+    guest.send(c.Queue.Declare(0, "hers", exclusive=True), c.Queue.Bind(0, "hers", "amq.topic", "there")).receive()
     peer = Peer(scene.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
-    peer.send(commands.Channel.Open()).hear()
-    (answer,) = peer.send(method).hear()
+    peer.send(commands.Channel.Open()).receive()
+    (answer,) = peer.send(method).receive()
     assert answer.startswith("Channel.Close 405 RESOURCE_LOCKED"), answer
 
 
 def test_an_exclusive_queue_is_locked_for_stomp_and_http() -> None:
     scene = Scene(ALL)
     guest = scene.gateway.peer()
-    guest.send(c.Queue.Declare(0, "hers", exclusive=True), published("hers", exchange="")).hear()
+    guest.send(c.Queue.Declare(0, "hers", exclusive=True), published("hers", exchange="")).receive()
     scene.console.ask("POST", "/queues/%2F/hers/get", {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"},
                       user=USER)  # fmt: skip
     scene.console.ask("DELETE", "/queues/%2F/hers/contents", user=USER)
@@ -231,19 +231,19 @@ def test_an_exclusive_queue_is_locked_for_stomp_and_http() -> None:
 def test_a_reply_queue_of_another_connection_cannot_be_consumed() -> None:
     scene = Scene(ALL)
     guest = scene.gateway.peer()
-    guest.send(c.Basic.Consume(0, "amq.rabbitmq.reply-to", no_ack=True)).hear()
+    guest.send(c.Basic.Consume(0, "amq.rabbitmq.reply-to", no_ack=True)).receive()
     (name,) = scene.gateway.vhost.reply_queue_by_name
     peer = Peer(scene.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
-    peer.send(commands.Channel.Open()).hear()
+    peer.send(commands.Channel.Open()).receive()
     for method in (c.Basic.Consume(0, name), c.Basic.Get(0, name), c.Queue.Purge(0, name), c.Queue.Delete(0, name)):
-        heard = peer.send(method).hear()
-        if any("Channel.Close" in line for line in heard):
-            peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).hear()
+        received = peer.send(method).receive()
+        if any("Channel.Close" in line for line in received):
+            peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).receive()
     assert name in scene.gateway.vhost.reply_queue_by_name
-    scene.gateway.peer().send(published(name, b"the answer", exchange="")).hear()
-    assert not any("Deliver" in line for line in peer.hear())
-    assert any("Deliver" in line for line in guest.hear())
+    scene.gateway.peer().send(published(name, b"the answer", exchange="")).receive()
+    assert not any("Deliver" in line for line in peer.receive())
+    assert any("Deliver" in line for line in guest.receive())
 
 
 def test_another_users_session_can_be_neither_resumed_nor_deleted_nor_listed() -> None:
@@ -251,12 +251,12 @@ def test_another_users_session_can_be_neither_resumed_nor_deleted_nor_listed() -
     owner = scene.gateway.client("sensor", expiry=1000, username="guest", password=b"guest")
     owner.subscribe("t", 1)
     owner.lose()
-    scene.gateway.peer().send(published("t")).hear()
+    scene.gateway.peer().send(published("t")).receive()
     for is_clean in (False, True):
         thief = scene.gateway.new_client()
-        heard = thief.connect("sensor", is_clean=is_clean, username=USER, password=USER.encode())
-        assert "CONNACK" in heard[0], heard
-        assert heard[0] not in ("CONNACK", "CONNACK present"), heard
+        received = thief.connect("sensor", is_clean=is_clean, username=USER, password=USER.encode())
+        assert "CONNACK" in received[0], received
+        assert received[0] not in ("CONNACK", "CONNACK present"), received
         thief.lose()
     again = scene.gateway.client("sensor", is_clean=False, username="guest", password=b"guest", expiry=1000)
-    assert any("PUBLISH" in line for line in [*again.backlog, *again.hear()])
+    assert any("PUBLISH" in line for line in [*again.backlog, *again.receive()])

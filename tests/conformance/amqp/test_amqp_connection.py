@@ -54,7 +54,7 @@ def caller() -> Peer:
 
 @pytest.fixture
 def greeted(caller: Peer) -> Peer:
-    caller.send(PROTOCOL_HEADER).hear()
+    caller.send(PROTOCOL_HEADER).receive()
     return caller
 
 
@@ -63,8 +63,8 @@ def greeted(caller: Peer) -> Peer:
 
 @pytest.mark.parametrize("header", [PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"], ids=["0-9-1", "0-9"])
 def test_2_2_4_connection_start_has_the_brokers_capabilities(caller: Peer, header: bytes) -> None:
-    [heard] = caller.send(header).listen()
-    start = heard.method
+    [received] = caller.send(header).receive_frames()
+    start = received.method
     assert isinstance(start, commands.Connection.Start)
     assert (start.version_major, start.version_minor, start.mechanisms, start.locales) == (
         0, 9, "PLAIN AMQPLAIN", "en_US",
@@ -98,13 +98,13 @@ OTHER_HEADERS = [
 
 @pytest.mark.parametrize("header", OTHER_HEADERS)
 def test_2_2_4_any_other_header_is_answered_with_the_protocol_header_and_a_close(caller: Peer, header: bytes) -> None:
-    assert caller.send(header).hear() == ["AMQP 0-9-1", EOF]
+    assert caller.send(header).receive() == ["AMQP 0-9-1", EOF]
     assert [event for event, _ in caller.log_lines] == ["connection closing"]
 
 
 def test_an_incomplete_protocol_header_is_waited_for(caller: Peer) -> None:
-    assert caller.send(b"AMQP").hear() == []
-    assert caller.send(b"\x00\x00\x09\x01").hear()[0].startswith("Connection.Start(")
+    assert caller.send(b"AMQP").receive() == []
+    assert caller.send(b"\x00\x00\x09\x01").receive()[0].startswith("Connection.Start(")
 
 
 # ---------------------------------------------------------------- login
@@ -144,23 +144,23 @@ LOGINS: list[Any] = [
 
 @pytest.mark.parametrize(("mechanism", "response", "answers"), LOGINS)
 def test_sasl_responses_are_answered(greeted: Peer, mechanism: str, response: str, answers: list[str]) -> None:
-    assert greeted.send(start_ok(response, mechanism)).hear() == answers
+    assert greeted.send(start_ok(response, mechanism)).receive() == answers
 
 
 def test_a_refused_client_without_the_capability_is_disconnected_without_a_reason(greeted: Peer) -> None:
-    assert greeted.send(start_ok("\0guest\0wrong", capabilities={})).hear() == [EOF]
+    assert greeted.send(start_ok("\0guest\0wrong", capabilities={})).receive() == [EOF]
 
 
 def test_capabilities_that_are_not_a_table_are_ignored(greeted: Peer) -> None:
     login = start_ok("\0guest\0wrong")
     login.client_properties = {"capabilities": "all"}
-    assert greeted.send(login).hear() == [EOF]
+    assert greeted.send(login).receive() == [EOF]
 
 
 def test_the_guest_user_is_accepted_from_local_addresses_only() -> None:
     stranger = Peer(Gateway(), host="192.0.2.7")
-    stranger.send(PROTOCOL_HEADER).hear()
-    assert stranger.send(LOGIN).hear() == refused("PLAIN")
+    stranger.send(PROTOCOL_HEADER).receive()
+    assert stranger.send(LOGIN).receive() == refused("PLAIN")
 
 
 def test_external_uses_the_name_in_the_certificate() -> None:
@@ -174,8 +174,8 @@ def test_external_uses_the_name_in_the_certificate() -> None:
     gateway = Gateway(login=Access([Certified()], []), mechanisms="EXTERNAL PLAIN")
     subject = CertificateSubject("client", "CN=client")
     peer = Peer(gateway, certificate=subject)
-    peer.send(PROTOCOL_HEADER).hear()
-    assert peer.send(start_ok("", "EXTERNAL")).hear() == [TUNE]
+    peer.send(PROTOCOL_HEADER).receive()
+    assert peer.send(start_ok("", "EXTERNAL")).receive() == [TUNE]
     assert [credentials.certificate for credentials in asked_for] == [subject]
 
 
@@ -194,15 +194,15 @@ def test_input_during_the_authentication_waits() -> None:
     peer = Peer(Gateway(login=Access([slow], [])))
     peer.send(*handshake())
     peer.send(PROBE)
-    assert len(peer.hear()) == 1
+    assert len(peer.receive()) == 1
     slow.answers[0](Principal("guest"))
-    assert peer.hear() == [TUNE, OPEN_OK, OPENED, ALIVE]
+    assert peer.receive() == [TUNE, OPEN_OK, OPENED, ALIVE]
 
 
 def test_an_authentication_that_ends_after_a_disconnect_is_ignored() -> None:
     slow = Slow()
     peer = Peer(Gateway(login=Access([slow], [])))
-    peer.send(PROTOCOL_HEADER, LOGIN).hear()
+    peer.send(PROTOCOL_HEADER, LOGIN).receive()
     peer.lose()
     slow.answers[0](Principal("guest"))
     assert peer.machine.state is State.CLOSED
@@ -210,10 +210,10 @@ def test_an_authentication_that_ends_after_a_disconnect_is_ignored() -> None:
 
 def test_input_during_the_authentication_is_limited() -> None:
     peer = Peer(Gateway(login=Access([Slow()], [])))
-    peer.send(PROTOCOL_HEADER, LOGIN).hear()
+    peer.send(PROTOCOL_HEADER, LOGIN).receive()
     for _ in range(1000):
         peer.send(bytes(1000))
-    assert peer.hear() == [EOF]
+    assert peer.receive() == [EOF]
 
 
 # ---------------------------------------------------------------- tuning and opening
@@ -240,8 +240,8 @@ TUNINGS: list[Any] = [
 
 @pytest.mark.parametrize(("limits", "answers"), TUNINGS)
 def test_4_2_3_tune_ok_is_answered(greeted: Peer, limits: tuple[int, int, int], answers: list[str]) -> None:
-    greeted.send(LOGIN).hear()
-    assert greeted.send(commands.Connection.TuneOk(*limits), OPEN).hear() == answers
+    greeted.send(LOGIN).receive()
+    assert greeted.send(commands.Connection.TuneOk(*limits), OPEN).receive() == answers
 
 
 VHOSTS = [
@@ -254,13 +254,15 @@ VHOSTS = [
 @pytest.mark.parametrize(("vhost", "text"), VHOSTS)
 def test_r2_opening_a_vhost_without_access_is_refused(greeted: Peer, vhost: str, text: str) -> None:
     greeted.gateway.broker.declare_vhost("closed")
-    greeted.send(LOGIN, TUNE_OK).hear()
-    assert greeted.send(asked(commands.Connection.Open, virtual_host=vhost)).hear() == [connection_close(text, 10, 40)]
+    greeted.send(LOGIN, TUNE_OK).receive()
+    assert greeted.send(asked(commands.Connection.Open, virtual_host=vhost)).receive() == [
+        connection_close(text, 10, 40)
+    ]
 
 
 def test_a_vhost_name_that_is_not_utf_8_is_refused(greeted: Peer) -> None:
-    greeted.send(LOGIN, TUNE_OK).hear()
-    assert greeted.send(frame(1, 0, b"\0\x0a\0\x28\x02\xff\xfe\0\0")).hear() == [
+    greeted.send(LOGIN, TUNE_OK).receive()
+    assert greeted.send(frame(1, 0, b"\0\x0a\0\x28\x02\xff\xfe\0\0")).receive() == [
         connection_close("FRAME_ERROR - Malformed UTF-8 in shortstr", 10, 40)
     ]
 
@@ -285,7 +287,7 @@ OUT_OF_ORDER: list[Any] = [
 
 @pytest.mark.parametrize(("sent", "answers"), OUT_OF_ORDER)
 def test_2_2_4_the_handshake_has_an_order(greeted: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert greeted.send(*sent).hear() == answers
+    assert greeted.send(*sent).receive() == answers
 
 
 # ---------------------------------------------------------------- frames
@@ -403,7 +405,7 @@ FRAMES: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), FRAMES)
 def test_a_frame_is_answered(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 NESTED = b"\0\0\0\0"
@@ -421,13 +423,13 @@ TABLES = [
 
 @pytest.mark.parametrize("table", TABLES)
 def test_1_8_illegal_values_in_a_table_are_a_syntax_error(peer: Peer, table: bytes) -> None:
-    [answer] = peer.send(frame(1, 1, DECLARE + b"\2bt\0" + table)).hear()
+    [answer] = peer.send(frame(1, 1, DECLARE + b"\2bt\0" + table)).receive()
     assert answer.startswith("Connection.Close 502 SYNTAX_ERROR - ")
     assert answer.endswith("(50,10)")
 
 
 def test_1_8_a_table_whose_inner_text_exceeds_it_cannot_be_decoded(peer: Peer) -> None:
-    [answer] = peer.send(frame(1, 1, DECLARE + b"\2bt\0\0\0\0\x08\1aS\0\0\xff\xffx")).hear()
+    [answer] = peer.send(frame(1, 1, DECLARE + b"\2bt\0\0\0\0\x08\1aS\0\0\xff\xffx")).receive()
     assert answer.startswith("Connection.Close 501 FRAME_ERROR - cannot decode <<0,0,2,98,116,0,")
 
 
@@ -445,7 +447,7 @@ ALL_TYPES = b"".join(
 
 def test_4_2_5_5_every_type_of_table_value_is_decoded(peer: Peer) -> None:
     table = len(ALL_TYPES).to_bytes(4, "big") + ALL_TYPES
-    assert peer.send(frame(1, 1, DECLARE + b"\3okq\0" + table)).hear() == [ALIVE]
+    assert peer.send(frame(1, 1, DECLARE + b"\3okq\0" + table)).receive() == [ALIVE]
 
 
 # ---------------------------------------------------------------- content
@@ -487,7 +489,7 @@ CONTENTS: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), CONTENTS)
 def test_4_2_6_a_content_has_an_order(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 PROPERTIES = [
@@ -502,17 +504,17 @@ PROPERTIES = [
 @pytest.mark.parametrize("size", [0, 1])
 def test_1_8_malformed_properties_end_the_connection(peer: Peer, properties: bytes, size: int) -> None:
     peer.send(PUBLISH, content_header(size, properties), frame(3, 1, b"x") if size else b"")
-    [answer] = peer.hear()
+    [answer] = peer.receive()
     assert answer.split(" ")[1] in ("501", "502")
     assert answer.endswith("(60,40)")
 
 
 def test_contents_of_two_channels_may_be_interleaved(peer: Peer) -> None:
-    peer.send(commands.Channel.Open(), channel=2).hear()
+    peer.send(commands.Channel.Open(), channel=2).receive()
     one, two = publish("", "okq", b"oneone", pieces=3).on(1), publish("", "okq", b"twotwo", pieces=3).on(2)
     pieces = zip(split(one), split(two), strict=True)
     peer.send(PROBE, b"".join(a + b for a, b in pieces), PROBE)
-    assert peer.hear()[-1] == ALIVE.replace("message_count=0", "message_count=2")
+    assert peer.receive()[-1] == ALIVE.replace("message_count=0", "message_count=2")
 
 
 def split(data: bytes) -> list[bytes]:
@@ -549,33 +551,33 @@ CHANNEL_ENDS: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), CHANNEL_ENDS)
 def test_1_5_2_5_a_channel_is_closed_by_either_side(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 def test_1_4_2_6_more_channels_than_negotiated_are_refused(greeted: Peer) -> None:
-    greeted.send(LOGIN, commands.Connection.TuneOk(2, 131_072, 0), OPEN).hear()
+    greeted.send(LOGIN, commands.Connection.TuneOk(2, 131_072, 0), OPEN).receive()
     for number in (7, 9):
-        assert greeted.send(REOPEN, channel=number).hear() == [f"{OPENED} ch={number}"]
+        assert greeted.send(REOPEN, channel=number).receive() == [f"{OPENED} ch={number}"]
     text = "NOT_ALLOWED - number of channels opened (2) has reached the negotiated channel_max (2)"
-    assert greeted.send(REOPEN, channel=1).hear() == [connection_close(text, 20, 10)]
+    assert greeted.send(REOPEN, channel=1).receive() == [connection_close(text, 20, 10)]
 
 
 def test_closing_a_channel_makes_room_for_another(greeted: Peer) -> None:
-    greeted.send(LOGIN, commands.Connection.TuneOk(1, 131_072, 0), OPEN, REOPEN).hear()
-    greeted.send(CLOSE_CHANNEL).hear()
-    assert greeted.send(REOPEN, channel=65_535).hear() == [f"{OPENED} ch=65535"]
+    greeted.send(LOGIN, commands.Connection.TuneOk(1, 131_072, 0), OPEN, REOPEN).receive()
+    greeted.send(CLOSE_CHANNEL).receive()
+    assert greeted.send(REOPEN, channel=65_535).receive() == [f"{OPENED} ch=65535"]
 
 
 def test_1_4_2_7_after_the_brokers_close_only_close_ok_is_handled(peer: Peer) -> None:
     refused = connection_close("COMMAND_INVALID - unknown exchange type 'x'", 40, 10)
-    assert peer.send(exchange("x", "x"), PROBE, publish("", "t"), frame(8, 0, b"")).hear() == [refused]
+    assert peer.send(exchange("x", "x"), PROBE, publish("", "t"), frame(8, 0, b"")).receive() == [refused]
     assert peer.machine.state is State.CLOSING
-    assert peer.send(commands.Connection.CloseOk()).hear() == [EOF]
+    assert peer.send(commands.Connection.CloseOk()).receive() == [EOF]
 
 
 def test_1_4_2_7_both_sides_close_at_once(peer: Peer) -> None:
     peer.force_close("closed by an operator")
-    assert peer.send(CLOSE).hear() == [
+    assert peer.send(CLOSE).receive() == [
         connection_close("CONNECTION_FORCED - closed by an operator"),
         "Connection.CloseOk()",
         EOF,
@@ -584,8 +586,8 @@ def test_1_4_2_7_both_sides_close_at_once(peer: Peer) -> None:
 
 def test_320_an_operator_closes_the_connection(gateway: Gateway, peer: Peer) -> None:
     gateway.broker.connections.force_close("closed by an operator")
-    assert peer.hear() == [connection_close("CONNECTION_FORCED - closed by an operator")]
-    assert peer.send(commands.Connection.CloseOk()).hear() == [EOF]
+    assert peer.receive() == [connection_close("CONNECTION_FORCED - closed by an operator")]
+    assert peer.send(commands.Connection.CloseOk()).receive() == [EOF]
 
 
 def test_320_the_vhost_is_deleted(gateway: Gateway) -> None:
@@ -593,18 +595,18 @@ def test_320_the_vhost_is_deleted(gateway: Gateway) -> None:
     gateway.add_user("tenant", "secret", "lim")
     peer = gateway.connect(user="tenant", password="secret", vhost="lim")
     gateway.broker.delete_vhost("lim")
-    assert peer.hear() == [connection_close("CONNECTION_FORCED - vhost 'lim' is deleted")]
+    assert peer.receive() == [connection_close("CONNECTION_FORCED - vhost 'lim' is deleted")]
 
 
 def test_320_the_user_is_deleted(gateway: Gateway) -> None:
     gateway.add_user("tagged", "secret", "/")
     peer = gateway.connect(user="tagged", password="secret")
     gateway.broker.directory.remove_user("tagged")
-    assert peer.hear() == [connection_close("CONNECTION_FORCED - user 'tagged' is deleted")]
+    assert peer.receive() == [connection_close("CONNECTION_FORCED - user 'tagged' is deleted")]
 
 
 def test_exclusive_queues_are_deleted_with_their_connection(gateway: Gateway, peer: Peer) -> None:
-    peer.send(queue("mine", exclusive=True), CLOSE).hear()
+    peer.send(queue("mine", exclusive=True), CLOSE).receive()
     assert "mine" not in gateway.vhost.queue_by_name
 
 

@@ -155,26 +155,26 @@ ANSWERS: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), ANSWERS)
 def test_consuming_is_answered(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 def test_r99_a_consumer_tag_is_unique_per_channel(peer: Peer) -> None:
     peer.send(consume("t"))
     peer.send(commands.Channel.Open(), consume("t"), channel=2)
-    assert peer.hear() == [consuming(), f"{OPENED} ch=2", f"{consuming()} ch=2"]
+    assert peer.receive() == [consuming(), f"{OPENED} ch=2", f"{consuming()} ch=2"]
 
 
 def test_r98_without_the_capability_no_cancel_is_sent(gateway: Gateway) -> None:
     capabilities = {name: True for name in ALL_CAPABILITIES if name != "consumer_cancel_notify"}
     peer = gateway.connect(capabilities=capabilities)
     peer.send(consume("t"), delete("t"))
-    assert peer.hear() == [consuming(), "Queue.DeleteOk(message_count=0)"]
+    assert peer.receive() == [consuming(), "Queue.DeleteOk(message_count=0)"]
 
 
 def test_r98_another_connection_deletes_the_queue(gateway: Gateway, peer: Peer) -> None:
-    peer.send(consume("t"), consume("t", "d")).hear()
-    gateway.connect().send(delete("t")).hear()
-    assert peer.hear() == [f"Basic.Cancel(consumer_tag={tag!r}, nowait=True)" for tag in "cd"]
+    peer.send(consume("t"), consume("t", "d")).receive()
+    gateway.connect().send(delete("t")).receive()
+    assert peer.receive() == [f"Basic.Cancel(consumer_tag={tag!r}, nowait=True)" for tag in "cd"]
 
 
 # ---------------------------------------------------------------- prefetch
@@ -182,7 +182,7 @@ def test_r98_another_connection_deletes_the_queue(gateway: Gateway, peer: Peer) 
 
 def test_r83_a_limit_applies_to_each_new_consumer(peer: Peer) -> None:
     peer.send(*numbered(5), qos(1), consume("t", "a"), qos(2), consume("t", "b"))
-    assert peer.hear() == [
+    assert peer.receive() == [
         QOS_OK,
         consuming("a"),
         delivered("a", 1, "t", b"1"),
@@ -191,46 +191,46 @@ def test_r83_a_limit_applies_to_each_new_consumer(peer: Peer) -> None:
         delivered("b", 2, "t", b"2"),
         delivered("b", 3, "t", b"3"),
     ]
-    assert peer.send(ack(1)).hear() == [delivered("a", 4, "t", b"4")]
-    assert peer.send(ack(3)).hear() == [delivered("b", 5, "t", b"5")]
+    assert peer.send(ack(1)).receive() == [delivered("a", 4, "t", b"4")]
+    assert peer.send(ack(3)).receive() == [delivered("b", 5, "t", b"5")]
 
 
 def test_r83_a_channel_limit_is_shared(peer: Peer) -> None:
     peer.send(*numbered(4), qos(2, is_global=True), consume("t", "a"), consume("t", "b"))
-    assert [line for line in peer.hear() if "Deliver" in line] == [
+    assert [line for line in peer.receive() if "Deliver" in line] == [
         delivered("a", 1, "t", b"1"),
         delivered("a", 2, "t", b"2"),
     ]
-    assert len(peer.send(ack(2, multiple=True)).hear()) == 2
+    assert len(peer.send(ack(2, multiple=True)).receive()) == 2
 
 
 def test_r83_consumers_that_share_a_limit_are_served_round_robin(peer: Peer) -> None:
     peer.send(*numbered(4), qos(1, is_global=True), consume("t", "a"), consume("t", "b"))
-    served = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]
+    served = [line.split("'")[1] for line in peer.receive() if "Deliver" in line]
     for tag in (1, 2, 3):
-        served += [line.split("'")[1] for line in peer.send(ack(tag)).hear()]
+        served += [line.split("'")[1] for line in peer.send(ack(tag)).receive()]
     assert served == ["a", "b", "a", "b"]
 
 
 def test_r83_a_commit_returns_shared_credit_to_all_consumers(peer: Peer) -> None:
     peer.send(*numbered(1), *numbered(1, "d"), qos(1, is_global=True), commands.Tx.Select())
-    peer.send(consume("t", "a"), consume("d", "b")).hear()
-    assert peer.send(ack(1), commands.Tx.Commit()).hear() == [delivered("b", 2, "d", b"1"), "Tx.CommitOk()"]
+    peer.send(consume("t", "a"), consume("d", "b")).receive()
+    assert peer.send(ack(1), commands.Tx.Commit()).receive() == [delivered("b", 2, "d", b"1"), "Tx.CommitOk()"]
 
 
 def test_r85_a_new_shared_limit_counts_what_a_transaction_has_not_settled_yet(peer: Peer) -> None:
-    peer.send(*numbered(5), qos(2, is_global=True), commands.Tx.Select(), consume("t", "a")).hear()
-    assert peer.send(ack(1), qos(2, is_global=True)).hear() == ["Basic.QosOk()"]
-    assert peer.send(commands.Tx.Commit()).hear() == [delivered("a", 3, "t", b"3"), "Tx.CommitOk()"]
+    peer.send(*numbered(5), qos(2, is_global=True), commands.Tx.Select(), consume("t", "a")).receive()
+    assert peer.send(ack(1), qos(2, is_global=True)).receive() == ["Basic.QosOk()"]
+    assert peer.send(commands.Tx.Commit()).receive() == [delivered("a", 3, "t", b"3"), "Tx.CommitOk()"]
 
 
 def test_r85_settlements_that_a_transaction_rolls_back_still_count(peer: Peer) -> None:
-    peer.send(*numbered(5), qos(2, is_global=True), commands.Tx.Select(), consume("t", "a")).hear()
-    assert peer.send(ack(1), qos(2, is_global=True), commands.Tx.Rollback()).hear() == [
+    peer.send(*numbered(5), qos(2, is_global=True), commands.Tx.Select(), consume("t", "a")).receive()
+    assert peer.send(ack(1), qos(2, is_global=True), commands.Tx.Rollback()).receive() == [
         "Basic.QosOk()",
         "Tx.RollbackOk()",
     ]
-    assert peer.send(ack(2, multiple=True), commands.Tx.Commit()).hear() == [
+    assert peer.send(ack(2, multiple=True), commands.Tx.Commit()).receive() == [
         delivered("a", 3, "t", b"3"),
         delivered("a", 4, "t", b"4"),
         "Tx.CommitOk()",
@@ -239,13 +239,13 @@ def test_r85_settlements_that_a_transaction_rolls_back_still_count(peer: Peer) -
 
 def test_r85_both_limits_apply(peer: Peer) -> None:
     peer.send(*numbered(5), qos(3, is_global=True), qos(2), consume("t", "a"), consume("t", "b"))
-    tags = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]
+    tags = [line.split("'")[1] for line in peer.receive() if "Deliver" in line]
     assert tags == ["a", "a", "b"]
 
 
 def test_r84_raising_the_channel_limit_delivers_more(peer: Peer) -> None:
-    peer.send(*numbered(3), qos(1, is_global=True), consume("t")).hear()
-    assert peer.send(qos(0, is_global=True)).hear() == [
+    peer.send(*numbered(3), qos(1, is_global=True), consume("t")).receive()
+    assert peer.send(qos(0, is_global=True)).receive() == [
         delivered("c", 2, "t", b"2"),
         delivered("c", 3, "t", b"3"),
         QOS_OK,
@@ -253,30 +253,30 @@ def test_r84_raising_the_channel_limit_delivers_more(peer: Peer) -> None:
 
 
 def test_basic_get_does_not_count_against_the_limit(peer: Peer) -> None:
-    peer.send(*numbered(3), get("t"), qos(1), consume("t")).hear()
-    assert peer.send(ack(1)).hear() == []
-    assert peer.send(ack(2)).hear() == [delivered("c", 3, "t", b"3")]
+    peer.send(*numbered(3), get("t"), qos(1), consume("t")).receive()
+    assert peer.send(ack(1)).receive() == []
+    assert peer.send(ack(2)).receive() == [delivered("c", 3, "t", b"3")]
 
 
 # ---------------------------------------------------------------- settling
 
 
 def test_r87_multiple_settles_all_up_to_a_tag(peer: Peer) -> None:
-    peer.send(*numbered(4), consume("t")).hear()
+    peer.send(*numbered(4), consume("t")).receive()
     peer.send(ack(2), ack(3, multiple=True), CLOSE_CHANNEL, commands.Channel.Open(), get("t"), get("t"))
-    assert peer.hear() == [CHANNEL_CLOSED, OPENED, got(1, "t", b"4", redelivered=True), EMPTY]
+    assert peer.receive() == [CHANNEL_CLOSED, OPENED, got(1, "t", b"4", redelivered=True), EMPTY]
 
 
 def test_r87_tag_0_settles_everything(peer: Peer) -> None:
-    peer.send(*numbered(3), consume("t")).hear()
+    peer.send(*numbered(3), consume("t")).receive()
     peer.send(nack(0, multiple=True, requeue=False), CLOSE_CHANNEL, commands.Channel.Open(), get("t"))
-    assert peer.hear() == [CHANNEL_CLOSED, OPENED, EMPTY]
+    assert peer.receive() == [CHANNEL_CLOSED, OPENED, EMPTY]
 
 
 @pytest.mark.parametrize("end", ["close the channel", "close the connection", "lose the connection", "be refused"])
 def test_r88_unsettled_deliveries_are_requeued_at_their_old_positions(gateway: Gateway, peer: Peer, end: str) -> None:
     holder = gateway.connect()
-    holder.send(*numbered(4), get("t"), get("t"), get("t"), ack(2)).hear()
+    holder.send(*numbered(4), get("t"), get("t"), get("t"), ack(2)).receive()
     if end == "close the channel":
         holder.send(CLOSE_CHANNEL)
     elif end == "close the connection":
@@ -286,7 +286,7 @@ def test_r88_unsettled_deliveries_are_requeued_at_their_old_positions(gateway: G
     else:
         holder.lose()
     peer.send(get("t"), get("t"), get("t"), get("t"))
-    assert peer.hear() == [
+    assert peer.receive() == [
         got(1, "t", b"1", left=2, redelivered=True),
         got(2, "t", b"3", left=1, redelivered=True),
         got(3, "t", b"4"),
@@ -298,18 +298,18 @@ def test_r88_requeued_deliveries_do_not_go_to_other_channels_of_the_closing_conn
     gateway: Gateway, peer: Peer
 ) -> None:
     holder = gateway.connect()
-    holder.send(*numbered(3), get("t"), get("t"), get("t")).hear()
-    holder.send(commands.Channel.Open(), consume("t", no_ack=True), channel=2).hear()
+    holder.send(*numbered(3), get("t"), get("t"), get("t")).receive()
+    holder.send(commands.Channel.Open(), consume("t", no_ack=True), channel=2).receive()
     holder.lose()
-    assert peer.send(queue("t")).hear() == [declared("t", 3)]
+    assert peer.send(queue("t")).receive() == [declared("t", 3)]
 
 
 def test_r88_other_consumers_are_served_at_once(gateway: Gateway, peer: Peer) -> None:
     holder = gateway.connect()
-    holder.send(*numbered(2), consume("t")).hear()
-    peer.send(consume("t")).hear()
+    holder.send(*numbered(2), consume("t")).receive()
+    peer.send(consume("t")).receive()
     holder.lose()
-    assert peer.hear() == [
+    assert peer.receive() == [
         delivered("c", 1, "t", b"1", redelivered=True),
         delivered("c", 2, "t", b"2", redelivered=True),
     ]
@@ -317,20 +317,20 @@ def test_r88_other_consumers_are_served_at_once(gateway: Gateway, peer: Peer) ->
 
 def test_r82_consumers_are_served_round_robin(peer: Peer) -> None:
     peer.send(consume("t", "a"), consume("t", "b"), *numbered(4))
-    tags = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]
+    tags = [line.split("'")[1] for line in peer.receive() if "Deliver" in line]
     assert tags == ["a", "b", "a", "b"]
 
 
 def test_r92_the_higher_priority_is_served_while_it_has_credit(peer: Peer) -> None:
     peer.send(qos(2), consume("t", "low"), consume("t", "high", arguments={"x-priority": 1}), *numbered(3))
-    tags = [line.split("'")[1] for line in peer.hear() if "Deliver" in line]
+    tags = [line.split("'")[1] for line in peer.receive() if "Deliver" in line]
     assert tags == ["high", "high", "low"]
 
 
 def test_recovery_serves_consumers_again(peer: Peer) -> None:
-    peer.send(*numbered(2), consume("t")).hear()
+    peer.send(*numbered(2), consume("t")).receive()
     peer.send(commands.Basic.Recover(True))
-    assert sorted(peer.hear()) == sorted(
+    assert sorted(peer.receive()) == sorted(
         [
             "Basic.RecoverOk()",
             delivered("c", 3, "t", b"1", redelivered=True),
@@ -340,21 +340,21 @@ def test_recovery_serves_consumers_again(peer: Peer) -> None:
 
 
 def test_unsettled_deliveries_of_a_cancelled_consumer_stay_with_the_channel(peer: Peer) -> None:
-    peer.send(*numbered(1), consume("t"), cancel(), get("t")).hear()
-    assert peer.send(ack(1), PROBE).hear() == [ALIVE]
+    peer.send(*numbered(1), consume("t"), cancel(), get("t")).receive()
+    assert peer.send(ack(1), PROBE).receive() == [ALIVE]
 
 
 def test_a_consumer_with_a_full_outbox_is_skipped(gateway: Gateway, peer: Peer) -> None:
     slow = gateway.connect()
-    slow.send(consume("t", "slow", no_ack=True)).hear()
-    peer.send(consume("t", "quick", no_ack=True)).hear()
+    slow.send(consume("t", "slow", no_ack=True)).receive()
+    peer.send(consume("t", "quick", no_ack=True)).receive()
     slow.is_reading = False
-    peer.send(*numbered(2)).hear()
-    first = len([line for line in peer.hear() if "Deliver" in line])
+    peer.send(*numbered(2)).receive()
+    first = len([line for line in peer.receive() if "Deliver" in line])
     peer.send(*numbered(50))
-    assert len([line for line in peer.hear() if "Deliver" in line]) >= 49
+    assert len([line for line in peer.receive() if "Deliver" in line]) >= 49
     slow.read_again()
-    assert len(slow.hear()) <= 2 - first + 1
+    assert len(slow.receive()) <= 2 - first + 1
 
 
 # ---------------------------------------------------------------- direct reply-to
@@ -399,30 +399,30 @@ REPLIES: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), REPLIES)
 def test_direct_replies_are_answered(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 def test_r148_a_request_is_answered_by_direct_reply_to(gateway: Gateway, peer: Peer) -> None:
-    peer.send(consume(REPLY_TO, no_ack=True), publish("", "t", b"ask", reply_to=REPLY_TO)).hear()
+    peer.send(consume(REPLY_TO, no_ack=True), publish("", "t", b"ask", reply_to=REPLY_TO)).receive()
     server = gateway.connect()
     server.send(get("t"))
-    [request] = server.listen()
+    [request] = server.receive_frames()
     assert FAST.encode() in request.properties
     confirm = commands.Confirm.Select()
     server.send(confirm, queue(FAST, passive=True), publish("", FAST, b"answer", mandatory=True))
-    assert server.hear() == ["Confirm.SelectOk()", declared(FAST, 0, 1), acked(1)]
-    assert peer.hear() == [delivered("c", 1, FAST, b"answer")]
+    assert server.receive() == ["Confirm.SelectOk()", declared(FAST, 0, 1), acked(1)]
+    assert peer.receive() == [delivered("c", 1, FAST, b"answer")]
 
 
 @pytest.mark.parametrize("end", [cancel(), CLOSE_CHANNEL, CLOSE], ids=["cancel", "close channel", "close"])
 def test_a_reply_without_a_consumer_is_returned(gateway: Gateway, peer: Peer, end: Sent) -> None:
-    peer.send(consume(REPLY_TO, no_ack=True), end).hear()
+    peer.send(consume(REPLY_TO, no_ack=True), end).receive()
     server = gateway.connect()
     server.send(publish("", FAST, mandatory=True), queue(FAST, passive=True))
-    assert server.hear() == [returned(FAST), no_queue(FAST, 50, 10)]
+    assert server.receive() == [returned(FAST), no_queue(FAST, 50, 10)]
 
 
 def test_replies_are_routed_by_the_default_exchange_only(peer: Peer) -> None:
     declare = asked(commands.Queue.Declare, queue="amq.rabbitmq.reply-to.x", passive=True)
     peer.send(exchange("xd", durable=True), declare)
-    assert peer.hear() == ["Exchange.DeclareOk()", no_queue("amq.rabbitmq.reply-to.x", 50, 10)]
+    assert peer.receive() == ["Exchange.DeclareOk()", no_queue("amq.rabbitmq.reply-to.x", 50, 10)]

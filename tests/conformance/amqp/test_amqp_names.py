@@ -194,12 +194,12 @@ NOWAIT: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), [*REFUSED_ACCESS, *NOT_FOUND])
 def test_a_request_with_a_name_is_answered(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 @pytest.mark.parametrize(("sent", "answers"), NOWAIT)
 def test_nowait_is_answered_only_by_errors(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 LOCKED = (
@@ -225,40 +225,40 @@ def test_r31_an_exclusive_queue_is_locked_for_other_connections(
     gateway: Gateway, peer: Peer, sent: list[Sent], answers: list[str]
 ) -> None:
     owner = gateway.connect()
-    assert owner.send(queue("exq", exclusive=True)).hear() == [declared("exq")]
-    assert peer.send(*sent).hear() == answers
+    assert owner.send(queue("exq", exclusive=True)).receive() == [declared("exq")]
+    assert peer.send(*sent).receive() == answers
 
 
 @pytest.mark.parametrize("declare", [queue("me", exclusive=True), queue("me")], ids=["exclusive", "shared"])
 def test_r31_redeclaring_an_exclusive_queue_requires_the_same_properties(
     peer: Peer, declare: commands.Queue.Declare
 ) -> None:
-    peer.send(queue("me", exclusive=not declare.exclusive)).hear()
-    assert peer.send(declare).hear() == [channel_close(LOCKED.replace("exq", "me"), 50, 10)]
+    peer.send(queue("me", exclusive=not declare.exclusive)).receive()
+    assert peer.send(declare).receive() == [channel_close(LOCKED.replace("exq", "me"), 50, 10)]
 
 
 def test_r31_every_channel_of_the_connection_may_use_it(peer: Peer) -> None:
-    peer.send(queue("exq", exclusive=True), CLOSE_CHANNEL, commands.Channel.Open()).hear()
+    peer.send(queue("exq", exclusive=True), CLOSE_CHANNEL, commands.Channel.Open()).receive()
     peer.send(commands.Channel.Open(), queue("exq", exclusive=True), channel=2)
-    assert peer.hear() == ["Channel.OpenOk(channel_id='') ch=2", f"{declared('exq')} ch=2"]
+    assert peer.receive() == ["Channel.OpenOk(channel_id='') ch=2", f"{declared('exq')} ch=2"]
 
 
 @pytest.mark.parametrize("durable", [False, True])
 def test_r31_an_exclusive_queue_is_deleted_with_its_connection(gateway: Gateway, peer: Peer, durable: bool) -> None:
     owner = gateway.connect()
-    owner.send(queue("exq", exclusive=True, durable=durable), publish("", "exq", delivery_mode=2)).hear()
+    owner.send(queue("exq", exclusive=True, durable=durable), publish("", "exq", delivery_mode=2)).receive()
     owner.lose()
-    assert peer.send(queue("exq", passive=True)).hear() == [channel_close(no_queue("exq"), 50, 10)]
+    assert peer.send(queue("exq", passive=True)).receive() == [channel_close(no_queue("exq"), 50, 10)]
 
 
 def test_the_name_of_a_deleted_exclusive_queue_may_be_declared_again(gateway: Gateway, peer: Peer) -> None:
     owner = gateway.connect()
-    owner.send(queue("exq", exclusive=True)).hear()
-    owner.send(CLOSE).hear()
-    assert peer.send(queue("exq"), PROBE).hear() == [declared("exq"), ALIVE]
+    owner.send(queue("exq", exclusive=True)).receive()
+    owner.send(CLOSE).receive()
+    assert peer.send(queue("exq"), PROBE).receive() == [declared("exq"), ALIVE]
 
 
 def test_arguments_of_a_queue_are_kept_across_connections(gateway: Gateway, peer: Peer) -> None:
-    peer.send(queue_with("args", {"x-message-ttl": 100})).hear()
+    peer.send(queue_with("args", {"x-message-ttl": 100})).receive()
     other = gateway.connect()
-    assert other.send(queue_with("args", {"x-message-ttl": 100})).hear() == [declared("args")]
+    assert other.send(queue_with("args", {"x-message-ttl": 100})).receive() == [declared("args")]

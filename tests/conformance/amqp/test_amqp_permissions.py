@@ -86,7 +86,7 @@ def limited(gateway: Gateway) -> Peer:
 
 @pytest.mark.parametrize(("sent", "answers"), LIMITED)
 def test_operations_without_permission_are_refused(limited: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert limited.send(*sent).hear() == answers
+    assert limited.send(*sent).receive() == answers
 
 
 def topic_refused(class_id: int, method_id: int) -> str:
@@ -143,7 +143,7 @@ TOPICS: list[Row] = [
 def test_topic_permissions_restrict_routing_keys(gateway: Gateway, sent: list[Sent], answers: list[str]) -> None:
     gateway.add_user("topical", "secret", "/")
     gateway.broker.directory.put_topic_permission(TopicPermissionRecord("/", "topical", "amq.topic", "^ok", "^ok"))
-    assert gateway.connect(user="topical", password="secret").send(*sent).hear() == answers
+    assert gateway.connect(user="topical", password="secret").send(*sent).receive() == answers
 
 
 @pytest.mark.parametrize("pattern", [".*", "^.*$"])
@@ -151,7 +151,7 @@ def test_a_topic_permission_for_everything_restricts_nothing(gateway: Gateway, p
     gateway.add_user("topical", "secret", "/")
     gateway.broker.directory.put_topic_permission(TopicPermissionRecord("/", "topical", "amq.topic", pattern, "^ok"))
     peer = gateway.connect(user="topical", password="secret")
-    assert peer.send(queue_with("q", TO_TOPICS), bind_exchange("amq.topic", "xf", "k")).hear() == [
+    assert peer.send(queue_with("q", TO_TOPICS), bind_exchange("amq.topic", "xf", "k")).receive() == [
         declared("q"), "Exchange.BindOk()",
     ]  # fmt: skip
 
@@ -159,9 +159,9 @@ def test_a_topic_permission_for_everything_restricts_nothing(gateway: Gateway, p
 def test_a_revoked_permission_is_missing_at_the_next_publish(gateway: Gateway) -> None:
     gateway.add_user("former", "secret", "/")
     peer = gateway.connect(user="former", password="secret")
-    assert peer.send(publish("", "t"), PROBE).hear() == [ALIVE]
+    assert peer.send(publish("", "t"), PROBE).receive() == [ALIVE]
     gateway.add_user("former", "secret", "/", ("", "", ""))
-    [answer] = peer.send(publish("", "t")).hear()
+    [answer] = peer.send(publish("", "t")).receive()
     assert answer.startswith("Channel.Close 403 ACCESS_REFUSED - access to exchange 'amq.default'")
 
 
@@ -169,5 +169,5 @@ def test_the_next_request_of_a_user_whose_permissions_were_revoked_is_refused(ga
     gateway.add_user("former", "secret", "/")
     peer = gateway.connect(user="former", password="secret")
     gateway.broker.directory.remove_permission("/", "former")
-    [answer] = peer.send(commands.Basic.Get(0, "t")).hear()
+    [answer] = peer.send(commands.Basic.Get(0, "t")).receive()
     assert answer.startswith("Channel.Close 403 ACCESS_REFUSED - ")

@@ -113,8 +113,8 @@ def test_r50_integers_are_compared_by_value_regardless_of_width(peer: Peer, widt
     field = b"\x0dx-message-ttl" + width
     table = len(field).to_bytes(4, "big") + field
     method = b"\x00\x32\x00\x0a\0\0\x01q\0" + table
-    peer.send(queue_with("q", {"x-message-ttl": 100})).hear()
-    [answer] = peer.send(b"\x01\0\x01" + len(method).to_bytes(4, "big") + method + b"\xce").hear()
+    peer.send(queue_with("q", {"x-message-ttl": 100})).receive()
+    [answer] = peer.send(b"\x01\0\x01" + len(method).to_bytes(4, "big") + method + b"\xce").receive()
     assert (answer == declared("q")) is same
 
 
@@ -161,7 +161,7 @@ TAGS: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), [*INEQUIVALENT, *IN_USE, *TAGS])
 def test_a_failed_precondition_is_refused(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 def invalid(reason: str) -> str:
@@ -245,17 +245,17 @@ GOOD_ARGUMENTS: list[tuple[str, Value]] = [
 @pytest.mark.parametrize(("name", "value", "reason"), BAD_ARGUMENTS)
 def test_r40_to_r48_an_invalid_queue_argument_is_refused(peer: Peer, name: str, value: Value, reason: str) -> None:
     text = f"PRECONDITION_FAILED - {reason.replace('{}', name, 1) if '{}' in reason else reason}"
-    assert peer.send(queue_with("arg", {name: value})).hear() == [channel_close(text, 50, 10)]
+    assert peer.send(queue_with("arg", {name: value})).receive() == [channel_close(text, 50, 10)]
 
 
 @pytest.mark.parametrize(("name", "value"), GOOD_ARGUMENTS)
 def test_r40_to_r49_a_valid_queue_argument_is_accepted(peer: Peer, name: str, value: Value) -> None:
-    assert peer.send(queue_with("arg", {name: value})).hear() == [declared("arg")]
+    assert peer.send(queue_with("arg", {name: value})).receive() == [declared("arg")]
 
 
 def test_r41_a_dead_letter_key_requires_an_exchange(peer: Peer) -> None:
     arguments: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "k"}
-    assert peer.send(queue_with("arg", arguments)).hear() == [declared("arg")]
+    assert peer.send(queue_with("arg", arguments)).receive() == [declared("arg")]
 
 
 EXCHANGE_TYPES = [
@@ -268,7 +268,7 @@ EXCHANGE_TYPES = [
 @pytest.mark.parametrize(("type", "reason"), EXCHANGE_TYPES)
 @pytest.mark.parametrize("name", ["new", "xd", "amq.new"])
 def test_r16_an_unknown_exchange_type_ends_the_connection(peer: Peer, name: str, type: str, reason: str) -> None:
-    assert peer.send(exchange(name, type)).hear() == [connection_close(f"COMMAND_INVALID - {reason}", 40, 10)]
+    assert peer.send(exchange(name, type)).receive() == [connection_close(f"COMMAND_INVALID - {reason}", 40, 10)]
 
 
 X_MATCH: list[tuple[Any, str]] = [
@@ -285,23 +285,23 @@ X_MATCH: list[tuple[Any, str]] = [
 def test_r15_an_unknown_x_match_is_refused(peer: Peer, value: Value, reason: str) -> None:
     text = f"PRECONDITION_FAILED - Invalid x-match field {reason}"
     binding = asked(commands.Queue.Bind, queue="t", exchange="amq.headers", arguments={"x-match": value})
-    assert peer.send(binding).hear() == [channel_close(text, 50, 20)]
+    assert peer.send(binding).receive() == [channel_close(text, 50, 20)]
 
 
 @pytest.mark.parametrize("value", ["all", "any", "all-with-x", "any-with-x"])
 def test_r15_the_four_modes_of_x_match_are_accepted(peer: Peer, value: str) -> None:
-    assert peer.send(bind("t", "amq.headers", arguments={"x-match": value})).hear() == ["Queue.BindOk()"]
+    assert peer.send(bind("t", "amq.headers", arguments={"x-match": value})).receive() == ["Queue.BindOk()"]
 
 
 def test_x_match_is_checked_by_headers_exchanges_only(peer: Peer) -> None:
-    assert peer.send(bind("t", "xd", arguments={"x-match": "bad"})).hear() == ["Queue.BindOk()"]
+    assert peer.send(bind("t", "xd", arguments={"x-match": "bad"})).receive() == ["Queue.BindOk()"]
 
 
 def test_a_channel_error_does_not_affect_other_channels(gateway: Gateway, peer: Peer) -> None:
-    peer.send(commands.Channel.Open(), channel=2).hear()
+    peer.send(commands.Channel.Open(), channel=2).receive()
     peer.send(publish("nosuchx", ""))
     peer.send(publish("nosuchy", ""), channel=2)
-    assert peer.hear() == [
+    assert peer.receive() == [
         channel_close("NOT_FOUND - no exchange 'nosuchx' in vhost '/'", 60, 40),
         channel_close("NOT_FOUND - no exchange 'nosuchy' in vhost '/'", 60, 40) + " ch=2",
     ]

@@ -117,13 +117,13 @@ REFUSALS: list[Row] = [
 
 @pytest.mark.parametrize(("sent", "answers"), REFUSALS)
 def test_a_publish_is_answered(peer: Peer, sent: list[Sent], answers: list[str]) -> None:
-    assert peer.send(*sent).hear() == answers
+    assert peer.send(*sent).receive() == answers
 
 
 def test_a_user_with_the_impersonator_tag_may_set_another_user_id(gateway: Gateway) -> None:
     gateway.add_user("actor", "secret", "/", (".*", ".*", ".*"), "impersonator")
     peer = gateway.connect(user="actor", password="secret")
-    assert peer.send(publish("", "t", user_id="hamlet"), PROBE).hear() == [ALIVE]
+    assert peer.send(publish("", "t", user_id="hamlet"), PROBE).receive() == [ALIVE]
 
 
 # ---------------------------------------------------------------- sizes
@@ -139,23 +139,23 @@ TOO_LARGE = refused("message size 1001 is larger than configured max size 1000")
 
 
 def test_a_message_of_the_largest_size_is_accepted(frugal_peer: Peer) -> None:
-    assert frugal_peer.send(publish("", "t", bytes(1000)), PROBE).hear() == [ALIVE]
+    assert frugal_peer.send(publish("", "t", bytes(1000)), PROBE).receive() == [ALIVE]
 
 
 @pytest.mark.parametrize("pieces", [None, 400], ids=["in one frame", "in three"])
 @pytest.mark.parametrize("name", ["", "nosuchx"], ids=["to an exchange", "to none"])
 def test_a_message_above_the_largest_size_is_refused(frugal_peer: Peer, name: str, pieces: int | None) -> None:
-    assert frugal_peer.send(publish(name, "t", bytes(1001), pieces=pieces)).hear() == [TOO_LARGE]
+    assert frugal_peer.send(publish(name, "t", bytes(1001), pieces=pieces)).receive() == [TOO_LARGE]
 
 
 def test_a_content_header_above_the_largest_size_is_refused_before_the_body(frugal_peer: Peer) -> None:
     announced = wire(publish("", "t", b""))[: -len(content_header(0))] + content_header(2**64 - 1)
-    assert frugal_peer.send(announced).hear() == [
+    assert frugal_peer.send(announced).receive() == [
         refused(f"message size {2**64 - 1} is larger than configured max size 1000")
     ]
     body = frame(3, 1, bytes(500))
     reopened = [commands.Channel.CloseOk(), commands.Channel.Open(), PROBE]
-    assert frugal_peer.send(body, body, *reopened).hear() == ["Channel.OpenOk(channel_id='')", ALIVE]
+    assert frugal_peer.send(body, body, *reopened).receive() == ["Channel.OpenOk(channel_id='')", ALIVE]
 
 
 # ---------------------------------------------------------------- contents are unchanged
@@ -181,8 +181,8 @@ EVERY_PROPERTY = {
 def test_properties_are_delivered_with_the_same_bytes(peer: Peer) -> None:
     raw = encode_properties(Properties(**EVERY_PROPERTY))  # type: ignore[arg-type]  # each of its own type
     peer.send(publish("", "t", raw=raw), get("t"))
-    [heard] = peer.listen()
-    assert heard.properties == raw
+    [received] = peer.receive_frames()
+    assert received.properties == raw
 
 
 FRAME_MAX = 4096
@@ -195,140 +195,140 @@ def test_4_2_6_a_body_is_split_into_frames_of_the_negotiated_size(gateway: Gatew
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
     peer = gateway.connect(frame_max=FRAME_MAX)
     peer.send(publish("", "t", body, pieces=piece), consume("t", no_ack=True))
-    _, heard = peer.listen()
-    assert heard.body == body
+    _, received = peer.receive_frames()
+    assert received.body == body
     full, rest = divmod(size, FRAME_MAX - 8)
-    assert heard.body_sizes == (FRAME_MAX - 8,) * full + ((rest,) if rest else ())
+    assert received.body_sizes == (FRAME_MAX - 8,) * full + ((rest,) if rest else ())
 
 
 def test_r29_cc_and_bcc_are_additional_keys_and_bcc_is_removed(peer: Peer) -> None:
-    peer.send(queue("one"), queue("two"), queue("three")).hear()
+    peer.send(queue("one"), queue("two"), queue("three")).receive()
     peer.send(publish("", "one", headers={"CC": ["two", "one"], "BCC": ["three"], "kept": 7}))
     peer.send(get("one"), get("one"), get("two"), get("three"))
-    one, empty, two, three = peer.listen()
+    one, empty, two, three = peer.receive_frames()
     assert str(empty) == "Basic.GetEmpty(cluster_id='')"
-    for heard in (one, two, three):
-        assert isinstance(heard.method, commands.Basic.GetOk)
-        assert heard.method.routing_key == "one"
-        assert heard.headers == {"CC": ["two", "one"], "kept": 7}
+    for received in (one, two, three):
+        assert isinstance(received.method, commands.Basic.GetOk)
+        assert received.method.routing_key == "one"
+        assert received.headers == {"CC": ["two", "one"], "kept": 7}
 
 
 def test_order_is_kept_from_one_publisher_to_one_consumer(peer: Peer) -> None:
     peer.send(consume("t", no_ack=True), *(publish("", "t", bytes([n])) for n in range(200)))
-    assert [heard.body for heard in peer.listen()[1:]] == [bytes([n]) for n in range(200)]
+    assert [received.body for received in peer.receive_frames()[1:]] == [bytes([n]) for n in range(200)]
 
 
 # ---------------------------------------------------------------- confirms
 
 
 def test_r119_a_persistent_message_is_confirmed_when_it_is_durable_and_not_before(gateway: Gateway, peer: Peer) -> None:
-    peer.send(CONFIRM).hear()
+    peer.send(CONFIRM).receive()
     peer.send(publish("", "d", delivery_mode=2))
-    assert peer.hear_now() == []
-    assert peer.hear_now() == []
+    assert peer.receive_now() == []
+    assert peer.receive_now() == []
     gateway.store.commit()
-    assert peer.hear_now() == [acked(1)]
+    assert peer.receive_now() == [acked(1)]
 
 
 @pytest.mark.parametrize(("name", "mode"), [("t", 2), ("d", 1), ("t", 1)])
 def test_r119_a_message_that_is_not_stored_is_confirmed_at_the_end_of_the_turn(
     peer: Peer, name: str, mode: int
 ) -> None:
-    peer.send(CONFIRM).hear()
+    peer.send(CONFIRM).receive()
     peer.send(publish("", name, delivery_mode=mode))
-    assert peer.hear_now() == [acked(1)]
+    assert peer.receive_now() == [acked(1)]
 
 
 def test_r121_all_messages_of_a_turn_are_confirmed_at_once(gateway: Gateway, peer: Peer) -> None:
     peer.send(CONFIRM, *(publish("", "d", delivery_mode=2) for _ in range(10)))
-    assert peer.hear() == [CONFIRMING, acked(10, multiple=True)]
+    assert peer.receive() == [CONFIRMING, acked(10, multiple=True)]
     peer.send(publish("", "d", delivery_mode=2))
-    assert peer.hear() == [acked(11)]
+    assert peer.receive() == [acked(11)]
 
 
 def test_confirms_come_in_the_order_of_publishing(gateway: Gateway, peer: Peer) -> None:
-    peer.send(CONFIRM).hear()
+    peer.send(CONFIRM).receive()
     peer.send(publish("", "d", delivery_mode=2))
-    assert peer.hear_now() == []
+    assert peer.receive_now() == []
     peer.send(publish("", "t"))
-    assert peer.hear_now() == []
+    assert peer.receive_now() == []
     gateway.store.commit()
-    assert peer.hear_now() == [acked(2, multiple=True)]
+    assert peer.receive_now() == [acked(2, multiple=True)]
 
 
 def test_confirms_are_counted_by_channel(peer: Peer) -> None:
-    peer.send(CONFIRM, publish("", "d"), publish("", "d")).hear()
+    peer.send(CONFIRM, publish("", "d"), publish("", "d")).receive()
     peer.send(commands.Channel.Open(), CONFIRM, publish("", "d"), channel=2)
-    assert peer.hear()[-1] == acked(1) + " ch=2"
+    assert peer.receive()[-1] == acked(1) + " ch=2"
 
 
 def test_messages_published_before_confirm_select_are_not_counted(peer: Peer) -> None:
     peer.send(publish("", "d"), CONFIRM, publish("", "d"))
-    assert peer.hear() == [CONFIRMING, acked(1)]
+    assert peer.receive() == [CONFIRMING, acked(1)]
 
 
 def test_r120_waiting_messages_are_nacked_when_the_store_fails(gateway: Gateway, peer: Peer) -> None:
-    peer.send(CONFIRM).hear()
+    peer.send(CONFIRM).receive()
     peer.send(*(publish("", "d", delivery_mode=2) for _ in range(3)))
-    assert peer.hear_now() == []
+    assert peer.receive_now() == []
     gateway.store.fail("the disk died")
-    assert [line for line in peer.hear_now() if line.startswith("Basic")] == [nacked(1), nacked(2), nacked(3)]
+    assert [line for line in peer.receive_now() if line.startswith("Basic")] == [nacked(1), nacked(2), nacked(3)]
 
 
 def test_a_stalled_store_confirms_when_it_recovers(gateway: Gateway, peer: Peer) -> None:
-    peer.send(CONFIRM).hear()
+    peer.send(CONFIRM).receive()
     gateway.store.stall("disk full")
     peer.send(publish("", "d", delivery_mode=2))
-    assert peer.hear() == ["Connection.Blocked(reason='the store cannot write')"]
+    assert peer.receive() == ["Connection.Blocked(reason='the store cannot write')"]
     gateway.store.resume()
-    assert peer.hear() == ["Connection.Unblocked()", acked(1)]
+    assert peer.receive() == ["Connection.Unblocked()", acked(1)]
 
 
 def test_a_closed_channel_sends_no_confirms(peer: Peer) -> None:
-    peer.send(CONFIRM).hear()
+    peer.send(CONFIRM).receive()
     peer.send(publish("", "d", delivery_mode=2), CLOSE_CHANNEL, commands.Channel.Open())
-    assert peer.hear() == ["Channel.CloseOk()", "Channel.OpenOk(channel_id='')"]
+    assert peer.receive() == ["Channel.CloseOk()", "Channel.OpenOk(channel_id='')"]
 
 
 def test_declare_ok_of_a_durable_queue_waits_for_the_disk(gateway: Gateway, peer: Peer) -> None:
     peer.send(queue("late", durable=True), queue("behind"))
-    assert peer.hear_now() == []
+    assert peer.receive_now() == []
     gateway.store.commit()
-    assert peer.hear_now() == [declared("late"), declared("behind")]
+    assert peer.receive_now() == [declared("late"), declared("behind")]
 
 
 # ---------------------------------------------------------------- transactions
 
 
 def test_r115_publishes_are_held_until_commit(gateway: Gateway, peer: Peer) -> None:
-    peer.send(TX, publish("", "t", b"1"), publish("", "t", b"2")).hear()
+    peer.send(TX, publish("", "t", b"1"), publish("", "t", b"2")).receive()
     watcher = gateway.connect()
-    assert watcher.send(get("t")).hear() == ["Basic.GetEmpty(cluster_id='')"]
-    assert peer.send(commands.Tx.Commit()).hear() == ["Tx.CommitOk()"]
-    assert watcher.send(get("t"), get("t")).hear() == [got(1, "t", b"1", left=1), got(2, "t", b"2")]
+    assert watcher.send(get("t")).receive() == ["Basic.GetEmpty(cluster_id='')"]
+    assert peer.send(commands.Tx.Commit()).receive() == ["Tx.CommitOk()"]
+    assert watcher.send(get("t"), get("t")).receive() == [got(1, "t", b"1", left=1), got(2, "t", b"2")]
 
 
 def test_r115_rollback_drops_publishes_and_restores_unsettled_deliveries(peer: Peer) -> None:
-    peer.send(publish("", "t", b"1"), publish("", "t", b"2"), TX, get("t"), get("t")).hear()
+    peer.send(publish("", "t", b"1"), publish("", "t", b"2"), TX, get("t"), get("t")).receive()
     peer.send(ack(1), nack(2), publish("", "t", b"3"), commands.Tx.Rollback(), get("t"))
-    assert peer.hear() == ["Tx.RollbackOk()", "Basic.GetEmpty(cluster_id='')"]
+    assert peer.receive() == ["Tx.RollbackOk()", "Basic.GetEmpty(cluster_id='')"]
     peer.send(ack(2, multiple=True), commands.Tx.Commit(), PROBE)
-    assert peer.hear() == ["Tx.CommitOk()", ALIVE]
+    assert peer.receive() == ["Tx.CommitOk()", ALIVE]
 
 
 def test_r115_settlements_are_held_until_commit(peer: Peer) -> None:
-    peer.send(publish("", "t", b"1"), TX, get("t"), nack(1)).hear()
-    assert peer.send(get("t")).hear() == ["Basic.GetEmpty(cluster_id='')"]
+    peer.send(publish("", "t", b"1"), TX, get("t"), nack(1)).receive()
+    assert peer.send(get("t")).receive() == ["Basic.GetEmpty(cluster_id='')"]
     peer.send(commands.Tx.Commit(), get("t"))
-    assert peer.hear() == ["Tx.CommitOk()", got(2, "t", b"1", redelivered=True)]
+    assert peer.receive() == ["Tx.CommitOk()", got(2, "t", b"1", redelivered=True)]
 
 
 def test_r116_commit_ok_waits_for_the_disk(gateway: Gateway, peer: Peer) -> None:
-    peer.send(TX).hear()
+    peer.send(TX).receive()
     peer.send(publish("", "d", delivery_mode=2), commands.Tx.Commit())
-    assert peer.hear_now() == []
+    assert peer.receive_now() == []
     gateway.store.commit()
-    assert peer.hear_now() == ["Tx.CommitOk()"]
+    assert peer.receive_now() == ["Tx.CommitOk()"]
 
 
 def test_r116_a_commit_is_one_step_of_the_store(gateway: Gateway, peer: Peer) -> None:
@@ -341,9 +341,9 @@ def test_r116_a_commit_is_one_step_of_the_store(gateway: Gateway, peer: Peer) ->
 
 
 def test_a_channel_that_closes_in_a_transaction_rolls_it_back(gateway: Gateway, peer: Peer) -> None:
-    peer.send(publish("", "t", b"1"), TX, get("t"), ack(1), publish("", "t", b"2"), CLOSE_CHANNEL).hear()
+    peer.send(publish("", "t", b"1"), TX, get("t"), ack(1), publish("", "t", b"2"), CLOSE_CHANNEL).receive()
     watcher = gateway.connect()
-    assert watcher.send(get("t"), get("t")).hear() == [
+    assert watcher.send(get("t"), get("t")).receive() == [
         got(1, "t", b"1", redelivered=True),
         "Basic.GetEmpty(cluster_id='')",
     ]
@@ -355,59 +355,59 @@ LOW = "Connection.Blocked(reason='low on memory')"
 
 
 def test_a_publisher_is_notified_of_an_alarm_and_of_its_end(gateway: Gateway, peer: Peer) -> None:
-    peer.send(publish("", "d")).hear()
+    peer.send(publish("", "d")).receive()
     gateway.broker.alarms.set(Resource.MEMORY, True)
-    assert peer.hear() == [LOW]
+    assert peer.receive() == [LOW]
     gateway.broker.alarms.set(Resource.MEMORY, False)
-    assert peer.hear() == ["Connection.Unblocked()"]
+    assert peer.receive() == ["Connection.Unblocked()"]
 
 
 def test_a_client_is_notified_of_an_alarm_at_its_first_publish(gateway: Gateway, peer: Peer) -> None:
     gateway.broker.alarms.set(Resource.DISK, True)
-    assert peer.send(PROBE).hear() == [ALIVE]
-    assert peer.send(publish("", "d")).hear() == ["Connection.Blocked(reason='low on disk')"]
+    assert peer.send(PROBE).receive() == [ALIVE]
+    assert peer.send(publish("", "d")).receive() == ["Connection.Blocked(reason='low on disk')"]
 
 
 def test_two_alarms_are_one_block(gateway: Gateway, peer: Peer) -> None:
-    peer.send(publish("", "d")).hear()
+    peer.send(publish("", "d")).receive()
     alarms = gateway.broker.alarms
     alarms.set(Resource.MEMORY, True)
     alarms.set(Resource.DISK, True)
     alarms.set(Resource.MEMORY, False)
-    assert peer.hear() == [LOW]
+    assert peer.receive() == [LOW]
     alarms.set(Resource.DISK, False)
-    assert peer.hear() == ["Connection.Unblocked()"]
+    assert peer.receive() == ["Connection.Unblocked()"]
 
 
 def test_a_client_without_the_capability_is_not_notified(gateway: Gateway) -> None:
     capabilities = {name: True for name in ALL_CAPABILITIES if name != "connection.blocked"}
     peer = gateway.connect(capabilities=capabilities)
-    peer.send(publish("", "d")).hear()
+    peer.send(publish("", "d")).receive()
     gateway.broker.alarms.set(Resource.MEMORY, True)
     gateway.broker.alarms.set(Resource.MEMORY, False)
-    assert peer.hear() == []
+    assert peer.receive() == []
 
 
 def test_consumers_are_served_during_an_alarm(gateway: Gateway, peer: Peer) -> None:
-    peer.send(publish("", "t")).hear()
+    peer.send(publish("", "t")).receive()
     gateway.broker.alarms.set(Resource.MEMORY, True)
     consumer = gateway.connect()
-    assert consumer.send(consume("t")).hear()[1:] == [delivered("c", 1, "t")]
+    assert consumer.send(consume("t")).receive()[1:] == [delivered("c", 1, "t")]
 
 
 # ---------------------------------------------------------------- deleted exchanges
 
 
 def test_a_publish_to_a_deleted_exchange_is_refused(gateway: Gateway, peer: Peer) -> None:
-    peer.send(exchange("gone", "fanout"), publish("gone", "")).hear()
+    peer.send(exchange("gone", "fanout"), publish("gone", "")).receive()
     gateway.vhost.delete_exchange("gone")
-    assert peer.send(publish("gone", "")).hear() == [
+    assert peer.send(publish("gone", "")).receive() == [
         channel_close("NOT_FOUND - no exchange 'gone' in vhost '/'", 60, 40)
     ]
 
 
 def test_r28_an_auto_delete_exchange_is_deleted_with_its_last_binding(peer: Peer) -> None:
-    peer.send(exchange("adx", auto_delete=True), bind("t", "adx", "k"), unbind("t", "adx", "k")).hear()
-    assert peer.send(exchange("adx", passive=True)).hear() == [
+    peer.send(exchange("adx", auto_delete=True), bind("t", "adx", "k"), unbind("t", "adx", "k")).receive()
+    assert peer.send(exchange("adx", passive=True)).receive() == [
         channel_close("NOT_FOUND - no exchange 'adx' in vhost '/'", 40, 10)
     ]

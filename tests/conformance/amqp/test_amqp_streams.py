@@ -94,19 +94,19 @@ def streams() -> Gateway:
     furnish(gateway)
     gateway.vhost.declare_queue("s", is_durable=True, arguments=STREAM)
     peer = gateway.connect()
-    peer.send(publish("", "s", b"0"), publish("", "s", b"1"), publish("", "s", b"2")).hear()
+    peer.send(publish("", "s", b"0"), publish("", "s", b"1"), publish("", "s", b"2")).receive()
     return gateway
 
 
 def answered(streams: Gateway, peer: Peer, *sent: Sent) -> list[str]:
     """Send frames, settle the broker, and return the answers."""
-    heard = peer.send(*sent).hear()
+    received = peer.send(*sent).receive()
     for _ in range(3):
         streams.settle()
         assert isinstance(streams.broker.clock, FakeClock)
         streams.broker.clock.advance(0)
-        heard += peer.hear()
-    return heard
+        received += peer.receive()
+    return received
 
 
 @pytest.mark.parametrize(("sent", "answers"), REFUSED)

@@ -45,7 +45,7 @@ WRONG += [
 def test_an_invalid_acknowledgement_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 def reader_of(gateway: Gateway, qos: int) -> Client:
@@ -53,7 +53,7 @@ def reader_of(gateway: Gateway, qos: int) -> Client:
     reader = gateway.client("r")
     reader.subscribe("t", qos)
     gateway.client("w").publish("t", qos=qos, id=1)
-    assert reader.hear() == [f"PUBLISH q{qos} #1 t 'hi'"]
+    assert reader.receive() == [f"PUBLISH q{qos} #1 t 'hi'"]
     return reader
 
 
@@ -64,7 +64,7 @@ def test_the_reasons_and_properties_of_a_puback(
     gateway: Gateway, version: int, reason: int | None, properties: bytes | None
 ) -> None:
     reader = reader_of(gateway, 1)
-    assert reader.send(FIVE.puback(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
+    assert reader.request(FIVE.puback(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
 
 
 @statements("3.5.2-1 4.3.3-4")
@@ -74,7 +74,7 @@ def test_the_reasons_and_properties_of_a_pubrec(
     gateway: Gateway, version: int, reason: int | None, properties: bytes | None
 ) -> None:
     reader = reader_of(gateway, 2)
-    assert reader.send(FIVE.pubrec(1, reason, properties)) == (["PUBREL #1"] if (reason or 0) < 0x80 else [])
+    assert reader.request(FIVE.pubrec(1, reason, properties)) == (["PUBREL #1"] if (reason or 0) < 0x80 else [])
 
 
 @statements("3.6.2-1 3.7.2-1")
@@ -85,9 +85,9 @@ def test_the_reasons_and_properties_of_pubrel_and_pubcomp(
 ) -> None:
     reader = reader_of(gateway, 2)
     assert reader.pubrec(1) == ["PUBREL #1"]
-    assert reader.send(FIVE.pubcomp(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
+    assert reader.request(FIVE.pubcomp(1, reason, properties), FIVE.pingreq()) == ["PINGRESP"]
     assert reader.publish("x", qos=2, id=1) == ["PUBREC #1 NO_MATCHING_SUBSCRIBERS"]
-    assert reader.send(FIVE.pubrel(1, reason, properties)) == ["PUBCOMP #1"]
+    assert reader.request(FIVE.pubrel(1, reason, properties)) == ["PUBCOMP #1"]
 
 
 @statements("3.6.2-1 3.7.2-1")
@@ -109,7 +109,7 @@ def test_acknowledgements_omit_properties_that_exceed_the_maximum_packet_size(ve
     client = gateway.client("c", username="mute", password=b"mute", properties=properties)
     sent = FIVE.publish("t", qos=1, id=1) + FIVE.publish("t", qos=2, id=2) + FIVE.pubrel(3) + FIVE.pubrec(4)
     client.machine.receive(sent)
-    received = client.listen()
+    received = client.receive_frames()
     assert sorted(packet.line for packet in received) == [
         "PUBACK #1 NOT_AUTHORIZED",
         "PUBCOMP #3 PACKET_IDENTIFIER_NOT_FOUND",

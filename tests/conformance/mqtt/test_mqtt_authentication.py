@@ -40,7 +40,7 @@ def gateway() -> Gateway:
 def start_login(gateway: Gateway, data: bytes | None = None, method: str = "tiny") -> tuple[Client, list[str]]:
     """Return a client that has sent CONNECT, and the answer."""
     client = gateway.new_client()
-    return client, client.send(FIVE.connect("c", properties=authentication(method, data)))
+    return client, client.request(FIVE.connect("c", properties=authentication(method, data)))
 
 
 def auth(reason: int = CONTINUE, data: bytes | None = b"guest", method: str = "tiny") -> bytes:
@@ -57,12 +57,12 @@ def logged_in(gateway: Gateway) -> Client:
 def test_a_method_challenges_until_it_succeeds(gateway: Gateway, version: int) -> None:
     client, received = start_login(gateway)
     assert received == [ASKED]
-    assert client.send(auth(data=b"more")) == [ASKED]
-    assert client.send(auth(data=None)) == [ASKED]
-    [line] = client.send(auth())
+    assert client.request(auth(data=b"more")) == [ASKED]
+    assert client.request(auth(data=None)) == [ASKED]
+    [line] = client.request(auth())
     assert line.startswith("CONNACK ")
     assert line.endswith(ACCEPTED)
-    assert client.send(FIVE.pingreq()) == ["PINGRESP"]
+    assert client.request(FIVE.pingreq()) == ["PINGRESP"]
 
 
 @statements("4.12.0-5")
@@ -84,7 +84,7 @@ def test_a_method_may_refuse_at_any_step(gateway: Gateway, version: int, turns: 
     client, received = start_login(gateway, b"bad" if not turns else b"")
     for turn in range(turns):
         assert received == [ASKED]
-        received = client.send(auth(data=b"more" if turn < turns - 1 else b"bad"))
+        received = client.request(auth(data=b"more" if turn < turns - 1 else b"bad"))
     assert received == ["CONNACK NOT_AUTHORIZED", CLOSED]
 
 
@@ -113,7 +113,7 @@ def test_an_unexpected_packet_during_authentication_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes
 ) -> None:
     client, _ = start_login(gateway)
-    assert client.send(sent) == ["CONNACK PROTOCOL_ERROR", CLOSED]
+    assert client.request(sent) == ["CONNACK PROTOCOL_ERROR", CLOSED]
 
 
 @statements("3.1.2-30")
@@ -122,15 +122,15 @@ def test_a_client_may_disconnect_during_authentication(gateway: Gateway, version
     watcher.subscribe("w")
     client = gateway.new_client()
     sent = FIVE.connect("c", properties=authentication("tiny"), will=Will("w"))
-    assert client.send(sent) == [ASKED]
-    assert client.send(FIVE.disconnect()) == [CLOSED]
-    assert watcher.hear() == []
+    assert client.request(sent) == [ASKED]
+    assert client.request(FIVE.disconnect()) == [CLOSED]
+    assert watcher.receive() == []
 
 
 @statements("4.12.0-5")
 def test_every_auth_names_the_method_of_the_connect(gateway: Gateway, version: int) -> None:
     client, _ = start_login(gateway)
-    assert client.send(auth(method="other")) == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
+    assert client.request(auth(method="other")) == ["CONNACK BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
 @statements("4.12.0-6")
@@ -142,7 +142,7 @@ def test_connack_has_no_method_if_the_connect_has_none(gateway: Gateway, version
 @statements("4.12.0-7")
 @pytest.mark.parametrize("reason", [CONTINUE, AGAIN])
 def test_an_auth_without_a_method_in_connect_is_a_protocol_error(gateway: Gateway, version: int, reason: int) -> None:
-    assert gateway.client("c").send(auth(reason)) == list(PROTOCOL_ERROR)
+    assert gateway.client("c").request(auth(reason)) == list(PROTOCOL_ERROR)
 
 
 # ---------------------------------------------------------------- re-authentication
@@ -153,15 +153,15 @@ def test_a_client_may_re_authenticate(gateway: Gateway, version: int) -> None:
     client = logged_in(gateway)
     client.subscribe("t")
     for _ in range(2):
-        assert client.send(auth(AGAIN, b"")) == [ASKED]
+        assert client.request(auth(AGAIN, b"")) == [ASKED]
         assert client.publish("t") == ["PUBLISH t 'hi'"]  # other packets are handled meanwhile
-        assert client.send(auth(CONTINUE, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
-    assert client.send(auth(AGAIN, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
+        assert client.request(auth(CONTINUE, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
+    assert client.request(auth(AGAIN, b"guest")) == [f"AUTH SUCCESS {ACCEPTED}"]
 
 
 @statements("4.12.1-1")
 def test_re_authentication_must_use_the_same_method(gateway: Gateway, version: int) -> None:
-    assert logged_in(gateway).send(auth(AGAIN, method="other")) == ["DISCONNECT BAD_AUTHENTICATION_METHOD", CLOSED]
+    assert logged_in(gateway).request(auth(AGAIN, method="other")) == ["DISCONNECT BAD_AUTHENTICATION_METHOD", CLOSED]
 
 
 @statements("4.12.1-2 4.13.2-1")
@@ -169,24 +169,24 @@ def test_re_authentication_must_use_the_same_method(gateway: Gateway, version: i
 def test_a_failed_re_authentication_ends_the_connection(gateway: Gateway, version: int, turns: int) -> None:
     client = logged_in(gateway)
     if turns == 2:
-        assert client.send(auth(AGAIN, b"")) == [ASKED]
-        assert client.send(auth(CONTINUE, b"bad")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
+        assert client.request(auth(AGAIN, b"")) == [ASKED]
+        assert client.request(auth(CONTINUE, b"bad")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
     else:
-        assert client.send(auth(AGAIN, b"bad")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
+        assert client.request(auth(AGAIN, b"bad")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
 
 
 @statements("4.12.1-2")
 def test_re_authentication_cannot_change_the_user(gateway: Gateway, version: int) -> None:
-    assert logged_in(gateway).send(auth(AGAIN, b"anna")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
+    assert logged_in(gateway).request(auth(AGAIN, b"anna")) == ["DISCONNECT NOT_AUTHORIZED", CLOSED]
 
 
 @statements("4.12.1-2")
 def test_the_will_is_published_after_a_failed_re_authentication(gateway: Gateway, version: int) -> None:
     watcher, client = gateway.client("watcher"), gateway.new_client()
     watcher.subscribe("w")
-    client.send(FIVE.connect("c", properties=authentication("tiny", b"guest"), will=Will("w")))
-    client.send(auth(AGAIN, b"bad"))
-    assert watcher.hear() == ["PUBLISH w 'gone'"]
+    client.request(FIVE.connect("c", properties=authentication("tiny", b"guest"), will=Will("w")))
+    client.request(auth(AGAIN, b"bad"))
+    assert watcher.receive() == ["PUBLISH w 'gone'"]
 
 
 WRONG: list[Row] = [
@@ -204,14 +204,14 @@ WRONG: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "received"), WRONG)
 def test_an_invalid_auth_ends_the_connection(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
-    assert logged_in(gateway).send(sent) == received
+    assert logged_in(gateway).request(sent) == received
 
 
 @statements("3.1.2-24")
 def test_an_auth_that_exceeds_the_maximum_packet_size_ends_the_login(gateway: Gateway, version: int) -> None:
     client = gateway.new_client()
     properties = authentication("tiny") + maximum_packet_size(10)
-    assert client.send(FIVE.connect("c", properties=properties)) == ["CONNACK PACKET_TOO_LARGE", CLOSED]
+    assert client.request(FIVE.connect("c", properties=properties)) == ["CONNACK PACKET_TOO_LARGE", CLOSED]
 
 
 @statements("3.15.2-2 3.15.2-3")
@@ -219,8 +219,8 @@ def test_an_auth_omits_the_reason_string_that_exceeds_the_maximum_packet_size(ga
     client = gateway.new_client()
     properties = authentication("tiny") + maximum_packet_size(40)
     client.machine.receive(FIVE.connect("c", properties=properties))
-    [asked] = client.listen()
+    [asked] = client.receive_frames()
     assert str(asked) == ASKED
     assert asked.size <= 40
     properties = authentication("tiny", b"more") + reason_string("x" * 1000)
-    assert client.send(FIVE.auth(CONTINUE, properties)) == [ASKED]
+    assert client.request(FIVE.auth(CONTINUE, properties)) == [ASKED]

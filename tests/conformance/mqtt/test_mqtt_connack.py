@@ -12,7 +12,7 @@ from gateway_mqtt.server import MqttServer
 from tests.conformance.mqtt.edge import transport
 from tests.conformance.mqtt.tables import CLOSED, statements, worded
 from tests.protocols.mqtt.dialogue import Client, Gateway
-from tests.protocols.mqtt.frame_reader import FrameReader, Heard
+from tests.protocols.mqtt.frame_reader import FrameReader, ReceivedPacket
 from tests.protocols.mqtt.packets import (
     FIVE,
     WRITERS,
@@ -38,7 +38,7 @@ def test_connack_flags_contain_session_present_only(version: int, is_present: bo
     client = gateway.new_client(version)
     client.machine.receive(client.write.connect("c", is_clean=False))
     client.gateway.end_turn()
-    [received] = client.listen()  # the frame reader accepts only flags 0 and 1
+    [received] = client.receive_frames()  # the frame reader accepts only flags 0 and 1
     assert received.line == ("CONNACK present" if is_present else "CONNACK")
 
 
@@ -65,13 +65,13 @@ def test_a_refusal_has_a_reason_of_the_table(gateway: Gateway, version: int) -> 
         (FIVE.connect("c", properties=b"\x21\0\0"), "PROTOCOL_ERROR"),
     ]
     for sent, reason in refusals:
-        assert gateway.new_client().send(sent) == [f"CONNACK {reason}", CLOSED]
+        assert gateway.new_client().request(sent) == [f"CONNACK {reason}", CLOSED]
 
 
 @statements("", "3.2.2-6")
 def test_a_refusal_without_a_return_code_closes_without_an_answer(gateway: Gateway, version: int) -> None:
     client = gateway.new_client(version)
-    assert client.send(client.write.connect("c", will=Will("w/+"))) == [CLOSED]
+    assert client.request(client.write.connect("c", will=Will("w/+"))) == [CLOSED]
 
 
 @statements("3.2.2-9 3.2.2-10 3.2.2-12 3.2.2-13")
@@ -98,7 +98,7 @@ def test_a_packet_larger_than_maximum_packet_size_ends_the_connection(version: i
 @statements("3.2.2-15")
 def test_a_packet_that_is_too_large_is_refused_before_it_is_complete(version: int) -> None:
     client = Gateway(max_packet_size=1000).client("c")
-    assert client.send(b"\x30\xff\xff\xff\x7f") == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
+    assert client.request(b"\x30\xff\xff\xff\x7f") == ["DISCONNECT PACKET_TOO_LARGE", CLOSED]
 
 
 @statements("3.1.2-24 3.1.2-25")
@@ -113,7 +113,7 @@ def test_a_message_that_is_too_large_for_the_client_counts_as_delivered(
     for number, size in enumerate([30 - overhead, 31 - overhead, 1000, 1]):
         writer.publish("t", b"x" * size, qos=2, id=number + 1)
         writer.pubrel(number + 1)
-    received = client.listen()
+    received = client.receive_frames()
     assert [packet.size for packet in received] == [30, overhead + 1]
     client.lose()
     back = gateway.client("c", is_clean=False, expiry=100)
@@ -129,7 +129,7 @@ def test_a_message_that_is_too_large_does_not_count_against_receive_maximum(gate
     for number in range(5):
         writer.publish("t", b"x" * 100, qos=1, id=number + 1)
     writer.publish("t", qos=1, id=9)
-    [line] = client.hear()
+    [line] = client.receive()
     assert line.startswith("PUBLISH q1")
 
 
@@ -147,7 +147,7 @@ def test_a_connack_omits_optional_limits_that_exceed_the_maximum_packet_size(
     gateway: Gateway, version: int, size: int, received: str
 ) -> None:
     client = gateway.new_client()
-    assert client.send(FIVE.connect("c", properties=maximum_packet_size(size))) == [received]
+    assert client.request(FIVE.connect("c", properties=maximum_packet_size(size))) == [received]
 
 
 @statements("3.1.2-24")
@@ -159,7 +159,7 @@ def test_without_room_for_required_properties_the_connect_is_refused(
     client_id = "" if size == 20 else "c"  # the assigned one takes 24 bytes
     gateway.settings = replace(gateway.settings, token=lambda: "t" * 20)
     client.machine.settings = gateway.settings
-    assert client.send(FIVE.connect(client_id, properties=maximum_packet_size(size))) == received
+    assert client.request(FIVE.connect(client_id, properties=maximum_packet_size(size))) == received
     assert len(gateway.vhost.sessions) == 0
 
 
@@ -169,8 +169,8 @@ def test_a_request_whose_answer_is_too_large_for_the_client_is_refused(gateway: 
         filters = [f"t/{number}" for number in range(4)]
         given: list[Any] = [(filter, 1) for filter in filters] if write == FIVE.subscribe else filters
         client = gateway.client("c", is_clean=False, expiry=100, properties=maximum_packet_size(8))
-        assert client.send(write(*given[:3]))[0].split()[0] in ("SUBACK", "UNSUBACK")
-        assert client.send(write(*given)) == ["DISCONNECT PACKET_TOO_LARGE", "closed"]
+        assert client.request(write(*given[:3]))[0].split()[0] in ("SUBACK", "UNSUBACK")
+        assert client.request(write(*given)) == ["DISCONNECT PACKET_TOO_LARGE", "closed"]
     session = gateway.vhost.sessions.get("c")
     assert session is not None
     assert len(session.subscriptions) == 0
@@ -181,7 +181,7 @@ def test_a_refusal_omits_the_reason_string_that_exceeds_the_maximum_packet_size(
     for size, strings in ((1000, 1), (20, 0)):
         client = gateway.new_client()
         client.machine.receive(FIVE.connect("c" * 201, properties=maximum_packet_size(size)))
-        refusal, _ = client.listen()
+        refusal, _ = client.receive_frames()
         assert refusal.line == "CONNACK BAD_USER_NAME_OR_PASSWORD" or refusal.size <= size
         assert len(refusal.all(PropertyId.REASON_STRING)) == strings
         assert not refusal.all(PropertyId.USER_PROPERTY)
@@ -213,7 +213,7 @@ def test_the_server_respects_the_topic_alias_maximum_of_the_client(gateway: Gate
     writer = gateway.client("w")
     for topic in ("t/a", "t/b", "t/c", "t/a", "t/b", "t/c"):
         writer.publish(topic, topic.encode())
-    assert client.hear() == [
+    assert client.receive() == [
         "PUBLISH t/a 't/a' TOPIC_ALIAS=1",
         "PUBLISH t/b 't/b' TOPIC_ALIAS=2",
         "PUBLISH t/c 't/c'",
@@ -231,7 +231,7 @@ def test_a_client_without_topic_alias_maximum_gets_no_aliases(
     client = gateway.client("c", properties=properties)
     client.subscribe("t")
     gateway.client("w").publish("t", properties=topic_alias(1))
-    assert client.hear() == ["PUBLISH t 'hi'"]
+    assert client.receive() == ["PUBLISH t 'hi'"]
 
 
 # ---------------------------------------------------------------- information
@@ -244,7 +244,7 @@ def test_response_information_is_not_sent_without_a_request(gateway: Gateway, ve
     assert client.welcome.all(PropertyId.RESPONSE_INFORMATION) == []
 
 
-def refused(properties: bytes) -> list[Heard]:
+def refused(properties: bytes) -> list[ReceivedPacket]:
     """Return the answers to requests that are refused, or refused in part, for a client with these properties."""
     gateway = Gateway(disconnect_on_unauthorized=False)
     gateway.add_user("reader", "reader", may=("^$", "^$", "^$"))
@@ -258,7 +258,7 @@ def refused(properties: bytes) -> list[Heard]:
         FIVE.unsubscribe("t", "#/t"),
     ]
     client.machine.receive(b"".join(sent))
-    received = client.listen()
+    received = client.receive_frames()
     kinds = [packet.line.split()[0] for packet in received]
     assert sorted(kinds) == ["PUBACK", "PUBACK", "PUBCOMP", "PUBREC", "SUBACK", "UNSUBACK"]
     return received
@@ -287,7 +287,7 @@ def test_a_publish_that_a_queue_refuses_gets_a_reason_string(gateway: Gateway) -
     gateway.vhost.bind(gateway.vhost.exchange("amq.topic"), full, "t")
     client = gateway.client("c")
     client.machine.receive(FIVE.publish("t", qos=1, id=1))
-    (puback,) = client.listen()
+    (puback,) = client.receive_frames()
     assert puback.line == "PUBACK #1 QUOTA_EXCEEDED"
     assert puback.all(PropertyId.REASON_STRING) == ["a queue does not take the message"]
 
@@ -299,7 +299,7 @@ def test_a_disconnect_has_a_reason_string_unless_the_client_declined_it(
 ) -> None:
     client = gateway.client("c", properties=properties)
     client.machine.receive(packet(0xD0))
-    disconnect, _ = client.listen()
+    disconnect, _ = client.receive_frames()
     assert disconnect.line == "DISCONNECT PROTOCOL_ERROR"
     assert len(disconnect.all(PropertyId.REASON_STRING)) == strings
 
@@ -309,7 +309,7 @@ def test_user_properties_of_messages_are_sent_without_problem_information(gatewa
     client = gateway.client("c", properties=request_problem_information(0))
     client.subscribe("t")
     gateway.client("w").publish("t", properties=user_property("a", "b"))
-    assert client.hear() == ["PUBLISH t 'hi' USER_PROPERTY=('a', 'b')"]
+    assert client.receive() == ["PUBLISH t 'hi' USER_PROPERTY=('a', 'b')"]
 
 
 @statements("3.4.2-1 3.6.2-1")
@@ -317,9 +317,9 @@ def test_reason_strings_of_clients_are_accepted(gateway: Gateway, version: int) 
     client = gateway.client("c")
     client.subscribe("t", 2)
     gateway.client("w").publish("t", qos=1, id=1)
-    client.hear()
+    client.receive()
     expected = reason_string("no") + user_property("a", "b")
-    assert client.send(FIVE.puback(1, 0x80, expected), FIVE.pubrel(1, 0x92, expected), FIVE.pingreq()) == [
+    assert client.request(FIVE.puback(1, 0x80, expected), FIVE.pubrel(1, 0x92, expected), FIVE.pingreq()) == [
         "PUBCOMP #1 PACKET_IDENTIFIER_NOT_FOUND",
         "PINGRESP",
     ]
@@ -356,7 +356,7 @@ def test_a_client_that_is_silent_for_one_and_a_half_times_its_keep_alive_is_disc
     assert not wire.disconnecting
     wait(gateway, server, 2)
     assert wire.disconnecting
-    assert [received.line for received in FrameReader(version).listen(wire.value())] == worded(version, TIMED_OUT)
+    assert [received.line for received in FrameReader(version).feed(wire.value())] == worded(version, TIMED_OUT)
 
 
 @statements("3.1.2-22", "3.1.2-24")
@@ -374,7 +374,7 @@ def test_a_keep_alive_timeout_counts_as_a_network_failure(gateway: Gateway, vers
     watcher.subscribe("w")
     server, _ = connected_server(gateway, version, keep_alive=10)
     wait(gateway, server, 17)
-    assert watcher.hear() == ["PUBLISH w 'gone'"]
+    assert watcher.receive() == ["PUBLISH w 'gone'"]
 
 
 @statements("3.1.2-22", "3.1.2-24")
@@ -395,4 +395,4 @@ def test_a_server_keep_alive_is_sent_if_it_differs(version: int, asked: int, exp
 @statements("3.12.4-1", "3.12.4-1")
 def test_a_ping_is_answered(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
-    assert client.send(client.write.pingreq(), client.write.pingreq()) == worded(version, "PINGRESP", "PINGRESP")
+    assert client.request(client.write.pingreq(), client.write.pingreq()) == worded(version, "PINGRESP", "PINGRESP")

@@ -21,7 +21,7 @@ IN = "CONNACK"
 
 def answer_to(gateway: Gateway, version: int, sent: bytes) -> list[str]:
     """Return the answer to a new client, with a successful CONNACK shown without its properties."""
-    return [line.split(" MAXIMUM_PACKET_SIZE")[0] for line in gateway.new_client(version).send(sent)]
+    return [line.split(" MAXIMUM_PACKET_SIZE")[0] for line in gateway.new_client(version).request(sent)]
 
 
 FIRST: list[Row] = [
@@ -36,13 +36,13 @@ FIRST: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "received"), FIRST)
 def test_the_first_packet_must_be_connect(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
-    assert gateway.new_client(version).send(sent) == received
+    assert gateway.new_client(version).request(sent) == received
 
 
 @statements("3.1.0-2", "3.1.0-2")
 def test_a_second_connect_ends_the_connection(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
-    assert client.send(client.write.connect("c")) == worded(version, *PROTOCOL_ERROR)
+    assert client.request(client.write.connect("c")) == worded(version, *PROTOCOL_ERROR)
 
 
 # ---------------------------------------------------------------- name, level and flags
@@ -191,7 +191,7 @@ def test_a_client_without_an_identifier_gets_a_unique_one(gateway: Gateway, vers
     if version == 5:
         assert str(one.welcome).endswith(" ASSIGNED_CLIENT_IDENTIFIER='auto-token-1'")
         assert str(other.welcome).endswith(" ASSIGNED_CLIENT_IDENTIFIER='auto-token-2'")
-    assert one.hear() == []  # neither takes the other's session over
+    assert one.receive() == []  # neither takes the other's session over
 
 
 @statements("3.1.3-7 3.2.2-16")
@@ -209,7 +209,7 @@ def test_an_assigned_identifier_can_be_used_to_reconnect(gateway: Gateway, versi
 def test_a_failed_login_is_refused(gateway: Gateway, version: int) -> None:
     client = gateway.new_client(version)
     refusal = ["CONNACK BAD_USER_NAME_OR_PASSWORD", CLOSED]
-    assert client.send(client.write.connect("c", username="guest", password=b"wrong")) == refusal
+    assert client.request(client.write.connect("c", username="guest", password=b"wrong")) == refusal
 
 
 @statements("", "3.2.2-4 3.2.2-5")
@@ -217,7 +217,7 @@ def test_a_failed_login_is_refused_with_a_return_code(gateway: Gateway, version:
     gateway.client("c", version, is_clean=False)
     client = gateway.new_client(version)
     sent = client.write.connect("c", is_clean=False, username="guest", password=b"wrong")
-    assert client.send(sent) == ["CONNACK 4", CLOSED]
+    assert client.request(sent) == ["CONNACK 4", CLOSED]
 
 
 @statements("3.1.4-6", "3.1.4-5")
@@ -225,15 +225,15 @@ def test_packets_after_a_refused_connect_are_ignored(gateway: Gateway, version: 
     reader, client = gateway.client("r"), gateway.new_client(version)
     reader.subscribe("t")
     refused = client.write.connect("c", username="guest", password=b"wrong")
-    received = client.send(refused, client.write.publish("t"), client.write.pingreq())
+    received = client.request(refused, client.write.publish("t"), client.write.pingreq())
     assert received == ["CONNACK BAD_USER_NAME_OR_PASSWORD" if version == 5 else "CONNACK 4", CLOSED]
-    assert reader.hear() == []
+    assert reader.receive() == []
 
 
 @statements("3.1.4-5 3.2.0-1", "3.1.4-4 3.2.0-1")
 def test_packets_after_an_accepted_connect_are_answered_after_the_connack(gateway: Gateway, version: int) -> None:
     client = gateway.new_client(version)
-    received = client.send(client.write.connect("c"), client.write.subscribe(("t", 0)), client.write.publish("t"))
+    received = client.request(client.write.connect("c"), client.write.subscribe(("t", 0)), client.write.publish("t"))
     assert [line.split()[0] for line in received] == ["CONNACK", "SUBACK", "PUBLISH"]
 
 
@@ -250,15 +250,15 @@ def test_the_connack_precedes_queued_messages(gateway: Gateway, version: int) ->
 @statements("3.2.0-2")
 def test_a_connection_gets_one_connack(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
-    assert client.send(client.write.connect("c")) == list(PROTOCOL_ERROR)
+    assert client.request(client.write.connect("c")) == list(PROTOCOL_ERROR)
 
 
 @statements("3.1.4-3 3.1.3-2 3.14.2-1", "3.1.4-2 3.1.3-2")
 def test_a_connect_with_a_used_client_identifier_takes_the_session_over(gateway: Gateway, version: int) -> None:
     first = gateway.client("c", version)
     second = gateway.client("c", version)
-    assert first.hear() == worded(version, "DISCONNECT SESSION_TAKEN_OVER", CLOSED)
-    assert second.send(second.write.pingreq()) == ["PINGRESP"]
+    assert first.receive() == worded(version, "DISCONNECT SESSION_TAKEN_OVER", CLOSED)
+    assert second.request(second.write.pingreq()) == ["PINGRESP"]
 
 
 @statements("3.1.4-3", "3.1.4-2")
@@ -266,6 +266,6 @@ def test_a_taken_over_session_keeps_its_messages(gateway: Gateway, version: int)
     first = gateway.client("c", version, is_clean=False, expiry=100)
     first.subscribe("t", 1)
     gateway.client("w").publish("t", qos=1, id=1)
-    assert first.hear() == ["PUBLISH q1 #1 t 'hi'"]
+    assert first.receive() == ["PUBLISH q1 #1 t 'hi'"]
     second = gateway.new_client(version)
     assert second.connect("c", is_clean=False, expiry=100) == ["CONNACK present", "PUBLISH q1 #1 dup t 'hi'"]

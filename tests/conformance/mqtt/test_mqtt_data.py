@@ -105,7 +105,7 @@ STRINGS += [
 def test_an_invalid_string_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 @statements("1.5.4-3", "1.5.3-3")
@@ -115,7 +115,7 @@ def test_a_byte_order_mark_is_an_ordinary_character(gateway: Gateway, version: i
     reader.subscribe("t")
     writer.publish("\ufefft\ufeff", b"marked")
     writer.publish("t", b"plain")
-    assert reader.hear() == ["PUBLISH \ufefft\ufeff 'marked'", "PUBLISH t 'plain'"]
+    assert reader.receive() == ["PUBLISH \ufefft\ufeff 'marked'", "PUBLISH t 'plain'"]
 
 
 # ---------------------------------------------------------------- numbers
@@ -138,7 +138,7 @@ PADDED: list[Row] = [
 def test_a_number_in_too_many_bytes_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 @statements("1.5.5-1")
@@ -147,13 +147,13 @@ def test_the_remaining_length_of_a_connect_in_too_many_bytes_is_refused(gateway:
     connect = new_client.write.connect("c")
     padded = connect[:1] + bytes((connect[1] | 0x80, 0)) + connect[2:]
     refused = ["CONNACK MALFORMED_PACKET", "closed"]
-    assert [line.partition(" REASON_STRING")[0] for line in new_client.send(padded)][:2] == (
+    assert [line.partition(" REASON_STRING")[0] for line in new_client.request(padded)][:2] == (
         refused if version == 5 else ["CONNACK"]
     )
 
 
 def test_before_5_0_a_number_may_take_too_many_bytes(gateway: Gateway) -> None:
-    assert gateway.client("c", 4).send(b"\xc0\x80\x00") == ["PINGRESP"]
+    assert gateway.client("c", 4).request(b"\xc0\x80\x00") == ["PINGRESP"]
 
 
 @statements("1.5.5-1")
@@ -198,7 +198,7 @@ FLAGS += [
 def test_reserved_flags_must_have_the_values_of_the_table(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 # ---------------------------------------------------------------- packet identifiers
@@ -219,7 +219,7 @@ ZEROES: list[Row] = [
 def test_packet_identifier_0_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 @statements("2.2.1-2", "2.3.1-5")
@@ -235,13 +235,13 @@ def test_a_packet_identifier_in_use_is_not_assigned_again(version: int) -> None:
     reader, writer = gateway.client("r", version), gateway.client("w")
     reader.subscribe("t", 2)
     writer.publish("t", qos=1, id=1)
-    assert reader.hear() == ["PUBLISH q1 #1 t 'hi'"]
+    assert reader.receive() == ["PUBLISH q1 #1 t 'hi'"]
     ids = [1]
     for _ in range(66):
         for _ in range(993):
             writer.machine.receive(writer.write.publish("t", b"", qos=1, id=9))
-        given = [int(line.split()[2][1:]) for line in reader.hear()]
-        reader.send(*(reader.write.puback(id) for id in given))
+        given = [int(line.split()[2][1:]) for line in reader.receive()]
+        reader.request(*(reader.write.puback(id) for id in given))
         ids += given
     assert ids == [1, *range(2, 65_536), *range(2, len(ids) - 65_533)]
     assert reader.puback(1) == []
@@ -272,11 +272,11 @@ def test_suback_and_unsuback_have_the_packet_identifier_of_their_request(gateway
 @statements("2.2.2-1")
 def test_no_properties_are_encoded_as_length_0(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
-    assert client.send(FIVE.subscribe(("t", 0))) == [
+    assert client.request(FIVE.subscribe(("t", 0))) == [
         "SUBACK #1 0"
     ]  # the frame reader has checked that the property length is 0
-    assert client.send(FIVE.publish("t")) == ["PUBLISH t 'hi'"]
-    assert client.send(packet(0x30, text("t"))) == list(MALFORMED)
+    assert client.request(FIVE.publish("t")) == ["PUBLISH t 'hi'"]
+    assert client.request(packet(0x30, text("t"))) == list(MALFORMED)
 
 
 PROPERTIES: list[Row] = [
@@ -304,7 +304,7 @@ PROPERTIES: list[Row] = [
 def test_a_property_in_a_wrong_packet_or_repeated_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 # ---------------------------------------------------------------- errors
@@ -327,16 +327,16 @@ ERRORS: list[Row] = [
 def test_an_error_ends_the_connection_with_its_reason(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 @statements("4.13.1-1", "4.8.0-1")
 def test_an_error_does_not_affect_other_clients(gateway: Gateway, version: int) -> None:
     other, client = gateway.client("other", version), gateway.client("c", version)
     other.subscribe("t")
-    assert client.send(client.write.publish("t"), packet(0xD0))[-1] == CLOSED
-    assert other.hear() == ["PUBLISH t 'hi'"]
-    assert other.send(other.write.pingreq()) == ["PINGRESP"]
+    assert client.request(client.write.publish("t"), packet(0xD0))[-1] == CLOSED
+    assert other.receive() == ["PUBLISH t 'hi'"]
+    assert other.request(other.write.pingreq()) == ["PINGRESP"]
 
 
 @statements("4.13.2-1", "4.8.0-2")

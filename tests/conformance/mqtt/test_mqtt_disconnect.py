@@ -39,21 +39,21 @@ GOODBYES += [
 def test_a_disconnect_of_a_client_closes_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 @statements("3.14.4-1", "3.14.4-2")
 def test_a_publish_after_disconnect_is_ignored(gateway: Gateway, version: int) -> None:
     reader, client = gateway.client("r"), gateway.client("c", version)
     reader.subscribe("t")
-    client.send(client.write.publish("t", b"last"), client.write.disconnect(), client.write.publish("t", b"later"))
-    assert reader.hear() == ["PUBLISH t 'last'"]
+    client.request(client.write.publish("t", b"last"), client.write.disconnect(), client.write.publish("t", b"later"))
+    assert reader.receive() == ["PUBLISH t 'last'"]
 
 
 @statements("3.14.0-1")
 def test_the_server_sends_no_disconnect_before_connack(gateway: Gateway, version: int) -> None:
     for sent in (FIVE.pingreq(), FIVE.connect(flags=1), FIVE.connect(properties=authentication("nosuch"))):
-        received = gateway.new_client().send(sent)
+        received = gateway.new_client().request(sent)
         assert received[-1] == CLOSED
         assert not [line for line in received if line.startswith("DISCONNECT")]
 
@@ -76,7 +76,7 @@ def test_a_disconnect_of_the_server_has_a_reason_of_the_table(
 ) -> None:
     client = gateway.client("c", expiry=100)
     client.machine.receive(sent)
-    disconnect, closed = client.listen()
+    disconnect, closed = client.receive_frames()
     assert (disconnect.line, closed.line) == (f"DISCONNECT {reason}", CLOSED)
     assert {key for key, _ in disconnect.properties} == {PropertyId.REASON_STRING}
 
@@ -90,14 +90,14 @@ def test_the_server_sends_nothing_after_its_disconnect(gateway: Gateway, version
     client.subscribe("t")
     client.force_close(reason)
     gateway.client("w").publish("t")
-    assert client.send(FIVE.pingreq()) == [f"DISCONNECT {line}", CLOSED]
+    assert client.request(FIVE.pingreq()) == [f"DISCONNECT {line}", CLOSED]
 
 
 @statements("", "4.8.0-1")
 def test_a_server_of_3_1_1_closes_without_disconnect(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version)
     client.force_close("node shutdown")
-    assert client.hear() == worded(version, CLOSED)
+    assert client.receive() == worded(version, CLOSED)
 
 
 @statements("3.14.2-3 3.14.2-4")
@@ -107,7 +107,7 @@ def test_a_reason_string_that_exceeds_the_maximum_packet_size_is_omitted(
 ) -> None:
     client = gateway.client("c", properties=maximum_packet_size(size))
     client.machine.receive(FIVE.publish("a/topic/with/a/+/in/it"))
-    disconnect, _ = client.listen()
+    disconnect, _ = client.receive_frames()
     assert disconnect.line == "DISCONNECT TOPIC_NAME_INVALID"
     assert disconnect.size <= size
     assert len(disconnect.all(PropertyId.REASON_STRING)) == strings
@@ -118,6 +118,6 @@ def test_a_reason_string_that_exceeds_the_maximum_packet_size_is_omitted(
 def test_a_reason_string_cuts_long_text_of_the_client(gateway: Gateway, version: int) -> None:
     client = gateway.client("c")
     client.machine.receive(FIVE.publish("+" * 65_535))
-    disconnect, _ = client.listen()
+    disconnect, _ = client.receive_frames()
     assert disconnect.line == "DISCONNECT TOPIC_NAME_INVALID"
     assert disconnect.size < 1000

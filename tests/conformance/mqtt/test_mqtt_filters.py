@@ -39,7 +39,7 @@ WORDED: list[Row] = [
 def test_filters_that_are_accepted_and_refused(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 NULLS: list[Row] = [
@@ -59,7 +59,7 @@ NULLS: list[Row] = [
 def test_an_empty_topic_or_filter_or_one_with_u_0000_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version, is_clean=False).send(sent) == received
+    assert gateway.client("c", version, is_clean=False).request(sent) == received
     assert not any(len(session.subscriptions) for session in gateway.vhost.sessions)
 
 
@@ -72,7 +72,7 @@ def test_a_topic_of_the_maximum_length_is_accepted(gateway: Gateway, version: in
     assert reader.subscribe(topic, 1) == ["SUBACK #1 1"]
     assert reader.subscribe(level * 19 + "+/" + "b" * 15, 1) == ["SUBACK #1 1"]
     assert writer.publish(topic, qos=1, id=1) == ["PUBACK #1"]
-    assert reader.hear() == [f"PUBLISH q1 #1 {topic} 'hi'"]
+    assert reader.receive() == [f"PUBLISH q1 #1 {topic} 'hi'"]
 
 
 # ---------------------------------------------------------------- matching
@@ -114,7 +114,7 @@ def test_the_topics_that_a_filter_matches(
     writer = gateway.client("w")
     writer.publish(topic, qos=1, id=1, retain=True)
     expected = [[f"PUBLISH {topic} 'hi'"], [f"PUBLISH q1 #1 {topic} 'hi'"]] if is_match else [[], []]
-    assert [reader.hear() for reader in readers] == expected
+    assert [reader.receive() for reader in readers] == expected
     retained = gateway.client("late", version).subscribe(filter)[1:]
     assert retained == ([f"PUBLISH retain {topic} 'hi'"] if is_match else [])
 
@@ -129,7 +129,7 @@ def test_a_leading_wildcard_does_not_match_topics_with_a_dollar(
     for qos in (0, 1):
         reader.subscribe(filter, qos)
         gateway.client("w").publish(topic, qos=1, id=1, retain=True)
-        assert reader.hear() == []
+        assert reader.receive() == []
         assert reader.subscribe(filter, qos) == [f"SUBACK #1 {qos}"]
 
 
@@ -144,7 +144,7 @@ def test_a_filter_that_names_a_topic_with_a_dollar_matches_it(
         reader.subscribe(other, 0)
     reader.subscribe(filter, 1)
     gateway.client("w").publish("$x/a", qos=1, id=1)
-    assert reader.hear() == ["PUBLISH q1 #1 $x/a 'hi'"]
+    assert reader.receive() == ["PUBLISH q1 #1 $x/a 'hi'"]
 
 
 @statements("4.7.2-1", "4.7.2-1")
@@ -155,7 +155,7 @@ def test_a_shared_subscription_with_a_leading_wildcard_does_not_match_topics_wit
     reader.subscribe("$share/g/#", 1)
     gateway.client("w").publish("$x", qos=1, id=1)
     gateway.client("w").publish("x", qos=1, id=1)
-    assert reader.hear() == ["PUBLISH q1 #1 x 'hi'"]
+    assert reader.receive() == ["PUBLISH q1 #1 x 'hi'"]
 
 
 @statements("4.7.3-4", "4.7.3-4")
@@ -174,6 +174,6 @@ def test_similar_topic_names_are_different(gateway: Gateway, version: int, topic
     writer = gateway.client("w")
     writer.publish(topic, b"one", qos=1, id=1)
     writer.publish(alike, b"two", qos=1, id=1)
-    assert reader.hear() == [f"PUBLISH q1 #1 {topic} 'one'"]
-    assert other.hear() == [f"PUBLISH {alike} 'two'"]
+    assert reader.receive() == [f"PUBLISH q1 #1 {topic} 'one'"]
+    assert other.receive() == [f"PUBLISH {alike} 'two'"]
     assert gateway.client("late", version).subscribe(alike) == ["SUBACK #1 0"]

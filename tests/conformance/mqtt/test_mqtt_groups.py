@@ -28,7 +28,7 @@ NAMES: list[Row] = [
 def test_a_shared_subscription_has_a_group_and_a_filter(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 def members(gateway: Gateway, *granted: int, count: int = 2, group: str = "g") -> list[Client]:
@@ -52,7 +52,7 @@ def test_each_message_goes_to_one_member_of_a_group(gateway: Gateway, version: i
     writer = gateway.client("w")
     for number in range(9):
         writer.publish("t", b"%d" % number, qos=1, id=number + 1)
-    payloads = [[line.split()[-1] for line in client.hear()] for client in (*clients, alone, *other)]
+    payloads = [[line.split()[-1] for line in client.receive()] for client in (*clients, alone, *other)]
     everything = [f"'{number}'" for number in range(9)]
     assert sorted(chain(*payloads[:3])) == everything
     assert all(payloads[:3])  # each member gets some
@@ -65,7 +65,7 @@ def test_a_group_has_one_queue_for_each_filter(gateway: Gateway, version: int) -
     client.subscribe("$share/g/t", 0)
     client.subscribe("$share/g/+", 0)
     gateway.client("w").publish("t")
-    assert client.hear() == ["PUBLISH t 'hi'"] * 2
+    assert client.receive() == ["PUBLISH t 'hi'"] * 2
 
 
 @statements("4.8.2-3")
@@ -79,7 +79,7 @@ def test_each_member_receives_with_its_granted_qos(
     for number in range(8):
         writer.publish("t", qos=published, id=number + 1)
     for client, most in zip(clients, (granted, 2 - granted), strict=True):
-        received = client.hear()
+        received = client.receive()
         qos = min(most, published)
         assert received
         assert all(line.startswith(f"PUBLISH q{qos} #" if qos else "PUBLISH t") for line in received)
@@ -91,7 +91,7 @@ def test_a_member_may_change_its_subscription_options(gateway: Gateway, version:
     writer = gateway.client("w")
     client.subscribe("$share/g/t", options(0, as_published=True), properties=subscription_identifier(5))
     writer.publish("t", qos=1, id=1, retain=True)
-    assert client.hear() == ["PUBLISH retain t 'hi' SUBSCRIPTION_IDENTIFIER=5"]
+    assert client.receive() == ["PUBLISH retain t 'hi' SUBSCRIPTION_IDENTIFIER=5"]
 
 
 @statements("4.8.2-4")
@@ -99,7 +99,7 @@ def test_a_qos_2_delivery_of_a_member_waits_for_its_reconnect(gateway: Gateway, 
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
-    assert first.hear() == ["PUBLISH q2 #1 t 'hi'"]
+    assert first.receive() == ["PUBLISH q2 #1 t 'hi'"]
     first.lose()
     assert reconnected(gateway, 1).backlog == []
     first = reconnected(gateway, 0)
@@ -113,7 +113,7 @@ def test_a_qos_2_delivery_waits_for_a_member_that_unsubscribed(gateway: Gateway,
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
-    assert first.hear() == ["PUBLISH q2 #1 t 'hi'"]
+    assert first.receive() == ["PUBLISH q2 #1 t 'hi'"]
     first.unsubscribe("$share/g/t")
     first.lose()
     assert reconnected(gateway, 1).backlog == []
@@ -127,7 +127,7 @@ def test_a_qos_2_delivery_waits_for_its_member_after_a_crash(gateway: Gateway, v
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
-    assert first.hear() == ["PUBLISH q2 #1 t 'hi'"]
+    assert first.receive() == ["PUBLISH q2 #1 t 'hi'"]
     after = gateway.crashed()
     assert reconnected(after, 1).backlog == []
     assert reconnected(after, 0).backlog == ["PUBLISH q2 #1 dup t 'hi'"]
@@ -151,7 +151,7 @@ def test_waiting_deliveries_respect_the_new_receive_maximum(gateway: Gateway, ve
     writer = gateway.client("w")
     for number in range(3):
         writer.publish("t", b"%d" % number, qos=2, id=number + 1)
-    assert len(first.hear()) == 3
+    assert len(first.receive()) == 3
     first.lose()
     first = reconnected(gateway, 0, properties=receive_maximum(1))  # type: ignore[arg-type]
     received = list(first.backlog)
@@ -169,14 +169,14 @@ def test_an_unfinished_qos_2_delivery_of_a_member_goes_to_no_other(gateway: Gate
     first, second = members(gateway, 2)
     second.lose()
     gateway.client("w").publish("t", qos=2, id=1)
-    assert first.hear() == ["PUBLISH q2 #1 t 'hi'"]
+    assert first.receive() == ["PUBLISH q2 #1 t 'hi'"]
     first.lose()
     second = gateway.client("m1", is_clean=False, expiry=10_000)
     if ends == "expires":
         gateway.advance(200)
     else:
         gateway.client("m0", is_clean=True)
-    assert second.hear() == []
+    assert second.receive() == []
     second.lose()
     assert gateway.client("m1", is_clean=False).backlog == []
 
@@ -187,7 +187,7 @@ def test_a_message_that_a_member_refused_goes_to_no_other(gateway: Gateway, vers
     first, second = members(gateway, qos)
     second.lose()
     gateway.client("w").publish("t", qos=qos, id=1)
-    assert len(first.hear()) == 1
+    assert len(first.receive()) == 1
     assert (first.puback(1, 0x80) if qos == 1 else first.pubrec(1, 0x80)) == []
     assert reconnected(gateway, 1).backlog == []
     first.lose()
@@ -199,7 +199,7 @@ def test_an_unacknowledged_qos_1_delivery_of_a_member_goes_to_another(gateway: G
     first, second = members(gateway, 1)
     second.lose()
     gateway.client("w").publish("t", qos=1, id=1)
-    assert first.hear() == ["PUBLISH q1 #1 t 'hi'"]
+    assert first.receive() == ["PUBLISH q1 #1 t 'hi'"]
     first.lose()
     assert [line.replace(" dup", "") for line in reconnected(gateway, 1).backlog] == ["PUBLISH q1 #1 t 'hi'"]
     assert reconnected(gateway, 0).backlog == []

@@ -26,8 +26,8 @@ def test_a_qos_1_publish_is_acknowledged_once_the_broker_has_stored_it(gateway: 
     kept.lose()
     writer = gateway.client("w", version)
     writer.machine.receive(writer.write.publish("t", qos=1, id=0x1234))
-    assert writer.hear_now() == []  # the persistent message is not durable yet
-    assert writer.hear() == ["PUBACK #4660"]
+    assert writer.receive_now() == []  # the persistent message is not durable yet
+    assert writer.receive() == ["PUBACK #4660"]
     [line] = gateway.crashed().client("kept", is_clean=False).backlog
     assert line.replace(" dup", "") == "PUBLISH q1 #1 t 'hi'"  # unknown after a crash whether it had been sent
 
@@ -40,7 +40,7 @@ def test_a_qos_1_publish_with_the_same_identifier_is_a_new_message(
     writer = gateway.client("w", version)
     for payload in (b"one", b"two"):
         assert writer.publish("t", payload, qos=1, id=1, dup=dup) == ["PUBACK #1"]
-    assert reader.hear() == ["PUBLISH t 'one'", "PUBLISH t 'two'"]
+    assert reader.receive() == ["PUBLISH t 'one'", "PUBLISH t 'two'"]
 
 
 @statements("4.3.3-8 4.3.3-11", "4.3.3-2")
@@ -48,7 +48,7 @@ def test_a_qos_2_publish_is_received_released_and_completed(gateway: Gateway, re
     writer = gateway.client("w", version)
     assert writer.publish("t", qos=2, id=0x1234) == ["PUBREC #4660"]
     assert writer.pubrel(0x1234) == ["PUBCOMP #4660"]
-    assert reader.hear() == ["PUBLISH t 'hi'"]
+    assert reader.receive() == ["PUBLISH t 'hi'"]
 
 
 @statements("4.3.3-8", "4.3.3-2")
@@ -58,8 +58,8 @@ def test_a_qos_2_publish_is_received_once_the_broker_has_stored_it(gateway: Gate
     kept.lose()
     writer = gateway.client("w", version, is_clean=False, expiry=100)
     writer.machine.receive(writer.write.publish("t", qos=2, id=1))
-    assert writer.hear_now() == []
-    assert writer.hear() == ["PUBREC #1"]
+    assert writer.receive_now() == []
+    assert writer.receive() == ["PUBREC #1"]
     after = gateway.crashed()
     assert after.client("kept", is_clean=False).backlog == ["PUBLISH q2 #1 t 'hi'"]
     again = after.client("w", version, is_clean=False)
@@ -76,9 +76,9 @@ def test_a_qos_2_publish_with_the_same_identifier_before_release_is_a_duplicate(
     writer = gateway.client("w", version)
     for _ in range(3):
         assert writer.publish("t", qos=2, id=1, dup=dup) == ["PUBREC #1"]
-    assert reader.hear() == ["PUBLISH t 'hi'"]
+    assert reader.receive() == ["PUBLISH t 'hi'"]
     assert writer.pubrel(1) == ["PUBCOMP #1"]
-    assert reader.hear() == []
+    assert reader.receive() == []
 
 
 @statements("4.3.3-10", "4.3.3-2")
@@ -91,7 +91,7 @@ def test_a_qos_2_publish_with_the_same_identifier_after_a_reconnect_is_a_duplica
     writer = gateway.client("w", version, is_clean=False, expiry=100)
     assert writer.publish("t", qos=2, id=1, dup=True) == ["PUBREC #1"]
     assert writer.pubrel(1) == ["PUBCOMP #1"]
-    assert reader.hear() == ["PUBLISH t 'hi'"]
+    assert reader.receive() == ["PUBLISH t 'hi'"]
 
 
 @statements("4.3.3-12", "4.3.3-2")
@@ -103,7 +103,7 @@ def test_the_identifier_of_a_completed_qos_2_publish_is_free(
     for payload in (b"one", b"two"):
         assert writer.publish("t", payload, qos=2, id=1, dup=dup) == ["PUBREC #1"]
         assert writer.pubrel(1) == ["PUBCOMP #1"]
-    assert reader.hear() == ["PUBLISH t 'one'", "PUBLISH t 'two'"]
+    assert reader.receive() == ["PUBLISH t 'one'", "PUBLISH t 'two'"]
 
 
 @statements("4.3.3-11", "4.3.3-2")
@@ -121,9 +121,9 @@ def test_several_qos_2_publishes_may_be_in_progress(gateway: Gateway, reader: Cl
     for number in (1, 2, 3):
         assert writer.publish("t", b"%d" % number, qos=2, id=number) == [f"PUBREC #{number}"]
     assert writer.pubrel(2) == ["PUBCOMP #2"]
-    received = writer.send(*(write.publish("t", b"%d" % number, qos=2, id=number, dup=True) for number in (1, 2, 3)))
+    received = writer.request(*(write.publish("t", b"%d" % number, qos=2, id=number, dup=True) for number in (1, 2, 3)))
     assert received == ["PUBREC #1", "PUBREC #2", "PUBREC #3"]
-    assert reader.hear() == ["PUBLISH t '1'", "PUBLISH t '2'", "PUBLISH t '3'", "PUBLISH t '2'"]
+    assert reader.receive() == ["PUBLISH t '1'", "PUBLISH t '2'", "PUBLISH t '3'", "PUBLISH t '2'"]
 
 
 @statements("4.3.3-9")
@@ -132,7 +132,7 @@ def test_the_identifier_of_a_refused_publish_is_free(gateway: Gateway, reader: C
     refused = writer.publish("t", b"\xff", qos=2, id=1, properties=payload_format(1))
     assert refused == ["PUBREC #1 PAYLOAD_FORMAT_INVALID"]
     assert writer.publish("t", b"good", qos=2, id=1, properties=payload_format(1)) == ["PUBREC #1"]
-    assert reader.hear() == ["PUBLISH t 'good' PAYLOAD_FORMAT_INDICATOR=1"]
+    assert reader.receive() == ["PUBLISH t 'good' PAYLOAD_FORMAT_INDICATOR=1"]
     assert writer.pubrel(1) == ["PUBCOMP #1"]
 
 
@@ -173,7 +173,7 @@ def sent(gateway: Gateway, version: int, qos: int, *, properties: bytes = b"") -
     client = gateway.client("c", version, is_clean=False, expiry=1000)
     client.subscribe("t", qos)
     gateway.client("w").publish("t", qos=qos, id=9, properties=properties)
-    [line] = client.hear()
+    [line] = client.receive()
     assert line.startswith(f"PUBLISH q{qos} #1 t 'hi'")
     return client
 
@@ -200,7 +200,7 @@ def test_each_qos_1_delivery_has_its_own_identifier(gateway: Gateway, version: i
     writer = gateway.client("w")
     for number in (2, 3):
         writer.publish("t", qos=1, id=9)
-        assert client.hear() == [f"PUBLISH q1 #{number} t 'hi'"]
+        assert client.receive() == [f"PUBLISH q1 #{number} t 'hi'"]
 
 
 @statements("4.3.3-2 4.3.3-3", "4.3.3-1")
@@ -218,7 +218,7 @@ def test_a_pubrec_is_answered_with_pubrel_for_its_identifier(gateway: Gateway, v
     writer = gateway.client("w")
     for number in range(3):
         writer.publish("t", qos=2, id=number + 1)
-    client.hear()
+    client.receive()
     assert [client.pubrec(number) for number in (2, 3, 1)] == [["PUBREL #2"], ["PUBREL #3"], ["PUBREL #1"]]
 
 
@@ -287,7 +287,7 @@ def test_a_refused_delivery_counts_as_acknowledged(gateway: Gateway, version: in
     client = back(gateway, client)
     assert client.backlog == []
     gateway.client("w").publish("t", b"next", qos=2, id=9)
-    [line] = client.hear()
+    [line] = client.receive()
     assert line.endswith("t 'next'")
 
 
@@ -318,7 +318,7 @@ def test_unexpected_acknowledgements(gateway: Gateway, version: int, case: str) 
         if case == "PUBREC after a refusal":
             received = ["PUBREL #1", "PUBREL #1"]
     client = sent(gateway, version, qos)
-    assert client.send(*answers) == worded(version, *received)
+    assert client.request(*answers) == worded(version, *received)
 
 
 @statements("2.2.1-5", "2.3.1-6")

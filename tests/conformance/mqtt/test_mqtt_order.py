@@ -10,7 +10,7 @@ def published(writer: Client, qos: int, count: int = 20, topic: str = "t") -> li
     """Publish ``count`` messages in one write; return what is received."""
     write = writer.write
     numbers = range(1, count + 1)
-    return writer.send(*(write.publish(topic, b"%d" % number, qos=qos, id=number) for number in numbers))
+    return writer.request(*(write.publish(topic, b"%d" % number, qos=qos, id=number) for number in numbers))
 
 
 @statements("4.6.0-2", "4.6.0-2 4.6.0-6")
@@ -21,7 +21,7 @@ def test_pubacks_are_in_the_order_of_their_publishes(gateway: Gateway, version: 
     writer = gateway.client("w", version)
     write = writer.write
     topics = ["t", "durable", "t", "t", "durable", "t"]  # messages for the durable queue wait for the disk
-    answers = writer.send(*(write.publish(topic, qos=1, id=number + 1) for number, topic in enumerate(topics)))
+    answers = writer.request(*(write.publish(topic, qos=1, id=number + 1) for number, topic in enumerate(topics)))
     assert answers == [f"PUBACK #{number + 1}" for number in range(len(topics))]
 
 
@@ -36,9 +36,9 @@ def test_pubrels_are_in_the_order_of_their_pubrecs(gateway: Gateway, version: in
     reader = gateway.client("r", version)
     reader.subscribe("t", 2)
     published(gateway.client("w"), 2, 5)
-    reader.hear()
+    reader.receive()
     order = (3, 1, 5, 2, 4)
-    assert reader.send(*map(reader.write.pubrec, order)) == [f"PUBREL #{number}" for number in order]
+    assert reader.request(*map(reader.write.pubrec, order)) == [f"PUBREL #{number}" for number in order]
 
 
 @statements("4.6.0-5 4.6.0-6", "4.6.0-5 4.6.0-6")
@@ -52,7 +52,7 @@ def test_messages_are_delivered_in_the_order_of_their_publishes(
         reader.subscribe(filter, granted)
     published(gateway.client("w"), qos)
     for reader in readers:
-        assert [line.split()[-1] for line in reader.hear()] == [f"'{number}'" for number in range(1, 21)]
+        assert [line.split()[-1] for line in reader.receive()] == [f"'{number}'" for number in range(1, 21)]
 
 
 @statements("4.6.0-5", "4.6.0-6")
@@ -62,7 +62,7 @@ def test_a_small_receive_maximum_keeps_the_order(version: int, window: int) -> N
     reader = gateway.client("r", version)
     reader.subscribe("t", 1)
     published(gateway.client("w"), 1)
-    answers = reader.hear()
+    answers = reader.receive()
     for number in range(1, 21):
         answers += reader.puback(number)
     assert [line.split()[-1] for line in answers] == [f"'{number}'" for number in range(1, 21)]
@@ -74,7 +74,7 @@ def test_resent_messages_precede_queued_ones(gateway: Gateway, version: int) -> 
     reader.subscribe("t", 1)
     writer = gateway.client("w")
     published(writer, 1, 3)
-    assert len(reader.hear()) == 3
+    assert len(reader.receive()) == 3
     reader.lose()
     writer.publish("t", b"4", qos=1, id=4)
     assert gateway.client("r", version, is_clean=False).backlog == [

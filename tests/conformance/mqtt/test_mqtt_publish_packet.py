@@ -60,7 +60,7 @@ WRONG: list[Row] = [
 def test_an_invalid_publish_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 ANSWERED: list[Row] = [
@@ -85,7 +85,7 @@ def test_a_publish_is_acknowledged_according_to_its_qos(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
     gateway.client("reader").subscribe("t")
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 @statements("3.3.1-3 4.3.2-2 4.3.3-2", "3.3.1-3 4.3.2-1")
@@ -94,7 +94,7 @@ def test_dup_of_a_publish_is_not_forwarded(gateway: Gateway, version: int, qos: 
     reader = gateway.client("r", version)
     reader.subscribe("t", 2)
     gateway.client("w").publish("t", qos=qos, id=1, dup=True)
-    assert reader.hear() == [f"PUBLISH q{qos} #1 t 'hi'"]
+    assert reader.receive() == [f"PUBLISH q{qos} #1 t 'hi'"]
 
 
 @statements("4.3.1-1", "4.3.1-1")
@@ -102,7 +102,7 @@ def test_a_qos_0_delivery_has_no_dup_and_is_sent_once(gateway: Gateway, version:
     reader = gateway.client("r", version, is_clean=False, expiry=100)
     reader.subscribe("t", 0)
     gateway.client("w").publish("t", qos=1, id=1, dup=True)
-    assert reader.hear() == ["PUBLISH t 'hi'"]
+    assert reader.receive() == ["PUBLISH t 'hi'"]
     reader.lose()
     assert gateway.client("r", version, is_clean=False).backlog == []
 
@@ -114,7 +114,7 @@ def test_a_delivery_has_the_topic_of_its_publish(gateway: Gateway, version: int)
     topics = ["a", "/", "//", "a/", "/a", "a//b", "a.b", "a/b.c", "*", "a*/b", "%", "%2E", "a%2Fb", " ", "é/ü", "$a/"]
     for topic in topics:
         writer.publish(topic)
-    assert reader.hear() == [f"PUBLISH {topic} 'hi'" for topic in topics if not topic.startswith("$")]
+    assert reader.receive() == [f"PUBLISH {topic} 'hi'" for topic in topics if not topic.startswith("$")]
 
 
 @statements("", "3.3.5-2")
@@ -128,7 +128,7 @@ def test_a_publish_without_permission_ends_the_connection_or_is_acknowledged(
     reader.subscribe("t")
     client = gateway.client("c", version, username="mute", password=b"mute")
     assert client.publish("t", qos=1, id=1) == received
-    assert reader.hear() == []
+    assert reader.receive() == []
 
 
 @statements("3.4.2-1 3.5.2-1")
@@ -179,9 +179,9 @@ def test_a_property_of_a_message_is_forwarded_unchanged(
     away = gateway.client("away", is_clean=False, expiry=100)
     away.subscribe("t", 1)
     away.lose()
-    gateway.client("w").send(sent)
-    assert readers[0].hear() == [f"PUBLISH t 'text' {received[0]}"]
-    assert readers[1].hear() == [f"PUBLISH q1 #1 t 'text' {received[0]}"]
+    gateway.client("w").request(sent)
+    assert readers[0].receive() == [f"PUBLISH t 'text' {received[0]}"]
+    assert readers[1].receive() == [f"PUBLISH q1 #1 t 'text' {received[0]}"]
     assert gateway.client("away", is_clean=False).backlog == [f"PUBLISH q1 #1 t 'text' {received[0]}"]
 
 
@@ -190,7 +190,7 @@ def test_a_client_of_3_1_1_gets_no_properties(gateway: Gateway, version: int) ->
     reader = gateway.client("r", 4)
     reader.subscribe("t")
     gateway.client("w").publish("t", properties=user_property("a", "b"))
-    assert reader.hear() == ["PUBLISH t 'hi'"]
+    assert reader.receive() == ["PUBLISH t 'hi'"]
 
 
 # ---------------------------------------------------------------- expiry
@@ -247,7 +247,7 @@ def test_an_alias_replaces_its_topic(gateway: Gateway, version: int) -> None:
     for alias in range(1, 17):
         writer.publish("", properties=topic_alias(alias), qos=alias % 3, id=alias)
     topics = [f"PUBLISH t/{alias} 'hi'" for alias in range(1, 17)]
-    assert reader.hear() == topics * 2
+    assert reader.receive() == topics * 2
 
 
 @statements("3.3.2-12")
@@ -256,7 +256,7 @@ def test_an_alias_may_get_a_new_topic(gateway: Gateway, version: int) -> None:
     reader.subscribe("#")
     for topic in ("a", "", "b", "", "a"):
         writer.publish(topic, properties=topic_alias(1))
-    assert [line.split()[1] for line in reader.hear()] == ["a", "a", "b", "b", "a"]
+    assert [line.split()[1] for line in reader.receive()] == ["a", "a", "b", "b", "a"]
 
 
 @statements("3.3.2-7")
@@ -274,7 +274,7 @@ def test_an_alias_of_the_server_ends_with_its_connection(gateway: Gateway, versi
     reader = gateway.client("r", is_clean=False, expiry=100, properties=aliases)
     reader.subscribe("t", 1)
     gateway.client("w").publish("t", qos=1, id=1)
-    assert reader.hear() == ["PUBLISH q1 #1 t 'hi' TOPIC_ALIAS=1"]
+    assert reader.receive() == ["PUBLISH q1 #1 t 'hi' TOPIC_ALIAS=1"]
     reader.lose()
     back = gateway.client("r", is_clean=False, properties=aliases)
     assert back.backlog == ["PUBLISH q1 #1 dup t 'hi' TOPIC_ALIAS=1"]
@@ -288,7 +288,7 @@ def test_an_alias_in_a_message_that_was_too_large_is_announced_again(gateway: Ga
     writer = gateway.client("w")
     writer.publish("t", b"x" * 100)
     writer.publish("t", b"small")
-    assert reader.hear() == ["PUBLISH t 'small' TOPIC_ALIAS=1"]
+    assert reader.receive() == ["PUBLISH t 'small' TOPIC_ALIAS=1"]
 
 
 # ---------------------------------------------------------------- overlapping subscriptions
@@ -304,7 +304,7 @@ def test_overlapping_subscriptions_deliver_once_with_the_highest_qos(
         reader.subscribe(filter, qos)
     gateway.client("w").publish("a/b", qos=2, id=1)
     best = max(granted)
-    assert reader.hear() == [f"PUBLISH q{best} #1 a/b 'hi'" if best else "PUBLISH a/b 'hi'"]
+    assert reader.receive() == [f"PUBLISH q{best} #1 a/b 'hi'" if best else "PUBLISH a/b 'hi'"]
 
 
 @statements("3.3.4-3 3.3.4-4")
@@ -317,8 +317,8 @@ def test_a_delivery_has_the_identifiers_of_all_matching_subscriptions(gateway: G
     writer = gateway.client("w")
     writer.machine.receive(FIVE.publish("a/b", qos=1, id=1))
     writer.machine.receive(FIVE.publish("x", qos=1, id=2))
-    writer.hear()
-    first, second = reader.listen()
+    writer.receive()
+    first, second = reader.receive_frames()
     identifiers = [sorted(value for key, value in received.properties) for received in (first, second)]
     assert identifiers == [[1, 200_000, 268_435_455], [7, 268_435_455]]
 
@@ -329,10 +329,10 @@ def test_a_subscription_that_replaces_another_has_its_own_identifier(gateway: Ga
     reader.subscribe("t", properties=subscription_identifier(1))
     reader.subscribe("t", properties=subscription_identifier(2))
     gateway.client("w").publish("t")
-    assert reader.hear() == ["PUBLISH t 'hi' SUBSCRIPTION_IDENTIFIER=2"]
+    assert reader.receive() == ["PUBLISH t 'hi' SUBSCRIPTION_IDENTIFIER=2"]
     reader.subscribe("t")
     gateway.client("x").publish("t")
-    assert reader.hear() == ["PUBLISH t 'hi'"]
+    assert reader.receive() == ["PUBLISH t 'hi'"]
 
 
 @statements("3.3.4-5")
@@ -343,7 +343,7 @@ def test_the_copies_of_a_message_have_the_identifiers_of_their_own_subscriptions
     reader.subscribe("t", 1, properties=subscription_identifier(1))
     reader.subscribe("$share/group/t", 1, properties=subscription_identifier(2))
     gateway.client("w").publish("t", qos=1, id=1)
-    assert sorted(line.split()[-1] for line in reader.hear()) == [
+    assert sorted(line.split()[-1] for line in reader.receive()) == [
         "SUBSCRIPTION_IDENTIFIER=1",
         "SUBSCRIPTION_IDENTIFIER=2",
     ]

@@ -52,7 +52,7 @@ def test_an_empty_retained_message_deletes_the_retained_one(gateway: Gateway, wr
     writer.publish("t", retain=True)
     writer.publish("t", b"", retain=True)
     mark = "retain " if version == 5 else ""
-    assert reader.hear() == [f"PUBLISH {mark}t 'hi'", f"PUBLISH {mark}t ''"]  # delivered like any other message
+    assert reader.receive() == [f"PUBLISH {mark}t 'hi'", f"PUBLISH {mark}t ''"]  # delivered like any other message
     assert retained_for(gateway, version=version) == []
     assert retained_for(gateway.crashed(), version=version) == []
 
@@ -122,7 +122,7 @@ def test_a_message_to_an_existing_subscription_has_no_retain_flag(
     reader = gateway.client("r", version)
     reader.subscribe("t", qos)
     writer.publish("t", retain=retain, qos=1, id=1)
-    assert reader.hear() == [f"PUBLISH {'q1 #1 ' if qos else ''}t 'hi'"]
+    assert reader.receive() == [f"PUBLISH {'q1 #1 ' if qos else ''}t 'hi'"]
 
 
 @statements("3.3.1-13")
@@ -135,7 +135,7 @@ def test_retain_as_published_keeps_the_retain_flag(
     reader.subscribe("t", options(qos, as_published=True))
     writer.publish("t", retain=retain, qos=1, id=1)
     mark = ("q1 #1 " if qos else "") + ("retain " if retain else "")
-    assert reader.hear() == [f"PUBLISH {mark}t 'hi'"]
+    assert reader.receive() == [f"PUBLISH {mark}t 'hi'"]
 
 
 @statements("3.3.1-9")

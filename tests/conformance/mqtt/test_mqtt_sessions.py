@@ -18,7 +18,7 @@ def persistent_client(gateway: Gateway, version: int, client_id: str = "c", expi
 def test_a_clean_start_deletes_the_session(gateway: Gateway, version: int) -> None:
     client = persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
-    assert client.hear() == ["PUBLISH q1 #1 t 'hi'"]
+    assert client.receive() == ["PUBLISH q1 #1 t 'hi'"]
     client.lose()
     assert gateway.new_client(version).connect("c", is_clean=True, expiry=100) == ["CONNACK"]
     again = gateway.client("c", version)
@@ -34,7 +34,7 @@ def test_a_session_is_resumed(gateway: Gateway, version: int) -> None:
     back = gateway.new_client(version)
     assert back.connect("c", is_clean=False, expiry=100) == ["CONNACK present", "PUBLISH q2 #1 t 'hi'"]
     gateway.client("x").publish("t", b"more")
-    assert back.hear() == ["PUBLISH t 'more'"]
+    assert back.receive() == ["PUBLISH t 'more'"]
 
 
 @statements("3.1.2-6 3.2.2-3", "3.1.2-4 3.2.2-3")
@@ -69,7 +69,7 @@ def test_a_message_is_in_every_session_with_a_matching_subscription(gateway: Gat
     for client, filter in zip(clients, ["a/b", "a/+", "#", "+/b", "a/c"], strict=True):
         client.subscribe(filter, 1)
     gateway.client("w").publish("a/b", qos=1, id=1)
-    assert [client.hear() for client in clients] == [["PUBLISH q1 #1 a/b 'hi'"]] * 4 + [[]]
+    assert [client.receive() for client in clients] == [["PUBLISH q1 #1 a/b 'hi'"]] * 4 + [[]]
 
 
 @statements("3.1.2-23", "3.1.2-4 4.1.0-1")
@@ -88,7 +88,7 @@ def test_a_session_lasts_at_least_as_long_as_its_connection(gateway: Gateway, ve
     client.subscribe("t", 1)
     gateway.advance(1_000_000)
     gateway.client("w").publish("t", qos=1, id=1)
-    assert client.hear() == ["PUBLISH q1 #1 t 'hi'"]
+    assert client.receive() == ["PUBLISH q1 #1 t 'hi'"]
 
 
 @statements("4.1.0-2")
@@ -167,9 +167,9 @@ def test_unacknowledged_deliveries_are_resent_with_their_identifiers(gateway: Ga
     writer = gateway.client("w")
     for number in range(3):
         writer.publish("t", b"%d" % number, qos=qos, id=number + 1)
-    assert len(client.hear()) == 3
+    assert len(client.receive()) == 3
     answer = client.write.puback if qos == 1 else client.write.pubrec
-    client.send(answer(2))
+    client.request(answer(2))
     client.lose()
     again = [f"PUBLISH q{qos} #1 dup t '0'", f"PUBLISH q{qos} #3 dup t '2'"]
     assert gateway.client("c", version, is_clean=False).backlog == (again if qos == 1 else ["PUBREL #2", *again])
@@ -193,10 +193,10 @@ def test_nothing_is_resent_on_the_same_connection(gateway: Gateway, version: int
     client = persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=1, id=1)
     gateway.client("w").publish("t", qos=2, id=1)
-    assert len(client.hear()) == 2
+    assert len(client.receive()) == 2
     client.pubrec(2)
     gateway.advance(10_000)
-    assert client.send(client.write.pingreq()) == ["PINGRESP"]
+    assert client.request(client.write.pingreq()) == ["PINGRESP"]
 
 
 @statements("", "4.6.0-1")
@@ -206,7 +206,7 @@ def test_deliveries_are_resent_in_their_original_order(gateway: Gateway, version
     for number in range(10):
         writer.publish("t", b"%d" % number, qos=1 + number % 2, id=number + 1)
         writer.pubrel(number + 1)
-    first = client.hear()
+    first = client.receive()
     client.lose()
     again = gateway.client("c", version, is_clean=False).backlog
     assert again == [line.replace(" t ", " dup t ") for line in first]
@@ -217,7 +217,7 @@ def test_deliveries_are_resent_in_their_original_order(gateway: Gateway, version
 def test_refused_deliveries_are_not_resent(gateway: Gateway, version: int, qos: int) -> None:
     client = persistent_client(gateway, version)
     gateway.client("w").publish("t", qos=qos, id=1)
-    client.hear()
+    client.receive()
     assert (client.puback(1, 0x80) if qos == 1 else client.pubrec(1, 0x97)) == []
     client.lose()
     assert gateway.client("c", version, is_clean=False).backlog == []

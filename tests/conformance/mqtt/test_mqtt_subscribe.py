@@ -36,7 +36,7 @@ WRONG: list[Row] = [
 def test_an_invalid_subscribe_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 TAKEN: list[Row] = [
@@ -58,26 +58,26 @@ TAKEN: list[Row] = [
 
 @pytest.mark.parametrize(("version", "sent", "received"), TAKEN)
 def test_a_suback_has_a_code_for_each_filter(gateway: Gateway, version: int, sent: bytes, received: list[str]) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 @statements("3.9.3-2 3.8.4-7", "3.9.3-2 3.8.4-5")
 def test_a_subscription_without_permission_is_refused_and_others_are_not(gateway: Gateway, version: int) -> None:
     gateway.add_user("deaf", "deaf", may=(".*", ".*", "^mqtt-subscription-.*qos0$|^amq"))
     client = gateway.client("c", version, username="deaf", password=b"deaf")
-    received = client.send(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
+    received = client.request(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
     assert received == ["SUBACK #1 0 87 0" if version == 5 else "SUBACK #1 0 80 0"]
     gateway.client("w").publish("b", qos=1, id=1)
-    assert client.hear() == []
+    assert client.receive() == []
 
 
 @statements("3.8.4-5", "3.8.4-4")
 def test_each_filter_is_a_separate_subscription(gateway: Gateway, version: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
-    client.send(client.write.subscribe(("a", 0), ("b", 1), ("c", 2)))
+    client.request(client.write.subscribe(("a", 0), ("b", 1), ("c", 2)))
     for number, topic in enumerate("abc"):
         writer.publish(topic, qos=2, id=number + 1)
-    assert client.hear() == ["PUBLISH a 'hi'", "PUBLISH q1 #1 b 'hi'", "PUBLISH q2 #2 c 'hi'"]
+    assert client.receive() == ["PUBLISH a 'hi'", "PUBLISH q1 #1 b 'hi'", "PUBLISH q2 #2 c 'hi'"]
 
 
 @statements("3.8.4-3", "3.8.4-3")
@@ -89,10 +89,10 @@ def test_a_subscription_to_the_same_filter_replaces_the_earlier_one(
     client.subscribe("t/+", first)
     client.subscribe("t/+", second)
     writer.publish("t/1", qos=2, id=1)
-    assert client.hear() == [f"PUBLISH q{second} #1 t/1 'hi'" if second else "PUBLISH t/1 'hi'"]
+    assert client.receive() == [f"PUBLISH q{second} #1 t/1 'hi'" if second else "PUBLISH t/1 'hi'"]
     client.unsubscribe("t/+")
     writer.publish("t/1", qos=2, id=2)
-    assert client.hear() == []
+    assert client.receive() == []
 
 
 @statements("3.8.4-4", "3.8.4-3")
@@ -103,7 +103,7 @@ def test_replacing_a_subscription_loses_no_message(gateway: Gateway, version: in
     for number in range(10):
         writer.machine.receive(writer.write.publish("t", b"%d" % number, qos=1, id=number + 1))
         client.machine.receive(client.write.subscribe(("t", (first, second)[number % 2])))
-    payloads = [line.split()[-1] for line in client.hear() if line.startswith("PUBLISH")]
+    payloads = [line.split()[-1] for line in client.receive() if line.startswith("PUBLISH")]
     assert sorted(payloads) == [f"'{number}'" for number in range(10)]
 
 
@@ -115,7 +115,7 @@ def test_a_delivery_has_the_lower_of_both_qos(gateway: Gateway, version: int, pu
     client.subscribe("t", granted)
     gateway.client("w").publish("t", qos=published, id=1)
     qos = min(published, granted)
-    assert client.hear() == [f"PUBLISH q{qos} #1 t 'hi'" if qos else "PUBLISH t 'hi'"]
+    assert client.receive() == [f"PUBLISH q{qos} #1 t 'hi'" if qos else "PUBLISH t 'hi'"]
 
 
 # ---------------------------------------------------------------- no local
@@ -129,9 +129,9 @@ def test_no_local_excludes_the_client_s_own_messages(gateway: Gateway, version: 
     other.subscribe("t", 0)
     answer = {0: [], 1: ["PUBACK #1"], 2: ["PUBREC #1"]}[qos]
     assert client.publish("t", qos=qos, id=1) == answer
-    assert other.hear() == ["PUBLISH t 'hi'"]
+    assert other.receive() == ["PUBLISH t 'hi'"]
     other.publish("t", b"yours", qos=qos, id=1)
-    assert client.hear() == [f"PUBLISH q{qos} #1 t 'yours'" if qos else "PUBLISH t 'yours'"]
+    assert client.receive() == [f"PUBLISH q{qos} #1 t 'yours'" if qos else "PUBLISH t 'yours'"]
 
 
 @statements("3.8.3-3")
@@ -166,7 +166,7 @@ def test_a_will_is_its_client_s_own_message(gateway: Gateway, version: int) -> N
 def test_a_suback_omits_properties_that_exceed_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=maximum_packet_size(12))
     client.machine.receive(client.write.subscribe(("t#", 0)))
-    [received] = client.listen()
+    [received] = client.receive_frames()
     assert (received.line, received.properties, received.size) == ("SUBACK #1 8f", [], 6)
 
 
@@ -174,5 +174,5 @@ def test_a_suback_omits_properties_that_exceed_the_maximum_packet_size(gateway: 
 def test_a_suback_is_sent_once_the_subscription_is_durable(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", version, is_clean=False, expiry=100)
     client.machine.receive(client.write.subscribe(("t", 1)))
-    assert client.hear_now() == []
-    assert client.hear() == worded(version, "SUBACK #1 1")
+    assert client.receive_now() == []
+    assert client.receive() == worded(version, "SUBACK #1 1")

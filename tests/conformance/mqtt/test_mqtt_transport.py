@@ -43,7 +43,7 @@ HEARD = ["SUBACK #1 2", f"PUBLISH q2 #1 t '{'x' * 200}'", "PUBREC #1", "PUBCOMP 
 @statements("4.2.0-1", "7.1.1-1 7.0.0-2")
 def test_a_stream_of_single_bytes_is_understood(gateway: Gateway, version: int) -> None:
     client = gateway.new_client(version)
-    answers = [line for octet in conversation(version) for line in client.send(bytes((octet,)))]
+    answers = [line for octet in conversation(version) for line in client.request(bytes((octet,)))]
     assert answers[0].startswith("CONNACK")
     assert answers[1:] == HEARD
 
@@ -53,7 +53,7 @@ def test_cutting_a_stream_in_two_does_not_change_the_answers(version: int) -> No
     stream = conversation(version)
     for cut in range(1, len(stream)):
         client = Gateway().new_client(version)
-        answers = client.send(stream[:cut]) + client.send(stream[cut:])
+        answers = client.request(stream[:cut]) + client.request(stream[cut:])
         assert answers[1:] == HEARD
 
 
@@ -89,7 +89,7 @@ class Browser:
         answers = self.send(*(BytesMessage(frame) for frame in frames))
         data = [bytes(event.data) for event in answers if isinstance(event, BytesMessage)]
         assert len(data) == len([event for event in answers if not isinstance(event, CloseConnection)])
-        return [str(packet) for packet in self._reader.listen(b"".join(data))]
+        return [str(packet) for packet in self._reader.feed(b"".join(data))]
 
 
 @pytest.fixture

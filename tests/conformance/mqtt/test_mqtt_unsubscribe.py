@@ -20,7 +20,7 @@ WRONG: list[Row] = [
 def test_an_invalid_unsubscribe_ends_the_connection(
     gateway: Gateway, version: int, sent: bytes, received: list[str]
 ) -> None:
-    assert gateway.client("c", version).send(sent) == received
+    assert gateway.client("c", version).request(sent) == received
 
 
 def unsuback(version: int, id: int, *codes: str) -> list[str]:
@@ -45,7 +45,7 @@ def test_filters_are_compared_character_by_character(gateway: Gateway, version: 
     client.subscribe("a/b")
     assert client.unsubscribe(filter) == unsuback(version, 2, "11")
     writer.publish("a/b")
-    assert client.hear() == ["PUBLISH a/b 'hi'"]
+    assert client.receive() == ["PUBLISH a/b 'hi'"]
 
 
 @statements("3.10.4-1 3.10.4-2", "3.10.4-1 3.10.4-2")
@@ -57,7 +57,7 @@ def test_an_unsubscribed_filter_delivers_nothing_more(gateway: Gateway, version:
     client.subscribe("other", qos)
     assert client.unsubscribe(filter) == unsuback(version, 2, "0")
     writer.publish("a/b", qos=1, id=1)
-    assert client.hear() == []
+    assert client.receive() == []
 
 
 @statements("3.10.4-2", "3.10.4-2")
@@ -67,10 +67,10 @@ def test_other_subscriptions_stay_in_effect(gateway: Gateway, version: int) -> N
         client.subscribe(filter, 1)
     client.unsubscribe("a/+")
     writer.publish("a/b", qos=1, id=1)
-    assert client.hear() == ["PUBLISH q1 #1 a/b 'hi'"]
+    assert client.receive() == ["PUBLISH q1 #1 a/b 'hi'"]
     client.unsubscribe("a/b", "#")
     writer.publish("a/b", qos=1, id=2)
-    assert client.hear() == []
+    assert client.receive() == []
 
 
 @statements("3.10.4-3", "3.10.4-3")
@@ -79,7 +79,7 @@ def test_a_started_delivery_is_completed_after_unsubscribe(gateway: Gateway, ver
     client = gateway.client("c", version, is_clean=False, expiry=100)
     client.subscribe("t", qos)
     gateway.client("w").publish("t", qos=qos, id=1)
-    assert client.hear() == [f"PUBLISH q{qos} #1 t 'hi'"]
+    assert client.receive() == [f"PUBLISH q{qos} #1 t 'hi'"]
     client.unsubscribe("t")
     client.lose()
     back = gateway.client("c", version, is_clean=False)
@@ -94,18 +94,18 @@ def test_a_started_delivery_is_completed_after_unsubscribe(gateway: Gateway, ver
 @statements("3.10.4-6 3.11.3-1 3.11.3-2", "3.10.4-6")
 def test_an_unsuback_has_a_code_for_each_filter_in_order(gateway: Gateway, version: int) -> None:
     client, writer = gateway.client("c", version), gateway.client("w")
-    client.send(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
+    client.request(client.write.subscribe(("a", 0), ("b", 1), ("c", 0)))
     assert client.unsubscribe("x", "b", "y", "a", "a") == unsuback(version, 2, "11", "0", "11", "0", "11")
     for topic in "abc":
         writer.publish(topic)
-    assert client.hear() == ["PUBLISH c 'hi'"]
+    assert client.receive() == ["PUBLISH c 'hi'"]
 
 
 @statements("3.11.2-1 3.11.2-2")
 def test_an_unsuback_omits_properties_that_exceed_the_maximum_packet_size(gateway: Gateway, version: int) -> None:
     client = gateway.client("c", properties=maximum_packet_size(12))
     client.machine.receive(client.write.unsubscribe("t"))
-    [received] = client.listen()
+    [received] = client.receive_frames()
     assert (received.line, received.properties, received.size) == ("UNSUBACK #2 11", [], 6)
 
 
@@ -114,8 +114,8 @@ def test_an_unsuback_is_sent_once_the_change_is_durable(gateway: Gateway, versio
     client = gateway.client("c", version, is_clean=False, expiry=100)
     client.subscribe("t", 1)
     client.machine.receive(client.write.unsubscribe("t"))
-    assert client.hear_now() == []
-    assert client.hear() == unsuback(version, 2, "0")
+    assert client.receive_now() == []
+    assert client.receive() == unsuback(version, 2, "0")
     after = gateway.crashed()
     after.client("w").publish("t", qos=1, id=1)
     assert after.client("c", version, is_clean=False).backlog == []

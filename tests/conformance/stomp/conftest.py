@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.stomp.dialogue import Gateway
+from tests.protocols.stomp.dialogue import Gateway
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.conformance.stomp.dialogue import Gateway
 from tests.conformance.stomp.frames import (
     abort,
     begin,
@@ -15,6 +14,7 @@ from tests.conformance.stomp.frames import (
     unsubscribe,
 )
 from tests.conformance.stomp.tables import CLOSED, Row, error, rows, states
+from tests.protocols.stomp.dialogue import Gateway
 
 HEARD = "MESSAGE s /queue/q 'hi'"
 CANNOT_BE_SENT = "SEND: a SEND that cannot be processed: ERROR, then close"
@@ -77,42 +77,42 @@ SENDING: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), SENDING)
-def test_a_send_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client(version).send_frames(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), SENDING)
+def test_a_send_is_answered(gateway: Gateway, version: str, sent: bytes, received: list[str]) -> None:
+    assert gateway.client(version).request(sent) == received
 
 
 @states(CANNOT_BE_SENT)
 def test_a_send_without_write_permission_is_refused(gateway: Gateway, version: str) -> None:
     gateway.add_user("reader", "secret", may=("", "", ".*"))
     client = gateway.new_client(version)
-    client.send_frames(connect(version, login="reader", passcode="secret"))
-    assert client.send_frames(send("/topic/t", "receipt:r")) == list(error("access_refused", "r"))
+    client.request(connect(version, login="reader", passcode="secret"))
+    assert client.request(send("/topic/t", "receipt:r")) == list(error("access_refused", "r"))
 
 
 @states(AFTERWARDS)
 def test_frames_after_disconnect_are_ignored(gateway: Gateway, version: str) -> None:
-    gateway.client(version).send_frames(send("/queue/q"), disconnect(), send("/queue/q"))
-    assert gateway.waiting("q") == 1
+    gateway.client(version).request(send("/queue/q"), disconnect(), send("/queue/q"))
+    assert gateway.ready("q") == 1
 
 
 @states("RECEIPT: it is sent when the frame was processed")
 def test_a_receipt_waits_until_the_message_is_durable(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     client.machine.receive(send("/queue/q", "persistent:true", "receipt:r"))
-    assert client.hear_now() == []
-    assert client.send_frames() == ["RECEIPT r"]
+    assert client.receive_now() == []
+    assert client.request() == ["RECEIPT r"]
 
 
 @states("RECEIPT: it is sent when the frame was processed")
 def test_a_subscription_s_receipt_comes_before_its_messages_or_with_them(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    assert set(client.send_frames(send("/queue/q"), subscribe("/queue/q", "receipt:r"))) == {HEARD, "RECEIPT r"}
+    assert set(client.request(send("/queue/q"), subscribe("/queue/q", "receipt:r"))) == {HEARD, "RECEIPT r"}
 
 
 @states("ERROR: message is short, the body has the details")
 def test_an_error_has_a_short_message_and_a_detailed_body(gateway: Gateway, version: str) -> None:
-    failure, _ = gateway.client(version).exchange(frame("UNSUBSCRIBE", "id:nothing"))
+    failure, _ = gateway.client(version).request_frames(frame("UNSUBSCRIBE", "id:nothing"))
     assert failure.headers["message"] == "No subscription found"
     assert b"'nothing'\" not found" in failure.body
 
@@ -123,38 +123,38 @@ def test_an_error_has_a_short_message_and_a_detailed_body(gateway: Gateway, vers
 @states("SEND: transaction makes it transactional")
 def test_messages_in_a_transaction_wait_for_the_commit(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    assert client.send_frames(subscribe("/queue/q"), begin("t"), send("/queue/q", "transaction:t")) == []
-    assert client.send_frames(commit("t", "receipt:r")) == [HEARD, "RECEIPT r"]
+    assert client.request(subscribe("/queue/q"), begin("t"), send("/queue/q", "transaction:t")) == []
+    assert client.request(commit("t", "receipt:r")) == [HEARD, "RECEIPT r"]
 
 
 @states("ABORT: it rolls back")
 def test_an_abort_drops_messages(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.send_frames(begin("t"), send("/queue/q", "transaction:t"), abort("t"))
-    assert client.send_frames(subscribe("/queue/q", "receipt:r")) == ["RECEIPT r"]
+    client.request(begin("t"), send("/queue/q", "transaction:t"), abort("t"))
+    assert client.request(subscribe("/queue/q", "receipt:r")) == ["RECEIPT r"]
 
 
 @states("ABORT: it rolls back")
 def test_an_abort_drops_acknowledgements(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.send_frames(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
+    client.request(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
     client.ack(0, "transaction:t")
-    client.send_frames(abort("t"))
+    client.request(abort("t"))
     client.lose()
-    assert gateway.waiting("q") == 1
+    assert gateway.ready("q") == 1
 
 
 @states("BEGIN: sends and acknowledgements are atomic")
 def test_a_commit_is_stored_completely_or_not_at_all(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.send_frames(send("/queue/in", "persistent:true"), subscribe("/queue/in", "ack:client"), begin("t"))
+    client.request(send("/queue/in", "persistent:true"), subscribe("/queue/in", "ack:client"), begin("t"))
     client.ack(0, "transaction:t")
-    client.send_frames(*(send("/queue/out", "transaction:t", "persistent:true") for _ in range(3)))
+    client.request(*(send("/queue/out", "transaction:t", "persistent:true") for _ in range(3)))
     client.machine.receive(commit("t", "receipt:r"))
-    assert client.hear_now() == []
+    assert client.receive_now() == []
     before = gateway.crashed()
     assert (len(before.vhost.queue("in")), len(before.vhost.queue("out"))) == (1, 0)
-    assert client.send_frames() == ["RECEIPT r"]
+    assert client.request() == ["RECEIPT r"]
     after = gateway.crashed()
     assert (len(after.vhost.queue("in")), len(after.vhost.queue("out"))) == (0, 3)
 
@@ -163,31 +163,31 @@ def test_a_commit_is_stored_completely_or_not_at_all(gateway: Gateway, version: 
 def test_a_refused_commit_performs_nothing(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     gateway.vhost.declare_exchange("doomed", "fanout")
-    client.send_frames(begin("t"), send("/queue/q", "transaction:t"), send("/exchange/doomed/k", "transaction:t"))
+    client.request(begin("t"), send("/queue/q", "transaction:t"), send("/exchange/doomed/k", "transaction:t"))
     gateway.vhost.delete_exchange("doomed")
-    assert client.send_frames(commit("t", "receipt:r")) == list(error("not_found", "r"))
-    assert gateway.waiting("q") == 0
+    assert client.request(commit("t", "receipt:r")) == list(error("not_found", "r"))
+    assert gateway.ready("q") == 0
 
 
 @states("BEGIN: an uncommitted transaction is aborted at the end")
 @pytest.mark.parametrize("end", ["DISCONNECT", "a lost connection"])
 def test_an_uncommitted_transaction_is_dropped(gateway: Gateway, version: str, end: str) -> None:
     client = gateway.client(version)
-    client.send_frames(
+    client.request(
         send("/queue/in"), subscribe("/queue/in", "ack:client"), begin("t"), send("/queue/out", "transaction:t")
     )
     client.ack(0, "transaction:t")
     if end == "DISCONNECT":
-        client.send_frames(disconnect())
+        client.request(disconnect())
     client.lose()
-    assert (gateway.waiting("in"), gateway.waiting("out")) == (1, 0)
+    assert (gateway.ready("in"), gateway.ready("out")) == (1, 0)
 
 
 @states("ACK: transaction makes it part of the transaction")
 def test_an_acknowledgement_in_a_transaction_takes_effect_at_the_commit(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.send_frames(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
+    client.request(send("/queue/q"), subscribe("/queue/q", "ack:client"), begin("t"))
     assert client.ack(0, "transaction:t", "receipt:a") == ["RECEIPT a"]
-    assert client.send_frames(commit("t"), unsubscribe()) == []
+    assert client.request(commit("t"), unsubscribe()) == []
     client.lose()
-    assert gateway.waiting("q") == 0
+    assert gateway.ready("q") == 0

@@ -8,9 +8,9 @@ from twisted.internet.testing import StringTransport
 
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway_stomp.server import StompServer
-from tests.conformance.stomp.dialogue import Gateway
 from tests.conformance.stomp.frames import connect, frame, send
 from tests.conformance.stomp.tables import CLOSED, Row, error, rows, states
+from tests.protocols.stomp.dialogue import Gateway
 
 ACCEPTED = "Connecting: CONNECTED answers a CONNECT that is accepted"
 REJECTED = "Connecting: ERROR answers one that is rejected, then close"
@@ -67,33 +67,33 @@ CONNECTING: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), CONNECTING)
-def test_a_connect_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
-    assert gateway.new_client(version).send_frames(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), CONNECTING)
+def test_a_connect_is_answered(gateway: Gateway, version: str, sent: bytes, received: list[str]) -> None:
+    assert gateway.new_client(version).request(sent) == received
 
 
 @states("CONNECTED Frame: version is set")
 def test_connected_has_the_version(gateway: Gateway, version: str) -> None:
-    [connected] = gateway.new_client(version).exchange(connect(version))
+    [connected] = gateway.new_client(version).request_frames(connect(version))
     assert connected.headers["version"] == version
     assert not connected.body
 
 
 @states("CONNECTED Frame: session is unique")
 def test_each_session_has_a_unique_name(gateway: Gateway, version: str) -> None:
-    sessions = {gateway.new_client(version).exchange(connect(version))[0].headers["session"] for _ in range(3)}
+    sessions = {gateway.new_client(version).request_frames(connect(version))[0].headers["session"] for _ in range(3)}
     assert len(sessions) == 3
 
 
 @states("CONNECTED Frame: server is a name and may have a version")
 def test_connected_has_the_server_header(gateway: Gateway, version: str) -> None:
-    [connected] = gateway.new_client(version).exchange(connect(version))
+    [connected] = gateway.new_client(version).request_frames(connect(version))
     assert re.fullmatch(r"[^/ ]+(/[^ ]+)?( .*)?", connected.headers["server"])
 
 
 @states(NOTHING_IN_COMMON)
 def test_the_error_lists_the_supported_versions(gateway: Gateway, version: str) -> None:
-    failure, end = gateway.new_client(version).exchange(asking("3.0"))
+    failure, end = gateway.new_client(version).request_frames(asking("3.0"))
     assert failure.headers["version"] == "1.0,1.1,1.2"
     assert b"1.0,1.1,1.2" in failure.body
     assert str(end) == CLOSED
@@ -115,13 +115,13 @@ BEATS = [
 @pytest.mark.parametrize(("asked", "told"), BEATS)
 @states("Heart-beating: CONNECTED has the server's intervals")
 def test_the_clients_heart_beat_intervals_are_accepted(gateway: Gateway, version: str, asked: str, told: str) -> None:
-    [connected] = gateway.new_client(version).exchange(connect(version, f"heart-beat:{asked}"))
+    [connected] = gateway.new_client(version).request_frames(connect(version, f"heart-beat:{asked}"))
     assert connected.headers["heart-beat"] == told
 
 
 @states("Heart-beating: none in CONNECT is 0,0")
 def test_a_client_that_wants_no_heart_beats_gets_none(gateway: Gateway, version: str) -> None:
-    [connected] = gateway.new_client(version).exchange(connect(version))
+    [connected] = gateway.new_client(version).request_frames(connect(version))
     assert connected.headers["heart-beat"] == "0,0"
 
 

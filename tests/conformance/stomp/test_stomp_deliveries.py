@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conformance.stomp.dialogue import Client, Gateway
 from tests.conformance.stomp.frames import connect, frame, send, subscribe, unsubscribe
 from tests.conformance.stomp.tables import Row, error, rows, states
+from tests.protocols.stomp.dialogue import Client, Gateway
 
 HEARD = "MESSAGE s /queue/q 'hi'"
 CANNOT_SUBSCRIBE = "SUBSCRIBE: a subscription that cannot be created: ERROR, then close"
@@ -79,15 +79,15 @@ RECEIVING: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), RECEIVING)
-def test_a_subscribe_is_answered(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client(version).send_frames(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), RECEIVING)
+def test_a_subscribe_is_answered(gateway: Gateway, version: str, sent: bytes, received: list[str]) -> None:
+    assert gateway.client(version).request(sent) == received
 
 
 def waiting_for_acks(gateway: Gateway, version: str, mode: str, count: int = 3) -> Client:
     """Return a client with ``count`` unacknowledged messages, ``'0'`` and up."""
     client = gateway.client(version)
-    client.send_frames(
+    client.request(
         *(send("/queue/q", body=b"%d" % number) for number in range(count)), subscribe("/queue/q", f"ack:{mode}")
     )
     assert len(client.messages) == count
@@ -97,25 +97,25 @@ def waiting_for_acks(gateway: Gateway, version: str, mode: str, count: int = 3) 
 def left_by(gateway: Gateway, client: Client) -> list[str]:
     """Return the messages in the queue after the client has disconnected."""
     client.lose()
-    return gateway.client("1.2").send_frames(subscribe("/queue/q", "ack:client", id="left"))
+    return gateway.client("1.2").request(subscribe("/queue/q", "ack:client", id="left"))
 
 
 @states(CANNOT_SUBSCRIBE)
 def test_a_subscribe_without_read_permission_is_refused(gateway: Gateway, version: str) -> None:
     gateway.add_user("writer", "secret", may=(".*", ".*", ""))
     client = gateway.new_client(version)
-    client.send_frames(connect(version, login="writer", passcode="secret"))
-    assert client.send_frames(subscribe("/queue/q", "receipt:r")) == list(error("access_refused", "r"))
+    client.request(connect(version, login="writer", passcode="secret"))
+    assert client.request(subscribe("/queue/q", "receipt:r")) == list(error("access_refused", "r"))
 
 
 @states("SUBSCRIBE: selector may be supported")
 def test_a_selector_filters_messages_when_activemq_is_enabled(version: str) -> None:
     client = Gateway(activemq=True).client(version)
-    client.send_frames(subscribe("/topic/t", "selector:size > 10 AND colour = 'blue'"))
+    client.request(subscribe("/topic/t", "selector:size > 10 AND colour = 'blue'"))
     sizes = [("9", "blue"), ("11", "blue"), ("12", "red")]
     sent = [send("/topic/t", f"size:{size}", f"colour:{colour}") for size, colour in sizes]
-    assert client.send_frames(*sent) == ["MESSAGE s /topic/t 'hi' size=11 colour=blue"]
-    assert client.send_frames(subscribe("/topic/t", "selector:size >", "receipt:r", id="x")) == list(
+    assert client.request(*sent) == ["MESSAGE s /topic/t 'hi' size=11 colour=blue"]
+    assert client.request(subscribe("/topic/t", "selector:size >", "receipt:r", id="x")) == list(
         error("Invalid selector", "r")
     )
 
@@ -123,7 +123,7 @@ def test_a_selector_filters_messages_when_activemq_is_enabled(version: str) -> N
 @states("SUBSCRIBE: ack is auto by default")
 def test_the_default_ack_mode_is_auto(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.send_frames(send("/queue/q"), subscribe("/queue/q"))
+    client.request(send("/queue/q"), subscribe("/queue/q"))
     assert left_by(gateway, client) == []
 
 
@@ -142,7 +142,7 @@ def test_unacknowledged_messages_are_redelivered_to_another_client(gateway: Gate
 @states(NOT_BEFORE_THE_ACK)
 def test_acknowledged_messages_are_not_redelivered_when_the_subscription_ends(gateway: Gateway, version: str) -> None:
     client = waiting_for_acks(gateway, version, "client")
-    assert client.send_frames(unsubscribe(), client.settled("ACK", 1, "receipt:r")) == ["RECEIPT r"]
+    assert client.request(unsubscribe(), client.acknowledgement("ACK", 1, "receipt:r")) == ["RECEIPT r"]
     assert left_by(gateway, client) == ["MESSAGE left /queue/q '2' again"]
 
 
@@ -156,7 +156,7 @@ def test_an_ack_in_client_mode_is_cumulative(gateway: Gateway, version: str) -> 
 @states("SUBSCRIBE: client: ACK is cumulative within the subscription")
 def test_an_ack_does_not_affect_another_subscription(gateway: Gateway, version: str) -> None:
     client = waiting_for_acks(gateway, version, "client", count=1)
-    client.send_frames(send("/queue/other"), subscribe("/queue/other", "ack:client", id="o"))
+    client.request(send("/queue/other"), subscribe("/queue/other", "ack:client", id="o"))
     client.ack(1)
     assert left_by(gateway, client) == ["MESSAGE left /queue/q '0' again"]
 
@@ -178,8 +178,8 @@ def test_an_individual_nack_settles_one_message(gateway: Gateway, version: str) 
 @states("UNSUBSCRIBE: no more messages are delivered")
 def test_messages_after_unsubscribe_stay_in_the_queue(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    assert client.send_frames(subscribe("/queue/q"), unsubscribe(), send("/queue/q", "receipt:r")) == ["RECEIPT r"]
-    assert gateway.waiting("q") == 1
+    assert client.request(subscribe("/queue/q"), unsubscribe(), send("/queue/q", "receipt:r")) == ["RECEIPT r"]
+    assert gateway.ready("q") == 1
 
 
 @states(MESSAGE_ID)
@@ -201,26 +201,28 @@ def test_the_message_id_identifies_the_subscription(gateway: Gateway, version: s
     client = waiting_for_acks(gateway, version, "client", count=1)
     message_id = client.messages[0].headers["message-id"]
     assert f"T_{client.messages[0].headers['subscription']}@@" in message_id
-    assert client.send_frames(frame("ACK", f"message-id:{message_id}", "receipt:r")) == ["RECEIPT r"]
+    assert client.request(frame("ACK", f"message-id:{message_id}", "receipt:r")) == ["RECEIPT r"]
 
 
 @states("NACK: the message was not consumed")
 def test_a_nack_requeues_the_message_for_another_client(gateway: Gateway, version: str) -> None:
     client = waiting_for_acks(gateway, version, "client-individual", count=1)
     other = gateway.client(version)
-    other.send_frames(subscribe("/queue/q", "ack:client", id="o"))
-    assert client.send_frames(unsubscribe(), client.settled("NACK", 0)) == []
-    assert other.send_frames() == ["MESSAGE o /queue/q '0' again"]
+    other.request(subscribe("/queue/q", "ack:client", id="o"))
+    assert client.request(unsubscribe(), client.acknowledgement("NACK", 0)) == []
+    assert other.request() == ["MESSAGE o /queue/q '0' again"]
 
 
 @states("NACK: the message was not consumed")
 def test_a_nack_without_requeue_dead_letters_the_message(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
     dead = "x-dead-letter-exchange:amq.fanout"
-    client.send_frames(subscribe("/exchange/amq.fanout", id="dead"), subscribe("/queue/q", dead, "ack:client"))
-    client.send_frames(send("/queue/q"))
+    client.request(subscribe("/exchange/amq.fanout", id="dead"), subscribe("/queue/q", dead, "ack:client"))
+    client.request(send("/queue/q"))
     [buried] = [
-        heard for heard in client.exchange(client.settled("NACK", 0, "requeue:false")) if heard.verb == "MESSAGE"
+        received
+        for received in client.request_frames(client.acknowledgement("NACK", 0, "requeue:false"))
+        if received.verb == "MESSAGE"
     ]
     assert str(buried).startswith("MESSAGE dead /exchange/amq.fanout/q 'hi'")
     assert '"reason":"rejected"' in buried.headers["x-death"]
@@ -243,18 +245,18 @@ DESTINATIONS = ["/queue/a.b", "/queue/a%2Fb", "/topic/a.b", "/exchange/amq.direc
 @states("MESSAGE: destination is equal to that of the SEND")
 def test_a_message_has_the_destination_of_its_send(gateway: Gateway, version: str, destination: str) -> None:
     client = gateway.client(version)
-    assert client.send_frames(subscribe(destination), send(destination)) == [f"MESSAGE s {destination} 'hi'"]
+    assert client.request(subscribe(destination), send(destination)) == [f"MESSAGE s {destination} 'hi'"]
 
 
 @states("MESSAGE: message-id is unique")
 def test_message_ids_are_unique(gateway: Gateway, version: str) -> None:
     clients = [gateway.client(version) for _ in range(2)]
     for client in clients:
-        client.send_frames(subscribe("/topic/t", id="a"), subscribe("/topic/t", id="b"))
+        client.request(subscribe("/topic/t", id="a"), subscribe("/topic/t", id="b"))
     for _ in range(2):
-        clients[0].send_frames(send("/topic/t"))
-        clients[1].send_frames()
-    clients[0].send_frames(unsubscribe(id="a"), subscribe("/topic/t", id="a"), send("/topic/t"))
+        clients[0].request(send("/topic/t"))
+        clients[1].request()
+    clients[0].request(unsubscribe(id="a"), subscribe("/topic/t", id="a"), send("/topic/t"))
     ids = [message.headers["message-id"] for client in clients for message in client.messages]
     assert len(ids) == len(set(ids)) == 10
 
@@ -262,7 +264,7 @@ def test_message_ids_are_unique(gateway: Gateway, version: str) -> None:
 @states("MESSAGE: subscription is the id of the SUBSCRIBE")
 def test_a_message_has_the_id_of_its_subscription(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.send_frames(subscribe("/topic/t", id="one"), subscribe("/topic/t", id="two"), send("/topic/t"))
+    client.request(subscribe("/topic/t", id="one"), subscribe("/topic/t", id="two"), send("/topic/t"))
     assert [message.headers["subscription"] for message in client.messages] == ["one", "two"]
 
 
@@ -279,5 +281,5 @@ def test_a_message_has_an_ack_header_if_it_needs_an_ack(
 @states("MESSAGE: the body is equal to that of the SEND")
 def test_a_body_is_delivered_unchanged(gateway: Gateway, version: str, body: bytes) -> None:
     client = gateway.client(version)
-    [message] = client.exchange(subscribe("/queue/q"), send("/queue/q", f"content-length:{len(body)}", body=body))
+    [message] = client.request_frames(subscribe("/queue/q"), send("/queue/q", f"content-length:{len(body)}", body=body))
     assert message.body == body

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conformance.stomp.dialogue import Gateway
 from tests.conformance.stomp.frames import connect, disconnect, frame, send, subscribe
 from tests.conformance.stomp.tables import CLOSED, Row, error, rows, states
+from tests.protocols.stomp.dialogue import Gateway
 
 HEARD = "MESSAGE s /queue/q 'hi'"
 
@@ -112,9 +112,9 @@ FRAMES: list[Row] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "sent", "heard"), FRAMES)
-def test_a_frame_is_decoded_as_specified(gateway: Gateway, version: str, sent: bytes, heard: list[str]) -> None:
-    assert gateway.client(version).send_frames(sent) == heard
+@pytest.mark.parametrize(("version", "sent", "received"), FRAMES)
+def test_a_frame_is_decoded_as_specified(gateway: Gateway, version: str, sent: bytes, received: list[str]) -> None:
+    assert gateway.client(version).request(sent) == received
 
 
 @states("STOMP Frames: a command, headers, a blank line, a body, a NULL octet")
@@ -122,23 +122,23 @@ def test_frames_may_arrive_octet_by_octet(gateway: Gateway, version: str) -> Non
     client = gateway.client(version)
     for octet in subscribe("/queue/q") + send("/queue/q", "content-length:3", body=b"a\0b"):
         client.machine.receive(bytes([octet]))
-    assert client.send_frames() == [r"MESSAGE s /queue/q 'a\x00b'"]
+    assert client.request() == [r"MESSAGE s /queue/q 'a\x00b'"]
 
 
 @states("Value Encoding: encoding is the reverse")
 def test_header_values_are_escaped_in_output(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    [message] = client.exchange(subscribe("/queue/q", id=r"s\c1"), send("/queue/q", r"a\cb:1\n2\c3\\4"))
+    [message] = client.request_frames(subscribe("/queue/q", id=r"s\c1"), send("/queue/q", r"a\cb:1\n2\c3\\4"))
     assert r"a\cb:1\n2\c3\\4" in message.lines
     assert r"subscription:s\c1" in message.lines
-    [receipt] = client.exchange(send("/queue/other", r"receipt:\\r\n\c"))
+    [receipt] = client.request_frames(send("/queue/other", r"receipt:\\r\n\c"))
     assert receipt.lines == (r"receipt-id:\\r\n\c",)
 
 
 @states("Value Encoding: CONNECT and CONNECTED escape nothing")
 def test_backslashes_in_a_login_are_not_escapes(gateway: Gateway, version: str) -> None:
     gateway.add_user("a:b", r"c\d\n")
-    assert gateway.new_client(version).send_frames(connect(version, login="a:b", passcode=r"c\d\n")) == [
+    assert gateway.new_client(version).request(connect(version, login="a:b", passcode=r"c\d\n")) == [
         f"CONNECTED {version}"
     ]
 
@@ -146,18 +146,20 @@ def test_backslashes_in_a_login_are_not_escapes(gateway: Gateway, version: str) 
 @states("Header content-length: MESSAGE and ERROR with a body have the header")
 def test_frames_of_the_server_with_a_body_have_content_length(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    [message] = client.exchange(subscribe("/queue/q"), send("/queue/q", "content-length:3", body=b"a\0b"))
+    [message] = client.request_frames(subscribe("/queue/q"), send("/queue/q", "content-length:3", body=b"a\0b"))
     assert message.headers["content-length"] == "3"
-    failure, _ = client.exchange(frame("NONSENSE"))
+    failure, _ = client.request_frames(frame("NONSENSE"))
     assert failure.headers["content-length"] == str(len(failure.body))
 
 
 @states("Header content-type: MESSAGE and ERROR with a body should have the header")
 def test_frames_of_the_server_with_a_body_have_content_type(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    [message] = client.exchange(subscribe("/queue/q"), send("/queue/q", "content-type:application/json", body=b"[]"))
+    [message] = client.request_frames(
+        subscribe("/queue/q"), send("/queue/q", "content-type:application/json", body=b"[]")
+    )
     assert message.headers["content-type"] == "application/json"
-    failure, _ = client.exchange(frame("NONSENSE"))
+    failure, _ = client.request_frames(frame("NONSENSE"))
     assert failure.headers["content-type"] == "text/plain"
 
 
@@ -174,20 +176,20 @@ ASKING = [
 @pytest.mark.parametrize("asking", ASKING, ids=lambda asking: asking.split(b"\0")[-2].split(b"\n")[0].decode())
 @states("Header receipt: any frame but CONNECT may have the header, and RECEIPT answers")
 def test_a_frame_with_a_receipt_header_gets_a_receipt(gateway: Gateway, version: str, asking: bytes) -> None:
-    assert gateway.client(version).send_frames(asking) == ["RECEIPT r"]
+    assert gateway.client(version).request(asking) == ["RECEIPT r"]
 
 
 @states("Header receipt: any frame but CONNECT may have the header, and RECEIPT answers")
 def test_an_acknowledgement_with_a_receipt_header_gets_a_receipt(gateway: Gateway, version: str) -> None:
     client = gateway.client(version)
-    client.send_frames(subscribe("/queue/q", "ack:client"), send("/queue/q"), send("/queue/q"))
+    client.request(subscribe("/queue/q", "ack:client"), send("/queue/q"), send("/queue/q"))
     assert client.ack(0, "receipt:a") == ["RECEIPT a"]
     if version != "1.0":
         assert client.nack(1, "receipt:n", "requeue:false") == ["RECEIPT n"]
-    assert client.send_frames(disconnect("receipt:d")) == ["RECEIPT d", CLOSED]
+    assert client.request(disconnect("receipt:d")) == ["RECEIPT d", CLOSED]
 
 
 @states("Size Limits: too large a body: ERROR, then close")
 def test_the_frame_limit_is_smaller_before_the_login(gateway: Gateway, version: str) -> None:
     new_client = gateway.new_client(version)
-    assert new_client.send_frames(connect(version, "content-length:65536")) == list(error("Frame too large"))
+    assert new_client.request(connect(version, "content-length:65536")) == list(error("Frame too large"))

@@ -1,12 +1,12 @@
 """Harness for the AMQP state machine: a real broker on a store in memory, no sockets, no reactor, no clock.
 
 ``Gateway`` is the broker and its turns, ``Peer`` a client connection. A test sends frames and compares the answers.
-``hear`` ends turns and commits until no more output follows; ``hear_now`` ends one turn without a commit.
+The words are those of ``tests.protocols.peer_harness``.
 """
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pamqp import commands
 
@@ -20,7 +20,7 @@ from gateway_amqp.header import AMQP
 from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from gateway_memory import MemoryStore
-from tests.protocols.amqp.frame_reader import EOF, FrameReader, Heard
+from tests.protocols.amqp.frame_reader import EOF, FrameReader, ReceivedFrame
 from tests.protocols.amqp.frames import ALL_CAPABILITIES, Sent, asked, start_ok, wire
 from tests.protocols.broker_harness import ALL, BrokerHarness
 from tests.protocols.peer_harness import PeerHarness
@@ -78,11 +78,11 @@ class Gateway(BrokerHarness):
         peer = Peer(self)
         peer.open(**options)
         peer.send(commands.Channel.Open())
-        assert peer.hear() == ["Channel.OpenOk(channel_id='')"]
+        assert peer.receive() == ["Channel.OpenOk(channel_id='')"]
         return peer
 
 
-class Peer(PeerHarness[Connection, Heard]):
+class Peer(PeerHarness[Connection, ReceivedFrame]):
     """An AMQP client connection.
 
     With ``is_reading`` false it is congested: output for it stays in the outbox.
@@ -91,10 +91,9 @@ class Peer(PeerHarness[Connection, Heard]):
     def __init__(
         self, gateway: Gateway, host: str = "127.0.0.1", certificate: CertificateSubject | None = None
     ) -> None:
-        super().__init__(gateway, 5672, host, certificate)
+        super().__init__(gateway, 5672, FrameReader(), EOF, host, certificate)
         self.gateway = gateway
         self._octets = 0
-        self._ear = FrameReader()
         self.join(Connection(gateway.settings, self, self.io))
 
     # Called by tests
@@ -114,43 +113,20 @@ class Peer(PeerHarness[Connection, Heard]):
         self.send(start_ok(f"\0{user}\0{password}", capabilities=capabilities))
         self.send(commands.Connection.TuneOk(channel_max, frame_max, heartbeat_s))
         self.send(asked(commands.Connection.Open, virtual_host=vhost))
-        assert self.hear()[-1:] == ["Connection.OpenOk(known_hosts='')"]
-        self._ear.frame_max = frame_max
+        assert self.receive()[-1:] == ["Connection.OpenOk(known_hosts='')"]
+        assert isinstance(self._reader, FrameReader)
+        self._reader.frame_max = frame_max
 
-    def send(self, *frames: Sent, channel: int = 1) -> "Peer":
+    def send(self, *frames: Sent, channel: int = 1) -> Self:
         """Send the frames in one write; methods of the connection class use channel 0."""
         written = wire(*frames, channel=channel)
         self._octets += len(written)
         self.machine.receive(written)
         return self
 
-    def hear(self) -> list[str]:
-        """Return all answers as lines, after all turns and commits."""
-        return [str(heard) for heard in self.listen()]
-
-    def listen(self) -> list[Heard]:
-        """Return the same as values."""
-        self.gateway.settle()
-        assert self._ear.has_heard_all
-        return self._taken()
-
-    def hear_now(self) -> list[str]:
-        """Return the answers of this turn, without a commit."""
-        self.gateway.end_turn()
-        return [str(heard) for heard in self._taken()]
-
     def read_again(self) -> None:
         """Take the waiting output, and keep reading."""
         self.is_reading = True
-
-    def read(self, data: bytes) -> list[Heard]:
-        """Return the frames in these bytes."""
-        return self._ear.listen(data)
-
-    @property
-    def closed(self) -> Heard:
-        """The value that stands for the end of the connection."""
-        return EOF
 
     # Called by the broker
 

@@ -19,7 +19,7 @@ CARRIES_CONTENT: Final = (commands.Basic.Deliver, commands.Basic.GetOk, commands
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedFrame:
     """One received method, with its content. ``body_sizes`` are those of the body frames, in order."""
 
     channel: int
@@ -42,7 +42,7 @@ class Heard:
         return dict(decode_properties(self.properties).headers or {})
 
 
-EOF: Final = Heard(0, note="EOF")
+EOF: Final = ReceivedFrame(0, note="EOF")
 
 
 def spelled(method: Frame) -> str:
@@ -62,9 +62,9 @@ class _Arriving:
     missing: int = 0
     pieces: list[bytes] = field(default_factory=list)
 
-    def heard(self, channel: int) -> Heard:
+    def received(self, channel: int) -> ReceivedFrame:
         assert self.properties is not None
-        return Heard(
+        return ReceivedFrame(
             channel, self.method, self.properties, b"".join(self.pieces), tuple(len(piece) for piece in self.pieces)
         )
 
@@ -77,14 +77,14 @@ class FrameReader:
         self._unread = b""
         self._arriving: dict[int, _Arriving] = {}
 
-    def listen(self, data: bytes) -> list[Heard]:
+    def feed(self, data: bytes) -> list[ReceivedFrame]:
         """Return the frames that ``data`` completes."""
         self._unread += data
-        heard: list[Heard] = []
+        received: list[ReceivedFrame] = []
         while len(self._unread) >= 8:
             if self._unread.startswith(b"AMQP"):
                 assert self._unread[:8] == PROTOCOL_HEADER
-                heard.append(Heard(0, note="AMQP 0-9-1"))
+                received.append(ReceivedFrame(0, note="AMQP 0-9-1"))
                 self._unread = self._unread[8:]
                 continue
             kind, channel, size = FRAME_HEAD.unpack_from(self._unread)
@@ -94,20 +94,20 @@ class FrameReader:
             if len(self._unread) < size + 8:
                 break
             assert self._unread[size + 7] == FRAME_END
-            heard += self._frame(kind, channel, self._unread[7 : size + 7])
+            received += self._frame(kind, channel, self._unread[7 : size + 7])
             self._unread = self._unread[size + 8 :]
-        return heard
+        return received
 
     @property
-    def has_heard_all(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether no frame is incomplete."""
         return not self._unread and not self._arriving
 
-    def _frame(self, kind: int, channel: int, payload: bytes) -> list[Heard]:
+    def _frame(self, kind: int, channel: int, payload: bytes) -> list[ReceivedFrame]:
         if kind == HEARTBEAT:
             assert not channel
             assert not payload
-            return [Heard(0, note="heartbeat")]
+            return [ReceivedFrame(0, note="heartbeat")]
         arriving = self._arriving.get(channel)
         if arriving is None:
             assert kind == METHOD
@@ -125,10 +125,10 @@ class FrameReader:
         if arriving.missing:
             return []
         del self._arriving[channel]
-        return [arriving.heard(channel)]
+        return [arriving.received(channel)]
 
-    def _method(self, channel: int, method: Frame) -> list[Heard]:
+    def _method(self, channel: int, method: Frame) -> list[ReceivedFrame]:
         if isinstance(method, CARRIES_CONTENT):
             self._arriving[channel] = _Arriving(method)
             return []
-        return [Heard(channel, method)]
+        return [ReceivedFrame(channel, method)]

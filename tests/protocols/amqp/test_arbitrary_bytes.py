@@ -40,10 +40,10 @@ CONVERSATION = wire(
 def answers(*pieces: bytes) -> list[str]:
     """Return the answers to these pieces, one turn each; consecutive confirms may be one or several."""
     peer = Peer(Gateway())
-    heard: list[str] = []
+    received: list[str] = []
     for piece in pieces:
-        heard += peer.send(piece).hear()
-    return [line for line in heard if not line.startswith("Basic.Ack")]
+        received += peer.send(piece).receive()
+    return [line for line in received if not line.startswith("Basic.Ack")]
 
 
 WHOLE = answers(CONVERSATION)
@@ -113,7 +113,7 @@ def kept(peer: Peer) -> int:
 def test_any_bytes_in_any_state_raise_no_exception(stage: list[Sent], pieces: list[bytes]) -> None:
     gateway = Gateway()
     witness = gateway.connect()
-    witness.send(asked(commands.Queue.Declare, queue="shared"), publish("", "shared", b"kept")).hear()
+    witness.send(asked(commands.Queue.Declare, queue="shared"), publish("", "shared", b"kept")).receive()
     peer = Peer(gateway)
     peer.send(*stage)
     for piece in pieces:
@@ -123,7 +123,7 @@ def test_any_bytes_in_any_state_raise_no_exception(stage: list[Sent], pieces: li
     peer.lose()
     assert peer.machine.channel_count == 0
     witness.send(QUEUE, publish("", "q", b"alive"), asked(commands.Basic.Get, queue="q", no_ack=True))
-    assert witness.hear()[-1].endswith("b'alive'")
+    assert witness.receive()[-1].endswith("b'alive'")
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -143,7 +143,7 @@ def test_a_frame_of_4_gib_is_refused_at_its_head() -> None:
     peer = Gateway().connect()
     peer.send(b"\3\0\1\xff\xff\xff\xff")
     peer.send(b"x")
-    [answer] = peer.hear()
+    [answer] = peer.receive()
     assert "frame_too_large,4294967295" in answer
     for _ in range(100):
         peer.send(bytes(65_536))
@@ -155,9 +155,9 @@ def test_an_unfinished_body_uses_no_more_memory_than_announced() -> None:
     peer.send(commands.Basic.Publish(0, "", "q"), content_header(100_000))
     for _ in range(100):
         peer.send(frame(3, 1, bytes(1000)))
-    assert peer.hear() == []
+    assert peer.receive() == []
     peer.send(frame(3, 1, b"x"))
-    assert "UNEXPECTED_FRAME" in peer.hear()[0]
+    assert "UNEXPECTED_FRAME" in peer.receive()[0]
 
 
 def test_the_number_of_channels_is_limited() -> None:

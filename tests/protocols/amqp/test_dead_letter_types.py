@@ -40,7 +40,7 @@ def raw_of_a_dead_letter(deaths: int = 1) -> bytes:
     scenario.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
     edge = scenario.client
     edge.peer.send(publish("", "q", b"m", raw=struct.pack(">H", HEADERS_ONLY) + sized(FOREIGN)))
-    edge.peer.hear()
+    edge.peer.receive()
     for _ in range(deaths):
         scenario.reject("q")
     entry = scenario.vhost.queue("q").ready.peek()
@@ -125,7 +125,7 @@ def x_death_after(brought: bytes) -> bytes:
     edge = scenario.client
     headers = sized(b"\x07x-deathA" + sized(brought))
     edge.peer.send(publish("", "q", b"m", raw=struct.pack(">H", HEADERS_ONLY) + headers))
-    edge.peer.hear()
+    edge.peer.receive()
     scenario.reject("q")
     letter = scenario.vhost.queue("dead").ready.peek()
     assert letter is not None

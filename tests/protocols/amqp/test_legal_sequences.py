@@ -15,7 +15,7 @@ from pamqp import commands
 
 from tests.effort import examples
 from tests.protocols.amqp.dialogue import Gateway, Peer
-from tests.protocols.amqp.frame_reader import Heard
+from tests.protocols.amqp.frame_reader import ReceivedFrame
 from tests.protocols.amqp.frames import asked, publish
 
 QUEUES = ["one", "two"]
@@ -53,7 +53,7 @@ class Conversations(RuleBasedStateMachine):
         self.gateway.settle()
         self.peers = [self.gateway.connect(), self.gateway.connect()]
         for peer in self.peers:
-            peer.send(commands.Channel.Open(), channel=2).hear()
+            peer.send(commands.Channel.Open(), channel=2).receive()
         self.sides = [Side(peer, number) for peer in self.peers for number in (1, 2)]
         self.count = 0
         self.alive: set[bytes] = set()  # published, not yet acknowledged
@@ -87,9 +87,9 @@ class Conversations(RuleBasedStateMachine):
     @rule(side=CHANNELS, name=st.sampled_from(QUEUES), no_ack=st.booleans())
     def get(self, side: int, name: str, no_ack: bool) -> None:
         at = self.sides[side]
-        self.hear()
+        self.receive()
         at.peer.send(asked(commands.Basic.Get, queue=name, no_ack=no_ack), channel=at.number)
-        self.hear(no_ack_get=at if no_ack else None)
+        self.receive(no_ack_get=at if no_ack else None)
 
     @rule(side=CHANNELS, name=st.sampled_from(QUEUES), no_ack=st.booleans(), prefetch=st.integers(0, 3))
     def consume(self, side: int, name: str, no_ack: bool, prefetch: int) -> None:
@@ -106,7 +106,7 @@ class Conversations(RuleBasedStateMachine):
     def cancel(self, side: int) -> None:
         at = self.sides[side]
         if at.consumers:
-            self.hear()
+            self.receive()
             tag, _ = at.consumers.popitem()
             at.peer.send(asked(commands.Basic.Cancel, consumer_tag=tag), channel=at.number)
 
@@ -117,7 +117,7 @@ class Conversations(RuleBasedStateMachine):
         many=st.booleans(),
     )
     def settle(self, side: int, share: int, how: str, many: bool) -> None:
-        self.hear()
+        self.receive()
         at = self.sides[side]
         if not at.unsettled:
             return
@@ -141,7 +141,7 @@ class Conversations(RuleBasedStateMachine):
 
     @rule(side=CHANNELS, commit=st.booleans())
     def end_transaction(self, side: int, commit: bool) -> None:
-        self.hear()
+        self.receive()
         at = self.sides[side]
         if at.mode != "tx":
             return
@@ -157,14 +157,14 @@ class Conversations(RuleBasedStateMachine):
 
     @rule(side=CHANNELS)
     def reopen(self, side: int) -> None:
-        self.hear()
+        self.receive()
         at = self.sides[side]
         at.peer.send(commands.Channel.Close(200, "", 0, 0), commands.Channel.Open(), channel=at.number)
         at.forget()
 
     @rule(side=CHANNELS)
     def fail(self, side: int) -> None:
-        self.hear()
+        self.receive()
         at = self.sides[side]
         frames = publish("nosuch", ""), commands.Channel.CloseOk(), commands.Channel.Open()
         at.peer.send(*frames, channel=at.number)
@@ -172,10 +172,10 @@ class Conversations(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1))
     def lose(self, which: int) -> None:
-        self.hear()
+        self.receive()
         self.peers[which].lose()
         self.peers[which] = peer = self.gateway.connect()
-        peer.send(commands.Channel.Open(), channel=2).hear()
+        peer.send(commands.Channel.Open(), channel=2).receive()
         for number in (1, 2):
             self.sides[2 * which + number - 1] = Side(peer, number)
 
@@ -185,27 +185,27 @@ class Conversations(RuleBasedStateMachine):
 
     # ------------------------------------------------------------ answers
 
-    def hear(self, no_ack_get: Side | None = None) -> None:
+    def receive(self, no_ack_get: Side | None = None) -> None:
         self.gateway.settle()
         for peer in self.peers:
-            for heard in peer.listen():
-                side = next(side for side in self.sides if side.peer is peer and side.number == heard.channel)
-                self.note(side, heard, side is no_ack_get)
+            for received in peer.receive_frames():
+                side = next(side for side in self.sides if side.peer is peer and side.number == received.channel)
+                self.note(side, received, side is no_ack_get)
 
-    def note(self, at: Side, heard: Heard, is_no_ack_get: bool) -> None:
-        method = heard.method
+    def note(self, at: Side, received: ReceivedFrame, is_no_ack_get: bool) -> None:
+        method = received.method
         if isinstance(method, commands.Basic.Deliver | commands.Basic.GetOk):
             assert method.delivery_tag == at.last_tag + 1
             at.last_tag += 1
-            assert heard.body in self.alive
-            assert method.redelivered is (heard.body in self.ever_out)
-            self.ever_out.add(heard.body)
+            assert received.body in self.alive
+            assert method.redelivered is (received.body in self.ever_out)
+            self.ever_out.add(received.body)
             is_auto = is_no_ack_get or str(getattr(method, "consumer_tag", "")).startswith("auto")
             if is_auto:
-                self.finish({heard.body})
+                self.finish({received.body})
             else:
-                assert heard.body not in {body for side in self.sides for body in side.unsettled.values()}
-                at.unsettled[at.last_tag] = heard.body
+                assert received.body not in {body for side in self.sides for body in side.unsettled.values()}
+                at.unsettled[at.last_tag] = received.body
         elif isinstance(method, commands.Basic.Ack):
             assert at.mode == "confirm"
             assert method.delivery_tag is not None
@@ -224,26 +224,26 @@ class Conversations(RuleBasedStateMachine):
 
     @invariant()
     def everything_published_is_somewhere_once(self) -> None:
-        self.hear()
+        self.receive()
         waiting = sum(len(self.gateway.vhost.queue(name)) for name in QUEUES)
         held = sum(len(side.unsettled) + len(side.settled_in_tx) for side in self.sides)
         assert waiting + held == len(self.alive)
 
     @invariant()
     def every_publish_was_confirmed_once(self) -> None:
-        self.hear()
+        self.receive()
         for side in self.sides:
             assert side.mode != "confirm" or side.confirmed == side.published
 
     def teardown(self) -> None:
         for which in (0, 1):
             self.lose(which)
-        self.hear()
+        self.receive()
         last = self.gateway.connect()
         left: list[bytes] = []
         for name in QUEUES:
             consume = asked(commands.Basic.Consume, queue=name, consumer_tag=name, no_ack=True)
-            bodies = [heard.body for heard in last.send(consume).listen()[1:]]
+            bodies = [received.body for received in last.send(consume).receive_frames()[1:]]
             plain = [body for body in bodies if body not in self.committed]
             assert plain == sorted(plain)
             left += bodies

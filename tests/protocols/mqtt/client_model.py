@@ -26,19 +26,19 @@ class Link(Protocol):
         """Send CONNECT; return the CONNACK, without its properties, and the packets right after it."""
         ...
 
-    def transmit(self, packet: bytes) -> None:
-        """Send a packet without waiting."""
+    def send(self, *packets: bytes) -> object:
+        """Send packets in one write, without waiting."""
         ...
 
-    def request(self, packet: bytes) -> list[str]:
+    def request(self, *packets: bytes) -> list[str]:
         """Send a packet; return what is received, including its answer."""
         ...
 
-    def hear_now(self) -> list[str]:
+    def receive_now(self) -> list[str]:
         """Return what was received since the last call."""
         ...
 
-    def break_off(self) -> None:
+    def close(self) -> None:
         """Close the transport without DISCONNECT."""
         ...
 
@@ -90,7 +90,7 @@ class ClientModel:
             self.inbox = Inbox()
         self.connection += 1
         self.todo, self.open_ids = [], set()
-        self.hear(packets[1:])
+        self.receive(packets[1:])
         self._send_again()
 
     def _send_again(self) -> None:
@@ -104,13 +104,13 @@ class ClientModel:
     def lose(self) -> None:
         """Lose the transport."""
         assert self.link is not None
-        self.link.break_off()
+        self.link.close()
         self._end_of_connection()
 
     def leave(self) -> None:
         """Send DISCONNECT and close."""
         assert self.link is not None
-        self.link.transmit(self.link.write.disconnect())
+        self.link.send(self.link.write.disconnect())
         self.lose()
 
     def _end_of_connection(self) -> None:
@@ -145,12 +145,12 @@ class ClientModel:
             self.world.groups[filter].members.add(self.name)
         else:
             self.subscriptions[filter] = qos
-        self.hear([line for line in packets if line != answer])
+        self.receive([line for line in packets if line != answer])
 
     def unsubscribe(self, filter: str) -> None:
         assert self.link is not None
         packets = self.link.request(self.link.write.unsubscribe(filter, id=2))
-        self.hear([line for line in packets if not line.startswith("UNSUBACK #2")])
+        self.receive([line for line in packets if not line.startswith("UNSUBACK #2")])
         self.subscriptions.pop(filter, None)
         if filter in self.world.groups:
             self.world.groups[filter].left_by(self.name)
@@ -172,7 +172,7 @@ class ClientModel:
         sent.taken_by = sent.taken_by & takers if sent.qos == 2 and sent.sends > 1 else takers
         is_again = sent.qos > 0 and sent.sends > 1
         body = sent.body.encode()
-        self.link.transmit(self.link.write.publish(sent.topic, body, qos=sent.qos, id=packet_id, dup=is_again))
+        self.link.send(self.link.write.publish(sent.topic, body, qos=sent.qos, id=packet_id, dup=is_again))
 
     def do(self, task: tuple[str, int]) -> None:
         """Send one of the acknowledgements that are due, in any order."""
@@ -186,21 +186,21 @@ class ClientModel:
 
     def send_verb(self, verb: str, packet_id: int) -> None:
         assert self.link is not None
-        self.link.transmit(getattr(self.link.write, verb)(packet_id))
+        self.link.send(getattr(self.link.write, verb)(packet_id))
 
     # Received packets
 
-    def hear(self, lines: list[str]) -> None:
+    def receive(self, lines: list[str]) -> None:
         """Check and record each packet."""
         for line in lines:
             verb, *words = line.split(" ")
             if verb == "PUBLISH":
-                self._hear_publish(words)
+                self._receive_publish(words)
             else:
-                assert verb in ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP"), f"{self.name} hears {line}"
-                self._hear_answer(verb, int(words[0][1:]))
+                assert verb in ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP"), f"{self.name} receives {line}"
+                self._receive_answer(verb, int(words[0][1:]))
 
-    def _hear_answer(self, verb: str, packet_id: int) -> None:
+    def _receive_answer(self, verb: str, packet_id: int) -> None:
         if verb == "PUBREL":
             self.holding.pop(packet_id, None)
             self._plan("pubcomp", packet_id)
@@ -227,7 +227,7 @@ class ClientModel:
             if sent.body not in inbox.arrivals and sent.body not in inbox.lenient:
                 inbox.owed.add(sent.body)
 
-    def _hear_publish(self, words: list[str]) -> None:
+    def _receive_publish(self, words: list[str]) -> None:
         *marks, topic, body = words
         body = body.strip("'")
         qos = next((int(mark[1:]) for mark in marks if mark.startswith("q")), 0)

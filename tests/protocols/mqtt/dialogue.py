@@ -7,7 +7,7 @@ returns what the client receives after all effects are durable::
     sensor, app = gateway.client("sensor"), gateway.client("app", version=4)
     assert app.subscribe("t/+", 1) == ["SUBACK #1 1"]
     assert sensor.publish("t/1", qos=1, id=7) == ["PUBACK #7"]
-    assert app.hear() == ["PUBLISH q1 #1 t/1 'hi'"]
+    assert app.receive() == ["PUBLISH q1 #1 t/1 'hi'"]
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.translation.header import MQTT
 from tests.protocols.broker_harness import ALL, BrokerHarness
-from tests.protocols.mqtt.frame_reader import CLOSED, FrameReader, Heard
+from tests.protocols.mqtt.frame_reader import CLOSED, FrameReader, ReceivedPacket
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
 from tests.protocols.peer_harness import PeerHarness
 
@@ -68,10 +68,10 @@ class Gateway(BrokerHarness):
     def client(self, client_id: str, version: int = 5, **options: Any) -> "Client":  # Any: those of Writer.connect
         """Return a client with an open connection; see ``Client.connect``."""
         client = self.new_client(version)
-        heard = client.connect(client_id, **options)
-        assert heard
-        assert heard[0] in ("CONNACK", "CONNACK present"), heard
-        client.backlog = heard[1:]
+        received = client.connect(client_id, **options)
+        assert received
+        assert received[0] in ("CONNACK", "CONNACK present"), received
+        client.backlog = received[1:]
         return client
 
     def crashed(self) -> Self:
@@ -82,7 +82,7 @@ class Gateway(BrokerHarness):
         return Access(view.authenticators(directory), view.authorizers(directory), methods=self._methods)
 
 
-class Client(PeerHarness[Connection, Heard]):
+class Client(PeerHarness[Connection, ReceivedPacket]):
     """The client side of a connection.
 
     ``welcome`` is the CONNACK, ``backlog`` the packets right after it if ``Gateway.client`` created the client. With
@@ -90,12 +90,11 @@ class Client(PeerHarness[Connection, Heard]):
     """
 
     def __init__(self, gateway: Gateway, version: int = 5) -> None:
-        super().__init__(gateway, 1883)
+        super().__init__(gateway, 1883, FrameReader(version), CLOSED)
         self.gateway = gateway
         self.write = WRITERS[version]
-        self.welcome = Heard("nothing")
+        self.welcome = ReceivedPacket("nothing")
         self.backlog: list[str] = []
-        self._reader = FrameReader(version)
         self.join(Connection(gateway.settings, self, self.io))
 
     # Actions of a test
@@ -106,68 +105,38 @@ class Client(PeerHarness[Connection, Heard]):
         ``expiry`` is the Session Expiry Interval.
         """
         options["properties"] = options.get("properties", b"") + (b"" if expiry is None else session_expiry(expiry))
-        self.machine.receive(self.write.connect(client_id, **options))
-        heard = self.listen()
-        if heard and heard[0].line in ("CONNACK", "CONNACK present"):
-            self.welcome = heard[0]
-            return [heard[0].line, *map(str, heard[1:])]
-        return [str(packet) for packet in heard]
-
-    def send(self, *packets: bytes) -> list[str]:
-        """Send all packets in one write; return what is received."""
-        self.machine.receive(b"".join(packets))
-        return self.hear()
+        received = self.request_frames(self.write.connect(client_id, **options))
+        if received and received[0].line in ("CONNACK", "CONNACK present"):
+            self.welcome = received[0]
+            return [received[0].line, *map(str, received[1:])]
+        return [str(packet) for packet in received]
 
     def subscribe(self, filter: str, options: int = 0, *, id: int = 1, properties: bytes = b"") -> list[str]:
-        return self.send(self.write.subscribe((filter, options), id=id, properties=properties))
+        return self.request(self.write.subscribe((filter, options), id=id, properties=properties))
 
     def unsubscribe(self, *filters: str, id: int = 2) -> list[str]:
-        return self.send(self.write.unsubscribe(*filters, id=id))
+        return self.request(self.write.unsubscribe(*filters, id=id))
 
     def publish(self, topic: str, payload: bytes = b"hi", **options: Any) -> list[str]:  # Any: those of Writer.publish
-        return self.send(self.write.publish(topic, payload, **options))
+        return self.request(self.write.publish(topic, payload, **options))
 
     def puback(self, id: int, reason: int | None = None) -> list[str]:
-        return self.send(self.write.puback(id, reason))
+        return self.request(self.write.puback(id, reason))
 
     def pubrec(self, id: int, reason: int | None = None) -> list[str]:
-        return self.send(self.write.pubrec(id, reason))
+        return self.request(self.write.pubrec(id, reason))
 
     def pubrel(self, id: int, reason: int | None = None) -> list[str]:
-        return self.send(self.write.pubrel(id, reason))
+        return self.request(self.write.pubrel(id, reason))
 
     def pubcomp(self, id: int, reason: int | None = None) -> list[str]:
-        return self.send(self.write.pubcomp(id, reason))
+        return self.request(self.write.pubcomp(id, reason))
 
     def disconnect(self, reason: int | None = None, properties: bytes | None = None) -> list[str]:
         """Send DISCONNECT, then close."""
-        heard = self.send(self.write.disconnect(reason, properties))
+        received = self.request(self.write.disconnect(reason, properties))
         self.lose()
-        return heard
-
-    def hear(self) -> list[str]:
-        """Return everything received, as lines, after all effects are durable."""
-        return [str(heard) for heard in self.listen()]
-
-    def listen(self) -> list[Heard]:
-        """Return the same as values."""
-        self.gateway.settle()
-        assert self._reader.has_heard_all
-        return self._taken()
-
-    def hear_now(self) -> list[str]:
-        """Return what is received by the end of this turn, before anything is durable."""
-        self.gateway.end_turn()
-        return [str(heard) for heard in self._taken()]
-
-    def read(self, data: bytes) -> list[Heard]:
-        """Return the packets in these bytes."""
-        return self._reader.listen(data)
-
-    @property
-    def closed(self) -> Heard:
-        """The value for the end of the connection."""
-        return CLOSED
+        return received
 
     def info(self) -> ConnectionInfo:
         address = ("127.0.0.1", 1883, "127.0.0.1", 50000)

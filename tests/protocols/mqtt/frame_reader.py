@@ -23,7 +23,7 @@ _ACKS: Final = {4: "PUBACK", 5: "PUBREC", 6: "PUBREL", 7: "PUBCOMP"}
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedPacket:
     """One packet. ``size`` is its size in bytes; ``line`` its form in the tables."""
 
     line: str
@@ -39,7 +39,7 @@ class Heard:
         return [value for name, value in self.properties if name is key]
 
 
-CLOSED: Final = Heard("closed")
+CLOSED: Final = ReceivedPacket("closed")
 
 
 class FrameReader:
@@ -49,7 +49,7 @@ class FrameReader:
         self.version = version
         self._unread = b""
 
-    def listen(self, data: bytes) -> list[Heard]:
+    def feed(self, data: bytes) -> list[ReceivedPacket]:
         """Return the packets that ``data`` completes."""
         self._unread += data
         packets = []
@@ -59,11 +59,11 @@ class FrameReader:
         return packets
 
     @property
-    def has_heard_all(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no packet is incomplete."""
         return not self._unread
 
-    def _packet(self, packet: bytes) -> Heard:
+    def _packet(self, packet: bytes) -> ReceivedPacket:
         kind, flags = packet[0] >> 4, packet[0] & 0x0F
         reader = _Reader(packet)
         if kind == PacketType.PUBLISH:
@@ -72,7 +72,7 @@ class FrameReader:
             assert flags == (2 if kind == PacketType.PUBREL else 0), f"flags {flags:#x}"  # MQTT-2.1.3-1
             line, properties = _READERS[kind](self, reader)
         assert reader.is_at_end, f"bytes follow {line}"
-        return Heard(line, len(packet), properties)
+        return ReceivedPacket(line, len(packet), properties)
 
     def _publish(self, flags: int, reader: "_Reader") -> tuple[str, PropertyList]:
         qos = flags >> 1 & 3

@@ -60,10 +60,10 @@ def test_a_message_that_is_too_large_assigns_no_alias() -> None:
     app.subscribe("t")
     sensor = gateway.client("sensor")
     sensor.publish("t", bytes(100))
-    assert app.hear() == []
+    assert app.receive() == []
     sensor.publish("t", b"one")
     sensor.publish("t", b"two")
-    assert app.hear() == ["PUBLISH t 'one' TOPIC_ALIAS=1", "PUBLISH  'two' TOPIC_ALIAS=1"]
+    assert app.receive() == ["PUBLISH t 'one' TOPIC_ALIAS=1", "PUBLISH  'two' TOPIC_ALIAS=1"]
     sensor.publish("t", bytes(100))
     sensor.publish("t", b"three")
-    assert app.hear() == ["PUBLISH  'three' TOPIC_ALIAS=1"]
+    assert app.receive() == ["PUBLISH  'three' TOPIC_ALIAS=1"]

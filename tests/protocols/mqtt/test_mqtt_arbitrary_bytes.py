@@ -9,7 +9,7 @@ from gateway_mqtt.state import State
 from tests.effort import examples
 from tests.protocols.mqtt.client_packets import text
 from tests.protocols.mqtt.dialogue import Client, Gateway
-from tests.protocols.mqtt.frame_reader import Heard
+from tests.protocols.mqtt.frame_reader import FrameReader
 from tests.protocols.mqtt.packets import (
     FIVE,
     FOUR,
@@ -64,10 +64,11 @@ KEPT_AT_MOST: Final = 128 * 1024
 class UnknownVersionClient(Client):
     """A client whose bytes select the version of the answers; the answers are valid in any version."""
 
-    def read(self, data: bytes) -> list[Heard]:
-        """Return the packets in these bytes."""
+    def take(self, data: bytes) -> None:
+        """Receive output of the machine."""
+        assert isinstance(self._reader, FrameReader)
         self._reader.version = self.machine.version or 4  # 3.1.1 before CONNECT, see ``connect_version``
-        return super().read(data)
+        super().take(data)
 
 
 def witnessed(gateway: Gateway) -> Client:
@@ -82,7 +83,7 @@ def still_served(gateway: Gateway, witness: Client) -> None:
     speaker = gateway.client("speaker")
     answer = speaker.publish("shared/witness", b"alive", qos=2, id=1)
     assert answer in (["PUBREC #1"], ["PUBREC #1 NO_MATCHING_SUBSCRIBERS"])
-    assert [line for line in witness.hear() if "'alive'" in line] == ["PUBLISH q2 #1 shared/witness 'alive'"]
+    assert [line for line in witness.receive() if "'alive'" in line] == ["PUBLISH q2 #1 shared/witness 'alive'"]
 
 
 @settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -137,5 +138,5 @@ def test_too_many_bytes_before_the_login_close_the_connection() -> None:
     gateway = Gateway()
     client = gateway.new_client()
     client.machine.receive(b"\x10" + varint(1_000_000) + bytes(1000))
-    assert client.hear()[-1] == "closed"
+    assert client.receive()[-1] == "closed"
     assert client.machine._incoming is None

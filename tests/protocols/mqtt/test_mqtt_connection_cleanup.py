@@ -32,9 +32,9 @@ def leave(client: Client) -> None:
 def test_a_connection_lost_during_its_work_is_freed_at_once(gateway: Gateway, no_collector: None, version: int) -> None:
     listener, sensor = gateway.client("listener", version), gateway.client("sensor", version)
     listener.subscribe("t", 2)
-    sensor.send(sensor.write.publish("t", qos=2, id=1), sensor.write.publish("t", qos=2, id=2))
-    listener.hear()
-    listener.send(listener.write.pubrec(1))
+    sensor.request(sensor.write.publish("t", qos=2, id=1), sensor.write.publish("t", qos=2, id=2))
+    listener.receive()
+    listener.request(listener.write.pubrec(1))
     collect()
     leave(listener)
     leave(sensor)

@@ -30,7 +30,7 @@ def durable(gateway: Gateway, name: str, version: int = 5, *, is_clean: bool = F
 def send(client: Client, packet: bytes) -> list[str]:
     """Send a packet; return what is received by the end of the turn, before anything is durable."""
     client.machine.receive(packet)
-    return client.hear_now()
+    return client.receive_now()
 
 
 def lose(client: Client) -> str:
@@ -64,7 +64,7 @@ def test_a_publish_is_acknowledged_once_it_is_durable_in_a_persistent_session(
     sensor = gateway.client("sensor", version)
     assert send(sensor, sensor.write.publish("t", qos=qos, id=7)) == []
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos1").ready.length == 0
-    assert sensor.hear() == [f"{answer} #7"]
+    assert sensor.receive() == [f"{answer} #7"]
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos1").ready.length == 1
 
 
@@ -77,14 +77,14 @@ def test_a_publish_that_is_not_stored_is_acknowledged_in_its_turn(gateway: Gatew
 def test_a_retained_publish_is_acknowledged_once_it_is_durable(gateway: Gateway) -> None:
     sensor = gateway.client("sensor")
     assert send(sensor, sensor.write.publish("t", qos=1, id=7, retain=True)) == []
-    assert sensor.hear() == ["PUBACK #7 NO_MATCHING_SUBSCRIBERS"]
+    assert sensor.receive() == ["PUBACK #7 NO_MATCHING_SUBSCRIBERS"]
     assert len(gateway.crashed().vhost.retained) == 1
 
 
 def test_a_packet_identifier_is_durable_before_pubrec_is_sent(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     assert send(sensor, sensor.write.publish("t", qos=2, id=7)) == []
-    assert sensor.hear() == ["PUBREC #7 NO_MATCHING_SUBSCRIBERS"]
+    assert sensor.receive() == ["PUBREC #7 NO_MATCHING_SUBSCRIBERS"]
     assert durable(gateway.crashed(), "sensor").publish("t", qos=2, id=7, dup=True) == ["PUBREC #7"]
 
 
@@ -94,14 +94,14 @@ def test_a_resent_publish_is_acknowledged_no_earlier_than_the_first(gateway: Gat
     again, answers = reconnect(sensor, lose(sensor))
     assert answers == []
     assert send(again, again.write.publish("t", qos=2, id=7, dup=True)) == []
-    assert again.hear() == ["PUBREC #7"]
+    assert again.receive() == ["PUBREC #7"]
 
 
 def test_the_release_of_an_identifier_is_durable_before_pubcomp_is_sent(gateway: Gateway) -> None:
     sensor = durable(gateway, "sensor")
     sensor.publish("t", qos=2, id=7)
     assert send(sensor, sensor.write.pubrel(7)) == []
-    assert sensor.hear() == ["PUBCOMP #7"]
+    assert sensor.receive() == ["PUBCOMP #7"]
 
 
 def test_a_repeated_pubrel_is_answered_no_earlier_than_the_first(gateway: Gateway) -> None:
@@ -111,7 +111,7 @@ def test_a_repeated_pubrel_is_answered_no_earlier_than_the_first(gateway: Gatewa
     assert send(sensor, sensor.write.pubrel(7)) == []
     again, _ = reconnect(sensor, lose(sensor))
     assert send(again, again.write.pubrel(7)) == []
-    assert again.hear() == ["PUBCOMP #7 PACKET_IDENTIFIER_NOT_FOUND"]
+    assert again.receive() == ["PUBCOMP #7 PACKET_IDENTIFIER_NOT_FOUND"]
 
 
 def test_a_session_that_is_not_persistent_does_not_wait_for_the_disk(gateway: Gateway) -> None:
@@ -139,53 +139,53 @@ def published(gateway: Gateway, body: bytes = b"hi") -> None:
 
 def test_a_qos_2_message_is_sent_once_its_identifier_is_durable(gateway: Gateway, app: Client) -> None:
     published(gateway)
-    assert app.hear_now() == []
-    assert app.hear() == ["PUBLISH q2 #1 t 'hi'"]
+    assert app.receive_now() == []
+    assert app.receive() == ["PUBLISH q2 #1 t 'hi'"]
     again = gateway.crashed().client("app", is_clean=False)
     assert again.backlog == ["PUBLISH q2 #1 dup t 'hi'"]
 
 
 def test_pubrel_is_sent_once_it_is_durable_that_the_client_has_the_message(gateway: Gateway, app: Client) -> None:
     published(gateway)
-    app.hear()
+    app.receive()
     assert send(app, app.write.pubrec(1)) == []
-    assert app.hear() == ["PUBREL #1"]
+    assert app.receive() == ["PUBREL #1"]
     assert gateway.crashed().client("app", is_clean=False).backlog == ["PUBREL #1"]
 
 
 def test_reconnecting_does_not_send_pubrel_earlier(gateway: Gateway, app: Client) -> None:
     """Otherwise the client would free an identifier under which a crash makes the broker resend the message."""
     published(gateway)
-    app.hear()
+    app.receive()
     assert send(app, app.write.pubrec(1)) == []
     again, answers = reconnect(app, lose(app))
     assert answers == []
     assert send(again, again.write.pubrec(1)) == []
-    assert again.hear() == ["PUBREL #1", "PUBREL #1"]
+    assert again.receive() == ["PUBREL #1", "PUBREL #1"]
 
 
 def test_messages_of_qos_0_and_1_do_not_wait_for_the_disk(gateway: Gateway, app: Client) -> None:
     app.subscribe("u", 1)
     sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("u", qos=1, id=1))
-    assert app.hear_now() == ["PUBLISH q1 #1 u 'hi'"]
+    assert app.receive_now() == ["PUBLISH q1 #1 u 'hi'"]
 
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_a_subscription_is_acknowledged_once_it_is_durable(gateway: Gateway, version: int) -> None:
     app = durable(gateway, "app", version)
     assert send(app, app.write.subscribe(("t", 1), id=3)) == []
-    assert app.hear() == ["SUBACK #3 1"]
+    assert app.receive() == ["SUBACK #3 1"]
     assert len(gateway.crashed().vhost.sessions.get("app").subscriptions) == 1  # type: ignore[union-attr]
     assert send(app, app.write.unsubscribe("t", id=4)) == []
-    assert app.hear() == ["UNSUBACK #4 0" if version == 5 else "UNSUBACK #4"]
+    assert app.receive() == ["UNSUBACK #4 0" if version == 5 else "UNSUBACK #4"]
 
 
 def test_later_packets_do_not_overtake_one_that_waits_for_the_disk(gateway: Gateway, app: Client) -> None:
     published(gateway, b"first")
     sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("t", b"second"))
-    assert app.hear() == ["PUBLISH q2 #1 t 'first'", "PUBLISH t 'second'"]
+    assert app.receive() == ["PUBLISH q2 #1 t 'first'", "PUBLISH t 'second'"]
 
 
 # ---- A store that cannot write ---------------------------------------------------------------------------------------
@@ -196,10 +196,10 @@ def test_nothing_is_acknowledged_while_the_store_is_stalled(gateway: Gateway, ap
     sensor = durable(gateway, "sensor")
     assert sensor.publish("t", qos=1, id=1) == []
     assert sensor.publish("t", qos=2, id=2) == []
-    assert app.hear() == ["PUBLISH q1 #1 t 'hi'"]
+    assert app.receive() == ["PUBLISH q1 #1 t 'hi'"]
     gateway.store.resume()
-    assert sensor.hear() == ["PUBACK #1", "PUBREC #2"]
-    assert app.hear() == ["PUBLISH q2 #2 t 'hi'"]
+    assert sensor.receive() == ["PUBACK #1", "PUBREC #2"]
+    assert app.receive() == ["PUBLISH q2 #2 t 'hi'"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_publishers_are_informed_when_the_store_fails(version: int, answers: lis
     sensor.publish("t", qos=1, id=1)
     sensor.publish("t", qos=2, id=2)
     gateway.store.fail("the disk is broken")
-    assert sensor.hear() == answers
+    assert sensor.receive() == answers
 
 
 # ---- Several queues of one session -----------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_deliveries_of_a_group_do_not_discard_remembered_identifiers_of_the_sess
     sensor = gateway.client("sensor")
     sensor.publish("t", b"one", qos=2, id=1)
     sensor.publish("t", b"two", qos=2, id=2)
-    assert app.hear() == ["PUBLISH q2 #1 t 'one'", "PUBLISH q2 #2 t 'two'"]
+    assert app.receive() == ["PUBLISH q2 #1 t 'one'", "PUBLISH q2 #2 t 'two'"]
     app.lose()
     sensor.publish("u", b"three", qos=2, id=3)
     again = durable(gateway, "app", properties=receive_maximum(1))
@@ -235,7 +235,7 @@ def test_deliveries_of_a_group_do_not_discard_remembered_identifiers_of_the_sess
     assert answers == ["PUBLISH q2 #1 dup t 'one'"]
     for _ in range(3):
         for packet_id in (1, 3, 2):
-            answers += again.send(again.write.pubrec(packet_id), again.write.pubcomp(packet_id))
+            answers += again.request(again.write.pubrec(packet_id), again.write.pubcomp(packet_id))
     assert [line for line in answers if "two" in line] == ["PUBLISH q2 #2 dup t 'two'"]
     assert [line for line in answers if "three" in line] == ["PUBLISH q2 #3 u 'three'"]
 
@@ -252,7 +252,7 @@ def test_a_queued_qos_0_message_is_sent_once_its_removal_is_durable(gateway: Gat
     options = b"\x11" + FOR_A_DAY.to_bytes(4, "big") if version == 5 else b""
     answers = send(again, again.write.connect("app", is_clean=False, properties=options))
     assert [line.split()[0] for line in answers] == ["CONNACK"]
-    assert again.hear() == ["PUBLISH t 'kept'"]
+    assert again.receive() == ["PUBLISH t 'kept'"]
     assert gateway.crashed().vhost.queue("mqtt-subscription-appqos0").ready.length == 0
 
 
@@ -268,9 +268,9 @@ def test_a_queued_qos_0_message_for_a_slow_client_is_also_sent_once_its_removal_
     app.is_reading = True
     app.machine.outbox.is_congested = False
     app.machine.outbox.wake()
-    sent = app.hear_now() + app.hear_now()
+    sent = app.receive_now() + app.receive_now()
     assert len(sent) == 15 - waiting
-    assert len(app.hear()) == waiting
+    assert len(app.receive()) == waiting
 
 
 def test_a_qos_0_message_for_a_ready_client_does_not_wait(gateway: Gateway) -> None:
@@ -279,4 +279,4 @@ def test_a_qos_0_message_for_a_ready_client_does_not_wait(gateway: Gateway) -> N
     gateway.settle()
     sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("t", b"now", qos=1, id=1))
-    assert app.hear_now() == ["PUBLISH t 'now'"]
+    assert app.receive_now() == ["PUBLISH t 'now'"]

@@ -40,30 +40,30 @@ def gateway(method: SlowMethod) -> Gateway:
 def client(gateway: Gateway) -> Client:
     """Return a client that has sent CONNECT and is not authenticated yet."""
     client = gateway.new_client()
-    assert client.send(FIVE.connect("app", properties=authentication("SLOW"))) == []
+    assert client.request(FIVE.connect("app", properties=authentication("SLOW"))) == []
     return client
 
 
 def test_packets_sent_during_authentication_are_handled_after_it(client: Client, method: SlowMethod) -> None:
     whole = FIVE.subscribe(("t", 0)) + FIVE.publish("t", b"early") + FIVE.pingreq()
     for at in range(0, len(whole), 5):
-        assert client.send(whole[at : at + 5]) == []
+        assert client.request(whole[at : at + 5]) == []
     method.succeed()
-    welcome, *rest = client.hear()
+    welcome, *rest = client.receive()
     assert welcome.startswith("CONNACK")
     assert rest == ["SUBACK #1 0", "PUBLISH t 'early'", "PINGRESP"]
 
 
 def test_an_incomplete_packet_waits_for_its_rest(client: Client, method: SlowMethod) -> None:
     packet = FIVE.publish("t", bytes(1000), qos=1, id=1)
-    client.send(packet[:500])
+    client.request(packet[:500])
     method.succeed()
-    assert len(client.hear()) == 1
-    assert client.send(packet[500:]) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
+    assert len(client.receive()) == 1
+    assert client.request(packet[500:]) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
 
 
 def test_too_many_bytes_during_authentication_close_the_connection(client: Client) -> None:
-    assert client.send(bytes(70_000))[-1] == "closed"
+    assert client.request(bytes(70_000))[-1] == "closed"
     assert client.machine._incoming is None
 
 
@@ -76,14 +76,14 @@ def test_a_late_authentication_result_is_ignored(gateway: Gateway, client: Clien
 
 
 def test_packets_of_a_refused_client_are_ignored(gateway: Gateway, client: Client, method: SlowMethod) -> None:
-    client.send(FIVE.publish("t", b"early", retain=True))
+    client.request(FIVE.publish("t", b"early", retain=True))
     method.answers.pop()(Failure("wrong"))
-    assert client.hear() == ["CONNACK NOT_AUTHORIZED", "closed"]
+    assert client.receive() == ["CONNACK NOT_AUTHORIZED", "closed"]
     assert len(gateway.vhost.retained) == 0
 
 
 def test_the_session_is_opened_after_authentication(gateway: Gateway, client: Client, method: SlowMethod) -> None:
     meanwhile = gateway.client("app")
     method.succeed()
-    assert client.hear()[0].startswith("CONNACK")
-    assert meanwhile.hear() == ["DISCONNECT SESSION_TAKEN_OVER", "closed"]
+    assert client.receive()[0].startswith("CONNACK")
+    assert meanwhile.receive() == ["DISCONNECT SESSION_TAKEN_OVER", "closed"]

@@ -75,7 +75,7 @@ def test_a_large_packet_is_parsed_once_however_many_pieces_it_arrives_in(
     packet = FIVE.publish("t", body, qos=1, id=1)
     for at in range(0, len(packet), piece):
         sensor.machine.receive(packet[at : at + piece])
-    assert sensor.hear() == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
+    assert sensor.receive() == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
     assert sum(looked_at) <= len(packet) + 2 * piece + 10
 
 
@@ -109,7 +109,7 @@ def answers_to(*pieces: bytes) -> list[str]:
     client = Gateway().new_client()
     received: list[str] = []
     for piece in pieces:
-        received += client.send(piece)
+        received += client.request(piece)
     return received
 
 

@@ -26,7 +26,7 @@ def test_qos_2_deliveries_of_a_group_member_are_repeated_within_its_new_receive_
     app = persistent(gateway)
     app.subscribe("$share/g/t", 2)
     published(gateway, "t", b"one", b"two", b"three")
-    assert len(app.hear()) == 3
+    assert len(app.receive()) == 3
     app.lose()
     again = persistent(gateway, window=2)
     assert again.backlog == ["PUBLISH q2 #1 dup t 'one'", "PUBLISH q2 #2 dup t 'two'"]
@@ -34,7 +34,7 @@ def test_qos_2_deliveries_of_a_group_member_are_repeated_within_its_new_receive_
     assert again.pubcomp(2) == ["PUBLISH q2 #3 dup t 'three'"]
     assert again.pubrec(1) + again.pubcomp(1) + again.pubrec(3) + again.pubcomp(3) == ["PUBREL #1", "PUBREL #3"]
     published(gateway, "t", b"four")
-    assert [line.split()[-1] for line in again.hear()] == ["'four'"]
+    assert [line.split()[-1] for line in again.receive()] == ["'four'"]
 
 
 def test_qos_2_deliveries_of_an_absent_member_do_not_go_to_other_members() -> None:
@@ -42,10 +42,10 @@ def test_qos_2_deliveries_of_an_absent_member_do_not_go_to_other_members() -> No
     first, second = persistent(gateway, "first"), persistent(gateway, "second")
     first.subscribe("$share/g/t", 2)
     published(gateway, "t", b"one")
-    assert first.hear() == ["PUBLISH q2 #1 t 'one'"]
+    assert first.receive() == ["PUBLISH q2 #1 t 'one'"]
     second.subscribe("$share/g/t", 2)
     first.lose()
-    assert second.hear() == []
+    assert second.receive() == []
     assert persistent(gateway, "first").backlog == ["PUBLISH q2 #1 dup t 'one'"]
 
 
@@ -54,10 +54,10 @@ def test_qos_1_deliveries_of_an_absent_member_go_to_another_member() -> None:
     first, second = persistent(gateway, "first"), persistent(gateway, "second")
     first.subscribe("$share/g/t", 1)
     published(gateway, "t", b"one", qos=1)
-    assert first.hear() == ["PUBLISH q1 #1 t 'one'"]
+    assert first.receive() == ["PUBLISH q1 #1 t 'one'"]
     second.subscribe("$share/g/t", 1)
     first.lose()
-    assert [line.split()[-1] for line in second.hear()] == ["'one'"]
+    assert [line.split()[-1] for line in second.receive()] == ["'one'"]
 
 
 def test_the_identifier_of_a_dropped_message_is_released() -> None:
@@ -66,7 +66,7 @@ def test_the_identifier_of_a_dropped_message_is_released() -> None:
     app = persistent(gateway)
     app.subscribe("t", 2)
     published(gateway, "t", b"one")
-    assert app.hear() == ["PUBLISH q2 #1 t 'one'"]
+    assert app.receive() == ["PUBLISH q2 #1 t 'one'"]
     app.lose()
     gateway.vhost.queue("mqtt-subscription-appqos1").purge()
     started = gateway.crashed()
@@ -74,7 +74,7 @@ def test_the_identifier_of_a_dropped_message_is_released() -> None:
     again = persistent(started)
     assert again.backlog == ["PUBREL #1"]
     published(started, "t", b"two")
-    assert again.hear() == ["PUBLISH q2 #2 t 'two'"]
+    assert again.receive() == ["PUBLISH q2 #2 t 'two'"]
     again.pubcomp(1)
     assert not started.vhost.sessions.get("app").qos2_state.releasing  # type: ignore[union-attr]
 
@@ -84,7 +84,7 @@ def test_the_identifier_of_a_dropped_message_before_others_is_released() -> None
     app = persistent(gateway, window=1)
     app.subscribe("t", 2)
     published(gateway, "t", b"one", b"two", b"three")
-    assert app.hear() == ["PUBLISH q2 #1 t 'one'"]
+    assert app.receive() == ["PUBLISH q2 #1 t 'one'"]
     app.lose()
     queue = gateway.vhost.queue("mqtt-subscription-appqos1")
     entry = queue.take()
@@ -100,7 +100,7 @@ def test_own_messages_that_match_two_filters_arrive_once_on_the_terms_of_the_fil
     app.subscribe("#", options(1, no_local=True), id=2)
     assert app.publish("t", b"mine", qos=1, id=5) == ["PUBLISH t 'mine'", "PUBACK #5"]
     gateway.client("other").publish("t", b"other", qos=1, id=5)
-    assert app.hear() == ["PUBLISH q1 #1 t 'other'"]
+    assert app.receive() == ["PUBLISH q1 #1 t 'other'"]
 
 
 def test_an_expired_message_frees_its_identifier() -> None:

@@ -15,7 +15,7 @@ RECEIVE_MAXIMUM = b"\x21\xff\xff"
 def test_the_number_of_subscriptions_of_a_session_is_limited(version: int, refused: str) -> None:
     gateway = Gateway(max_subscriptions=2)
     client = gateway.client("c", version)
-    assert client.send(client.write.subscribe(("a", 0), ("b", 0), ("c", 0))) == [f"SUBACK #1 0 0 {refused}"]
+    assert client.request(client.write.subscribe(("a", 0), ("b", 0), ("c", 0))) == [f"SUBACK #1 0 0 {refused}"]
     assert client.subscribe("a", 1) == ["SUBACK #1 1"]  # replaces the existing one
     client.unsubscribe("b")
     assert client.subscribe("$share/g/c", 1) == ["SUBACK #1 1"]
@@ -28,7 +28,7 @@ def test_the_number_of_filters_of_a_request_is_limited(name: str) -> None:
     client = gateway.client("c", is_clean=False, expiry=60)
     filters = [f"t/{number}" for number in range(4)]
     many = FIVE.subscribe(*((filter, 0) for filter in filters)) if name == "subscribe" else FIVE.unsubscribe(*filters)
-    assert client.send(many) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
+    assert client.request(many) == ["DISCONNECT QUOTA_EXCEEDED", "closed"]
     session = gateway.vhost.sessions.get("c")
     assert session is not None
     assert len(session.subscriptions) == 0
@@ -40,7 +40,7 @@ def test_the_number_of_unacknowledged_deliveries_of_a_client_is_limited() -> Non
     client.subscribe("t", 1)
     for _ in range(3):
         writer.publish("t", qos=1, id=1)
-    assert len(client.hear()) == 2
+    assert len(client.receive()) == 2
     assert client.puback(1) == ["PUBLISH q1 #3 t 'hi'"]
 
 
@@ -64,18 +64,18 @@ def test_a_large_request_is_processed_in_slices_and_later_packets_wait(name: str
     if name == "subscribe":
         request, answer = subscribe, "SUBACK #1" + " 1" * 100
     else:
-        client.send(subscribe)
+        client.request(subscribe)
         request, answer = FIVE.unsubscribe(*filters), "UNSUBACK #2" + " 0" * 100
     clock.is_ticking = True
     client.machine.receive(request + FIVE.pingreq() + FIVE.subscribe(("last", 0), id=3))
-    turns, received = 0, client.hear_now()
+    turns, received = 0, client.receive_now()
     while client.machine.is_held:
         assert not received or turns > 10, "answered before it was finished"
         turns += 1
         client.machine.receive(b"")
-        received += client.hear_now()
+        received += client.receive_now()
     clock.is_ticking = False
-    assert received + client.hear() == [answer, "PINGRESP", "SUBACK #3 0"]
+    assert received + client.receive() == [answer, "PINGRESP", "SUBACK #3 0"]
 
 
 def test_a_client_that_disconnects_during_a_large_request_leaves_nothing_behind() -> None:
@@ -97,12 +97,12 @@ def test_unsubscribing_keeps_a_binding_that_another_filter_needs(count: int) -> 
     """With RabbitMQ's mapping two filters can have the same binding key; above 32 subscriptions an index is used."""
     gateway = Gateway(lossy_vhosts=frozenset({"/"}))
     client, writer = gateway.client("c"), gateway.client("w")
-    client.send(FIVE.subscribe(*((f"f/{number}", 1) for number in range(count))))
+    client.request(FIVE.subscribe(*((f"f/{number}", 1) for number in range(count))))
     client.subscribe("a/b", 1)
     client.subscribe("a.b", 1)
     client.unsubscribe("a/b")
     assert writer.publish("a/b", qos=1, id=1) == ["PUBACK #1"]
-    assert len(client.hear()) == 1
+    assert len(client.receive()) == 1
     client.unsubscribe("a.b")
     assert writer.publish("a/b", qos=1, id=1) == ["PUBACK #1 NO_MATCHING_SUBSCRIBERS"]
 
@@ -113,8 +113,8 @@ def test_unsubscribing_keeps_a_binding_that_another_filter_needs(count: int) -> 
 def large(gateway: Gateway, expiry: int = 600) -> Client:
     """Return a client with a session of 300 subscriptions, some of them shared."""
     client = gateway.client("c", is_clean=False, expiry=expiry)
-    client.send(FIVE.subscribe(*((f"t/{number}", 1) for number in range(250))))
-    client.send(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(50))))
+    client.request(FIVE.subscribe(*((f"t/{number}", 1) for number in range(250))))
+    client.request(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(50))))
     return client
 
 
@@ -130,12 +130,12 @@ def test_a_clean_start_waits_until_the_client_s_large_session_is_deleted() -> No
     clock.is_ticking = True
     client = gateway.new_client()
     client.machine.receive(FIVE.connect("c", is_clean=True) + FIVE.subscribe(("t/1", 1)))
-    assert client.hear_now() == [], "deleting the session takes more than one turn"
+    assert client.receive_now() == [], "deleting the session takes more than one turn"
     clock.is_ticking = False
     gateway.advance(1)
-    assert [line.split(" MAXIMUM")[0] for line in client.hear()] == ["CONNACK", "SUBACK #1 1"]
+    assert [line.split(" MAXIMUM")[0] for line in client.receive()] == ["CONNACK", "SUBACK #1 1"]
     assert gateway.client("w2").publish("t/1", b"new", qos=1, id=1) == ["PUBACK #1"]
-    assert client.hear() == ["PUBLISH q1 #1 t/1 'new'"]
+    assert client.receive() == ["PUBLISH q1 #1 t/1 'new'"]
     assert queues_of_sessions(gateway) == ["mqtt-subscription-cqos1"]
 
 
@@ -148,13 +148,13 @@ def test_a_client_that_reconnects_while_its_large_session_expires_gets_a_new_one
     client = gateway.new_client()
     gateway.vhost.sessions.end(gateway.vhost.sessions.get("c"))  # type: ignore[arg-type]
     client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
-    assert client.hear_now() == []
+    assert client.receive_now() == []
     clock.is_ticking = False
     gateway.advance(1)
-    assert client.hear()[0].startswith("CONNACK ")
+    assert client.receive()[0].startswith("CONNACK ")
     assert client.subscribe("t/1", 1) == ["SUBACK #1 1"]
     assert gateway.client("w").publish("t/1", qos=1, id=1) == ["PUBACK #1"]
-    assert client.hear() == ["PUBLISH q1 #1 t/1 'hi'"]
+    assert client.receive() == ["PUBLISH q1 #1 t/1 'hi'"]
     again = gateway.crashed()
     assert again.client("c", is_clean=False, expiry=60).subscribe("t/2", 1) == ["SUBACK #1 1"]
 
@@ -166,14 +166,14 @@ def test_a_client_that_takes_over_a_large_session_without_expiry_waits_until_it_
     clock.is_ticking = True
     client = gateway.new_client()
     client.machine.receive(FIVE.connect("c", is_clean=False, properties=session_expiry(60)))
-    assert client.hear_now() == []
+    assert client.receive_now() == []
     clock.is_ticking = False
     gateway.advance(1)
-    assert first.hear() == ["DISCONNECT SESSION_TAKEN_OVER", "closed"]
-    assert client.hear()[0].startswith("CONNACK ")
+    assert first.receive() == ["DISCONNECT SESSION_TAKEN_OVER", "closed"]
+    assert client.receive()[0].startswith("CONNACK ")
     assert client.subscribe("t/1", 1) == ["SUBACK #1 1"]
     assert gateway.client("w").publish("t/1", qos=1, id=1) == ["PUBACK #1"]
-    assert client.hear() == ["PUBLISH q1 #1 t/1 'hi'"]
+    assert client.receive() == ["PUBLISH q1 #1 t/1 'hi'"]
 
 
 def test_a_client_that_disconnects_during_that_wait_leaves_nothing_behind() -> None:
@@ -193,12 +193,12 @@ def test_a_client_that_disconnects_during_that_wait_leaves_nothing_behind() -> N
 def test_a_session_with_many_groups_resumes_with_few_lookups_per_group(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Gateway()
     client = gateway.client("c", is_clean=False, expiry=600)
-    client.send(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(200))))
+    client.request(FIVE.subscribe(*((f"$share/g/t/{number}", 1) for number in range(200))))
     client.lose()
     looks = []
     queue_name = Session.queue_name
     monkeypatch.setattr(Session, "queue_name", lambda *asked: looks.append(asked) or queue_name(*asked))
     again = gateway.client("c", is_clean=False, expiry=600)
     assert gateway.client("w").publish("t/199", qos=1, id=1) == ["PUBACK #1"]
-    assert again.hear() == ["PUBLISH q1 #1 t/199 'hi'"]
+    assert again.receive() == ["PUBLISH q1 #1 t/199 'hi'"]
     assert 200 <= len(looks) <= 1000

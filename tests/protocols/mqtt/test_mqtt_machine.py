@@ -38,13 +38,7 @@ MANNERS: Final = st.tuples(
 class MachineLink(Client):
     """A connection in this process. ``request`` returns after everything so far is durable."""
 
-    def transmit(self, packet: bytes) -> None:
-        self.machine.receive(packet)
-
-    def request(self, packet: bytes) -> list[str]:
-        return self.send(packet)
-
-    def break_off(self) -> None:
+    def close(self) -> None:
         self.gateway.broker.connections.remove(self)
         self.machine.lost()
 

@@ -44,8 +44,8 @@ def test_another_user_can_neither_resume_nor_delete_a_session(gateway: Gateway, 
 def test_another_user_cannot_take_over_a_session(gateway: Gateway, is_clean: bool) -> None:
     lamp = gateway.client("lamp", is_clean=False, expiry=600, will=Will("lamp/gone", b"x"), **ANNA)
     assert gateway.new_client().connect("lamp", is_clean=is_clean, **EVE) == REFUSED
-    assert lamp.hear() == []
-    assert lamp.send(lamp.write.pingreq()) == ["PINGRESP"]
+    assert lamp.receive() == []
+    assert lamp.request(lamp.write.pingreq()) == ["PINGRESP"]
 
 
 def test_clients_of_3_1_1_get_the_return_code_identifier_rejected(gateway: Gateway) -> None:
@@ -68,7 +68,7 @@ def test_another_user_cannot_cancel_a_delayed_will() -> None:
     gateway.client("lamp", expiry=600, will=will, **ANNA).lose()
     assert gateway.new_client().connect("lamp", **EVE) == REFUSED
     gateway.advance(6)
-    assert reader.hear() == ["PUBLISH gone 'bye'"]
+    assert reader.receive() == ["PUBLISH gone 'bye'"]
 
 
 def of_an_earlier_version() -> Gateway:
@@ -116,6 +116,6 @@ def test_a_will_is_dropped_if_its_user_has_lost_all_permissions() -> None:
     reader = gateway.client("r")
     reader.subscribe("#", 1)
     lost_rights(gateway).lose()
-    assert reader.hear() == []
+    assert reader.receive() == []
     assert gateway.vhost.sessions.get("c") is None
     assert gateway.vhost.sessions.connected == 1

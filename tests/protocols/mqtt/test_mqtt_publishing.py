@@ -40,7 +40,7 @@ def test_acknowledgements_keep_the_order_of_their_publishes_whatever_their_reaso
         write.publish("$SYS/broker", qos=1, id=8),
         write.publish("safe", qos=1, id=9),
     ]
-    assert sensor.send(*packets) == [
+    assert sensor.request(*packets) == [
         "PUBACK #1",
         "PUBACK #2 NO_MATCHING_SUBSCRIBERS",
         "PUBACK #3 QUOTA_EXCEEDED",
@@ -66,16 +66,16 @@ def test_no_acknowledgement_overtakes_one_that_waits_for_the_disk(gateway: Gatew
     gateway.client("app").subscribe("t")
     write = sensor.write
     sensor.machine.receive(write.publish("safe", qos=1, id=1) + write.publish("t", qos=1, id=2))
-    assert sensor.hear_now() == []
+    assert sensor.receive_now() == []
     sensor.machine.receive(write.publish("t", qos=1, id=3))
-    assert sensor.hear_now() == []
-    assert sensor.hear() == ["PUBACK #1", "PUBACK #2", "PUBACK #3"]
+    assert sensor.receive_now() == []
+    assert sensor.receive() == ["PUBACK #1", "PUBACK #2", "PUBACK #3"]
 
 
 def test_a_closed_connection_gets_no_acknowledgement(gateway: Gateway, sensor: Client) -> None:
     sensor.machine.receive(sensor.write.publish("safe", qos=1, id=1))
     sensor.lose()
-    assert sensor.hear() == []
+    assert sensor.receive() == []
     assert gateway.vhost.queue("safe").ready.length == 1
 
 
@@ -105,7 +105,7 @@ def test_an_alias_is_valid_on_its_own_connection_only(gateway: Gateway) -> None:
     sensor = gateway.client("sensor")
     sensor.publish("t", b"one", properties=topic_alias(3))
     sensor.publish("", b"two", properties=topic_alias(3))
-    assert app.hear() == ["PUBLISH t 'one'", "PUBLISH t 'two'"]
+    assert app.receive() == ["PUBLISH t 'one'", "PUBLISH t 'two'"]
     again = gateway.client("sensor")
     assert again.publish("", b"three", properties=topic_alias(3)) == ["DISCONNECT PROTOCOL_ERROR", "closed"]
 

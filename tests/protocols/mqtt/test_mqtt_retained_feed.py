@@ -38,7 +38,7 @@ def waiting_bytes(gateway: Gateway, client_id: str) -> int:
 def read_all(client: Client) -> list[int]:
     """Read and acknowledge until nothing more arrives."""
     came: list[int] = []
-    while received := client.hear():
+    while received := client.receive():
         came += numbers(received)
         for line in received:
             if line.startswith("PUBLISH q1"):
@@ -114,7 +114,7 @@ def test_several_filters_are_served_in_order_on_their_own_terms(gateway: Gateway
     client = gateway.client("c")
     as_published = options(1, as_published=True)
     client.machine.receive(client.write.subscribe(("t/1", 0), ("t/2", as_published), ("t/3", 1)))
-    kinds = [line.split("'")[0].strip() for line in client.hear()]
+    kinds = [line.split("'")[0].strip() for line in client.receive()]
     assert kinds == ["SUBACK #1 0 1 1", "PUBLISH retain t/1", "PUBLISH q1 #1 retain t/2", "PUBLISH q1 #2 retain t/3"]
 
 

@@ -29,7 +29,7 @@ def test_a_publish_to_a_topic_over_the_limits_is_refused_and_the_connection_stay
     assert client.publish(topic, qos=1, id=1, retain=retain) == ["PUBACK #1 TOPIC_NAME_INVALID"]
     assert client.publish(topic, qos=2, id=2, retain=retain) == ["PUBREC #2 TOPIC_NAME_INVALID"]
     assert client.publish("a", qos=2, id=2) == ["PUBREC #2"]
-    assert [line.split()[0:4:3] for line in reader.hear()] == [["PUBLISH", "a"]]
+    assert [line.split()[0:4:3] for line in reader.receive()] == [["PUBLISH", "a"]]
     assert len(gateway.vhost.retained) == 0
 
 
@@ -52,9 +52,9 @@ def test_a_will_with_a_topic_over_the_limits_refuses_the_connect(gateway: Gatewa
 @pytest.mark.parametrize("filter", [DOTS, DEEP, "$share/g/" + DOTS, "$share/g/" + DEEP, DEEP + "/#"])
 def test_a_filter_over_the_limits_is_refused_and_others_are_not(gateway: Gateway, filter: str) -> None:
     client = gateway.client("c")
-    assert client.send(client.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 8f 1"]
+    assert client.request(client.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 8f 1"]
     elder = gateway.client("4", version=4)
-    assert elder.send(elder.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 80 1"]
+    assert elder.request(elder.write.subscribe((filter, 1), ("a", 1))) == ["SUBACK #1 80 1"]
     assert [len(session.subscriptions) for session in gateway.vhost.sessions] == [1, 1]
 
 
@@ -62,7 +62,7 @@ def test_a_topic_with_the_maximum_number_of_levels_is_delivered_and_retained(gat
     reader, client = gateway.client("r"), gateway.client("c")
     assert reader.subscribe(DEEPEST, 1) == ["SUBACK #1 1"]
     assert client.publish(DEEPEST, qos=1, id=1, retain=True) == ["PUBACK #1"]
-    assert reader.hear() == [f"PUBLISH q1 #1 {DEEPEST} 'hi'"]
+    assert reader.receive() == [f"PUBLISH q1 #1 {DEEPEST} 'hi'"]
     assert gateway.client("late").subscribe(DEEPEST[:-1] + "#") == ["SUBACK #1 0", f"PUBLISH retain {DEEPEST} 'hi'"]
 
 
@@ -103,4 +103,4 @@ def test_a_routing_key_of_another_protocol_without_a_valid_topic_does_not_end_th
     exchange = gateway.vhost.exchange("amq.topic")
     gateway.vhost.publish(exchange, Message("amq.topic", key, native_header(Properties()), b"odd"))
     gateway.vhost.publish(exchange, Message("amq.topic", "plain", native_header(Properties()), b"even"))
-    assert [line.split("'")[1] for reader in readers for line in reader.hear()] == ["odd", "even"] * 2
+    assert [line.split("'")[1] for reader in readers for line in reader.receive()] == ["odd", "even"] * 2

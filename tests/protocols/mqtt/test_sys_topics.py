@@ -214,14 +214,14 @@ def test_an_update_at_the_start_does_not_divide_by_zero(node: Node) -> None:
 def test_a_subscriber_receives_changed_values_only(node: Node) -> None:
     client = listening(node, "$SYS/broker/+")
     node.update(after_s=10)
-    assert client.hear() == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
+    assert client.receive() == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
 
 
 def test_a_leading_wildcard_does_not_match(node: Node) -> None:
     everything, levels = listening(node, "#", "all"), listening(node, "+/broker/uptime", "levels")
     assert everything.subscribe("+/broker/#") == ["SUBACK #1 0"]
     node.update(after_s=10)
-    assert (everything.hear(), levels.hear()) == ([], [])
+    assert (everything.receive(), levels.receive()) == ([], [])
 
 
 def test_a_subscriber_to_all_topics_and_to_sys_receives_each_value_once(node: Node) -> None:
@@ -229,7 +229,7 @@ def test_a_subscriber_to_all_topics_and_to_sys_receives_each_value_once(node: No
     client.subscribe("$SYS/broker/uptime", 1)
     client.subscribe("$SYS/broker/#", 0)
     node.update(after_s=10)
-    assert [line for line in client.hear() if "uptime" in line] == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
+    assert [line for line in client.receive() if "uptime" in line] == ["PUBLISH $SYS/broker/uptime '10 seconds'"]
 
 
 def test_amqp_consumers_do_not_receive_the_values(node: Node) -> None:
@@ -247,14 +247,14 @@ def test_amqp_consumers_do_not_receive_the_values(node: Node) -> None:
 def test_a_shared_subscription_does_not_receive_the_values_as_with_mosquitto(node: Node) -> None:
     member = listening(node, "$share/g/$SYS/broker/uptime")
     node.update(after_s=10)
-    assert member.hear() == []
+    assert member.receive() == []
 
 
 def test_a_client_that_unsubscribed_receives_no_more_values(node: Node) -> None:
     client = listening(node)
     client.unsubscribe("$SYS/#")
     node.update(after_s=10)
-    assert client.hear() == []
+    assert client.receive() == []
 
 
 def test_a_client_that_reconnects_receives_new_values_only(node: Node) -> None:
@@ -264,7 +264,7 @@ def test_a_client_that_reconnects_receives_new_values_only(node: Node) -> None:
     back = node.gateway.client("curious", is_clean=False, expiry=600)
     assert back.backlog == []
     node.update(after_s=10)
-    assert back.hear() == ["PUBLISH $SYS/broker/uptime '40 seconds'"]
+    assert back.receive() == ["PUBLISH $SYS/broker/uptime '40 seconds'"]
 
 
 def test_a_client_that_subscribes_after_a_restart_receives_the_values_of_the_new_broker(node: Node) -> None:
@@ -308,7 +308,7 @@ def test_a_subscription_without_permission_is_refused(node: Node) -> None:
     assert bob.subscribe("$SYS/#") == ["SUBACK #1 87"]
     assert bob.subscribe("t") == ["SUBACK #1 0"]
     node.update(after_s=10)
-    assert bob.hear() == []
+    assert bob.receive() == []
 
 
 @pytest.mark.parametrize("topic", ["$SYS/broker/uptime", "$SYS/mine", "$SYS"])
@@ -325,7 +325,7 @@ def test_no_client_can_retain_such_a_topic_with_the_mapping_of_rabbitmq(topic: s
     publisher = node.gateway.client("publisher", will=Will(topic, b"forged", retain=True))
     assert publisher.publish(topic, b"forged", qos=1, id=1, retain=True) == ["PUBACK #1 NOT_AUTHORIZED"]
     publisher.lose()
-    assert client.hear() == []
+    assert client.receive() == []
     assert node.value("uptime") == "0 seconds"
 
 
@@ -341,5 +341,5 @@ def test_a_refused_publish_is_acknowledged_with_a_reason_if_the_connection_stays
 def test_a_will_to_such_a_topic_is_not_published(node: Node) -> None:
     client = listening(node)
     node.gateway.client("mortal", will=Will("$SYS/broker/uptime", b"forged", retain=True)).lose()
-    assert client.hear() == []
+    assert client.receive() == []
     assert node.value("uptime") == "0 seconds"

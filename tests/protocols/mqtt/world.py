@@ -53,7 +53,7 @@ class World:
         """Let all clients read what was sent to them."""
         for person in self.connected():
             assert person.link is not None
-            person.hear(person.link.hear_now())
+            person.receive(person.link.receive_now())
 
     def crashed(self) -> None:
         """Handle a crash and restart. The queue of a group may be back if its deletion was not durable."""

@@ -5,13 +5,12 @@ that it receives after all turns and commits, as values; the end of the connecti
 
     gateway = Gateway()
     worker, shop = gateway.client(), gateway.client(version="1.0")
-    assert worker.request("SUBSCRIBE", id="0", destination="/queue/orders", receipt="r") == [receipt("r")]
-    shop.send("/queue/orders", b"one")
+    assert worker.command("SUBSCRIBE", id="0", destination="/queue/orders", receipt="r") == [receipt("r")]
+    shop.publish("/queue/orders", b"one")
     assert worker.bodies() == [b"one"]
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, ClassVar
 
@@ -29,26 +28,12 @@ from gateway_stomp.header import STOMP
 from gateway_stomp.listener_context import StompContext
 from tests.protocols.broker_harness import ALL, BrokerHarness
 from tests.protocols.peer_harness import PeerHarness
+from tests.protocols.stomp.frame_reader import CLOSED, FrameReader, ReceivedFrame
 
 
-@dataclass(frozen=True)
-class Heard:
-    """One received frame, its headers unescaped."""
-
-    verb: str
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    def __getitem__(self, name: str) -> str:
-        return self.headers[name]
-
-
-CLOSED = Heard("closed")
-
-
-def receipt(id: str) -> Heard:
+def receipt(id: str) -> ReceivedFrame:
     """Return the RECEIPT of a frame with this ``receipt`` header."""
-    return Heard("RECEIPT", {"receipt-id": id})
+    return ReceivedFrame("RECEIPT", {"receipt-id": id})
 
 
 def frame(verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", version: str = "1.2") -> bytes:
@@ -60,30 +45,6 @@ def frame(verb: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     if body:
         lines.append(f"content-length:{len(body)}")
     return "\n".join(lines).encode() + b"\n\n" + body + b"\0"
-
-
-def frames_in(data: bytes, version: str) -> tuple[list[Heard], bytes]:
-    """Return the frames in ``data``, decoded by hand from the specification, and the rest."""
-    heard = []
-    while data:
-        if data[:1] == b"\n":
-            data = data[1:]
-            continue
-        head, found, rest = data.partition(b"\n\n")
-        if not found:
-            break
-        verb, *lines = head.decode().split("\n")
-        escapes = "1.0" if verb == "CONNECTED" else version
-        pairs = [line.split(":", 1) for line in lines]
-        headers = {_unescaped(name, escapes): _unescaped(value, escapes) for name, value in reversed(pairs)}
-        assert len(headers) == len(pairs), f"a header is repeated: {pairs}"
-        length = int(headers["content-length"]) if "content-length" in headers else rest.index(b"\0")
-        if len(rest) <= length:
-            break
-        assert rest[length] == 0
-        heard.append(Heard(verb, dict(reversed(headers.items())), rest[:length]))
-        data = rest[length + 1 :]
-    return heard, data
 
 
 class Gateway(BrokerHarness):
@@ -132,8 +93,8 @@ class Gateway(BrokerHarness):
     def client(self, version: str = "1.2", **headers: str) -> "Client":
         """Return a client with an open connection; ``headers`` are those of its CONNECT."""
         client = self.new_client(version)
-        heard = client.connect(**headers)
-        assert [frame.verb for frame in heard] == ["CONNECTED"], heard
+        received = client.connect(**headers)
+        assert [frame.verb for frame in received] == ["CONNECTED"], received
         return client
 
     def crashed(self) -> "Gateway":
@@ -144,85 +105,86 @@ class Gateway(BrokerHarness):
         return Access(self._authenticators or view.authenticators(directory), view.authorizers(directory))
 
 
-class Client(PeerHarness[Connection, Heard]):
+class Client(PeerHarness[Connection, ReceivedFrame]):
     """A STOMP client connection.
 
-    ``welcome`` is the CONNECTED frame. With ``is_reading`` false it is congested: output for it stays in the outbox.
+    ``welcome`` is the CONNECTED frame, ``messages`` are all received MESSAGE frames, oldest first.
     """
 
     def __init__(self, gateway: Gateway, version: str = "1.2") -> None:
-        super().__init__(gateway, 61613)
+        super().__init__(gateway, 61613, FrameReader(version), CLOSED)
         self.gateway = gateway
         self.version = version
-        self.welcome = Heard("nothing")
-        self._unread = b""
+        self.welcome = ReceivedFrame("nothing")
+        self.messages: list[ReceivedFrame] = []
         self.join(Connection(gateway.settings, self, self.io))
 
     # Called by tests
 
-    def connect(self, **headers: str) -> list[Heard]:
+    def connect(self, **headers: str) -> list[ReceivedFrame]:
         """Send CONNECT as guest, unless ``headers`` differ; ``_`` in their names is ``-``."""
-        told = {"login": "guest", "passcode": "guest"}
+        sent = {"login": "guest", "passcode": "guest"}
         if self.version != "1.0":
-            told |= {"accept-version": self.version, "host": "/"}
-        told |= {name.replace("_", "-"): value for name, value in headers.items()}
-        heard = self.send_bytes(frame("CONNECT", told, version="1.0"))
-        if heard and heard[0].verb == "CONNECTED":
-            self.welcome = heard[0]
-        return heard
+            sent |= {"accept-version": self.version, "host": "/"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        received = self.request_frames(frame("CONNECT", sent, version="1.0"))
+        if received and received[0].verb == "CONNECTED":
+            self.welcome = received[0]
+        return received
 
-    def request(
+    def command(
         self, verb: str, headers: Mapping[str, str] | None = None, body: bytes = b"", **more: str
-    ) -> list[Heard]:
+    ) -> list[ReceivedFrame]:
         """Send one frame and return the answers; ``more`` are headers whose names are valid in Python."""
-        return self.send_bytes(frame(verb, {**(headers or {}), **more}, body, self.version))
+        return self.request_frames(frame(verb, {**(headers or {}), **more}, body, self.version))
 
-    def send_bytes(self, data: bytes) -> list[Heard]:
-        """Send these bytes and return the answers."""
-        self.machine.receive(data)
-        return self.hear()
+    def publish(
+        self, destination: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> list[ReceivedFrame]:
+        return self.command("SEND", {"destination": destination, **(headers or {})}, body)
 
-    def send(self, destination: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> list[Heard]:
-        return self.request("SEND", {"destination": destination, **(headers or {})}, body)
-
-    def subscribe(self, destination: str, id: str = "0", **headers: str) -> list[Heard]:
+    def subscribe(self, destination: str, id: str = "0", **headers: str) -> list[ReceivedFrame]:
         """Subscribe; ``_`` in the names of ``headers`` is ``-``."""
-        told = {"id": id, "destination": destination}
-        return self.request("SUBSCRIBE", told | {name.replace("_", "-"): value for name, value in headers.items()})
+        sent = {"id": id, "destination": destination}
+        return self.command("SUBSCRIBE", sent | {name.replace("_", "-"): value for name, value in headers.items()})
 
-    def settle(self, verb: str, message: Heard, headers: Mapping[str, str] | None = None) -> list[Heard]:
+    def settle(
+        self, verb: str, message: ReceivedFrame, headers: Mapping[str, str] | None = None
+    ) -> list[ReceivedFrame]:
         """Send ACK or NACK for a message, in the headers of the version."""
-        told = {"id": message["ack"]} if self.version == "1.2" else {"message-id": message["message-id"]}
-        if self.version == "1.1":
-            told["subscription"] = message["subscription"]
-        return self.request(verb, {**told, **(headers or {})})
+        return self.command(verb, self._headers_of(message) | dict(headers or {}))
 
-    def hear(self) -> list[Heard]:
+    def acknowledgement(self, verb: str, number: int, *lines: str) -> bytes:
+        """Return an ACK or NACK, in the headers of the version, of the message with this index, 0 for the first."""
+        headers = self._headers_of(self.messages[number]) | dict(line.split(":", 1) for line in lines)
+        return frame(verb, headers, version=self.version)
+
+    def ack(self, number: int, *lines: str) -> list[str]:
+        return self.request(self.acknowledgement("ACK", number, *lines))
+
+    def nack(self, number: int, *lines: str) -> list[str]:
+        return self.request(self.acknowledgement("NACK", number, *lines))
+
+    def receive_frames(self) -> list[ReceivedFrame]:
         """Return all received frames, after all turns and commits."""
-        self.gateway.settle()
-        assert not self._unread, self._unread
-        return self._taken()
+        received = super().receive_frames()
+        self.messages += [frame for frame in received if frame.verb == "MESSAGE"]
+        return received
 
     def bodies(self) -> list[bytes]:
         """Return the bodies of the received messages."""
-        heard = self.hear()
-        assert all(frame.verb == "MESSAGE" for frame in heard), heard
-        return [frame.body for frame in heard]
+        received = self.receive_frames()
+        assert all(frame.verb == "MESSAGE" for frame in received), received
+        return [frame.body for frame in received]
 
-    def hear_now(self) -> list[Heard]:
-        """Return the frames of this turn, without a commit."""
-        self.gateway.end_turn()
-        return self._taken()
+    def _headers_of(self, message: ReceivedFrame) -> dict[str, str]:
+        """Return the headers that identify a message in ACK and NACK."""
+        if self.version == "1.2":
+            return {"id": message["ack"]}
+        subscription = {"subscription": message["subscription"]} if self.version == "1.1" else {}
+        return {"message-id": message["message-id"], **subscription}
 
-    def read(self, data: bytes) -> list[Heard]:
-        """Return the frames in these bytes."""
-        heard, self._unread = frames_in(self._unread + data, self.version)
-        return heard
-
-    @property
-    def closed(self) -> Heard:
-        """The value that stands for the end of the connection."""
-        return CLOSED
+    # Called by the broker
 
     def info(self) -> ConnectionInfo:
         address = ("127.0.0.1", 61613, "127.0.0.1", 50000)
@@ -244,11 +206,3 @@ _ESCAPES = {
 
 def _escaped(text: str, version: str) -> str:
     return "".join(_ESCAPES[version].get(letter, letter) for letter in text)
-
-
-def _unescaped(text: str, version: str) -> str:
-    meant = {escape: letter for letter, escape in _ESCAPES[version].items()}
-    letters, result = iter(text), ""
-    for letter in letters:
-        result += meant[letter + next(letters)] if letter == "\\" and meant else letter
-    return result

@@ -2,19 +2,20 @@
 
 import pytest
 
-from tests.protocols.stomp.dialogue import Client, Gateway, Heard, frame, receipt
+from tests.protocols.stomp.dialogue import Client, Gateway, frame, receipt
+from tests.protocols.stomp.frame_reader import ReceivedFrame
 from tests.protocols.stomp.test_stomp_connecting import refusal
 
 VERSIONS = ("1.0", "1.1", "1.2")
 
 
-def subscribed(gateway: Gateway, mode: str, count: int, version: str = "1.2") -> tuple[Client, list[Heard]]:
+def subscribed(gateway: Gateway, mode: str, count: int, version: str = "1.2") -> tuple[Client, list[ReceivedFrame]]:
     """Return a client with a subscription to ``/queue/q`` in this mode, and its messages, numbered from 0."""
     client = gateway.client(version)
     client.subscribe("/queue/q", ack=mode)
     for number in range(count):
         gateway.publish("", "q", b"%d" % number)
-    return client, client.hear()
+    return client, client.receive_frames()
 
 
 def left(gateway: Gateway) -> list[bytes]:
@@ -71,7 +72,7 @@ def test_client_mode_acknowledges_only_deliveries_of_the_same_subscription() -> 
     client.subscribe("/queue/r", "1", ack="client")
     gateway.publish("", "q", b"0")
     gateway.publish("", "r", b"1")
-    _, second = client.hear()
+    _, second = client.receive_frames()
     client.settle("ACK", second)
     client.lose()
     assert (len(gateway.vhost.queue("q")), len(gateway.vhost.queue("r"))) == (1, 0)
@@ -99,8 +100,8 @@ def test_a_rejected_message_becomes_a_dead_letter() -> None:
     client = gateway.client()
     client.subscribe("/topic/dead", "dead")
     told = {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": "dead"}
-    client.request("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client-individual", **told})
-    (message,) = client.send("/amq/queue/q", b"bad")
+    client.command("SUBSCRIBE", {"id": "0", "destination": "/queue/q", "ack": "client-individual", **told})
+    (message,) = client.publish("/amq/queue/q", b"bad")
     (letter,) = client.settle("NACK", message, {"requeue": "false"})
     assert (letter["subscription"], letter.body, letter["x-first-death-reason"]) == ("dead", b"bad", "rejected")
 
@@ -119,7 +120,7 @@ def test_nack_in_client_mode_settles_all_earlier_deliveries() -> None:
 def test_an_ack_with_an_invalid_id_is_refused(version: str, verb: str, value: str) -> None:
     client, _ = subscribed(Gateway(), "client-individual", 1, version)
     name = "id" if version == "1.2" else "message-id"
-    assert refusal(client.request(verb, {name: value.format(session=client.welcome["session"])})) == "Invalid header"
+    assert refusal(client.command(verb, {name: value.format(session=client.welcome["session"])})) == "Invalid header"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -129,7 +130,7 @@ def test_an_ack_with_an_invalid_id_is_refused(version: str, verb: str, value: st
 def test_an_ack_of_an_unknown_delivery_is_refused(version: str, verb: str, tag: str, mode: str) -> None:
     client, _ = subscribed(Gateway(), mode, 1, version)
     name = "id" if version == "1.2" else "message-id"
-    assert refusal(client.request(verb, {name: tag.format(session=client.welcome["session"])})) == "Message not found"
+    assert refusal(client.command(verb, {name: tag.format(session=client.welcome["session"])})) == "Message not found"
 
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
@@ -142,13 +143,13 @@ def test_a_delivery_is_not_settled_twice(verb: str, mode: str) -> None:
 
 def test_a_delivery_in_auto_mode_cannot_be_settled() -> None:
     client, (message,) = subscribed(Gateway(), "auto", 1)
-    assert refusal(client.request("ACK", id=message["message-id"])) == "Message not found"
+    assert refusal(client.command("ACK", id=message["message-id"])) == "Message not found"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
 def test_ack_requires_the_header_with_the_message_id(version: str, verb: str) -> None:
-    assert refusal(Gateway().client(version).request(verb, other="1")) == "Missing header"
+    assert refusal(Gateway().client(version).command(verb, other="1")) == "Missing header"
 
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK"])
@@ -158,7 +159,7 @@ def test_the_message_id_alone_identifies_the_delivery_before_1_2(said: dict[str,
     gateway = Gateway()
     client, (message,) = subscribed(gateway, "client-individual", 1, version)
     headers = {"message-id": message["message-id"], "requeue": "false", "receipt": "r", **said}
-    assert client.request(verb, headers) == [receipt("r")]
+    assert client.command(verb, headers) == [receipt("r")]
     client.lose()
     assert left(gateway) == []
 
@@ -166,7 +167,7 @@ def test_the_message_id_alone_identifies_the_delivery_before_1_2(said: dict[str,
 def test_deliveries_of_an_ended_subscription_can_still_be_settled() -> None:
     gateway = Gateway()
     client, (message,) = subscribed(gateway, "client-individual", 1)
-    client.request("UNSUBSCRIBE", id="0")
+    client.command("UNSUBSCRIBE", id="0")
     assert not len(gateway.vhost.queue("q"))
     assert client.settle("ACK", message) == []
     client.lose()
@@ -176,7 +177,7 @@ def test_deliveries_of_an_ended_subscription_can_still_be_settled() -> None:
 def test_unsettled_deliveries_of_an_ended_subscription_are_requeued_at_the_end_of_the_connection() -> None:
     gateway = Gateway()
     client, _ = subscribed(gateway, "client-individual", 1)
-    client.request("UNSUBSCRIBE", id="0")
+    client.command("UNSUBSCRIBE", id="0")
     client.lose()
     assert left(gateway) == [b"0"]
 
@@ -184,9 +185,9 @@ def test_unsettled_deliveries_of_an_ended_subscription_are_requeued_at_the_end_o
 def test_deliveries_of_an_ended_subscription_can_be_settled_under_a_new_one_with_its_id() -> None:
     gateway = Gateway()
     client, (first,) = subscribed(gateway, "client", 1)
-    client.request("UNSUBSCRIBE", id="0")
+    client.command("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/q", ack="client")
-    (second,) = client.send("/queue/q")
+    (second,) = client.publish("/queue/q")
     assert client.settle("ACK", second) == []
     client.lose()
     assert left(gateway) == []
@@ -196,7 +197,7 @@ def test_deliveries_of_an_ended_subscription_can_be_settled_under_a_new_one_with
 def test_deliveries_of_an_ended_subscription_keep_their_own_message_ids() -> None:
     gateway = Gateway()
     client, (first,) = subscribed(gateway, "client-individual", 1)
-    client.request("UNSUBSCRIBE", id="0")
+    client.command("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/q", ack="client-individual")
     assert client.settle("ACK", first) == []
     assert gateway.vhost.queue("q").unsettled == 0
@@ -206,10 +207,10 @@ def test_the_receipt_of_an_ack_waits_for_the_disk() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual")
-    (message,) = client.send("/queue/q", b"kept", {"persistent": "true"})
+    (message,) = client.publish("/queue/q", b"kept", {"persistent": "true"})
     client.machine.receive(frame("ACK", {"id": message["ack"], "receipt": "r"}))
-    assert client.hear_now() == []
-    assert client.hear() == [receipt("r")]
+    assert client.receive_now() == []
+    assert client.receive_frames() == [receipt("r")]
     assert not len(gateway.crashed().vhost.queue("q"))
 
 
@@ -219,10 +220,10 @@ def test_a_client_that_never_acknowledges_is_disconnected() -> None:
     client.tick()
     gateway.advance(59)
     client.tick()
-    assert client.hear() == []
+    assert client.receive_frames() == []
     gateway.advance(2)
     client.tick()
-    assert refusal(client.hear()) == "precondition_failed"
+    assert refusal(client.receive_frames()) == "precondition_failed"
     assert left(gateway) == [b"0"]
 
 
@@ -230,7 +231,7 @@ def test_a_delivery_keeps_its_delivery_count_after_a_kill() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual")
-    (message,) = client.send("/queue/q", b"kept", {"persistent": "true"})
+    (message,) = client.publish("/queue/q", b"kept", {"persistent": "true"})
     client.settle("NACK", message)
     gateway.settle()
     (again,) = gateway.crashed().client().subscribe("/queue/q")

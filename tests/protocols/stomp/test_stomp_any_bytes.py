@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from gateway_stomp.state import State
 from tests.effort import examples
-from tests.protocols.stomp.dialogue import CLOSED, Gateway, frame
+from tests.protocols.stomp.dialogue import Gateway, frame
+from tests.protocols.stomp.frame_reader import CLOSED
 
 OFTEN = ("CONNECT", "STOMP", "SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "COMMIT", "ABORT")
 VERBS = st.sampled_from((*OFTEN, *OFTEN, *OFTEN, "DISCONNECT", "NONSENSE"))
@@ -32,16 +33,16 @@ def test_any_bytes_are_answered_or_close_the_connection(pieces: list[bytes], ope
     witness = gateway.client()
     witness.subscribe("/queue/witness")
     client = gateway.new_client()
-    heard = client.send_bytes(OPENING) if opens else []
+    received = client.request_frames(OPENING) if opens else []
     for piece in pieces:
-        heard += client.send_bytes(piece)
+        received += client.request_frames(piece)
     if client.machine.state is State.CLOSED:
-        assert heard[-1] == CLOSED
-        assert client.send_bytes(OPENING) == []
+        assert received[-1] == CLOSED
+        assert client.request_frames(OPENING) == []
     else:
-        assert CLOSED not in heard
-    assert sum(each.verb == "ERROR" for each in heard) <= 1
+        assert CLOSED not in received
+    assert sum(each.verb == "ERROR" for each in received) <= 1
     client.lose()
     assert all(queue.owner is None for queue in gateway.vhost.queue_by_name.values())
     assert all(queue.unsettled == 0 for queue in gateway.vhost.queue_by_name.values())
-    assert [message.body for message in witness.send("/queue/witness", b"well")] == [b"well"]
+    assert [message.body for message in witness.publish("/queue/witness", b"well")] == [b"well"]

@@ -6,7 +6,8 @@ The texts were taken from RabbitMQ 3.10.8.
 import pytest
 
 from gateway_stomp.versions import SUPPORTED
-from tests.protocols.stomp.dialogue import Client, Gateway, Heard, frame, receipt
+from tests.protocols.stomp.dialogue import Client, Gateway, frame, receipt
+from tests.protocols.stomp.frame_reader import ReceivedFrame
 
 TYPES = "Valid destination types are: /temp-queue, /exchange, /topic, /queue, /amq/queue, /reply-queue/.\n"
 
@@ -79,9 +80,9 @@ LOGINS = [
 ]
 
 
-def told(heard: list[Heard]) -> tuple[str, str]:
+def told(received: list[ReceivedFrame]) -> tuple[str, str]:
     """Return message and body of the ERROR that ended a connection."""
-    error, closed = heard
+    error, closed = received
     assert (error.verb, error["version"], error["content-type"], closed.verb) == (
         "ERROR",
         SUPPORTED,
@@ -93,13 +94,13 @@ def told(heard: list[Heard]) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("verb", "destination", "message", "body"), DESTINATIONS)
 def test_a_destination_is_refused_in_rabbitmqs_words(verb: str, destination: str, message: str, body: str) -> None:
-    heard = Gateway().client().request(verb, {"destination": destination, "id": "1"})
-    assert told(heard) == (message, body)
+    received = Gateway().client().command(verb, {"destination": destination, "id": "1"})
+    assert told(received) == (message, body)
 
 
 @pytest.mark.parametrize(("verb", "headers", "message", "body"), FRAMES)
 def test_a_frame_is_refused_in_rabbitmqs_words(verb: str, headers: dict[str, str], message: str, body: str) -> None:
-    assert told(Gateway().client().request(verb, headers)) == (message, body)
+    assert told(Gateway().client().command(verb, headers)) == (message, body)
 
 
 @pytest.mark.parametrize(("headers", "body"), LOGINS)
@@ -110,16 +111,16 @@ def test_a_login_is_refused_in_rabbitmqs_words(headers: dict[str, str], body: st
 
 
 def test_versions_are_refused_in_rabbitmqs_words() -> None:
-    heard = Gateway().new_client().connect(accept_version="3.0")
-    assert told(heard) == ("Version mismatch", "Supported versions are 1.0,1.1,1.2\n")
+    received = Gateway().new_client().connect(accept_version="3.0")
+    assert told(received) == ("Version mismatch", "Supported versions are 1.0,1.1,1.2\n")
 
 
 def test_a_missing_permission_is_refused_in_rabbitmqs_words() -> None:
     gateway = Gateway()
     gateway.add_user("low", "low", ("^low", "^low", "^low"))
-    heard = gateway.client(login="low", passcode="low").subscribe("/queue/a")
+    received = gateway.client(login="low", passcode="low").subscribe("/queue/a")
     text = "ACCESS_REFUSED - access to queue 'a' in vhost '/' refused for user 'low'"
-    assert told(heard) == ("access_refused", text)
+    assert told(received) == ("access_refused", text)
 
 
 def test_a_deleted_queue_is_reported_in_rabbitmqs_words() -> None:
@@ -128,7 +129,7 @@ def test_a_deleted_queue_is_reported_in_rabbitmqs_words() -> None:
     client.subscribe("/queue/q", "7")
     gateway.vhost.delete_queue(gateway.vhost.queue("q"))
     text = "The server has canceled a subscription.\nNo more messages will be delivered for \"id='7'\".\n"
-    assert told(client.hear()) == ("Server cancelled subscription", text)
+    assert told(client.receive_frames()) == ("Server cancelled subscription", text)
 
 
 # Virtual hosts
@@ -136,8 +137,8 @@ def test_a_deleted_queue_is_reported_in_rabbitmqs_words() -> None:
 
 @pytest.mark.parametrize("host", ["/", "nov"])
 def test_only_an_authenticated_user_learns_whether_a_virtual_host_exists(host: str) -> None:
-    heard = Gateway().new_client().connect(passcode="wrong", host=host)
-    assert told(heard) == ("Bad CONNECT", "Access refused for user 'guest'\n")
+    received = Gateway().new_client().connect(passcode="wrong", host=host)
+    assert told(received) == ("Bad CONNECT", "Access refused for user 'guest'\n")
 
 
 def test_a_login_to_a_missing_virtual_host_is_counted_as_failed() -> None:
@@ -152,18 +153,18 @@ def test_a_login_to_a_missing_virtual_host_is_counted_as_failed() -> None:
 
 def test_the_receipt_of_a_subscribe_comes_before_its_first_message() -> None:
     client = Gateway().client()
-    client.send("/queue/q", b"one")
-    client.send("/queue/q", b"two")
-    heard = client.subscribe("/queue/q", receipt="r")
-    assert heard[0] == receipt("r")
-    assert [each.body for each in heard[1:]] == [b"one", b"two"]
+    client.publish("/queue/q", b"one")
+    client.publish("/queue/q", b"two")
+    received = client.subscribe("/queue/q", receipt="r")
+    assert received[0] == receipt("r")
+    assert [each.body for each in received[1:]] == [b"one", b"two"]
 
 
 def test_the_receipt_comes_first_for_a_durable_queue_created_in_the_same_write() -> None:
     client = Gateway().client()
     send = frame("SEND", {"destination": "/queue/q"}, b"one")
     subscribe = frame("SUBSCRIBE", {"destination": "/queue/q", "id": "0", "receipt": "r"})
-    assert [each.verb for each in client.send_bytes(send + subscribe)] == ["RECEIPT", "MESSAGE"]
+    assert [each.verb for each in client.request_frames(send + subscribe)] == ["RECEIPT", "MESSAGE"]
 
 
 # Booleans
@@ -173,30 +174,30 @@ def test_the_receipt_comes_first_for_a_durable_queue_created_in_the_same_write()
 def test_a_boolean_may_be_written_in_any_case(yes: str) -> None:
     gateway = Gateway()
     headers = {"durable": yes, "auto-delete": "False", "exclusive": "FALSE", "x-queue-type": "quorum"}
-    assert gateway.client().send("/queue/q", b"", {**headers, "receipt": "r"}) == [receipt("r")]
+    assert gateway.client().publish("/queue/q", b"", {**headers, "receipt": "r"}) == [receipt("r")]
     queue = gateway.vhost.queue("q")
     assert (queue.is_durable, queue.is_auto_delete, queue.owner) == (True, False, None)
 
 
 def test_a_message_is_persistent_in_any_case() -> None:
     gateway = Gateway()
-    gateway.client().send("/queue/q", b"kept", {"persistent": "TRUE"})
+    gateway.client().publish("/queue/q", b"kept", {"persistent": "TRUE"})
     (message,) = gateway.crashed().client().subscribe("/queue/q")
     assert (message.body, message["persistent"]) == (b"kept", "true")
 
 
 @pytest.mark.parametrize("name", ["durable", "auto-delete", "exclusive", "persistent", "x-single-active-consumer"])
 def test_a_value_other_than_true_and_false_is_refused(name: str) -> None:
-    heard = Gateway().client().send("/queue/q", b"", {name: "yes"})
+    received = Gateway().client().publish("/queue/q", b"", {name: "yes"})
     text = f"PRECONDITION_FAILED - header '{name}' must be true or false, not 'yes'"
-    assert told(heard) == ("precondition_failed", text)
+    assert told(received) == ("precondition_failed", text)
 
 
 def test_requeue_may_be_written_in_any_case() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client")
-    (message,) = client.send("/queue/q", b"one")
+    (message,) = client.publish("/queue/q", b"one")
     client.settle("NACK", message, {"requeue": "False"})
     client.lose()
     assert not len(gateway.vhost.queue("q"))
@@ -205,7 +206,7 @@ def test_requeue_may_be_written_in_any_case() -> None:
 # Durable subscriptions to exchanges
 
 
-def reader(gateway: Gateway, destination: str, **headers: str) -> tuple[Client, list[Heard]]:
+def reader(gateway: Gateway, destination: str, **headers: str) -> tuple[Client, list[ReceivedFrame]]:
     """Create a durable subscription under one id; return the client and the received frames."""
     client = gateway.client()
     return client, client.subscribe(destination, "reader", durable="True", auto_delete="False", **headers)
@@ -215,18 +216,18 @@ def reader(gateway: Gateway, destination: str, **headers: str) -> tuple[Client, 
 def test_a_durable_subscription_to_an_exchange_collects_messages_while_disconnected(destination: str) -> None:
     gateway = Gateway()
     first, _ = reader(gateway, destination)
-    first.request("DISCONNECT")
-    gateway.client().send(destination, b"missed", {"persistent": "true"})
-    _, heard = reader(gateway.crashed(), destination)
-    assert [message.body for message in heard] == [b"missed"]
+    first.command("DISCONNECT")
+    gateway.client().publish(destination, b"missed", {"persistent": "true"})
+    _, received = reader(gateway.crashed(), destination)
+    assert [message.body for message in received] == [b"missed"]
 
 
 def test_durable_subscriptions_to_two_exchanges_with_one_id_have_two_queues() -> None:
     gateway = Gateway()
     reader(gateway, "/exchange/amq.direct/news")
     second, _ = reader(gateway, "/exchange/amq.topic/news")
-    gateway.client().send("/exchange/amq.direct/news", b"of direct")
-    gateway.client().send("/topic/news", b"of topic")
+    gateway.client().publish("/exchange/amq.direct/news", b"of direct")
+    gateway.client().publish("/topic/news", b"of topic")
     assert second.bodies() == [b"of topic"]
 
 
@@ -242,5 +243,5 @@ def test_the_queue_that_rabbitmq_created_for_an_exchange_is_found() -> None:
 def test_unsubscribe_deletes_a_durable_subscription_to_an_exchange() -> None:
     gateway = Gateway()
     client, _ = reader(gateway, "/exchange/amq.direct/news")
-    client.request("UNSUBSCRIBE", id="reader", durable="True")
+    client.command("UNSUBSCRIBE", id="reader", durable="True")
     assert not gateway.vhost.queue_by_name

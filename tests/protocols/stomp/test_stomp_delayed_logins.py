@@ -33,40 +33,40 @@ def asking(**settings: Any) -> tuple[Slow, Client]:
 
 def test_input_during_the_authentication_is_handled_afterwards_in_order() -> None:
     slow, client = asking()
-    assert client.send_bytes(CONNECT + SUBSCRIBE) == []
-    assert client.send_bytes(SEND[:20]) == []
-    assert client.send_bytes(SEND[20:]) == []
+    assert client.request_frames(CONNECT + SUBSCRIBE) == []
+    assert client.request_frames(SEND[:20]) == []
+    assert client.request_frames(SEND[20:]) == []
     slow.answer("guest")
-    assert [heard.verb for heard in client.hear()] == ["CONNECTED", "MESSAGE"]
+    assert [received.verb for received in client.receive_frames()] == ["CONNECTED", "MESSAGE"]
 
 
 def test_an_empty_password_is_refused_without_asking_the_authenticator() -> None:
     for headers in ({"login": "guest"}, {"login": "guest", "passcode": ""}, {"login": "", "passcode": "guest"}, {}):
         slow, client = asking()
-        assert refusal(client.send_bytes(frame("CONNECT", headers))) == "Bad CONNECT"
+        assert refusal(client.request_frames(frame("CONNECT", headers))) == "Bad CONNECT"
         assert not slow.asked
 
 
 def test_input_during_a_refused_authentication_is_dropped() -> None:
     slow, client = asking()
-    client.send_bytes(CONNECT + SEND)
+    client.request_frames(CONNECT + SEND)
     slow.answer(None)
-    assert refusal(client.hear()) == "Bad CONNECT"
+    assert refusal(client.receive_frames()) == "Bad CONNECT"
     assert not client.gateway.vhost.queue_by_name
 
 
 def test_too_much_input_during_the_authentication_ends_the_connection() -> None:
     slow, client = asking()
-    client.send_bytes(CONNECT)
-    assert client.send_bytes(SEND * 500) == []
-    assert refusal(client.send_bytes(SEND * 2000)) == "Frame too large"
+    client.request_frames(CONNECT)
+    assert client.request_frames(SEND * 500) == []
+    assert refusal(client.request_frames(SEND * 2000)) == "Frame too large"
     slow.answer("guest")
-    assert client.hear() == []
+    assert client.receive_frames() == []
 
 
 def test_a_client_that_disconnected_during_the_authentication_is_not_logged_in() -> None:
     slow, client = asking()
-    client.send_bytes(CONNECT)
+    client.request_frames(CONNECT)
     client.lose()
     slow.answer("guest")
     assert (client.machine.state, client.machine.conversation) == (State.CLOSED, None)
@@ -74,22 +74,22 @@ def test_a_client_that_disconnected_during_the_authentication_is_not_logged_in()
 
 def test_a_client_without_access_to_the_virtual_host_is_refused() -> None:
     slow, client = asking()
-    client.send_bytes(CONNECT)
+    client.request_frames(CONNECT)
     slow.answer("stranger")
-    assert refusal(client.hear()) == "Bad CONNECT"
+    assert refusal(client.receive_frames()) == "Bad CONNECT"
 
 
 def test_a_virtual_host_may_be_deleted_during_the_authentication() -> None:
     slow, client = asking()
-    client.send_bytes(CONNECT)
+    client.request_frames(CONNECT)
     client.gateway.broker.delete_vhost("/")
     slow.answer("guest")
-    assert refusal(client.hear()) == "Bad CONNECT"
+    assert refusal(client.receive_frames()) == "Bad CONNECT"
 
 
 def test_the_first_frame_of_an_implicit_connect_waits_too() -> None:
     slow, client = asking(default_user="guest", default_passcode="guest", implicit_connect=True)
     client.version = "1.0"
-    client.send_bytes(frame("SUBSCRIBE", {"destination": "/queue/q"}) + SEND)
+    client.request_frames(frame("SUBSCRIBE", {"destination": "/queue/q"}) + SEND)
     slow.answer("guest")
-    assert [heard.verb for heard in client.hear()] == ["MESSAGE"]
+    assert [received.verb for received in client.receive_frames()] == ["MESSAGE"]

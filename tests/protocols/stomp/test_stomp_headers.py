@@ -14,7 +14,7 @@ from gateway_stomp.encoder import Encoder
 from gateway_stomp.header import STOMP, StompHeader
 from gateway_stomp.translate import headers_of, properties_of
 from gateway_stomp.versions import Version
-from tests.protocols.stomp.dialogue import frames_in
+from tests.protocols.stomp.frame_reader import FrameReader
 
 EVERYTHING = {
     "content-type": "text/plain",
@@ -164,8 +164,9 @@ def shown(header: StompHeader, version: Version) -> dict[str, str]:
     encoder = Encoder(version, "amq.topic")
     message = Message("", "q", header, b"hi")
     data = encoder.beginning("0", "", "q") + b"T_0@@s@@1" + encoder.rest(message, redelivered=False)
-    ((frame,), rest) = frames_in(data, version.value)
-    assert not rest
+    reader = FrameReader(version.value)
+    (frame,) = reader.feed(data)
+    assert reader.is_complete
     assert frame.body == b"hi"
     return frame.headers
 

@@ -45,32 +45,32 @@ SUBSCRIPTION = "^stomp-subscription-"
 )
 def test_each_destination_requires_its_permissions(verb: str, destination: str, may: May, is_allowed: bool) -> None:
     gateway, client = someone(may)
-    heard = client.request(verb, id="0", destination=destination)
+    received = client.command(verb, id="0", destination=destination)
     if is_allowed:
-        assert heard == []
+        assert received == []
     else:
-        assert refusal(heard) == "access_refused"
+        assert refusal(received) == "access_refused"
         assert set(gateway.vhost.queue_by_name) == {"there"}
 
 
 def test_a_temporary_queue_requires_configure_and_read() -> None:
     _, client = someone(("^q$|^stomp.gen-", ".*", "^stomp.gen-"))
-    assert client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"}) == []
+    assert client.publish("/queue/q", b"", {"reply-to": "/temp-queue/x"}) == []
     _, client = someone(("^q$", ".*", "^stomp.gen-"))
-    assert refusal(client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})) == "access_refused"
+    assert refusal(client.publish("/queue/q", b"", {"reply-to": "/temp-queue/x"})) == "access_refused"
 
 
 def test_a_dead_letter_exchange_requires_write() -> None:
     _, client = someone((".*", "^amq.default$", ".*"))
-    heard = client.send("/queue/q", b"", {"x-dead-letter-exchange": "amq.topic"})
-    assert refusal(heard) == "access_refused"
+    received = client.publish("/queue/q", b"", {"x-dead-letter-exchange": "amq.topic"})
+    assert refusal(received) == "access_refused"
 
 
 def test_deleting_a_durable_subscription_requires_configure() -> None:
     gateway, client = someone((".*", ".*", ".*"))
     client.subscribe("/topic/t", "0", durable="true")
     gateway.add_user("ann", "secret", ("", ".*", ".*"))
-    assert refusal(client.request("UNSUBSCRIBE", id="0", durable="true")) == "access_refused"
+    assert refusal(client.command("UNSUBSCRIBE", id="0", durable="true")) == "access_refused"
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_deleting_a_durable_subscription_requires_configure() -> None:
 def test_topics_may_be_restricted(verb: str, key: str, is_allowed: bool) -> None:
     gateway, client = someone((".*", ".*", ".*"))
     gateway.restrict_topics("ann", write="^{username}\\.", read="^news\\.")
-    heard = client.request(verb, id="0", destination=f"/topic/{key}")
-    assert heard == [] if is_allowed else refusal(heard) == "access_refused"
+    received = client.command(verb, id="0", destination=f"/topic/{key}")
+    assert received == [] if is_allowed else refusal(received) == "access_refused"
 
 
 def test_changed_permissions_apply_to_open_connections() -> None:
     gateway, client = someone((".*", ".*", ".*"))
-    assert client.send("/queue/q") == []
+    assert client.publish("/queue/q") == []
     gateway.add_user("ann", "secret", ("", "", ""))
-    assert refusal(client.send("/queue/q")) == "access_refused"
+    assert refusal(client.publish("/queue/q")) == "access_refused"
     assert client.machine.state is State.CLOSED

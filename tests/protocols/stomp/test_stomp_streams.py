@@ -6,7 +6,8 @@ import pytest
 
 from gateway.kernel.messages.message import Properties
 from gateway_stomp.stream_headers import stream_arguments
-from tests.protocols.stomp.dialogue import Client, Gateway, Heard
+from tests.protocols.stomp.dialogue import Client, Gateway
+from tests.protocols.stomp.frame_reader import ReceivedFrame
 
 READER = {"ack": "client-individual", "prefetch_count": "100"}
 OFFSET = "x-stream-offset"
@@ -24,18 +25,18 @@ def gateway() -> Gateway:
     return gateway
 
 
-def read(client: Client, **headers: str) -> list[Heard]:
+def read(client: Client, **headers: str) -> list[ReceivedFrame]:
     """Subscribe to the stream; return all received frames."""
-    heard = client.subscribe("/amq/queue/s", **{**READER, **{f"x_stream_{name}": headers[name] for name in headers}})
-    return heard + more(client)
+    received = client.subscribe("/amq/queue/s", **{**READER, **{f"x_stream_{name}": headers[name] for name in headers}})
+    return received + more(client)
 
 
-def more(client: Client) -> list[Heard]:
+def more(client: Client) -> list[ReceivedFrame]:
     client.gateway.advance(0)
-    return client.hear()
+    return client.receive_frames()
 
 
-def seen(messages: list[Heard]) -> list[tuple[bytes, str]]:
+def seen(messages: list[ReceivedFrame]) -> list[tuple[bytes, str]]:
     return [(message.body, message[OFFSET]) for message in messages]
 
 
@@ -125,7 +126,7 @@ def test_send_declares_a_stream() -> None:
     gateway = Gateway()
     client = gateway.client()
     made = {"x-queue-type": "stream", "x-max-age": "1D", "x-stream-max-segment-size-bytes": "1000000"}
-    client.send("/queue/new", b"hello", made)
+    client.publish("/queue/new", b"hello", made)
     assert gateway.vhost.queue("new").arguments == {**made, "x-stream-max-segment-size-bytes": 1_000_000}
     headers = {name.replace("-", "_"): value for name, value in made.items()}
     client.subscribe("/queue/new", **READER, **headers, x_stream_offset="first")
@@ -137,8 +138,8 @@ def test_a_subscription_to_a_topic_may_use_a_stream() -> None:
     client = gateway.client()
     options = {**READER, "durable": "true", "auto_delete": "false", "x_queue_type": "stream"}
     client.subscribe("/topic/news", **options)
-    client.request("UNSUBSCRIBE", id="0")
-    client.send("/topic/news", b"kept")
+    client.command("UNSUBSCRIBE", id="0")
+    client.publish("/topic/news", b"kept")
     client.subscribe("/topic/news", **options, x_stream_offset="first")
     (message,) = more(client)
     assert (message.body, message[OFFSET], message["destination"]) == (b"kept", "0", "/topic/news")
@@ -147,7 +148,7 @@ def test_a_subscription_to_a_topic_may_use_a_stream() -> None:
 def test_the_brokers_offset_replaces_a_published_one() -> None:
     gateway = Gateway()
     client = gateway.client()
-    client.send("/queue/new", b"hello", {"x-queue-type": "stream", OFFSET: "77"})
+    client.publish("/queue/new", b"hello", {"x-queue-type": "stream", OFFSET: "77"})
     client.subscribe("/queue/new", **READER, x_queue_type="stream", x_stream_offset="first")
     assert seen(more(client)) == [(b"hello", "0")]
 

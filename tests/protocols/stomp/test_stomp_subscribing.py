@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.protocols.stomp.dialogue import CLOSED, Gateway, Heard, receipt
+from tests.protocols.stomp.dialogue import Gateway, receipt
+from tests.protocols.stomp.frame_reader import CLOSED, ReceivedFrame
 from tests.protocols.stomp.test_stomp_connecting import refusal
 
 VERSIONS = ("1.0", "1.1", "1.2")
@@ -12,8 +13,8 @@ VERSIONS = ("1.0", "1.1", "1.2")
 def test_a_message_has_its_headers(version: str) -> None:
     client = Gateway().client(version)
     client.subscribe("/queue/q", "7")
-    (message,) = client.send("/queue/q", b"hi\0there", {"content-type": "text/plain", "a": "b"})
-    assert message == Heard(
+    (message,) = client.publish("/queue/q", b"hi\0there", {"content-type": "text/plain", "a": "b"})
+    assert message == ReceivedFrame(
         "MESSAGE",
         {
             "subscription": "7",
@@ -31,24 +32,24 @@ def test_a_message_has_its_headers(version: str) -> None:
 def test_an_empty_body_has_content_length_0() -> None:
     client = Gateway().client()
     client.subscribe("/queue/q")
-    (message,) = client.send("/queue/q")
+    (message,) = client.publish("/queue/q")
     assert (message.body, message["content-length"]) == (b"", "0")
 
 
 def test_the_id_is_optional_in_1_0() -> None:
     client = Gateway().client("1.0")
-    assert client.request("SUBSCRIBE", destination="/queue/q") == []
-    (message,) = client.send("/queue/q", b"hi")
+    assert client.command("SUBSCRIBE", destination="/queue/q") == []
+    (message,) = client.publish("/queue/q", b"hi")
     assert "subscription" not in message.headers
     assert message["message-id"] == f"Q_/queue/q@@{client.welcome['session']}@@1"
-    assert client.request("UNSUBSCRIBE", destination="/queue/q") == []
-    assert client.send("/queue/q", b"hi") == []
+    assert client.command("UNSUBSCRIBE", destination="/queue/q") == []
+    assert client.publish("/queue/q", b"hi") == []
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 @pytest.mark.parametrize("verb", ["SUBSCRIBE", "UNSUBSCRIBE"])
 def test_the_id_is_required_in_other_versions(version: str, verb: str) -> None:
-    assert refusal(Gateway().client(version).request(verb, destination="/queue/q")) == "Missing Header"
+    assert refusal(Gateway().client(version).command(verb, destination="/queue/q")) == "Missing Header"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_the_id_is_required_in_other_versions(version: str, verb: str) -> None:
     ids=lambda value: " ".join(f"{name}={each}" for name, each in value.items()) if isinstance(value, dict) else value,
 )
 def test_an_invalid_subscription_is_refused(headers: dict[str, str], message: str) -> None:
-    assert refusal(Gateway().client().request("SUBSCRIBE", headers)) == message
+    assert refusal(Gateway().client().command("SUBSCRIBE", headers)) == message
 
 
 def test_a_duplicate_id_is_refused() -> None:
@@ -82,16 +83,16 @@ def test_a_duplicate_id_is_refused() -> None:
 def test_an_id_may_be_used_again_and_message_ids_continue() -> None:
     client = Gateway().client()
     client.subscribe("/queue/a", "0")
-    (first,) = client.send("/queue/a")
-    client.request("UNSUBSCRIBE", id="0")
+    (first,) = client.publish("/queue/a")
+    client.command("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/a", "0")
-    (second,) = client.send("/queue/a")
+    (second,) = client.publish("/queue/a")
     assert first["message-id"] != second["message-id"]
 
 
 @pytest.mark.parametrize("headers", [{"id": "9"}, {"id": "9", "destination": "/queue/q"}])
 def test_unsubscribe_without_a_subscription_is_refused(headers: dict[str, str]) -> None:
-    assert refusal(Gateway().client().request("UNSUBSCRIBE", headers)) == "No subscription found"
+    assert refusal(Gateway().client().command("UNSUBSCRIBE", headers)) == "No subscription found"
 
 
 def test_the_length_of_an_id_is_limited_by_the_consumer_tag() -> None:
@@ -102,22 +103,22 @@ def test_the_length_of_an_id_is_limited_by_the_consumer_tag() -> None:
 
 def test_a_client_cannot_unsubscribe_from_a_temporary_queue() -> None:
     client = Gateway().client()
-    client.send("/queue/q", b"", {"reply-to": "/temp-queue/x"})
-    assert refusal(client.request("UNSUBSCRIBE", id="/temp-queue/x")) == "Invalid id"
+    client.publish("/queue/q", b"", {"reply-to": "/temp-queue/x"})
+    assert refusal(client.command("UNSUBSCRIBE", id="/temp-queue/x")) == "Invalid id"
 
 
 def test_subscribe_and_unsubscribe_have_receipts() -> None:
     client = Gateway().client()
     assert client.subscribe("/queue/q", receipt="1") == [receipt("1")]
-    assert client.request("UNSUBSCRIBE", id="0", receipt="2") == [receipt("2")]
+    assert client.command("UNSUBSCRIBE", id="0", receipt="2") == [receipt("2")]
 
 
 def test_a_declared_queue_is_stored_when_the_receipt_is_sent() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.machine.receive(b"SUBSCRIBE\nid:0\ndestination:/queue/q\nreceipt:r\n\n\0")
-    assert client.hear_now() == []
-    assert client.hear() == [receipt("r")]
+    assert client.receive_now() == []
+    assert client.receive_frames() == [receipt("r")]
     assert "q" in gateway.crashed().vhost.queue_by_name
 
 
@@ -150,7 +151,7 @@ def test_the_consumer_with_the_higher_priority_is_served_first() -> None:
     high.subscribe("/queue/q", x_priority="10")
     for _ in range(3):
         gateway.publish("", "q")
-    assert (len(low.hear()), len(high.hear())) == (0, 3)
+    assert (len(low.receive_frames()), len(high.receive_frames())) == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -171,13 +172,13 @@ def test_subscriptions_to_topics_and_exchanges_receive_matching_messages(
 ) -> None:
     client = Gateway().client()
     client.subscribe(subscribed)
-    assert [message.body for message in client.send(sent, b"hi")] == [b"hi"] * comes
+    assert [message.body for message in client.publish(sent, b"hi")] == [b"hi"] * comes
 
 
 def test_a_message_has_the_destination_it_was_sent_to() -> None:
     client = Gateway().client()
     client.subscribe("/topic/#")
-    (message,) = client.send("/topic/a.b")
+    (message,) = client.publish("/topic/a.b")
     assert message["destination"] == "/topic/a.b"
 
 
@@ -189,7 +190,7 @@ def test_a_subscription_has_its_own_queue_until_it_ends(destination: str, is_exc
     (queue,) = gateway.vhost.queue_by_name.values()
     assert queue.name.startswith("stomp-subscription-")
     assert (queue.is_durable, queue.is_auto_delete, queue.owner is not None) == (False, True, is_exclusive)
-    client.request("UNSUBSCRIBE", id="0")
+    client.command("UNSUBSCRIBE", id="0")
     assert not gateway.vhost.queue_by_name
 
 
@@ -207,8 +208,8 @@ def test_a_durable_subscription_collects_messages_while_disconnected(header: str
     gateway = Gateway()
     first = gateway.client()
     first.subscribe("/topic/news", "reader", **{header: "true"})
-    first.request("DISCONNECT")
-    gateway.client().send("/topic/news", b"missed", {"persistent": "true"})
+    first.command("DISCONNECT")
+    gateway.client().publish("/topic/news", b"missed", {"persistent": "true"})
     after = gateway.crashed()
     second = after.client()
     (message,) = second.subscribe("/topic/news", "reader", **{header: "true"})
@@ -238,15 +239,15 @@ def test_the_client_may_name_the_queue_of_a_durable_subscription() -> None:
 
 
 def test_a_durable_subscription_needs_an_id() -> None:
-    heard = Gateway().client("1.0").request("SUBSCRIBE", destination="/topic/t", durable="true")
-    assert refusal(heard) == "Missing Header"
+    received = Gateway().client("1.0").command("SUBSCRIBE", destination="/topic/t", durable="true")
+    assert refusal(received) == "Missing Header"
 
 
 def test_unsubscribe_deletes_a_durable_subscription() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/news", "reader", durable="true")
-    client.request("UNSUBSCRIBE", id="reader", durable="true")
+    client.command("UNSUBSCRIBE", id="reader", durable="true")
     assert not gateway.vhost.queue_by_name
 
 
@@ -254,7 +255,7 @@ def test_a_durable_subscription_survives_a_disconnect() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/topic/news", "reader", durable="true")
-    client.request("UNSUBSCRIBE", id="reader")
+    client.command("UNSUBSCRIBE", id="reader")
     assert len(gateway.vhost.queue_by_name) == 1
 
 
@@ -262,7 +263,7 @@ def test_unsubscribe_never_deletes_a_shared_queue() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", "0", durable="true")
-    client.request("UNSUBSCRIBE", id="0", durable="true")
+    client.command("UNSUBSCRIBE", id="0", durable="true")
     assert "q" in gateway.vhost.queue_by_name
 
 
@@ -275,7 +276,7 @@ def test_prefetch_limits_unacknowledged_deliveries() -> None:
     client.subscribe("/queue/q", ack="client-individual", prefetch_count="2")
     for number in range(3):
         gateway.publish("", "q", b"%d" % number)
-    first, second = client.hear()
+    first, second = client.receive_frames()
     assert client.settle("ACK", second)[0].body == b"2"
     assert client.settle("ACK", first) == []
 
@@ -286,7 +287,7 @@ def test_prefetch_is_ignored_in_auto_mode() -> None:
     client.subscribe("/queue/q", prefetch_count="1")
     for _ in range(5):
         gateway.publish("", "q")
-    assert len(client.hear()) == 5
+    assert len(client.receive_frames()) == 5
 
 
 def test_a_client_that_does_not_read_is_skipped() -> None:
@@ -302,7 +303,7 @@ def test_a_client_that_does_not_read_is_skipped() -> None:
     assert not len(gateway.vhost.queue("q"))
     slow.is_reading = True
     slow.machine.outbox.wake()
-    assert slow.hear()
+    assert slow.receive_frames()
 
 
 # Ends
@@ -313,22 +314,22 @@ def test_a_subscription_whose_queue_is_deleted_ends_the_connection() -> None:
     client = gateway.client()
     client.subscribe("/queue/q", "7")
     gateway.vhost.delete_queue(gateway.vhost.queue("q"))
-    heard = client.hear()
-    assert refusal(heard) == "Server cancelled subscription"
-    assert heard[0]["subscription"] == "7"
+    received = client.receive_frames()
+    assert refusal(received) == "Server cancelled subscription"
+    assert received[0]["subscription"] == "7"
 
 
 def test_unsettled_deliveries_of_a_deleted_queue_are_removed_from_the_store() -> None:
     gateway = Gateway()
     client = gateway.client()
     client.subscribe("/queue/q", ack="client-individual")
-    client.send("/queue/q", b"kept", {"persistent": "true"})
+    client.publish("/queue/q", b"kept", {"persistent": "true"})
     ((_, subscription),) = client.machine.conversation.subscribing._subscription_by_tag.items()  # type: ignore[union-attr]
     (delivery,) = subscription.ledger
     stored = delivery.entry.message.id
     assert gateway.store.messages([stored]) != [None]
     gateway.vhost.delete_queue(gateway.vhost.queue("q"))
-    client.hear()
+    client.receive_frames()
     assert gateway.store.messages([stored]) == [None]
 
 
@@ -350,11 +351,11 @@ def test_subscriptions_and_own_queues_end_with_the_connection() -> None:
 
 
 def test_a_body_on_anything_but_send_is_refused_since_1_1() -> None:
-    assert refusal(Gateway().client().request("SUBSCRIBE", {"id": "0"}, b"body")) == "Invalid frame"
-    assert refusal(Gateway().client("1.1").request("BEGIN", {"transaction": "t"}, b"body")) == "Invalid frame"
-    assert Gateway().client("1.0").request("BEGIN", {"transaction": "t"}, b"body") == []
+    assert refusal(Gateway().client().command("SUBSCRIBE", {"id": "0"}, b"body")) == "Invalid frame"
+    assert refusal(Gateway().client("1.1").command("BEGIN", {"transaction": "t"}, b"body")) == "Invalid frame"
+    assert Gateway().client("1.0").command("BEGIN", {"transaction": "t"}, b"body") == []
 
 
 def test_no_frame_follows_the_last_one() -> None:
-    heard = Gateway().client().request("NONSENSE")
-    assert heard[-1] == CLOSED
+    received = Gateway().client().command("NONSENSE")
+    assert received[-1] == CLOSED

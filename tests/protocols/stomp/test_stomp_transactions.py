@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.protocols.stomp.dialogue import Client, Gateway, Heard, frame, receipt
+from tests.protocols.stomp.dialogue import Client, Gateway, frame, receipt
+from tests.protocols.stomp.frame_reader import ReceivedFrame
 from tests.protocols.stomp.test_stomp_connecting import refusal
 
 
@@ -13,41 +14,41 @@ def waiting(gateway: Gateway, name: str = "q") -> int:
 
 def begun(gateway: Gateway) -> Client:
     client = gateway.client()
-    assert client.request("BEGIN", transaction="t") == []
+    assert client.command("BEGIN", transaction="t") == []
     return client
 
 
-def delivered(gateway: Gateway, client: Client, count: int) -> list[Heard]:
+def delivered(gateway: Gateway, client: Client, count: int) -> list[ReceivedFrame]:
     client.subscribe("/queue/in", ack="client-individual")
     for number in range(count):
         gateway.publish("", "in", b"%d" % number)
-    return client.hear()
+    return client.receive_frames()
 
 
 def test_messages_wait_for_the_commit() -> None:
     gateway = Gateway()
     client = begun(gateway)
     for _ in range(3):
-        client.send("/queue/q", b"hi", {"transaction": "t"})
+        client.publish("/queue/q", b"hi", {"transaction": "t"})
     assert waiting(gateway) == 0
-    assert client.request("COMMIT", transaction="t") == []
+    assert client.command("COMMIT", transaction="t") == []
     assert waiting(gateway) == 3
 
 
 def test_an_abort_drops_held_messages() -> None:
     gateway = Gateway()
     client = begun(gateway)
-    client.send("/queue/q", b"hi", {"transaction": "t"})
-    assert client.request("ABORT", transaction="t") == []
-    assert refusal(client.request("COMMIT", transaction="t")) == "Bad transaction"
+    client.publish("/queue/q", b"hi", {"transaction": "t"})
+    assert client.command("ABORT", transaction="t") == []
+    assert refusal(client.command("COMMIT", transaction="t")) == "Bad transaction"
     assert waiting(gateway) == 0
 
 
 def test_the_end_of_the_connection_drops_held_messages() -> None:
     gateway = Gateway()
     client = begun(gateway)
-    client.send("/queue/q", b"hi", {"transaction": "t"})
-    client.request("DISCONNECT")
+    client.publish("/queue/q", b"hi", {"transaction": "t"})
+    client.command("DISCONNECT")
     assert waiting(gateway) == 0
 
 
@@ -58,7 +59,7 @@ def test_acknowledgements_wait_for_the_commit() -> None:
     client.settle("ACK", message, {"transaction": "t"})
     (info,) = client.channels()
     assert (info.acks_uncommitted, gateway.vhost.queue("in").unsettled) == (1, 1)
-    client.request("COMMIT", transaction="t")
+    client.command("COMMIT", transaction="t")
     assert gateway.vhost.queue("in").unsettled == 0
 
 
@@ -68,7 +69,7 @@ def test_an_abort_restores_held_acknowledgements() -> None:
     first, second = delivered(gateway, client, 2)
     client.settle("ACK", first, {"transaction": "t"})
     client.settle("NACK", second, {"transaction": "t", "requeue": "false"})
-    client.request("ABORT", transaction="t")
+    client.command("ABORT", transaction="t")
     assert client.settle("ACK", first) == []
     client.lose()
     assert waiting(gateway, "in") == 1
@@ -79,8 +80,8 @@ def test_an_abort_restores_acknowledgements_of_an_ended_subscription() -> None:
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
     client.settle("ACK", message, {"transaction": "t"})
-    client.request("UNSUBSCRIBE", id="0")
-    client.request("ABORT", transaction="t")
+    client.command("UNSUBSCRIBE", id="0")
+    client.command("ABORT", transaction="t")
     assert client.settle("ACK", message) == []
 
 
@@ -89,9 +90,9 @@ def test_an_abort_restores_acknowledgements_when_another_subscription_has_the_id
     client = begun(gateway)
     (message,) = delivered(gateway, client, 1)
     client.settle("ACK", message, {"transaction": "t"})
-    client.request("UNSUBSCRIBE", id="0")
+    client.command("UNSUBSCRIBE", id="0")
     client.subscribe("/queue/in", ack="client-individual")
-    client.request("ABORT", transaction="t")
+    client.command("ABORT", transaction="t")
     assert client.settle("ACK", message) == []
 
 
@@ -108,16 +109,16 @@ def test_a_commit_is_one_step_of_the_store() -> None:
     gateway = Gateway()
     client = begun(gateway)
     client.subscribe("/queue/in", ack="client-individual")
-    (message,) = client.send("/queue/in", b"work", {"persistent": "true"})
+    (message,) = client.publish("/queue/in", b"work", {"persistent": "true"})
     client.settle("ACK", message, {"transaction": "t"})
     for number in range(3):
-        client.send(f"/queue/out{number}", b"done", {"persistent": "true", "transaction": "t"})
+        client.publish(f"/queue/out{number}", b"done", {"persistent": "true", "transaction": "t"})
     gateway.settle()
     before = gateway.broker.journal.lsn
     client.machine.receive(frame("COMMIT", {"transaction": "t", "receipt": "r"}))
-    assert client.hear_now() == []
+    assert client.receive_now() == []
     assert gateway.broker.journal.lsn == before + 1
-    assert client.hear() == [receipt("r")]
+    assert client.receive_frames() == [receipt("r")]
     after = gateway.crashed()
     assert [waiting(after, f"out{number}") for number in range(3)] == [1, 1, 1]
     assert waiting(after, "in") == 0
@@ -126,95 +127,95 @@ def test_a_commit_is_one_step_of_the_store() -> None:
 def test_a_commit_without_an_answer_is_performed_completely_or_not_at_all() -> None:
     gateway = Gateway()
     client = begun(gateway)
-    client.send("/queue/a", b"", {"persistent": "true", "transaction": "t"})
-    client.send("/queue/b", b"", {"persistent": "true", "transaction": "t"})
+    client.publish("/queue/a", b"", {"persistent": "true", "transaction": "t"})
+    client.publish("/queue/b", b"", {"persistent": "true", "transaction": "t"})
     gateway.settle()
     client.machine.receive(frame("COMMIT", {"transaction": "t", "receipt": "r"}))
-    assert client.hear_now() == []
+    assert client.receive_now() == []
     after = gateway.crashed()
     assert (waiting(after, "a"), waiting(after, "b")) == (0, 0)
 
 
 def test_receipts_of_held_messages_are_sent_with_the_commit() -> None:
     client = begun(Gateway())
-    assert client.send("/queue/q", b"", {"transaction": "t", "receipt": "1"}) == []
-    heard = client.request("COMMIT", transaction="t", receipt="2")
-    assert sorted(each["receipt-id"] for each in heard) == ["1", "2"]
+    assert client.publish("/queue/q", b"", {"transaction": "t", "receipt": "1"}) == []
+    received = client.command("COMMIT", transaction="t", receipt="2")
+    assert sorted(each["receipt-id"] for each in received) == ["1", "2"]
 
 
 def test_a_commit_that_a_queue_refuses_has_no_receipt() -> None:
     client = Gateway().client()
-    client.send("/queue/q", b"1", {"x-max-length": "1", "x-overflow": "reject-publish"})
-    client.request("BEGIN", transaction="t")
-    client.send("/queue/q", b"2", {"transaction": "t"})
-    assert client.request("COMMIT", transaction="t", receipt="r") == []
+    client.publish("/queue/q", b"1", {"x-max-length": "1", "x-overflow": "reject-publish"})
+    client.command("BEGIN", transaction="t")
+    client.publish("/queue/q", b"2", {"transaction": "t"})
+    assert client.command("COMMIT", transaction="t", receipt="r") == []
 
 
 def test_an_action_that_is_not_allowed_any_more_prevents_the_whole_commit() -> None:
     gateway = Gateway()
     gateway.add_user("ann", "secret")
     client = gateway.client(login="ann", passcode="secret")
-    client.request("BEGIN", transaction="t")
-    client.send("/queue/a", b"", {"transaction": "t"})
-    client.send("/exchange/amq.topic/b", b"", {"transaction": "t"})
+    client.command("BEGIN", transaction="t")
+    client.publish("/queue/a", b"", {"transaction": "t"})
+    client.publish("/exchange/amq.topic/b", b"", {"transaction": "t"})
     gateway.add_user("ann", "secret", ("", "amq.default", ""))
-    assert refusal(client.request("COMMIT", transaction="t", receipt="r")) == "access_refused"
+    assert refusal(client.command("COMMIT", transaction="t", receipt="r")) == "access_refused"
     assert waiting(gateway, "a") == 0
 
 
 @pytest.mark.parametrize("destination", ["/nowhere/x", "/exchange/none/k", "/temp-queue/x"])
 def test_an_invalid_send_in_a_transaction_is_refused_at_once(destination: str) -> None:
     client = begun(Gateway())
-    heard = client.send(destination, b"", {"transaction": "t", "receipt": "r"})
-    assert refusal(heard) in ("Unknown destination", "not_found", "Invalid destination")
-    assert heard[0]["receipt-id"] == "r"
+    received = client.publish(destination, b"", {"transaction": "t", "receipt": "r"})
+    assert refusal(received) in ("Unknown destination", "not_found", "Invalid destination")
+    assert received[0]["receipt-id"] == "r"
 
 
 def test_transactions_are_independent() -> None:
     gateway = Gateway()
     client = gateway.client()
     for name in ("a", "b"):
-        client.request("BEGIN", transaction=name)
-        client.send(f"/queue/{name}", b"", {"transaction": name})
-    client.request("COMMIT", transaction="b")
-    client.request("ABORT", transaction="a")
+        client.command("BEGIN", transaction=name)
+        client.publish(f"/queue/{name}", b"", {"transaction": name})
+    client.command("COMMIT", transaction="b")
+    client.command("ABORT", transaction="a")
     assert (waiting(gateway, "a"), waiting(gateway, "b")) == (0, 1)
 
 
 def test_messages_outside_of_a_transaction_do_not_wait() -> None:
     gateway = Gateway()
     client = begun(gateway)
-    client.send("/queue/q")
+    client.publish("/queue/q")
     assert waiting(gateway) == 1
 
 
 @pytest.mark.parametrize("verb", ["BEGIN", "COMMIT", "ABORT"])
 def test_a_transaction_requires_a_name(verb: str) -> None:
-    assert refusal(Gateway().client().request(verb)) == "Missing transaction"
+    assert refusal(Gateway().client().command(verb)) == "Missing transaction"
 
 
 @pytest.mark.parametrize("verb", ["COMMIT", "ABORT", "SEND", "ACK", "NACK"])
 def test_a_transaction_must_be_begun_first(verb: str) -> None:
-    heard = Gateway().client().request(verb, {"destination": "/queue/q", "id": "1", "transaction": "t"})
-    assert refusal(heard) == "Bad transaction"
+    received = Gateway().client().command(verb, {"destination": "/queue/q", "id": "1", "transaction": "t"})
+    assert refusal(received) == "Bad transaction"
 
 
 def test_a_transaction_cannot_be_begun_twice() -> None:
-    assert refusal(begun(Gateway()).request("BEGIN", transaction="t")) == "Bad transaction"
+    assert refusal(begun(Gateway()).command("BEGIN", transaction="t")) == "Bad transaction"
 
 
 def test_a_transaction_name_may_be_used_again() -> None:
     client = begun(Gateway())
-    client.request("COMMIT", transaction="t")
-    assert client.request("BEGIN", transaction="t") == []
+    client.command("COMMIT", transaction="t")
+    assert client.command("BEGIN", transaction="t") == []
 
 
 @pytest.mark.parametrize(("settings", "limit"), [({}, 16), ({"max_transactions": 3}, 3)])
 def test_the_number_of_transactions_is_limited(settings: dict[str, int], limit: int) -> None:
     client = Gateway(**settings).client()
     for number in range(limit):
-        assert client.request("BEGIN", transaction=str(number)) == []
-    (error, _) = client.request("BEGIN", transaction="more")
+        assert client.command("BEGIN", transaction=str(number)) == []
+    (error, _) = client.command("BEGIN", transaction="more")
     assert error["message"] == "Transaction limit exceeded"
     assert error.body == b"Too many concurrent transactions (limit %d)" % limit
 
@@ -223,17 +224,17 @@ def test_the_number_of_transactions_is_limited(settings: dict[str, int], limit: 
 def test_the_number_of_actions_in_a_transaction_is_limited(settings: dict[str, int], limit: int) -> None:
     client = begun(Gateway(**settings))
     send = frame("SEND", {"destination": "/queue/q", "transaction": "t"})
-    assert client.send_bytes(send * limit) == []
-    (error, _) = client.send_bytes(send)
+    assert client.request_frames(send * limit) == []
+    (error, _) = client.request_frames(send)
     assert error["message"] == "Transaction too large"
     assert error.body == b"Too many actions in transaction (limit %d)" % limit
 
 
 def test_the_memory_of_all_transactions_is_limited() -> None:
     client = begun(Gateway(max_transaction_size=40_000))
-    client.request("BEGIN", transaction="u")
-    assert client.send_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 20_000)) == []
-    (error, _) = client.send_bytes(frame("SEND", {"destination": "/queue/q", "transaction": "u"}, b"x" * 20_000))
+    client.command("BEGIN", transaction="u")
+    assert client.request_frames(frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 20_000)) == []
+    (error, _) = client.request_frames(frame("SEND", {"destination": "/queue/q", "transaction": "u"}, b"x" * 20_000))
     assert error["message"] == "Transaction too large"
     assert error.body == b"Too many bytes in open transactions (limit 40000)"
 
@@ -243,12 +244,12 @@ def test_a_finished_transaction_releases_its_memory(verb: str) -> None:
     client = begun(Gateway(max_transaction_size=40_000))
     send = frame("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x" * 30_000)
     for _ in range(3):
-        client.send_bytes(send)
-        assert client.request(verb, transaction="t", receipt="r") == [receipt("r")]
-        client.request("BEGIN", transaction="t")
+        client.request_frames(send)
+        assert client.command(verb, transaction="t", receipt="r") == [receipt("r")]
+        client.command("BEGIN", transaction="t")
 
 
 def test_begin_and_abort_have_receipts() -> None:
     client = Gateway().client()
-    assert client.request("BEGIN", transaction="t", receipt="1") == [receipt("1")]
-    assert client.request("ABORT", transaction="t", receipt="2") == [receipt("2")]
+    assert client.command("BEGIN", transaction="t", receipt="1") == [receipt("1")]
+    assert client.command("ABORT", transaction="t", receipt="2") == [receipt("2")]
