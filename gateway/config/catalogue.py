@@ -9,14 +9,17 @@ import annotated_types
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from gateway.config.kinds import Allowed, write_size
+from gateway.config.kinds import Allowed, Reloaded, write_size
 from gateway.config.section import Section
 from gateway.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """One setting. ``default`` has the form it takes in TOML; the value is never shown if ``is_secret``."""
+    """One setting. ``default`` has the form it takes in TOML; the value is never shown if ``is_secret``.
+
+    A reload applies it if it ``is_live``.
+    """
 
     key: str
     default: Any
@@ -24,6 +27,7 @@ class SettingInfo:
     meaning: str
     is_string: bool
     is_secret: bool
+    is_live: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ def _settings(section: type[Section], prefix: str, defaults: dict[str, Any]) -> 
                 field.description or "",
                 _is_string(field),
                 field.annotation is SecretStr,
+                Reloaded() in field.metadata,
             )
 
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, SecretStr
 
@@ -107,6 +107,16 @@ def parse_directory(value: object) -> Path:
         raise ValueError("empty")
     return path
 
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """Mark of a setting that a reload applies."""
+
+
+T = TypeVar("T")
+
+Live = Annotated[T, Reloaded()]
+"""The kind of a setting that a reload applies; ``Node`` passes the new value on."""
 
 Size = Annotated[
     int,

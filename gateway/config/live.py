@@ -3,79 +3,22 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from gateway.config.kinds import Reloaded
+from gateway.config.section import Section
 from gateway.config.settings import Settings
 
+
+def _live(section: type[Section], prefix: str = "") -> Iterator[str]:
+    """Yield the keys of the settings of kind ``Live``."""
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _live(field.annotation, f"{name}.")
+        elif Reloaded() in field.metadata:
+            yield prefix + name
+
+
 #: Settings that a reload applies; settings of connections affect only connections opened afterwards.
-LIVE: Final = frozenset(
-    {
-        "memory_high_watermark",
-        "disk_free_limit",
-        "log.level",
-        "log.format",
-        "log.file",
-        "log.lines_per_s",
-        "tls.certificate",
-        "tls.key",
-        "tls.ca",
-        "tls.verify",
-        "tls.min_version",
-        "amqp.heartbeat_s",
-        "amqp.frame_max",
-        "amqp.channel_max",
-        "amqp.max_message_size",
-        "amqp.login_timeout_s",
-        "queues.consumer_timeout_ms",
-        "login.password_hashing",
-        "login.max_delay_ms",
-        "login.free_attempts",
-        "login.free_attempts_per_address",
-        "login.free_attempts_per_user",
-        "login.forget_failures_after_s",
-        "login.max_waiting",
-        "limits.connections_per_vhost",
-        "limits.connections_per_user",
-        "limits.channels_per_user",
-        "limits.queues_per_vhost",
-        "limits.bindings_per_vhost",
-        "limits.consumers_per_vhost",
-        "limits.queues_per_user",
-        "limits.bindings_per_user",
-        "limits.consumers_per_user",
-        "limits.consumers_per_channel",
-        "limits.exclusive_queues_per_connection",
-        "limits.unauthenticated_connections",
-        "mqtt.prefetch",
-        "mqtt.max_packet_size_unauthenticated",
-        "mqtt.max_packet_size",
-        "mqtt.max_session_expiry_s",
-        "mqtt.keep_alive_max_s",
-        "mqtt.topic_alias_max",
-        "mqtt.receive_maximum",
-        "mqtt.login_timeout_s",
-        "mqtt.disconnect_on_unauthorized",
-        "mqtt.retained_max_messages",
-        "mqtt.retained_max_bytes",
-        "mqtt.max_sessions_per_user",
-        "mqtt.max_topic_levels",
-        "mqtt.max_subscriptions",
-        "mqtt.max_filters",
-        "mqtt.max_inflight",
-        "mqtt.qos0_max_bytes",
-        "mqtt.session_max_bytes",
-        "mqtt.session_max_messages",
-        "mqtt.qos0_max_messages",
-        "stomp.max_frame_size_unauthenticated",
-        "stomp.max_frame_size",
-        "stomp.max_headers",
-        "stomp.max_headers_size",
-        "stomp.max_header_size",
-        "stomp.max_body_size",
-        "stomp.max_transactions",
-        "stomp.max_transaction_actions",
-        "stomp.max_transaction_size",
-        "stomp.login_timeout_s",
-    }
-)
+LIVE: Final = frozenset(_live(Settings))
 
 
 def differences(old: Settings, new: Settings) -> list[str]:

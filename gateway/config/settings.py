@@ -15,6 +15,7 @@ from gateway.config.kinds import (
     BindAddress,
     DirectoryPath,
     ListenerPort,
+    Live,
     OptionalPath,
     Password,
     Size,
@@ -44,16 +45,16 @@ class Amqp(Section):
     proxy_protocol: bool = False
     """Whether a proxy sends a PROXY header with the client's address on each connection, with and without TLS."""
 
-    heartbeat_s: Annotated[int, Field(ge=0, le=65535)] = 60
+    heartbeat_s: Live[Annotated[int, Field(ge=0, le=65535)]] = 60
     """Heartbeat interval proposed to clients, in seconds; 0 proposes none. The lower proposal is used."""
 
-    frame_max: Annotated[int, Field(ge=4096, le=2**27)] = 131072
+    frame_max: Live[Annotated[int, Field(ge=4096, le=2**27)]] = 131072
     """Maximum frame size that a client may negotiate, in bytes."""
 
-    channel_max: Annotated[int, Field(ge=1, le=65535)] = 2047
+    channel_max: Live[Annotated[int, Field(ge=1, le=65535)]] = 2047
     """Maximum number of channels that a client may negotiate for one connection."""
 
-    max_message_size: Annotated[Size, Field(ge=1, le=MAX_MESSAGE_SIZE)] = 16 * 2**20
+    max_message_size: Live[Annotated[Size, Field(ge=1, le=MAX_MESSAGE_SIZE)]] = 16 * 2**20
     """Maximum size of a message body; at most 512MiB."""
 
     max_held_size: Annotated[Size, Field(ge=2**20, le=2**40)] = 128 * 2**20
@@ -62,7 +63,7 @@ class Amqp(Section):
     max_unsettled_size: Annotated[Size, Field(ge=2**20, le=2**40)] = 256 * 2**20
     """Approximate size of the unacknowledged messages of one connection at which delivery to it pauses."""
 
-    login_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 10
+    login_timeout_s: Live[Annotated[int, Field(ge=1, le=3600)]] = 10
     """Time from opening a connection until its virtual host is open, in seconds."""
 
     product: Token = "RabbitMQ"
@@ -82,19 +83,19 @@ class Amqps(Section):
 class TlsSettings(Section):
     """The certificates of the TLS listeners."""
 
-    certificate: OptionalPath = None
+    certificate: Live[OptionalPath] = None
     """File of the server's certificate and its chain, in PEM format."""
 
-    key: OptionalPath = None
+    key: Live[OptionalPath] = None
     """File of the certificate's private key, in PEM format."""
 
-    ca: OptionalPath = None
+    ca: Live[OptionalPath] = None
     """File of the CA certificates that must have signed client certificates, in PEM format."""
 
-    verify: Literal["off", "optional", "required"] = "off"
+    verify: Live[Literal["off", "optional", "required"]] = "off"
     """Whether clients are asked for a certificate, and refused without one if ``required``. Needs ``tls.ca``."""
 
-    min_version: Literal["1.2", "1.3"] = "1.2"
+    min_version: Live[Literal["1.2", "1.3"]] = "1.2"
     """Minimum TLS version."""
 
 
@@ -120,7 +121,7 @@ class QueueDefaults(Section):
     default_queue_type: Literal["classic", "quorum", "stream"] = "classic"
     """Type of a queue declared without a type, unless its virtual host has a default of its own."""
 
-    consumer_timeout_ms: Annotated[int, Field(ge=0, le=315_360_000_000)] = 1_800_000
+    consumer_timeout_ms: Live[Annotated[int, Field(ge=0, le=315_360_000_000)]] = 1_800_000
     """Time a delivery may stay unacknowledged before its channel is closed, in milliseconds; 0 is no limit."""
 
 
@@ -140,16 +141,16 @@ class DefaultPermissions(Section):
 class LogSettings(Section):
     """The broker's log."""
 
-    level: Literal["debug", "info", "warning", "error"] = "info"
+    level: Live[Literal["debug", "info", "warning", "error"]] = "info"
     """Lowest level that is written."""
 
-    format: Literal["text", "json"] = "text"
+    format: Live[Literal["text", "json"]] = "text"
     """``text`` for people, or ``json`` for programs, one object a line."""
 
-    file: OptionalPath = None
+    file: Live[OptionalPath] = None
     """File of the log; ``""`` is the standard error stream."""
 
-    lines_per_s: Annotated[int, Field(ge=0, le=1_000_000)] = 20
+    lines_per_s: Live[Annotated[int, Field(ge=0, le=1_000_000)]] = 20
     """Maximum rate of lines of one kind, with a burst of ten times as many; the rest is counted. 0 is no limit."""
 
 
@@ -194,10 +195,10 @@ class Settings(Section):
     load_definitions: OptionalPath = None
     """File of definitions in RabbitMQ's export format, applied at every start."""
 
-    memory_high_watermark: Watermark = 0.6
+    memory_high_watermark: Live[Watermark] = 0.6
     """Memory use of the broker above which publishers are blocked."""
 
-    disk_free_limit: Size = 50 * 10**6
+    disk_free_limit: Live[Size] = 50 * 10**6
     """Free disk space at the data directory below which publishers are blocked."""
 
     default_user: str = "guest"

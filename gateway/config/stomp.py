@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from gateway.config.kinds import Hosts, ListenerPort, Origins, Password, Size, UrlPath
+from gateway.config.kinds import Hosts, ListenerPort, Live, Origins, Password, Size, UrlPath
 from gateway.config.section import Section
 
 
@@ -38,34 +38,34 @@ class Stomp(Section):
     default_nack_requeue: bool = True
     """Whether a NACK without the header ``requeue`` requeues the message."""
 
-    max_frame_size_unauthenticated: Annotated[Size, Field(ge=1024, le=2**29)] = 64 * 2**10
+    max_frame_size_unauthenticated: Live[Annotated[Size, Field(ge=1024, le=2**29)]] = 64 * 2**10
     """Maximum size of a frame from a client that has not logged in."""
 
-    max_frame_size: Annotated[Size, Field(ge=1024, le=2**29)] = 17 * 2**20
+    max_frame_size: Live[Annotated[Size, Field(ge=1024, le=2**29)]] = 17 * 2**20
     """Maximum size of a frame, headers and body together."""
 
-    max_body_size: Annotated[Size, Field(ge=0, le=2**29)] = 16 * 2**20
+    max_body_size: Live[Annotated[Size, Field(ge=0, le=2**29)]] = 16 * 2**20
     """Maximum size of a frame's body."""
 
-    max_headers: Annotated[int, Field(ge=10, le=10_000)] = 100
+    max_headers: Live[Annotated[int, Field(ge=10, le=10_000)]] = 100
     """Maximum number of headers in a frame."""
 
-    max_headers_size: Annotated[Size, Field(ge=1024, le=2**24)] = 64 * 2**10
+    max_headers_size: Live[Annotated[Size, Field(ge=1024, le=2**24)]] = 64 * 2**10
     """Maximum size of all headers of a frame together."""
 
-    max_header_size: Annotated[Size, Field(ge=256, le=2**24)] = 64 * 2**10
+    max_header_size: Live[Annotated[Size, Field(ge=256, le=2**24)]] = 64 * 2**10
     """Maximum size of one header, name and value together."""
 
-    max_transactions: Annotated[int, Field(ge=1, le=10_000)] = 16
+    max_transactions: Live[Annotated[int, Field(ge=1, le=10_000)]] = 16
     """Maximum number of open transactions of a connection."""
 
-    max_transaction_actions: Annotated[int, Field(ge=1, le=10_000)] = 1024
+    max_transaction_actions: Live[Annotated[int, Field(ge=1, le=10_000)]] = 1024
     """Maximum number of messages and acknowledgements in a transaction."""
 
-    max_transaction_size: Annotated[Size, Field(ge=1024, le=2**30)] = 64 * 2**20
+    max_transaction_size: Live[Annotated[Size, Field(ge=1024, le=2**30)]] = 64 * 2**20
     """Maximum size of the messages in all open transactions of a connection."""
 
-    login_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 10
+    login_timeout_s: Live[Annotated[int, Field(ge=1, le=3600)]] = 10
     """Time from opening a connection until its CONNECT is accepted, in seconds."""
 
     activemq: bool = False

@@ -117,12 +117,15 @@ def markdown() -> str:
 
 
 def _template_lines(setting: SettingInfo) -> str:
-    return f"# {setting.meaning.replace('``', '')}\n# Allowed: {setting.allowed}\n#{_assignment(setting)}\n"
+    meaning = setting.meaning.replace("``", "")
+    reload = "# A reload applies it.\n" if setting.is_live else ""
+    return f"# {meaning}\n# Allowed: {setting.allowed}\n{reload}#{_assignment(setting)}\n"
 
 
 def _markdown_lines(setting: SettingInfo) -> str:
     meaning = setting.meaning.replace("``", "`")
-    return f"\n`{_assignment(setting)}`  \n{meaning} Allowed: {setting.allowed}.\n"
+    reload = " A [reload](operations.md#reloading) applies it." if setting.is_live else ""
+    return f"\n`{_assignment(setting)}`  \n{meaning} Allowed: {setting.allowed}.{reload}\n"
 
 
 def _assignment(setting: SettingInfo) -> str:

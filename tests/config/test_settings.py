@@ -1,7 +1,8 @@
 """Settings are read from a file and from --set; each error is reported in one line."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from gateway.config import Settings, load
 from gateway.config.catalogue import SettingInfo, settings_by_key, tables
 from gateway.config.kinds import parse_size, write_size
+from gateway.config.live import LIVE
 from gateway.config.writing import HIDDEN, effective, markdown, template
 from gateway.kernel.errors import ConfigurationError
 
@@ -245,3 +247,18 @@ def test_every_setting_documents_its_meaning_and_allowed_values(setting: Setting
 
 def test_every_table_is_documented() -> None:
     assert [table.key for table in tables() if table.key and not table.meaning] == []
+
+
+def reloaded_patterns() -> Iterator[str]:
+    """Yield the keys of the table of reloads; a name without a section is in the section of the name before it."""
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    for row in re.findall(r"^\| (`.+?) \|", page.partition("\n## Reloading\n")[2].partition("\n## ")[0], re.MULTILINE):
+        section = ""
+        for name in re.findall(r"`([\w.*]+)`", row):
+            section = name.rpartition(".")[0] or section
+            yield f"{section}.{name.rpartition('.')[2]}".removeprefix(".")
+
+
+def test_the_table_of_reloads_contains_each_setting_that_a_reload_applies_and_no_other() -> None:
+    patterns = list(reloaded_patterns())
+    assert {key for key in settings_by_key() if any(fnmatchcase(key, pattern) for pattern in patterns)} == LIVE
