@@ -2,7 +2,9 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
+
+T = TypeVar("T")
 
 #: The length of a slice, which all long jobs of a node share, in seconds.
 SLICE_S: Final = 0.005
@@ -90,6 +92,16 @@ class Background:
     def _is_done(self, work: Iterator[None], ends_s: float) -> bool:
         """Run the steps of a job until the slice ends; return whether the job is finished."""
         return all(self._clock.monotonic_s() < ends_s for _ in work)
+
+
+def drained(items: list[T]) -> Iterator[T]:
+    """Yield the items of a list in order, and empty it, so that a long job frees them one by one.
+
+    A job that keeps them until its end frees all of them in its last step: 60 ms for 100,000 queues.
+    """
+    items.reverse()
+    while items:
+        yield items.pop()
 
 
 def _name_of(work: Iterator[None]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.archives.blocked_publishers import BlockedPublishers
+from gateway.kernel.clock import drained
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import ArchiveRecord
@@ -111,10 +112,12 @@ class Archives:
             if archive.is_retired:
                 self._close_when_exported(archive)
 
-    def retire_all(self) -> None:
-        """Remove all archives with their unexported messages, because the virtual host is deleted."""
-        for archive in self:
-            self.close(archive)
+    def closing_all(self) -> Iterator[None]:
+        """Return the steps that remove all archives with their unexported messages: the virtual host is deleted."""
+        for archive in drained(list(self._archive_by_source.values())):
+            if self._archive_by_source.get((archive.record.source, archive.record.name)) is archive:
+                self.close(archive)
+            yield
 
     def close(self, archive: Archive) -> None:
         """Remove an archive with everything that is still in its log."""

@@ -36,6 +36,9 @@ _LONGEST_SLEEP_S: Final = 60.0
 #: The flag of a row whose message was cancelled while its key is still in the heap.
 _CANCELLED: Final = 4
 
+#: Messages that are removed from the store between two readings of the clock.
+_STEP: Final = 64
+
 _ROW_BITS: Final = 32
 _POSITION_BITS: Final = 64
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
@@ -216,16 +219,15 @@ class DelayIndex:
         return len(rows)
 
     def clear(self) -> int:
-        """Forget every message; return how many there were."""
-        rows = [key & _ROW_MASK for key in self._due if not self._is_cancelled(key)]
-        self._forget(rows)
-        self._due.clear()
-        self._free.clear()
-        self._rows = PagedSegment()
+        """Forget every message; return how many there were. The store removes a large number in later turns."""
+        count = self.length
+        self._clock.background.add(_forgetting(self._journal, self._due, self._rows, self._resident))
+        self._due, self._rows, self._free, self._resident = [], PagedSegment(), [], {}
+        self.length = 0
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
-        return len(rows)
+        return count
 
     def close(self) -> None:
         """Forget every message and the release callback: the queue is deleted.
@@ -255,6 +257,23 @@ class DelayIndex:
         for row in rows:
             segment.add(*self._rows.row(row))
         return segment
+
+
+def _forgetting(
+    journal: "Journal", due: list[int], rows: PagedSegment, resident: "dict[int, QueuedMessage]"
+) -> Iterator[None]:
+    """Return the steps in which the store removes the messages of an index that was cleared."""
+    while due:
+        segment = PagedSegment()
+        for key in due[-_STEP:]:
+            row = key & _ROW_MASK
+            if not rows.flags[row] & _CANCELLED:
+                if rows.content_ids[row]:
+                    segment.add(*rows.row(row))
+                resident.pop(row, None)
+        del due[-_STEP:]
+        journal.dequeued_segment(segment)
+        yield
 
 
 def _accept(entry: "QueuedMessage") -> "DeathReason | None":

@@ -13,6 +13,7 @@ from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_vhost
+from gateway.kernel.clock import drained
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
@@ -192,25 +193,34 @@ class Broker:
         """Delete the contents of a virtual host before its record, so that a restart after a crash can continue."""
         name = vhost.name
         yield from self.connections.force_closes(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
-        vhost.wills.erase()
+        yield from vhost.wills.erasing()
         yield from vhost.sessions.ending_all()
-        vhost.sessions.groups.erase()
-        vhost.retained.erase()
-        vhost.producers.erase()
+        yield from vhost.sessions.groups.erasing()
+        yield from vhost.retained.erasing()
+        yield from vhost.producers.erasing()
         yield from vhost.queues.deleting_all()
         yield from vhost.exchanges.deleting_all()
+        vhost.trace_table.set_enabled(False)
+        yield from vhost.archives.closing_all()
+        yield from self._removing_settings(name)
         self._forget_vhost(vhost)
 
+    def _removing_settings(self, name: str) -> Iterator[None]:
+        """Return the steps that remove the policies, parameters and permissions of a virtual host."""
+        for policy in drained(list(self.policies.values())):
+            if policy.vhost == name and self.policies.get(policy.key) is policy:
+                self.remove_policy(policy)
+            yield
+        for parameter in drained(list(self.parameters.values())):
+            if parameter.vhost == name and self.parameters.get(parameter.key) is parameter:
+                self.remove_parameter(parameter)
+            yield
+        yield from self.directory.removing_vhost(name)
+
     def _forget_vhost(self, vhost: VirtualHost) -> None:
+        """Remove a virtual host whose contents and settings were removed."""
         name = vhost.name
         self.events.emit(Event("vhost.deleted", name, name))
-        vhost.trace_table.set_enabled(False)
-        vhost.archives.retire_all()
-        for policy in [policy for policy in self.policies.values() if policy.vhost == name]:
-            self.remove_policy(policy)
-        for parameter in [parameter for parameter in self.parameters.values() if parameter.vhost == name]:
-            self.remove_parameter(parameter)
-        self.directory.remove_vhost(name)
         del self.vhost_by_name[name], self._tracing_by_vhost[name], self._view_by_vhost[name]
         self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))

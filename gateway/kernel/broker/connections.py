@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from gateway.kernel.clock import drained
 from gateway.kernel.counters import Counters
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.channel_counters import PublishCounters
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 #: Calls of ``tick`` per second: with two, a heartbeat interval of one second can be kept.
 TICKS_PER_S: Final = 2
+
+#: Connections that are compared between two readings of the clock.
+_STEP: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +243,15 @@ class Connections:
             pass
 
     def force_closes(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> Iterator[None]:
-        """Close the connections that match now from this side, one per step."""
-        return self._closing(reason, [peer for peer in self._peers if which(peer)])
+        """Close the present connections that match from this side, one per step."""
+        return self._closing(reason, which, list(self._peers))
 
-    def _closing(self, reason: str, peers: Sequence[Peer]) -> Iterator[None]:
-        for peer in peers:
-            if peer in self._peers:
+    def _closing(self, reason: str, which: Callable[[Peer], bool], peers: list[Peer]) -> Iterator[None]:
+        for number, peer in enumerate(drained(peers)):
+            if peer in self._peers and which(peer):
                 peer.force_close(reason)
+                yield
+            elif number % _STEP == 0:
                 yield
 
 

@@ -9,6 +9,7 @@ from types import MethodType
 from weakref import WeakMethod
 
 from gateway.kernel.broker.entity_checks import require_valid_user
+from gateway.kernel.clock import drained
 from gateway.kernel.errors import NotFound, PreconditionFailed
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.entity_codec import writable
@@ -138,11 +139,18 @@ class Directory:
         if (permission := self._topic_permission_by_key.get((vhost, user, exchange))) is not None:
             self._change(removal(permission))
 
-    def remove_vhost(self, vhost: str) -> None:
-        """Remove all permissions for a virtual host that is being deleted."""
-        for permission in self._all_permissions():
-            if permission.vhost == vhost:
+    def removing_vhost(self, vhost: str) -> Iterator[None]:
+        """Return the steps that remove all permissions for a virtual host that is being deleted."""
+        for permission in drained(self._all_permissions()):
+            if permission.vhost == vhost and self._is_current(permission):
                 self._change(removal(permission))
+            yield
+
+    def _is_current(self, permission: PermissionRecord | TopicPermissionRecord) -> bool:
+        """Return whether a permission was not removed since it was listed."""
+        if isinstance(permission, PermissionRecord):
+            return permission.key in self._permission_by_key
+        return permission.key in self._topic_permission_by_key
 
     def _all_permissions(self) -> list[PermissionRecord | TopicPermissionRecord]:
         return [*self.permissions, *self.topic_permissions]

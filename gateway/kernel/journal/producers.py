@@ -3,13 +3,19 @@
 A *producer* publishes batches under its name, for one or several *queries*, each with a rising batch number.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import ProducerRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
+
+#: The most queries that are forgotten in one turn; each published batch forgets as many.
+_FORGOTTEN_AT_ONCE: Final = 256
 
 
 class Producers:
@@ -46,17 +52,18 @@ class Producers:
             self.install(record)
 
     def forget(self, age_ms: int) -> None:
-        """Forget queries whose last batch is older than this."""
+        """Forget queries whose last batch is older than this, a few with each call."""
         before_ms = self._journal.now_ms - age_ms
-        for key, record in list(self._record_by_query.items()):
+        for key, record in list(islice(self._record_by_query.items(), _FORGOTTEN_AT_ONCE)):
             if record.published_at_ms >= before_ms:
                 return
             self._remove(key, record)
 
-    def erase(self) -> None:
-        """Forget all queries, with their virtual host."""
-        for key, record in list(self._record_by_query.items()):
+    def erasing(self) -> Iterator[None]:
+        """Return the steps that forget all queries, with their virtual host."""
+        for key, record in drained(list(self._record_by_query.items())):
             self._remove(key, record)
+            yield
 
     def _remove(self, key: tuple[str, str], record: ProducerRecord) -> None:
         del self._record_by_query[key]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.backlog.memory_budget import NO_RESERVE, MemoryBudget
 from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.backlog.priorities import ready_for
+from gateway.kernel.clock import drained
 from gateway.kernel.counters import Counters, Weight
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.journal.changes import Enqueued
@@ -479,11 +480,11 @@ class Queue(QueueIdentity):
         return self._forgetting(*self.ready.clear())
 
     def _forgetting(self, entries: list[QueuedMessage], segments: "list[PagedSegment]") -> Iterator[None]:
-        for start in range(0, len(entries), _STEP):
-            for entry in entries[start : start + _STEP]:
-                self.forget(entry)
-            yield
-        for segment in segments:
+        for number, entry in enumerate(drained(entries)):
+            self.forget(entry)
+            if number % _STEP == _STEP - 1:
+                yield
+        for segment in drained(segments):
             self._journal.dequeued_segment(segment)
             yield
 

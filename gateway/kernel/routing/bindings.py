@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.errors import PreconditionFailed, Refused
 from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults, described
@@ -130,11 +131,13 @@ class Bindings:
 
     def removing(self, end: Destination) -> Iterator[None]:
         """Return the steps that remove every current binding of a queue or exchange."""
-        found = self.to(end) + (self.of(end) if isinstance(end, Exchange) else [])
+        found = self.to(end)
+        if isinstance(end, Exchange):
+            found += self.of(end)
         return self._removing(found)
 
     def _removing(self, found: list[Binding]) -> Iterator[None]:
-        for number, binding in enumerate(found):
+        for number, binding in enumerate(drained(found)):
             if binding in self._by_destination.get(binding.destination, ()):
                 self.remove(binding)
             if number % _STEP == 0:

@@ -1,5 +1,6 @@
 """An exchange. It holds names and settings; its type, from a plugin, selects destinations."""
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from gateway.kernel.errors import PreconditionFailed
@@ -7,6 +8,8 @@ from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.settings.effective_settings import effective
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gateway.kernel.archives.archive import Archive
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.routing.exchange_type import ExchangeType
@@ -14,6 +17,16 @@ if TYPE_CHECKING:
 
 #: Routes cached per exchange before the cache is cleared; bounds the memory when publishers keep using new keys.
 ROUTES_REMEMBERED = 10_000
+
+
+#: The sum of the numbers of queues of these routes is bounded too: a hundred routes to 100,000 queues take 80 MB.
+QUEUES_REMEMBERED = 2**20
+
+#: Routes to more queues together than this are forgotten in slices: 100,000 take 24 ms.
+_FEW = 2048
+
+#: Queues whose counts are added up between two readings of the clock.
+_STEP = 256
 
 
 class Route:
@@ -39,9 +52,12 @@ class Exchange:
     """
 
     __slots__ = (
+        "_added_up",
         "_passed_on",
+        "_past",
         "_published_in",
         "_published_out",
+        "_width",
         "archive",
         "arguments",
         "inert_reason",
@@ -88,7 +104,10 @@ class Exchange:
         self.inert_reason = ""
         self.routes: dict[str, Route] = {}
         self.route_by_ends: dict[tuple[Queue | Archive, ...], Route] = {}
+        self._width = 0  # the queues of all cached routes
         self._passed_on: dict[Queue, int] = {}
+        self._past: deque[Route] = deque()  # forgotten routes whose counts are not in ``_passed_on`` yet
+        self._added_up = 0  # the queues of the first of these whose counts are
         self._published_in = 0
         self._published_out = 0
 
@@ -109,14 +128,18 @@ class Exchange:
 
     # Routes
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many routes are cached that they should be forgotten."""
+        return len(self.route_by_ends) >= ROUTES_REMEMBERED or self._width >= QUEUES_REMEMBERED
+
     def route_to(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> Route:
         """Return the route to these queues and archives, shared by all keys that lead there."""
-        ends: tuple[Queue | Archive, ...] = (*queues, *archives)
+        ends: tuple[Queue | Archive, ...] = (*queues, *archives) if archives else queues
         route = self.route_by_ends.get(ends)
         if route is None:
-            if len(self.route_by_ends) >= ROUTES_REMEMBERED:
-                self.forget()
             route = self.route_by_ends[ends] = Route(queues, archives)
+            self._width += len(queues)
         return route
 
     def remember(self, message: Message, route: Route) -> None:
@@ -125,16 +148,42 @@ class Exchange:
             self.routes.clear()
         self.routes[message.routing_key] = route
 
-    def forget(self) -> None:
-        """Clear all routes, but keep their counts."""
-        passed_on = self._passed_on
+    def forget(self) -> "Iterator[None] | None":
+        """Clear all routes, but keep their counts. Return the rest of the work as steps; ``None`` if there is none.
+
+        A binding may change for each message to 100,000 queues.
+        """
+        is_adding_up = bool(self._past)
         for route in self.route_by_ends.values():
             self._published_in += route.count
             self._published_out += route.count * len(route.queues)
-            for queue in route.queues:
-                passed_on[queue] = passed_on.get(queue, 0) + route.count
+            self._past.append(route)
+        is_much = self._width > _FEW
         self.routes.clear()
         self.route_by_ends.clear()
+        self._width = 0
+        if is_adding_up:
+            return None  # the steps that were returned before add these up too
+        if is_much:
+            return self._adding_up()
+        for _ in self._adding_up():
+            pass
+        return None
+
+    def _adding_up(self) -> "Iterator[None]":
+        """Return the steps that add the counts of forgotten routes to those of their queues."""
+        passed_on = self._passed_on
+        while self._past:
+            route = self._past[0]
+            if route.count:
+                queues = route.queues
+                for first in range(0, len(queues), _STEP):
+                    for queue in queues[first : first + _STEP]:
+                        passed_on[queue] = passed_on.get(queue, 0) + route.count
+                    self._added_up = first + _STEP
+                    yield
+            self._past.popleft()
+            self._added_up = 0
 
     # Counts
 
@@ -150,10 +199,13 @@ class Exchange:
 
     def passed_on(self) -> "dict[Queue, int]":
         """Return the number of messages routed to each existing queue."""
-        self._passed_on = {queue: count for queue, count in self._passed_on.items() if not queue.is_deleted}
+        for queue in [queue for queue in self._passed_on if queue.is_deleted]:
+            del self._passed_on[queue]
         passed_on = dict(self._passed_on)
-        for route in self.route_by_ends.values():
+        added_up = self._added_up
+        for route in (*self._past, *self.route_by_ends.values()):
             if route.count:
-                for queue in route.queues:
+                for queue in route.queues[added_up:]:
                     passed_on[queue] = passed_on.get(queue, 0) + route.count
+            added_up = 0
         return passed_on

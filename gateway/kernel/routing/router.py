@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S, TurnBudget
+from gateway.kernel.budget import LOOK_EVERY, SLOW_S
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue import Queue
@@ -11,6 +11,7 @@ from gateway.kernel.routing.exchange import Exchange, Route
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.archive import Archive
+    from gateway.kernel.journal.journal import Journal
 
 
 class Router:
@@ -19,9 +20,10 @@ class Router:
     An exchange type that raises routes nothing, and ``faults`` count it. Its route is not cached.
     """
 
-    def __init__(self, exchange_by_name: Mapping[str, Exchange], budget: TurnBudget, faults: Faults) -> None:
+    def __init__(self, exchange_by_name: Mapping[str, Exchange], journal: "Journal", faults: Faults) -> None:
         self._exchange_by_name = exchange_by_name
-        self._budget = budget
+        self._budget = journal.budget
+        self._background = journal.clock.background
         self._faults = faults
         self._has_failed = False
         self._with_routes: set[Exchange] = set()
@@ -49,13 +51,20 @@ class Router:
     def forget(self) -> None:
         """Clear every cached route: a binding, an exchange or a queue changed."""
         for exchange in self._with_routes:
-            exchange.forget()
+            self._forget_routes(exchange)
         self._with_routes.clear()
+
+    def _forget_routes(self, exchange: Exchange) -> None:
+        steps = exchange.forget()
+        if steps is not None:
+            self._background.add_later(steps)
 
     def _route_to(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
         """Return the route to these queues, which the exchange keeps until the next change."""
         route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
         if route is None:
+            if exchange.is_full:
+                self._forget_routes(exchange)
             self._with_routes.add(exchange)
             route = exchange.route_to(queues, archives)
         return route

@@ -1,8 +1,10 @@
 """The shared subscription groups of one virtual host: their members, and the lifetime of their queues."""
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import GroupRecord, SubscriptionRecord
 
@@ -75,10 +77,11 @@ class Groups:
         if self._made.get(queue.name) == queue.id:
             self._forget(queue.name)
 
-    def erase(self) -> None:
-        """Forget all groups: the virtual host is deleted."""
-        for name in list(self._made):
+    def erasing(self) -> Iterator[None]:
+        """Return the steps that forget all groups: the virtual host is deleted."""
+        for name in drained(list(self._made)):
             self._forget(name)
+            yield
 
     def _forget(self, name: str) -> None:
         del self._made[name]
@@ -97,10 +100,11 @@ class Groups:
             if queue is None or queue.id != queue_id:
                 self._forget(name)
         if self._made:
-            clock.call_later(_REJOIN_S, self._delete_abandoned)
+            clock.call_later(_REJOIN_S, lambda: clock.background.add(self._deleting_abandoned()))
 
-    def _delete_abandoned(self) -> None:
-        for name in list(self._made):
+    def _deleting_abandoned(self) -> Iterator[None]:
+        for name in drained(list(self._made)):
             queue = self._vhost.queue_by_name.get(name)
             if queue is not None:
                 self._vhost.delete_queue_if_done(queue)
+            yield

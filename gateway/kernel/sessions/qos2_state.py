@@ -5,9 +5,10 @@ kill at any point neither loses nor duplicates the message. Identifiers of at-le
 the next connection: such a message may be delivered twice.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.records import HandshakeRecord
 
@@ -130,13 +131,20 @@ class Qos2State:
         else:
             self.releasing[record.packet_id] = None
 
-    def forget_all(self) -> None:
-        """Delete all records: the session ends."""
-        for packet_id in self.received:
+    def forgetting(self) -> Iterator[None]:
+        """Return the steps that delete all records: the session ends."""
+        for packet_id in drained(list(self.received)):
             self._remove(True, packet_id)
+            yield
         exactly_once = [packet_id for packet_id, qos in self.remembered.values() if qos == 2]
-        for packet_id in (*self.releasing, *exactly_once):
+        for packet_id in drained([*self.releasing, *exactly_once]):
             self._remove(False, packet_id)
+            yield
+
+    @property
+    def count(self) -> int:
+        """The number of packet identifiers in use."""
+        return len(self.received) + len(self.releasing) + len(self.remembered)
 
     def _is_remembered(self, packet_id: int) -> bool:
         return bool(self.remembered) and any(packet_id == known for known, _ in self.remembered.values())

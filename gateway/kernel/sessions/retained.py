@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.events import Event, Events
 from gateway.kernel.journal.changes import Put, Removed
@@ -141,10 +142,16 @@ class Retained:
         message = Message(record.exchange, record.routing_key, header, record.body)
         self._install(RetainedMessage(message, record.expires_at_ms, number=self._next_number()))
 
-    def erase(self) -> None:
-        """Remove all of them: the virtual host is deleted."""
-        for kept in list(self):
-            self.clear(kept.message.routing_key)
+    def erasing(self) -> Iterator[None]:
+        """Return the steps that remove all of them: the virtual host is deleted."""
+        keys = []
+        for kept in found_from(self._root, ["#"]):
+            if kept is not None:
+                keys.append(kept.message.routing_key)
+            yield
+        for key in drained(keys):
+            self.clear(key)
+            yield
 
     def __iter__(self) -> Iterator[RetainedMessage]:
         return (kept for kept in found_from(self._root, ["#"]) if kept is not None)

@@ -8,6 +8,7 @@ which belongs to all members of the group.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
+from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import SessionRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments
@@ -216,16 +217,27 @@ class Session:
             yield from self._vhost.queues.deleting(queue)
         self._vhost.release(self)  # clears the record of its owned queues
 
-    def forget(self) -> None:
-        """Delete the records of the session and of its unfinished deliveries."""
-        self.qos2_state.forget_all()
-        for packet_id, (queue, entry) in self.held.items():  # no other client may get them (MQTT-4.8.2-5)
+    @property
+    def size(self) -> int:
+        """The number of its subscriptions and unfinished deliveries."""
+        return len(self.subscriptions) + len(self.held) + self.qos2_state.count
+
+    def forgetting(self) -> Iterator[None]:
+        """Return the steps that delete the records of its unfinished deliveries and subscriptions, then its own.
+
+        After a crash in between the session exists, and is ended again.
+        """
+        yield from self.qos2_state.forgetting()
+        held = list(self.held.items())
+        self.held.clear()
+        for packet_id, (queue, entry) in drained(held):  # no other client may get them (MQTT-4.8.2-5)
             self.qos2_state.abort(packet_id)
             queue.accept(entry)
-        self.held.clear()
+            yield
         if self.is_durable:
             for subscription in self.subscriptions:
                 self._journal.record(Removed(subscription.kind, subscription.key))
+                yield
             self._journal.record(Removed(SessionRecord.kind, (self._vhost.name, self.client_id)))
 
 

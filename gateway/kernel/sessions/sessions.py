@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.errors import AccessRefused, NotAllowed
 from gateway.kernel.journal.records import HandshakeRecord, SessionRecord, SubscriptionRecord
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gateway.kernel.sessions.host import SessionHost
     from gateway.kernel.sessions.wills import Wills
 
-#: A session with more subscriptions than this is deleted in slices.
+#: A session with more subscriptions and unfinished deliveries than this is deleted in slices.
 _FEW: Final = 64
 
 
@@ -110,8 +111,7 @@ class Sessions:
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
         self._wills.publish_now(session.client_id)
-        session.forget()
-        if len(session.subscriptions) <= _FEW:
+        if session.size <= _FEW:
             for _ in self._erasing(session):
                 pass
         else:
@@ -145,7 +145,8 @@ class Sessions:
                 ready()
 
     def _erasing(self, session: Session) -> Iterator[None]:
-        """Return the steps in which the session leaves its groups and deletes its queues."""
+        """Return the steps that delete a session: its records, its places in groups, its queues."""
+        yield from session.forgetting()
         for subscription in session.subscriptions:
             if subscription.group:
                 self.groups.left(session, subscription)
@@ -161,7 +162,7 @@ class Sessions:
 
     def ending_all(self) -> Iterator[None]:
         """Return the steps that delete all sessions: the virtual host is deleted."""
-        for session in list(self):
+        for session in drained(list(self._session_by_client.values())):
             self.end(session)
             yield
 

@@ -1,8 +1,9 @@
 """MQTT wills: messages published when a client disconnects unexpectedly, perhaps after a delay (3.1.3.2.2)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from gateway.kernel.clock import drained
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records import WillRecord
@@ -70,10 +71,11 @@ class Wills:
         delay_s = max(0.0, (record.due_at_ms - self._clock.wall_ms()) / 1000)
         self._wait(record.client_id, message, record.is_retained, delay_s)
 
-    def erase(self) -> None:
-        """Remove all of them: the virtual host is deleted."""
-        for client_id in list(self._waiting):
+    def erasing(self) -> Iterator[None]:
+        """Return the steps that remove all of them: the virtual host is deleted."""
+        for client_id in drained(list(self._waiting)):
             self._take(client_id)
+            yield
 
     def _wait(self, client_id: str, message: Message, is_retained: bool, delay_s: float) -> None:
         self._waiting[client_id] = (message, is_retained)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed, Refused
 from gateway.kernel.events import Event
 from gateway.kernel.faults import BadAnswer, described, shown
@@ -176,7 +177,7 @@ class Exchanges:
 
     def deleting_all(self) -> Iterator[None]:
         """Return the steps that delete every exchange, predeclared ones too: the virtual host is deleted."""
-        for exchange in list(self._exchange_by_name.values()):
+        for exchange in drained(list(self._exchange_by_name.values())):
             yield from self._deleting(exchange)
             yield
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.backlog.memory_budget import MemoryBudget
+from gateway.kernel.clock import drained
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import InternalError, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
@@ -134,7 +135,7 @@ class Queues:
             raise PreconditionFailed(f"{entity} not empty")
         if queue.is_deleted:
             return 0
-        if self._context.bindings.count_at(queue) <= MOST_AT_ONCE:
+        if self._context.bindings.count_at(queue) + len(queue.consumers) <= MOST_AT_ONCE:
             return self._remove(queue)
         self._context.journal.clock.background.add(self.deleting(queue))
         return len(queue)
@@ -165,6 +166,8 @@ class Queues:
     def _deleting(self, queue: Queue) -> Iterator[None]:
         try:
             yield from self._context.bindings.removing(queue)
+            if len(queue.consumers) > MOST_AT_ONCE:
+                yield from _cancelling(queue)
             if not queue.is_deleted:
                 self._remove(queue)
         finally:
@@ -172,7 +175,7 @@ class Queues:
 
     def deleting_all(self) -> Iterator[None]:
         """Return the steps that delete every queue: the virtual host is deleted."""
-        for queue in list(self._queue_by_name.values()):
+        for queue in drained(list(self._queue_by_name.values())):
             yield from self.deleting(queue)
             yield
 
@@ -184,9 +187,8 @@ class Queues:
     def _releasing(self, owner: object) -> Iterator[None]:
         self._departed.add(owner)
         try:
-            queues = self._exclusive.get(owner, {})
-            while queues:
-                self.delete(next(iter(queues)))
+            for queue in drained(list(self._exclusive.get(owner, ()))):
+                self.delete(queue)
                 yield
         finally:
             self._departed.discard(owner)
@@ -260,11 +262,18 @@ class Queues:
         count = queue.purge()
         if queue.id:
             context.journal.record(Removed("queue", (context.vhost_name, queue.name)))
-        for consumer in queue.consumers:
-            queue.cancel(consumer)
-            consumer.subscriber.cancelled(consumer)
+        for _ in _cancelling(queue):
+            pass
         context.events.emit(Event("queue.deleted", context.vhost_name, queue.name))
         return count
+
+
+def _cancelling(queue: Queue) -> Iterator[None]:
+    """Return the steps that cancel every consumer of a queue and notify its client."""
+    for consumer in drained(list(queue.consumers)):
+        queue.cancel(consumer)
+        consumer.subscriber.cancelled(consumer)
+        yield
 
 
 def require_permitted(declaration: "QueueDeclaration", rules: QueueRules) -> None:

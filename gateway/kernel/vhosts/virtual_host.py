@@ -90,7 +90,7 @@ class VirtualHost:
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
         self.exchange_types = exchange_types
         self._budget = journal.budget
-        self._router = router = Router(self.exchange_by_name, journal.budget, faults)
+        self._router = router = Router(self.exchange_by_name, journal, faults)
         users = users or without_limits()
         self.bindings = Bindings(journal, events, router.forget, faults, users.bindings)
         self.policies = Policies(compile_pattern)

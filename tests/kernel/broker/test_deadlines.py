@@ -1,6 +1,7 @@
 """Many deadlines on one timer: each fires once, on time, and those of the same time in slices."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,53 @@ def test_moving_a_deadline_repeatedly_uses_no_memory(recorder: DeadlineRecorder)
     for number in range(10_000):
         recorder.deadlines.set("a", number)
     assert len(recorder.deadlines._heap) < 100
+
+
+def test_stale_deadlines_are_removed_a_few_at_a_time(recorder: DeadlineRecorder) -> None:
+    deadlines = recorder.deadlines
+    sizes = []
+    for number in range(5000):
+        deadlines.set(f"{number % 500}", 1 + number / 1000)
+        sizes.append(len(deadlines._heap) + len(deadlines._older))
+    assert max(sizes) < 2000
+    assert max(before - after for before, after in pairwise(sizes)) <= 4
+    recorder.clock.advance(5.4)
+    assert recorder.keys == []
+    recorder.clock.advance(0.35)
+    assert recorder.keys == [f"{number}" for number in range(251)]
+    recorder.clock.advance(1)
+    assert recorder.keys == [f"{number}" for number in range(500)]
+
+
+def test_the_first_deadline_is_found_while_stale_ones_are_removed(recorder: DeadlineRecorder) -> None:
+    for number in range(200):
+        recorder.deadlines.set("first", 9 if number < 199 else 5)
+        recorder.deadlines.set(f"{number}", 7)
+    recorder.deadlines.set("0", 8)
+    for key in range(1, 199):
+        recorder.deadlines.drop(f"{key}")
+    while not recorder.deadlines._older:
+        recorder.deadlines.set("last", 6)
+    recorder.clock.advance(5)
+    assert recorder.keys == ["first"]
+    recorder.clock.advance(3)
+    assert recorder.keys == ["first", "last", "199", "0"]
+
+
+def test_dropping_the_last_of_many_frees_the_others_in_slices(broker: MemoryBroker) -> None:
+    deadlines = Deadlines(broker.clock, lambda key: None)
+    for number in range(20_000):
+        deadlines.set(f"{number}", 1)
+    for number in range(19_999):
+        deadlines.drop(f"{number}")
+    clock = broker.clock
+    assert isinstance(clock, WorkingClock)
+    clock.is_working, clock.turns = True, 0
+    deadlines.drop("19999")
+    clock.advance(0)
+    assert clock.turns > 5
+    clock.is_working = False
+    clock.advance(2)
 
 
 @given(st.lists(st.tuples(KEYS, st.integers(0, 5)) | KEYS | st.integers(1, 3).map(float), max_size=40))

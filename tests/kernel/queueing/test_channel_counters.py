@@ -8,6 +8,7 @@ from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.routing import exchange as exchange_module
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
+from tests.clocks import TickingClock
 
 HEADER = native_header(Properties())
 
@@ -102,3 +103,43 @@ def test_removed_counters_stay_in_the_totals_of_a_channel() -> None:
     totals = channel_counters.totals()
     assert (list(channel_counters.by_queue), channel_counters.by_exchange["fan"].publish) == ([vhost.queue("b")], 1)
     assert (totals.deliver, totals.publish, channel_counters.published().return_unroutable) == (3, 4, 1)
+
+
+def test_the_queues_of_cached_routes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "QUEUES_REMEMBERED", 5)
+    vhost = MemoryBroker().vhost
+    for number in range(9):
+        queue = vhost.declare_queue(str(number))
+        for key in range(number, 9):
+            vhost.bind(vhost.exchange("amq.direct"), queue, str(key))
+    for key in range(9):
+        publish(vhost, "amq.direct", str(key))
+        routes = vhost.exchange("amq.direct").route_by_ends.values()
+        assert sum(len(route.queues) for route in routes) <= 4 + 9
+    assert routed_by_queue(vhost, "amq.direct") == {str(number): 9 - number for number in range(9)}
+
+
+def test_the_counts_of_very_many_queues_are_added_up_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "_FEW", 100)
+    monkeypatch.setattr(exchange_module, "_STEP", 10)
+    clock = TickingClock()
+    vhost = MemoryBroker(clock=clock).vhost
+    fan = vhost.exchange("amq.fanout")
+    for number in range(150):
+        vhost.bind(fan, vhost.declare_queue(str(number)), "")
+    publish(vhost, "amq.fanout", count=2)
+    expected = {str(number): 2 for number in range(150)}
+    steps = fan.forget()
+    assert steps is not None
+    for _ in steps:
+        assert routed_by_queue(vhost, "amq.fanout") == expected
+    assert len(fan._passed_on) == 150
+    publish(vhost, "amq.fanout")
+    vhost.bind(fan, vhost.queue("0"), "again")
+    assert len(fan._past) == 1, "none of it in the turn of the binding"
+    publish(vhost, "amq.fanout")
+    vhost.bind(fan, vhost.queue("0"), "once more")
+    clock.advance(0)
+    assert not fan._past
+    assert routed_by_queue(vhost, "amq.fanout") == {str(number): 4 for number in range(150)}
+    assert in_and_out(vhost, "amq.fanout") == (4, 600)

@@ -1,6 +1,7 @@
 """Retained messages: the last one of each topic, found by topic filter, and stored over restarts."""
 
 import tracemalloc
+from collections import deque
 from typing import Final
 
 import pytest
@@ -100,7 +101,7 @@ def test_clearing_a_topic_without_a_message_has_no_effect(topics: MemoryBroker) 
 
 
 def test_erasing_removes_all_nodes_and_records(topics: MemoryBroker) -> None:
-    topics.vhost.retained.erase()
+    deque(topics.vhost.retained.erasing(), maxlen=0)
     assert (len(topics.vhost.retained), topics.vhost.retained.bytes) == (0, 0)
     assert topics.vhost.retained._root.is_bare
     topics.commit()
