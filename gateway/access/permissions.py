@@ -8,6 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.patterns import Pattern
 from gateway.patterns import compile_pattern
@@ -48,9 +49,7 @@ class CachedPattern:
         """Whether the pattern matches the name, anywhere in it unless it is anchored."""
         verdict = self._verdict_by_name.get(name)
         if verdict is None:
-            if len(self._verdict_by_name) >= REMEMBERED_VERDICTS:
-                self._verdict_by_name.clear()
-            verdict = self._verdict_by_name[name] = self._matches(name)
+            verdict = remember(self._verdict_by_name, name, self._matches(name), REMEMBERED_VERDICTS)
         return verdict
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.logs.fields import FIELDS, fields_of
 
 #: Kinds remembered at a time; when there are more, all are forgotten.
@@ -31,9 +32,7 @@ class RateLimit:
         now_s = self._now_s()
         bucket = self._buckets.get(kind)
         if bucket is None:
-            if len(self._buckets) >= _MOST_KINDS:
-                self._buckets.clear()
-            bucket = self._buckets[kind] = _Bucket(self._burst, now_s)
+            bucket = remember(self._buckets, kind, _Bucket(self._burst, now_s), _MOST_KINDS)
         return bucket.take(now_s, self._burst, self._interval_s)
 
 

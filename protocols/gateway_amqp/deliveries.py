@@ -9,6 +9,7 @@ from dataclasses import replace
 from struct import Struct
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.messages.message import Header, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.net.outbox import HIGH_WATER, Outbox
@@ -154,11 +155,8 @@ class DeliveryWriter:
         before = _DELIVER + short(consumer_tag)
         after = short(message.exchange) + short(message.routing_key)
         size = len(before) + _TAG.size + len(after)
-        if len(self._methods) >= _KEPT:
-            self._methods.clear()
         around = FRAME_HEAD.pack(METHOD, self._channel, size) + before, after + _END
-        self._methods[consumer_tag, message.exchange, message.routing_key] = around
-        return around
+        return remember(self._methods, (consumer_tag, message.exchange, message.routing_key), around, _KEPT)
 
     def _head(self, header: Header, size: int) -> bytes:
         """Return the content header frame and, if the body fits one frame, the head of the body frame."""
@@ -167,9 +165,7 @@ class DeliveryWriter:
             properties = _without_headers(header)
         head = self._header_frame(len(properties), size) + properties + self._between(size)
         if len(properties) <= _LONGEST_KEPT:
-            if len(self._heads) >= _KEPT:
-                self._heads.clear()
-            self._heads[header, size] = head
+            remember(self._heads, (header, size), head, _KEPT)
         return head
 
     def _offset_head(self, header: Header, size: int) -> tuple[bytes, bytes]:
@@ -180,9 +176,7 @@ class DeliveryWriter:
         properties_size = len(before) + _OFFSET.size + len(behind)
         head = self._header_frame(properties_size, size) + before, behind + self._between(size)
         if properties_size <= _LONGEST_KEPT:
-            if len(self._offset_heads) >= _KEPT:
-                self._offset_heads.clear()
-            self._offset_heads[header, size] = head
+            remember(self._offset_heads, (header, size), head, _KEPT)
         return head
 
     def _header_frame(self, properties_size: int, body_size: int) -> bytes:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.names import REPLY_TO
@@ -64,9 +65,7 @@ class AmqpHeaderFormat:
     def _learn(self, raw: bytes) -> Header:
         header = self._read(raw)
         if len(raw) <= MAX_SHARED_BYTES:
-            if len(self._shared) >= MAX_SHARED:
-                self._shared.clear()
-            self._shared[raw] = header
+            remember(self._shared, raw, header, MAX_SHARED)
         return header
 
     def _read(self, raw: bytes) -> Header:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
 from gateway_stomp.translate import NEVER_REPEATED
@@ -185,9 +186,7 @@ class FrameDecoder:
             return None
         head = self._read(block)
         if head.verb == "SEND" and len(block) <= _LONGEST_KEPT and NEVER_REPEATED.isdisjoint(head.headers):
-            if len(self._heads) >= _HEADS_KEPT:
-                self._heads.clear()
-            self._heads[block] = head
+            remember(self._heads, block, head, _HEADS_KEPT)
         return head, body_at
 
     def _read(self, block: bytes) -> Head:

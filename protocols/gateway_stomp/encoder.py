@@ -6,6 +6,7 @@ The parts of one subscriber (its id, the destination, the message-id) come first
 
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.messages.message import Header, Message
 from gateway_stomp.destinations import shown
 from gateway_stomp.frames import END
@@ -59,9 +60,7 @@ class Encoder:
         tail = b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (flag, self._lines(header), size)
         is_unique = isinstance(header, StompHeader) and header.is_unique
         if len(tail) <= _LONGEST_KEPT and not is_unique:
-            if len(self._tails) >= _KEPT:
-                self._tails.clear()
-            self._tails[header, size, redelivered] = tail
+            remember(self._tails, (header, size, redelivered), tail, _KEPT)
         return tail
 
     def _lines(self, header: Header) -> bytes:

@@ -7,6 +7,7 @@ contains, and the headers that the broker added (:func:`gateway.kernel.messages.
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.errors import ProtocolViolation
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
@@ -123,9 +124,7 @@ class StompHeaderFormat:
     def _learn(self, raw: bytes, headers: Mapping[str, str]) -> StompHeader:
         header = StompHeader(raw, headers)
         if len(raw) <= MAX_SHARED_BYTES:
-            if len(self._shared) >= MAX_SHARED:
-                self._shared.clear()
-            self._shared[raw] = header
+            remember(self._shared, raw, header, MAX_SHARED)
         return header
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from gateway.access import Operation
 from gateway.kernel.budget import PendingWork
+from gateway.kernel.caches import remember
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
@@ -198,11 +199,9 @@ class Publishing:
         exchange.require_working()
         scope.require_topic(Operation.WRITE, exchange, destination.name)
         scope.host.publishing()
-        if len(self._targets) >= _TARGETS_KEPT:
-            self._targets.clear()
         tally = scope.channel_counters.for_exchange(exchange.name)
-        target = self._targets[destination.written] = Target(exchange, destination.name, version, tally)
-        return target
+        target = Target(exchange, destination.name, version, tally)
+        return remember(self._targets, destination.written, target, _TARGETS_KEPT)
 
     def _require_user(self, user_id: str | None) -> None:
         principal = self._scope.host.principal

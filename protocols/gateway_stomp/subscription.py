@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.counters import Counters
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
@@ -150,11 +151,8 @@ class Subscription(Subscriber):
 
     def _begin(self, message: Message) -> bytes:
         """Return the frame up to the number in the message-id."""
-        if len(self._beginnings) >= _KEPT:
-            self._beginnings.clear()
         beginning = self._encoder.beginning(self.id, message.exchange, message.routing_key) + self._message_ids()
-        self._beginnings[message.exchange, message.routing_key] = beginning
-        return beginning
+        return remember(self._beginnings, (message.exchange, message.routing_key), beginning, _KEPT)
 
     def _message_ids(self) -> bytes:
         """Return the common beginning of all its message-ids."""

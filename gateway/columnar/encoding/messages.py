@@ -10,6 +10,7 @@ from gateway.columnar.encoding.envelope_columns import EnvelopeColumns, Envelope
 from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.rows import Rows, rows_between
 from gateway.columnar.encoding.schema import ENVELOPE, MESSAGES, TIMESTAMP
+from gateway.kernel.caches import remember
 from gateway.kernel.messages.contents import decode_content
 
 #: Envelopes whose values are cached. A full cache is cleared, which is cheaper than evicting single entries.
@@ -59,11 +60,7 @@ class MessageColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=_ENVELOPE_SCHEMA)
 
     def _decoded(self, envelope: bytes) -> EnvelopeColumns:
-        columns = self._decoder.columns(decode_content(envelope))
-        if len(self._columns) >= _MOST_KEPT:
-            self._columns.clear()
-        self._columns[envelope] = columns
-        return columns
+        return remember(self._columns, envelope, self._decoder.columns(decode_content(envelope)), _MOST_KEPT)
 
 
 def _text(value: str | None) -> pa.Scalar:

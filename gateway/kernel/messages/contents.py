@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.stored_message import StoredMessage
@@ -66,9 +67,7 @@ class ContentWriter:
     def _remember(self, identity: tuple[str, str, str, bytes]) -> bytes:
         envelope = _envelope(*identity)
         if len(identity[-1]) <= _LONGEST_HEADER:
-            if len(self._envelopes) >= _MOST_ENVELOPES:
-                self._envelopes.clear()
-            self._envelopes[identity] = envelope
+            remember(self._envelopes, identity, envelope, _MOST_ENVELOPES)
         return envelope
 
 
@@ -154,9 +153,7 @@ class ContentReader:
         header = self._formats[stored.header_format].header(stored.header)
         known = stored.exchange, stored.routing_key, header
         if len(stored.header) <= _LONGEST_HEADER:
-            if len(self._known) >= _MOST_ENVELOPES:
-                self._known.clear()
-            self._known[envelope] = known
+            remember(self._known, envelope, known, _MOST_ENVELOPES)
         return known
 
 

@@ -3,6 +3,7 @@
 from collections import deque
 from typing import TYPE_CHECKING
 
+from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.settings.effective_settings import effective
@@ -144,9 +145,7 @@ class Exchange:
 
     def remember(self, message: Message, route: Route) -> None:
         """Cache the route of a message's key."""
-        if len(self.routes) >= ROUTES_REMEMBERED:
-            self.routes.clear()
-        self.routes[message.routing_key] = route
+        remember(self.routes, message.routing_key, route, ROUTES_REMEMBERED)
 
     def forget(self) -> "Iterator[None] | None":
         """Clear all routes, but keep their counts. Return the rest of the work as steps; ``None`` if there is none.

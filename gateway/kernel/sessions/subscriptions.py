@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.journal.records import SubscriptionRecord
 from gateway.kernel.routing.topic_trie import TopicTrie
 
@@ -168,9 +169,7 @@ class Subscriptions:
         matching = index.match(routing_key, begins_with_its_word=routing_key[:1] == "$")  # MQTT-4.7.2-1
         terms = Terms.together(matching) if matching else None
         if len(routing_key) <= _LONGEST_KEPT:
-            if len(self._terms) >= _TERMS_KEPT:
-                self._terms.clear()
-            self._terms[routing_key] = terms
+            remember(self._terms, routing_key, terms, _TERMS_KEPT)
         return terms
 
     def _make_index(self) -> TopicTrie[str, Terms]:

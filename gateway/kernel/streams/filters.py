@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.messages.chunks import LONGEST_FILTER
 
 if TYPE_CHECKING:
@@ -60,9 +61,7 @@ class Bloom:
         """Add a value, which must not be empty."""
         mask = self._masks.get(value)
         if mask is None:
-            if len(self._masks) >= _MOST_MASKS:
-                self._masks.clear()
-            mask = self._masks[value] = mask_of(value, self._size)
+            mask = remember(self._masks, value, mask_of(value, self._size), _MOST_MASKS)
         self._bits |= mask
 
     def packed(self) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.messages.native_header import native_header
@@ -86,9 +87,7 @@ class RowReader:
     def _parsed_head(self, head: bytes) -> tuple[RowDestination, Header]:
         parsed = self._cache.get(head)
         if parsed is None:
-            if len(self._cache) >= _MAX_HEADS:
-                self._cache.clear()
-            parsed = self._cache[head] = self._read(head)
+            parsed = remember(self._cache, head, self._read(head), _MAX_HEADS)
         return parsed
 
     def _read(self, head: bytes) -> tuple[RowDestination, Header]:

@@ -6,6 +6,7 @@ subscribers: 0.15 µs instead of 1.2 µs for each delivery).
 
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.messages.message import Message
 from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8, varint
 from gateway_mqtt.codec.properties import Properties, PropertyId, write_block
@@ -105,9 +106,7 @@ class Encoder:
         if topic is None:
             topic = _written(self._mapping.topic(routing_key))
             if len(topic) <= _LONGEST_CACHED:
-                if len(self._topics) >= _MAX_TOPICS:
-                    self._topics.clear()
-                self._topics[routing_key] = topic
+                remember(self._topics, routing_key, topic, _MAX_TOPICS)
         return topic
 
     def _begin(self, message: Message) -> None:

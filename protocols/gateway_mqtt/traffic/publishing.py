@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final, NamedTuple
 
+from gateway.kernel.caches import remember
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
@@ -290,9 +291,7 @@ class Publishing:
         version = self._vhost.version
         target = Target(scope.exchange, routing_key, self._refusal(text, routing_key), version)
         if len(topic) <= _LONGEST_CACHED_TOPIC:
-            if len(self._targets) >= _MAX_CACHED:
-                self._targets.clear()
-            self._targets[topic] = target
+            remember(self._targets, topic, target, _MAX_CACHED)
         return target
 
     def _refusal(self, topic: str, routing_key: str) -> TopicRefusal | None:
@@ -326,9 +325,7 @@ class Publishing:
             mapping=self._scope.mapping,
         )
         if not arrived_at_ms and len(block) <= _LONGEST_CACHED:
-            if len(self._headers) >= _MAX_CACHED:
-                self._headers.clear()
-            self._headers[flags, block] = header, properties
+            remember(self._headers, (flags, block), (header, properties), _MAX_CACHED)
         return header, properties
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gateway.kernel.caches import remember
 from gateway.kernel.messages.message import Header
 from gateway_mqtt.codec.data_types import text_of
 from gateway_mqtt.codec.properties import PropertyId, write_block
@@ -64,7 +65,5 @@ def _create_foreign_view(header: Header) -> DeliveryView:
     expiry_s = None if expiration_ms is None else min(expiration_ms // 1000, _LONGEST_EXPIRY_S)
     view = DeliveryView(int(header.is_persistent), write_block(mqtt_properties(header.properties)), expiry_s)
     if len(header.raw) <= _LONGEST_CACHED:
-        if len(_foreign) >= _MAX_CACHED:
-            _foreign.clear()
-        _foreign[header] = view
+        remember(_foreign, header, view, _MAX_CACHED)
     return view
