@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Message, Properties, Value
@@ -20,6 +20,7 @@ from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
+from tests.kernel.broker_machine import BrokerMachine
 
 TO_DEAD: Final[dict[str, Value]] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
@@ -127,7 +128,7 @@ class QueueModel:
         self.held = []
 
 
-class FeatureMachine(RuleBasedStateMachine):
+class FeatureMachine(BrokerMachine):
     """Random operations on one queue, checked step by step."""
 
     @initialize(resident_messages=st.integers(1, 5), arguments=LIMITS)
@@ -200,8 +201,7 @@ class FeatureMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         """A message that is both expired and above a limit may be dropped for either reason."""
-        self.broker.commit()
-        self.broker = self.broker.crashed()
+        self.crash()
         self.declare()
         self.broker.advance(0)
         self.model.restart()
@@ -244,14 +244,10 @@ class FeatureMachine(RuleBasedStateMachine):
         assert self.queue.ready.bytes == sum(len(waiting.body) for waiting in self.model.ready)
         assert self.queue.unsettled == len(self.model.held)
 
-    def teardown(self) -> None:
-        """The store is empty once everything is settled and purged."""
-        if hasattr(self, "queue"):
-            self.recipient.leave()
-            self.queue.purge()
-            self.dead_letters()
-            self.broker.commit()
-            assert self.broker.store.held_ids == frozenset()
+    def empty(self) -> None:
+        self.recipient.leave()
+        self.queue.purge()
+        self.dead_letters()
 
 
 TestFeatureMachine = FeatureMachine.TestCase

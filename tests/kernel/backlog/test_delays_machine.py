@@ -9,13 +9,14 @@ from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from gateway.kernel.backlog import delay_index as delays
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
+from tests.kernel.broker_machine import BrokerMachine
 
 RETRY_DELAYS_MS = (30, 100)
 
@@ -29,7 +30,7 @@ class Modelled:
     tries: int = 0
 
 
-class DelaysMachine(RuleBasedStateMachine):
+class DelaysMachine(BrokerMachine):
     """A queue with delays and retries, and the expected state of each message."""
 
     @initialize()
@@ -110,41 +111,33 @@ class DelaysMachine(RuleBasedStateMachine):
     @rule()
     def kill(self) -> None:
         """Kill the broker: persistent messages wait again, unsettled ones are requeued."""
-        self.broker.commit()
+        self.crash()
         for entry, message in self.out:
             self.waiting[entry.message.body] = message
         self.out = []
-        self.broker = self.broker.crashed()
         self.queue = self.broker.vhost.queue("q")
         self.waiting = {body: message for body, message in self.waiting.items() if message.is_persistent}
         self.broker.advance(0)
 
     @invariant()
     def delayed_messages_are_listed_by_due_time(self) -> None:
-        if hasattr(self, "queue"):
-            listed = self.queue.ensure_delayed().delays.listing(0, 1000)
-            assert {held.message.body for held in listed} == self.held
-            assert len(listed) == len(self.queue.ensure_delayed().delays)
-            times = [held.due_at_ms for held in listed]
-            assert times == sorted(times)
-            assert times == [self.waiting[held.message.body].due_ms for held in listed]
+        listed = self.queue.ensure_delayed().delays.listing(0, 1000)
+        assert {held.message.body for held in listed} == self.held
+        assert len(listed) == len(self.queue.ensure_delayed().delays)
+        times = [held.due_at_ms for held in listed]
+        assert times == sorted(times)
+        assert times == [self.waiting[held.message.body].due_ms for held in listed]
 
     @invariant()
     def other_messages_are_ready(self) -> None:
-        if hasattr(self, "queue"):
-            assert len(self.queue) == len(self.waiting) - len(self.held)
+        assert len(self.queue) == len(self.waiting) - len(self.held)
 
-    def teardown(self) -> None:
-        """Check that the store is empty once everything is settled or cancelled."""
-        if not hasattr(self, "queue"):
-            return
+    def empty(self) -> None:
+        self.patch.stop()
         for entry, _ in self.out:
             self.queue.accept(entry)
         self.queue.purge()
         self.queue.ensure_delayed().delays.clear()
-        self.broker.commit()
-        self.patch.stop()
-        assert self.broker.store.held_ids == frozenset()
 
 
 TestDelaysMachine = DelaysMachine.TestCase

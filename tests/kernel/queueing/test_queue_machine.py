@@ -11,16 +11,16 @@ from typing import Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from gateway.kernel.counters import Weight
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.kernel.vhosts.virtual_host import Verdict
-from gateway.testing import MemoryBroker, Received, Recipient
+from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
-from tests.kernel.buffered_room import buffered_room
+from tests.kernel.broker_machine import RecipientMachine
 
 NAMES: Final = ("first", "second", "transient")
 DURABLE: Final = ("first", "second")
@@ -66,7 +66,7 @@ class Modelled:
         )
 
 
-class QueueMachine(RuleBasedStateMachine):
+class QueueMachine(RecipientMachine):
     """Random use of three queues by three recipients, checked step by step."""
 
     @initialize(resident_messages=st.integers(1, 5), reserve=st.sampled_from([0, 2_000, 8_000, 1_000_000]))
@@ -80,17 +80,15 @@ class QueueMachine(RuleBasedStateMachine):
         self.commit()
 
     def declare(self) -> None:
-        self.queues: dict[str, Queue] = {}
+        self.queues = {}
         for name in NAMES:
             self.queues[name] = self.broker.vhost.declare_queue(name, is_durable=name in DURABLE)
             self.broker.vhost.bind(self.broker.vhost.exchange("amq.fanout"), self.queues[name], "")
 
     def replace_recipients(self) -> None:
         """Replace the recipients by new ones without deliveries."""
-        self.log: list[tuple[Recipient, Received]] = []
-        self.recipients = [Recipient(self.log, prefetch=limit) for limit in (0, 0, 2)]
+        self.open_recipients(0, 0, 2)
         self.shared_limits = {self.recipients[2]: 2}
-        self.held: dict[tuple[Recipient, int], tuple[Queue, Consumer | None, Waiting]] = {}
 
     def commit(self) -> None:
         self.broker.commit()
@@ -131,45 +129,6 @@ class QueueMachine(RuleBasedStateMachine):
         assert (received is not None) == expects_one
         self.check_deliveries()
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), outcome=st.sampled_from(DeliveryOutcome), up_to=st.booleans())
-    def settle(self, data: st.DataObject, outcome: DeliveryOutcome, up_to: bool) -> None:
-        recipient, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
-        for held in [
-            held for held in self.held if held[0] is recipient and (held[1] == tag or (up_to and held[1] < tag))
-        ]:
-            self.conclude(held, outcome)
-        recipient.settle(tag, outcome, up_to=up_to)
-        self.check_deliveries()
-
-    @rule(data=st.data(), index=st.integers(0, RECIPIENTS - 1))
-    def cancel(self, data: st.DataObject, index: int) -> None:
-        recipient = self.recipients[index]
-        if recipient.consumers:
-            recipient.cancel(data.draw(st.sampled_from(recipient.consumers), label="consumer"))
-            self.check_deliveries()
-
-    @rule(index=st.integers(0, RECIPIENTS - 1))
-    def leave(self, index: int) -> None:
-        recipient = self.recipients[index]
-        for held in [held for held in self.held if held[0] is recipient]:
-            self.conclude(held, DeliveryOutcome.REQUEUED)
-        recipient.leave()
-        self.check_deliveries()
-
-    @rule(index=st.integers(0, RECIPIENTS - 1))
-    def close_or_open_the_output(self, index: int) -> None:
-        recipient = self.recipients[index]
-        recipient.is_open = not recipient.is_open
-        if recipient.is_open:
-            recipient.resume()
-        self.check_deliveries()
-
-    @rule(name=st.sampled_from(NAMES))
-    def purge(self, name: str) -> None:
-        assert self.queues[name].purge() == len(self.model[name].ready)
-        self.model[name].ready.clear()
-
     @rule(name=st.sampled_from(NAMES))
     def delete_and_declare_again(self, name: str) -> None:
         """Unsettled messages stay with their recipients, but can no longer be requeued."""
@@ -180,7 +139,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def end_turn(self) -> None:
         """A persistent message is stored once for all durable queues; some of the others are spilled."""
-        self.broker.end_turn()
+        super().end_turn()
         persistent = {waiting.body for queue, _, waiting in self.held.values() if queue.id and waiting.is_persistent}
         spilled = 0
         for name, model in self.model.items():
@@ -194,7 +153,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.commit()
 
     @rule(is_committed=st.booleans())
-    def crash(self, is_committed: bool) -> None:
+    def crash_and_recover(self, is_committed: bool) -> None:
         """Only committed persistent messages in durable queues are recovered, in order."""
         if is_committed:
             self.commit()
@@ -203,8 +162,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def stop(self) -> None:
         """After a clean stop only requeued messages are flagged as redelivered."""
-        for index in range(RECIPIENTS):
-            self.leave(index)
+        for recipient in self.recipients:
+            self.disconnect(recipient)
         self.start_from(self.broker.stopped(), self.model, after_kill=False)
         self.commit()
 
@@ -233,6 +192,12 @@ class QueueMachine(RuleBasedStateMachine):
                 delivery = next(delivery for delivery in recipient.ledger if delivery.tag == received.tag)
                 self.held[recipient, received.tag] = queue, delivery.consumer, expected
         self.log.clear()
+
+    def ready_in_model(self, name: str) -> list[Waiting]:
+        return self.model[name].ready
+
+    def clear_model(self, name: str) -> None:
+        self.model[name].ready.clear()
 
     def conclude(self, held: tuple[Recipient, int], outcome: DeliveryOutcome) -> None:
         queue, _, waiting = self.held.pop(held)
@@ -277,11 +242,6 @@ class QueueMachine(RuleBasedStateMachine):
             assert min(stats.ready_in_memory.count, stats.paged_out.count) >= 0
 
     @invariant()
-    def the_budget_in_use_matches_the_kept_messages(self) -> None:
-        reserve = self.broker.kernel.reserve
-        assert reserve.taken == buffered_room(self.broker) <= reserve.size
-
-    @invariant()
     def credit_is_never_exceeded(self) -> None:
         for recipient in self.recipients:
             assert self.shares(recipient) <= self.shared_limits.get(recipient, len(self.held))
@@ -296,17 +256,9 @@ class QueueMachine(RuleBasedStateMachine):
                 assert not len(consumer.queue) or not self.has_capacity(recipient, consumer)
 
     def teardown(self) -> None:
-        """Check that the store and the memory budget are empty once everything is consumed."""
-        if not hasattr(self, "broker"):
-            return
-        for recipient in self.recipients:
-            recipient.leave()
-        for queue in self.queues.values():
-            queue.purge()
-        self.broker.commit()
-        assert self.broker.kernel.reserve.taken == 0
-        assert self.broker.store.held_ids == frozenset()
-        assert self.broker.store.reopened().highest_ids() == (0, 0)
+        super().teardown()
+        if hasattr(self, "broker"):
+            assert self.broker.store.reopened().highest_ids() == (0, 0)
 
 
 def count_and_bytes(weight: Weight) -> tuple[int, int]:

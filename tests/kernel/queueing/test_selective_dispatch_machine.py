@@ -12,16 +12,16 @@ from typing import Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
-from tests.kernel.buffered_room import buffered_room
+from tests.kernel.broker_machine import RecipientMachine
 from tests.kernel.word_selection import WordSelection
 
 QUEUES: Final[dict[str, dict[str, Value]]] = {
@@ -58,7 +58,7 @@ class Waiting:
         return selection is None or selection.matches(self.body, self.deliveries)
 
 
-class SelectingMachine(RuleBasedStateMachine):
+class SelectingMachine(RecipientMachine):
     """Random use of three queues by four recipients, checked step by step."""
 
     @initialize(
@@ -67,14 +67,12 @@ class SelectingMachine(RuleBasedStateMachine):
     def start(self, resident_messages: int, reserve: int) -> None:
         self.orders = count()
         self.broker = MemoryBroker(resident_messages=resident_messages, reserve=reserve)
-        self.queues: dict[str, Queue] = {
+        self.queues = {
             name: self.broker.vhost.declare_queue(name, is_durable=True, arguments=arguments)
             for name, arguments in QUEUES.items()
         }
         self.ready: dict[str, list[Waiting]] = {name: [] for name in QUEUES}
-        self.log: list[tuple[Recipient, Received]] = []
-        self.recipients = [Recipient(self.log) for _ in range(RECIPIENTS)]
-        self.held: dict[tuple[Recipient, int], Waiting] = {}
+        self.open_recipients(*[0] * RECIPIENTS)
 
     # Steps
 
@@ -133,45 +131,6 @@ class SelectingMachine(RuleBasedStateMachine):
             assert received.body == ready[0].body
             self.held[recipient, received.tag] = ready.pop(0)
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), outcome=st.sampled_from(DeliveryOutcome), up_to=st.booleans())
-    def settle(self, data: st.DataObject, outcome: DeliveryOutcome, up_to: bool) -> None:
-        recipient, tag = data.draw(st.sampled_from(list(self.held)), label="delivery")
-        for held in [
-            held for held in self.held if held[0] is recipient and (held[1] == tag or (up_to and held[1] < tag))
-        ]:
-            self.conclude(held, outcome)
-        recipient.settle(tag, outcome, up_to=up_to)
-        self.check_deliveries()
-
-    @rule(data=st.data(), index=st.integers(0, RECIPIENTS - 1))
-    def cancel(self, data: st.DataObject, index: int) -> None:
-        recipient = self.recipients[index]
-        if recipient.consumers:
-            recipient.cancel(data.draw(st.sampled_from(recipient.consumers), label="consumer"))
-            self.check_deliveries()
-
-    @rule(index=st.integers(0, RECIPIENTS - 1))
-    def leave(self, index: int) -> None:
-        recipient = self.recipients[index]
-        for held in [held for held in self.held if held[0] is recipient]:
-            self.conclude(held, DeliveryOutcome.REQUEUED)
-        recipient.leave()
-        self.check_deliveries()
-
-    @rule(index=st.integers(0, RECIPIENTS - 1))
-    def close_or_open_the_output(self, index: int) -> None:
-        recipient = self.recipients[index]
-        recipient.is_open = not recipient.is_open
-        if recipient.is_open:
-            recipient.resume()
-        self.check_deliveries()
-
-    @rule(name=st.sampled_from(list(QUEUES)))
-    def purge(self, name: str) -> None:
-        assert self.queues[name].purge() == len(self.ready[name])
-        self.ready[name].clear()
-
     @rule(name=st.sampled_from(list(QUEUES)), place=st.integers(0, MOST_WAITING))
     def discard_one_in_the_middle(self, name: str, place: int) -> None:
         """Discard a message, as limits and TTLs do."""
@@ -180,10 +139,6 @@ class SelectingMachine(RuleBasedStateMachine):
             gone = ready.pop(place)
             older = sum(waiting.order < gone.order for waiting in ready)
             queue.discard_these({sorted(queue.ready.positions())[older]}, DeathReason.EXPIRED)
-
-    @rule()
-    def end_turn(self) -> None:
-        self.broker.end_turn()
 
     # Checks against the model
 
@@ -207,6 +162,12 @@ class SelectingMachine(RuleBasedStateMachine):
     def consumer(self, recipient: Recipient, received: Received) -> Consumer:
         return next(consumer for consumer in recipient.consumers if consumer.tag == received.consumer_tag)
 
+    def ready_in_model(self, name: str) -> list[Waiting]:
+        return self.ready[name]
+
+    def clear_model(self, name: str) -> None:
+        self.ready[name].clear()
+
     def conclude(self, held: tuple[Recipient, int], outcome: DeliveryOutcome) -> None:
         delivery = next(delivery for delivery in held[0].ledger if delivery.tag == held[1])
         waiting = self.held.pop(held)
@@ -222,11 +183,6 @@ class SelectingMachine(RuleBasedStateMachine):
             assert len(queue) == len(self.ready[name])
             assert queue.ready.bytes == sum(len(waiting.body) for waiting in self.ready[name])
         assert sum(queue.unsettled for queue in self.queues.values()) == len(self.held)
-
-    @invariant()
-    def the_budget_in_use_matches_the_kept_messages(self) -> None:
-        reserve = self.broker.kernel.reserve
-        assert reserve.taken == buffered_room(self.broker) <= reserve.size
 
     @invariant()
     def credit_is_never_exceeded(self) -> None:
@@ -246,18 +202,6 @@ class SelectingMachine(RuleBasedStateMachine):
         for queue in self.queues.values():
             selects = any(consumer.selection is not None for consumer in queue.consumers)
             assert (queue.selecting is not None) == selects
-
-    def teardown(self) -> None:
-        """Check that the store and the memory budget are empty once everything is consumed."""
-        if not hasattr(self, "broker"):
-            return
-        for recipient in self.recipients:
-            recipient.leave()
-        for queue in self.queues.values():
-            queue.purge()
-        self.broker.commit()
-        assert self.broker.kernel.reserve.taken == 0
-        assert self.broker.store.held_ids == frozenset()
 
 
 TestSelectingMachine = SelectingMachine.TestCase

@@ -9,13 +9,14 @@ from typing import Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker
 from tests.effort import examples
+from tests.kernel.broker_machine import BrokerMachine
 
 EXCHANGES: Final = ("x1", "x2", "x3")
 QUEUES: Final = ("q1", "q2", "a.b")
@@ -57,7 +58,7 @@ class Declared:
     is_auto_delete: bool
 
 
-class RoutingMachine(RuleBasedStateMachine):
+class RoutingMachine(BrokerMachine):
     """Random declarations, bindings, deletions and publishes."""
 
     @initialize(types=st.tuples(*[st.sampled_from(TYPES)] * len(EXCHANGES)), alternate=st.sampled_from(ALTERNATES))
@@ -122,8 +123,7 @@ class RoutingMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.broker.commit()
-        self.broker = self.broker.crashed()
+        self.crash()
         self.queues = {name: self.broker.vhost.queue(name) for name in self.queues}
 
     # Invariants

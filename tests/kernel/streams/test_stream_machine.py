@@ -10,13 +10,14 @@ from typing import Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
+from tests.kernel.broker_machine import BrokerMachine
 
 VALUES: Final = ("", "a", "b")
 NAMES: Final = ("me", "you")
@@ -47,7 +48,7 @@ class Reader:
         return last
 
 
-class StreamMachine(RuleBasedStateMachine):
+class StreamMachine(BrokerMachine):
     """Random use of one stream, checked after each step."""
 
     @initialize(segment_size=st.sampled_from([1, 600, 2000]))
@@ -198,9 +199,9 @@ class StreamMachine(RuleBasedStateMachine):
         self.end_turn()
 
     @rule()
-    def crash(self) -> None:
+    def crash_and_recover(self) -> None:
         ever_stored = self.ever_stored
-        self.broker = self.broker.crashed()
+        self.crash(is_committed=False)
         self.attach()
         for name, offset in self.offsets.items():
             assert offset in ever_stored[name], "the restored offset was never stored"
