@@ -63,7 +63,8 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
     key, equals, value = text.partition("=")
     path = _key_path(key.strip())
     if not equals or not path:
-        raise ConfigurationError(f'--set {text}: not of the form SECTION.KEY=VALUE, like "amqp.port=5673"')
+        examples = 'amqp.port=5673 or vhosts."/".tracing=true'
+        raise ConfigurationError(f"--set {text}: not of the form SECTION.KEY=VALUE, like {examples}")
     return path, _value(path, value.strip())
 
 

@@ -34,8 +34,9 @@ MARKDOWN_HEAD: Final = """\
 # Configuration
 
 The gateway reads one TOML file, `gateway run --config FILE`; without one every setting has its default.
-`--set SECTION.KEY=VALUE` overrides any setting and may be repeated: the value is TOML, or a bare string. An unknown
-key or an invalid value stops the start with one line that names the key and the allowed values.
+`--set SECTION.KEY=VALUE` overrides any setting and may be repeated: the value is TOML, or a bare string. A name with
+other characters than letters, digits, `_` and `-` is quoted: `--set 'vhosts."/".tracing=true'`. An unknown key or an
+invalid value stops the start with one line that names the key and the allowed values.
 
 `gateway check --config FILE` does the same checks, loads the plugins, reads the definitions and prints the effective
 settings, without starting the broker. Its exit code is 0 if there are no errors, 65 if the configuration is wrong and

@@ -1,4 +1,4 @@
-"""Writing a batch to the tables of one environment, in one transaction."""
+"""Writing a batch to the tables of one environment, in one transaction, which ``Writer`` commits."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable

@@ -17,6 +17,8 @@ from gateway.kernel.errors import ConfigurationError
 ROOT = Path(__file__).parents[2]
 Write = Callable[[str], Path]
 
+NOT_OF_THE_FORM = 'not of the form SECTION.KEY=VALUE, like amqp.port=5673 or vhosts."/".tracing=true'
+
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
@@ -157,8 +159,8 @@ WRONG = [
     ("tls.verify=required", 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'),
     ("load_definitions=no.json", "load_definitions: must be a file that can be read, not 'no.json'"),
     ("plugins_dir=nowhere", "plugins_dir: must be a directory, not 'nowhere'"),
-    ("amqp.port", '--set amqp.port: not of the form SECTION.KEY=VALUE, like "amqp.port=5673"'),
-    ("a b=1", '--set a b=1: not of the form SECTION.KEY=VALUE, like "amqp.port=5673"'),
+    ("amqp.port", f"--set amqp.port: {NOT_OF_THE_FORM}"),
+    ("a b=1", f"--set a b=1: {NOT_OF_THE_FORM}"),
 ]  # fmt: skip
 
 

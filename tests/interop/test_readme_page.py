@@ -1,4 +1,4 @@
-"""The examples of README.md, run unchanged except for the ports."""
+"""The examples of README.md and of the pages about MQTT and STOMP, run unchanged except for the ports."""
 
 import re
 import subprocess
@@ -12,7 +12,10 @@ import pytest
 
 from tests.running import Gateway, gateway_in
 
-PAGE: Final = Path(__file__).parents[2] / "README.md"
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = ROOT / "README.md"
+MQTT_PAGE: Final = ROOT / "docs/protocols/mqtt.md"
+STOMP_PAGE: Final = ROOT / "docs/protocols/stomp.md"
 TIMEOUT_S: Final = 20
 
 
@@ -22,10 +25,11 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
         yield gateway
 
 
-def example(language: str, about: str, gateway: Gateway) -> str:
+def example(language: str, about: str, gateway: Gateway, page: Path = PAGE) -> str:
     """Return the only example in a language that contains a text, with this gateway's ports."""
-    (found,) = (text for text in re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL) if about in text)
-    amqp, mqtt = (gateway.addresses[listener][1] for listener in ("amqp", "mqtt"))
+    (found,) = (text for text in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL) if about in text)
+    amqp, mqtt, stomp = (gateway.addresses[listener][1] for listener in ("amqp", "mqtt", "stomp"))
+    found = found.replace("61613", str(stomp))
     found = found.replace("BlockingConnection()", f'BlockingConnection(pika.ConnectionParameters("127.0.0.1", {amqp}))')
     found = found.replace("amqp://localhost", f"amqp://127.0.0.1:{amqp}")
     return re.sub(r"(mosquitto_\w+)", rf"\1 -h 127.0.0.1 -p {mqtt}", found)
@@ -35,6 +39,19 @@ def test_hello_world(gateway: Gateway) -> None:
     program = [sys.executable, "-c", example("python", "Hello World!", gateway)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     assert ended.stdout == "b'Hello World!'\n"
+
+
+def test_a_first_message_over_stomp(gateway: Gateway) -> None:
+    program = [sys.executable, "-c", example("python", "stomp", gateway, STOMP_PAGE)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    assert ended.stdout == "Hello World!\n"
+
+
+def test_a_first_message_over_mqtt(gateway: Gateway) -> None:
+    commands = example("sh", "sensors/hall", gateway, MQTT_PAGE)
+    program = ["bash", "-e", "-c", commands]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    assert ended.stdout == "21.5\n"
 
 
 def test_sensors_and_the_office(gateway: Gateway) -> None:
