@@ -19,7 +19,7 @@ KeyPath: TypeAlias = tuple[str, ...]
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 VHOSTS_ALLOW: Final = (
-    'vhosts."NAME".tracing, vhosts."NAME".mqtt_mapping ("reversible" or "lossy") and '
+    'vhosts."NAME".tracing, vhosts."NAME".trace_table, vhosts."NAME".mqtt_mapping ("reversible" or "lossy") and '
     '[vhosts."NAME".plugins.PLUGIN] tables'
 )
 

@@ -143,7 +143,8 @@ WRONG = [
     ("deprecated_features.permit_transient_nonexcl_queues=1",
      "--set deprecated_features.permit_transient_nonexcl_queues: must be true or false, not 1"),
     ('vhosts."/".plug=1', '--set vhosts."/".plug: no such setting; '
-                          'allowed: vhosts."NAME".tracing, vhosts."NAME".mqtt_mapping ("reversible" or "lossy") '
+                          'allowed: vhosts."NAME".tracing, vhosts."NAME".trace_table, '
+                          'vhosts."NAME".mqtt_mapping ("reversible" or "lossy") '
                           'and [vhosts."NAME".plugins.PLUGIN] tables'),
     ("amqps.port=5671", 'amqps.port: must be "off", or tls.certificate and tls.key must be set'),
     ("mqtts.port=8883", 'mqtts.port: must be "off", or tls.certificate and tls.key must be set'),
@@ -154,7 +155,8 @@ WRONG = [
     ("web_mqtt.path=ws", "--set web_mqtt.path: must be a path such as \"/ws\", not 'ws'"),
     ("mqtt.receive_maximum=0", "--set mqtt.receive_maximum: must be a whole number from 1 to 65535, not 0"),
     ('vhosts."/".mqtt_mapping=exact',
-     '--set vhosts."/".mqtt_mapping: must be vhosts."NAME".tracing, vhosts."NAME".mqtt_mapping ("reversible" or '
+     '--set vhosts."/".mqtt_mapping: must be vhosts."NAME".tracing, vhosts."NAME".trace_table, '
+     'vhosts."NAME".mqtt_mapping ("reversible" or '
      '"lossy") and [vhosts."NAME".plugins.PLUGIN] tables, not \'exact\''),
     ("tls.verify=required", 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'),
     ("load_definitions=no.json", "load_definitions: must be a file that can be read, not 'no.json'"),
