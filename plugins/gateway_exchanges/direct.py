@@ -22,9 +22,9 @@ class Direct:
         if not destinations:
             del self._destinations_by_key[binding.routing_key]
 
-    def route(self, message: Message) -> list[Destination]:
+    def route(self, message: Message) -> tuple[Destination, ...]:
         """Return the destinations of a message."""
-        return list(self._destinations_by_key.get(message.routing_key, {}).values())
+        return tuple(self._destinations_by_key.get(message.routing_key, {}).values())
 
 
 @hookimpl

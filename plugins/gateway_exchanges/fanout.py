@@ -19,9 +19,9 @@ class Fanout:
         """Remove a binding."""
         del self._destinations[binding]
 
-    def route(self, message: Message) -> list[Destination]:
+    def route(self, message: Message) -> tuple[Destination, ...]:
         """Return the destinations of a message."""
-        return list(self._destinations.values())
+        return tuple(self._destinations.values())
 
 
 @hookimpl

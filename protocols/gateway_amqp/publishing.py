@@ -13,6 +13,7 @@ from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Exchange, Route
+from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.commit import Commit
 from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
@@ -185,12 +186,14 @@ class Transactional(Plain):
         """
         held, self._held, self._settled = self._held, [], []
         self._release_held()
-        return Commit(self._journal, held, self._route_of, self._perform, self._fanout_of, _offered).steps()
+        vhost = self._vhost
+        commit = Commit(self._journal, held, self._find_route, vhost.walking, self._perform, self._fanout_of, _offered)
+        return commit.steps()
 
-    def _route_of(self, action: "Action") -> "Route | None":
+    def _find_route(self, action: "Action") -> "Route | Walk | None":
         first, second = action
         if isinstance(first, Target) and isinstance(second, Message):
-            return self._vhost.route_of(first.exchange, second)
+            return self._vhost.find_route(first.exchange, second)
         return None
 
     def _perform(self, action: "Action", route: "Route | None") -> None:

@@ -1,6 +1,7 @@
 """Publishing for one client: SEND, and the RECEIPT when the message is stored (1.2, "SEND" and "RECEIPT")."""
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from gateway.access import Operation
@@ -10,6 +11,7 @@ from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Route
+from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
@@ -104,9 +106,13 @@ class Publishing:
         message = Message(target.exchange_name, target.routing_key, head.header or self.header(head), body)
         return PreparedSend(head, target, message)
 
-    def route_of(self, prepared: "PreparedSend") -> Route:
-        """Return the route of its message."""
-        return self._vhost.route_of(prepared.target.exchange, prepared.message)
+    def find_route(self, prepared: "PreparedSend") -> Route | Walk:
+        """Return the route of its message, or the walk to it."""
+        return self._vhost.find_route(prepared.target.exchange, prepared.message)
+
+    def walking(self, walk: Walk) -> Iterator[None]:
+        """Return the steps of a walk to a route."""
+        return self._vhost.walking(walk)
 
     def publish_to_route(self, prepared: "PreparedSend", route: Route) -> Verdict:
         """Publish its message in this turn."""

@@ -11,6 +11,7 @@ from gateway.kernel.budget import PendingWork
 from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Route
+from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.commit import Commit
 from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict
@@ -149,10 +150,11 @@ class Transactions:
             publishing.offered(action, fanout)
             work.is_refused = work.is_refused or fanout.is_refused
 
-        def route_of(action: Prepared) -> Route | None:
-            return publishing.route_of(action) if isinstance(action, PreparedSend) else None
+        def find_route(action: Prepared) -> Route | Walk | None:
+            return publishing.find_route(action) if isinstance(action, PreparedSend) else None
 
-        return Commit(self._journal, self._prepared(transaction), route_of, perform, fanout_of, offered)
+        actions = self._prepared(transaction)
+        return Commit(self._journal, actions, find_route, publishing.walking, perform, fanout_of, offered)
 
     def _prepared(self, transaction: Transaction) -> "list[Prepared]":
         """Return the actions of a transaction; each settles few deliveries."""

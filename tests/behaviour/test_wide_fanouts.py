@@ -7,7 +7,8 @@ from pamqp import commands
 
 from gateway.kernel.journal.changes import Changes, Lsn
 from gateway.kernel.messages.message import Message
-from gateway.kernel.vhosts.fanout import MOST_QUEUES
+from gateway.kernel.routing.exchange import MOST_QUEUES
+from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing.broker import header_of
 from gateway_memory import MemoryStore
@@ -35,10 +36,15 @@ class StepStore(MemoryStore):
 
 
 def bind_many(vhost: VirtualHost, exchange: str = "amq.fanout", *, is_durable: bool = True, **arguments: Any) -> None:
+    """Bind very many queues, and find the route to them, so that the first slice offers messages."""
     source = vhost.exchange(exchange)
     for number in range(QUEUES):
         queue = vhost.declare_queue(f"q{number}", is_durable=is_durable, arguments=arguments or None)
         vhost.bind(source, queue, "k")
+    walk = vhost.find_route(source, Message(exchange, "k", header_of(), b""))
+    assert isinstance(walk, Walk)
+    for _ in vhost.walking(walk):
+        pass
 
 
 def taken(gateway: BrokerHarness) -> int:

@@ -1,7 +1,7 @@
 """An exchange. It holds names and settings; its type, from a plugin, selects destinations."""
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.routing.exchange_type import ExchangeType
     from gateway.kernel.routing.interceptor import ExchangeInterceptor
+
+#: The largest number of queues that a message is routed and offered to in one turn.
+MOST_QUEUES: Final = 2048
 
 #: Routes cached per exchange before the cache is cleared; bounds the memory when publishers keep using new keys.
 ROUTES_REMEMBERED = 10_000
@@ -33,15 +36,17 @@ _STEP = 256
 class Route:
     """A set of queues that messages are routed to together, with a count. The publisher increments it.
 
-    ``archives`` are those of the exchanges on the way.
+    ``archives`` are those of the exchanges on the way. ``has_stream`` is whether one of the queues is a stream;
+    ``None`` while unknown.
     """
 
-    __slots__ = ("archives", "count", "queues")
+    __slots__ = ("archives", "count", "has_stream", "queues")
 
     def __init__(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> None:
         self.queues = queues
         self.archives = archives
         self.count = 0
+        self.has_stream: bool | None = None
 
 
 class Exchange:
@@ -137,9 +142,9 @@ class Exchange:
     def route_to(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> Route:
         """Return the route to these queues and archives, shared by all keys that lead there."""
         ends: tuple[Queue | Archive, ...] = (*queues, *archives) if archives else queues
-        route = self.route_by_ends.get(ends)
-        if route is None:
-            route = self.route_by_ends[ends] = Route(queues, archives)
+        new = Route(queues, archives)
+        route = self.route_by_ends.setdefault(ends, new)  # hashes the queues once
+        if route is new:
             self._width += len(queues)
         return route
 

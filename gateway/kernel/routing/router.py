@@ -1,17 +1,57 @@
 """Routing: from a message to its queues, through bindings, exchange-to-exchange bindings and alternate exchanges."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.budget import LOOK_EVERY, SLOW_S
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.routing.exchange import Exchange, Route
+from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.archive import Archive
     from gateway.kernel.journal.journal import Journal
+
+
+#: Destinations examined between two readings of the clock.
+_STEP: Final = 64
+
+
+class Walk:
+    """The state of the routing of one message through bindings, from exchange to exchange.
+
+    ``messages`` are the message under each of its sender's keys. Every exchange on the way tries all of them, as in
+    RabbitMQ: a different key may match at the next exchange (R29). ``destinations`` are those of the exchange at hand
+    if they are very many: the walk then goes on in ``Router.steps``, which sets ``route``.
+    """
+
+    __slots__ = (
+        "archives",
+        "destinations",
+        "found",
+        "has_failed",
+        "is_cacheable",
+        "messages",
+        "route",
+        "seen",
+        "start",
+        "to_visit",
+        "version",
+    )
+
+    def __init__(self, start: Exchange, messages: tuple[Message, ...], version: int) -> None:
+        self.start = start
+        self.messages = messages
+        self.version = version
+        self.found: dict[Queue, None] = {}
+        self.archives: tuple[Archive, ...] = ()
+        self.seen = {start}
+        self.to_visit = [start]
+        self.destinations: tuple[object, ...] = ()
+        self.is_cacheable = True
+        self.has_failed = False
+        self.route: Route | None = None
 
 
 class Router:
@@ -25,31 +65,48 @@ class Router:
         self._budget = journal.budget
         self._background = journal.clock.background
         self._faults = faults
-        self._has_failed = False
+        self._version = 0
         self._with_routes: set[Exchange] = set()
 
     def route(self, exchange: Exchange, message: Message) -> Route:
         """Return the route to every queue of a message, each once (R7), in the order found."""
+        return self.completed(self.find(exchange, message))
+
+    def find(self, exchange: Exchange, message: Message) -> Route | Walk:
+        """Return the route of a message, or the walk to it if it leads to very many queues: to one at least."""
         if exchange.interceptor is not None and (taker := exchange.interceptor.takes(message)) is not None:
             return self._route_to(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
-        return self.route_past_interceptor(exchange, message)
+        return self._find_past_interceptor(exchange, message)
 
     def route_past_interceptor(self, exchange: Exchange, message: Message) -> Route:
         """Return the route, ignoring the interceptor of this exchange."""
+        return self.completed(self._find_past_interceptor(exchange, message))
+
+    def completed(self, found: Route | Walk) -> Route:
+        """Return the route; do the rest of a walk in this turn."""
+        if isinstance(found, Route):
+            return found
+        for _ in self.steps(found):
+            pass
+        assert found.route is not None
+        return found.route
+
+    def _find_past_interceptor(self, exchange: Exchange, message: Message) -> Route | Walk:
         if message.header.sender_keys:
             keys = dict.fromkeys((message.routing_key, *message.header.sender_keys))
-            queues, archives, _ = self._walk(exchange, tuple([message.with_routing_key(key) for key in keys]))
-            return self._route_to(exchange, queues, archives)
-        route = exchange.routes.get(message.routing_key)
-        if route is None:
-            queues, archives, is_cacheable = self._timed_walk(exchange, (message,))
-            route = self._route_to(exchange, queues, archives)
-            if is_cacheable:
-                exchange.remember(message, route)
-        return route
+            walk = Walk(exchange, tuple([message.with_routing_key(key) for key in keys]), self._version)
+            self._advance(walk)
+        else:
+            route = exchange.routes.get(message.routing_key)
+            if route is not None:
+                return route
+            walk = Walk(exchange, (message,), self._version)
+            self._timed_advance(walk)
+        return walk if walk.destinations else self._finish(walk)
 
     def forget(self) -> None:
         """Clear every cached route: a binding, an exchange or a queue changed."""
+        self._version += 1
         for exchange in self._with_routes:
             self._forget_routes(exchange)
         self._with_routes.clear()
@@ -61,7 +118,9 @@ class Router:
 
     def _route_to(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
         """Return the route to these queues, which the exchange keeps until the next change."""
-        route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
+        route = None
+        if len(queues) <= MOST_QUEUES:  # the hash of 100,000 queues takes two milliseconds
+            route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
         if route is None:
             if exchange.is_full:
                 self._forget_routes(exchange)
@@ -69,43 +128,36 @@ class Router:
             route = exchange.route_to(queues, archives)
         return route
 
-    def _timed_walk(
-        self, start: Exchange, messages: tuple[Message, ...]
-    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
+    # Walks
+
+    def _timed_advance(self, walk: Walk) -> None:
         """Route a message, and report exchanges whose types are slow."""
         budget = self._budget
         starts_s = budget.monotonic_s()
-        found = self._walk(start, messages)
+        self._advance(walk)
         seconds = budget.monotonic_s() - starts_s
         if seconds > SLOW_S:
+            start = walk.start
             budget.on_slow(f"routing in exchange '{start.name}' of type {start.type_name}", seconds)
-        return found
 
-    def _walk(
-        self, start: Exchange, messages: tuple[Message, ...]
-    ) -> "tuple[tuple[Queue, ...], tuple[Archive, ...], bool]":
-        """Return the queues, the archives on the way, and whether the route depends on the routing key only.
-
-        ``messages`` are one message under each of its sender's keys. Every exchange on the way tries all of them, as in
-        RabbitMQ: a different key may match at the next exchange (R29).
-        """
+    def _advance(self, walk: Walk) -> None:
+        """Visit the exchanges on the way, up to the next one with very many destinations."""
+        messages = walk.messages
         self._budget.work += LOOK_EVERY * len(messages)  # an exchange type may take milliseconds for a message
-        found: dict[Queue, None] = {}
-        archives: tuple[Archive, ...] = ()
-        seen = {start}
-        to_visit = [start]
-        is_cacheable = True
-        self._has_failed = False
+        found, seen, to_visit = walk.found, walk.seen, walk.to_visit
         while to_visit:
             exchange = to_visit.pop()
-            is_cacheable = is_cacheable and exchange.routes_by_key
+            walk.is_cacheable = walk.is_cacheable and exchange.routes_by_key
             if exchange.archive is not None:
-                archives = (*archives, exchange.archive)
-            interceptor = exchange.interceptor if exchange is not start else None
+                walk.archives = (*walk.archives, exchange.archive)
+            interceptor = exchange.interceptor if exchange is not walk.start else None
             if interceptor is not None and (taker := interceptor.takes(messages[0])) is not None:
                 found[taker] = None
                 continue
-            destinations = self._destinations(exchange, messages)
+            destinations = self._destinations(exchange, walk)
+            if len(destinations) > MOST_QUEUES and (found or _has_queue(destinations[:MOST_QUEUES])):
+                walk.destinations = destinations
+                return
             has_wrong = False
             for destination in destinations:
                 if isinstance(destination, Exchange) and self._exchange_by_name.get(destination.name) is destination:
@@ -117,20 +169,60 @@ class Router:
                 else:
                     has_wrong = True
             if has_wrong:
-                self._contain_wrong(exchange, destinations)
+                self._contain_wrong(exchange, destinations, walk)
                 if len(self._wrong(destinations)) == len(destinations):
                     to_visit.extend(alternate for alternate in self._alternates(exchange) if alternate not in seen)
                     seen.update(to_visit)
-        return tuple(found), archives, is_cacheable and not self._has_failed
 
-    def _destinations(self, exchange: Exchange, messages: tuple[Message, ...]) -> "tuple[object, ...]":
+    def steps(self, walk: Walk) -> Iterator[None]:
+        """Return the steps of the rest of a walk.
+
+        Its bindings are those at the time of the message, without queues and exchanges that are deleted meanwhile.
+        """
+        while walk.destinations:
+            destinations, walk.destinations = walk.destinations, ()
+            for first in range(0, len(destinations), _STEP):
+                for destination in destinations[first : first + _STEP]:
+                    self._take(destination, walk)
+                yield
+            self._advance(walk)
+        queues = tuple(walk.found)
+        yield  # a tuple of 100,000 queues takes a millisecond, and its hash two
+        walk.route = self._finish(walk, queues)
+
+    def _take(self, destination: object, walk: Walk) -> None:
+        """Add a destination to a walk, unless it was deleted meanwhile."""
+        if isinstance(destination, Queue):
+            if not destination.is_deleted:
+                walk.found[destination] = None
+        elif isinstance(destination, Exchange):
+            is_new = destination not in walk.seen
+            if is_new and self._exchange_by_name.get(destination.name) is destination:
+                walk.seen.add(destination)
+                walk.to_visit.append(destination)
+        else:
+            walk.is_cacheable = False
+
+    def _finish(self, walk: Walk, queues: "tuple[Queue, ...] | None" = None) -> Route:
+        """Return the route that was found, and cache it if it depends on the routing key only."""
+        start = walk.start
+        route = self._route_to(start, tuple(walk.found) if queues is None else queues, walk.archives)
+        is_current = walk.version == self._version and not walk.has_failed
+        if is_current and walk.is_cacheable and not walk.messages[0].header.sender_keys:
+            start.remember(walk.messages[0], route)
+        return route
+
+    def _destinations(self, exchange: Exchange, walk: Walk) -> "tuple[object, ...]":
         """Return the destinations from the exchange type, which may be invalid; contain its exceptions."""
+        messages = walk.messages
+        destinations: tuple[object, ...]
         try:
-            destinations: tuple[object, ...] = tuple(
-                [found for message in messages for found in exchange.type.route(message)]
-            )
+            if len(messages) == 1:
+                destinations = tuple(exchange.type.route(messages[0]))
+            else:
+                destinations = tuple([found for message in messages for found in exchange.type.route(message)])
         except BaseException as error:  # plugin code: only this message is unroutable
-            self._contain(exchange, error)
+            self._contain(exchange, error, walk)
             destinations = ()
         return destinations or self._alternates(exchange)
 
@@ -150,11 +242,17 @@ class Router:
         sound |= {id(d) for d in destinations if isinstance(d, Exchange) and exchanges.get(d.name) is d}
         return [destination for destination in destinations if id(destination) not in sound]
 
-    def _contain_wrong(self, exchange: Exchange, destinations: tuple[object, ...]) -> None:
+    def _contain_wrong(self, exchange: Exchange, destinations: tuple[object, ...], walk: Walk) -> None:
         wrong = shown(self._wrong(destinations)[0])
-        self._contain(exchange, BadAnswer(f"route() returned {wrong}, which is not an existing queue or exchange"))
+        error = BadAnswer(f"route() returned {wrong}, which is not an existing queue or exchange")
+        self._contain(exchange, error, walk)
 
-    def _contain(self, exchange: Exchange, error: BaseException) -> None:
-        self._has_failed = True
+    def _contain(self, exchange: Exchange, error: BaseException, walk: Walk) -> None:
+        walk.has_failed = True
         function = getattr(type(exchange.type), "route", None)
         self._faults.contain_in_type("route", error, exchange.vhost_name, exchange.name, exchange.type_name, function)
+
+
+def _has_queue(destinations: tuple[object, ...]) -> bool:
+    """Return whether an existing queue is among the destinations."""
+    return any(isinstance(destination, Queue) and not destination.is_deleted for destination in destinations)

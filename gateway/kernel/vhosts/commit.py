@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from gateway.kernel.queueing.ledger import MOST_AT_ONCE
+from gateway.kernel.routing.exchange import MOST_QUEUES, Route
+from gateway.kernel.routing.router import Walk
 from gateway.kernel.streams.stream import Stream
-from gateway.kernel.vhosts.fanout import MOST_QUEUES, SlicedFanout
+from gateway.kernel.vhosts.fanout import SlicedFanout
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.journal.open_step import OpenStep
-    from gateway.kernel.routing.exchange import Route
 
 A = TypeVar("A")
 
@@ -21,34 +22,47 @@ _STEP: Final = 64
 class Commit(Generic[A]):
     """Performs the actions of one transaction.
 
-    ``route_of`` returns the route of an action that publishes, and ``None`` for others; it is called once for each.
-    ``perform`` performs an action in the turn of the call. ``fanout_of`` returns the offers of a message that goes to
-    very many queues, and ``offered`` is called when all of them were made.
+    ``find_route`` returns the route of an action that publishes, or the walk to it, and ``None`` for others; it is
+    called once for each that publishes. ``walking`` returns the steps of a walk. ``perform`` performs an action in the
+    turn of the call. ``fanout_of`` returns the offers of a message that goes to very many queues, and ``offered`` is
+    called when all of them were made.
     """
 
     def __init__(
         self,
         journal: "Journal",
         actions: Sequence[A],
-        route_of: "Callable[[A], Route | None]",
+        find_route: Callable[[A], Route | Walk | None],
+        walking: Callable[[Walk], Iterator[None]],
         perform: "Callable[[A, Route | None], None]",
         fanout_of: "Callable[[A, Route], SlicedFanout]",
         offered: Callable[[A, SlicedFanout], None],
     ) -> None:
         self._journal = journal
         self._actions = actions
-        self._route_of = route_of
+        self._find_route = find_route
+        self._walking = walking
         self._perform = perform
         self._fanout_of = fanout_of
         self._offered = offered
-        self._routes = [route_of(action) for action in actions] if len(actions) <= MOST_AT_ONCE else None
+        self._routes: list[Route | Walk | None] = []  # of the first actions
         self._at = 0
-        self._route: Route | None = None  # of the action at ``_at``, if it was routed already
+        self._route: Route | Walk | None = None  # of the action at ``_at``, if it was routed already
+        #: Whether ``steps`` performs all actions at once.
+        self.is_small = len(actions) <= MOST_AT_ONCE and self._is_little_work()
 
-    @property
-    def is_small(self) -> bool:
-        """Whether ``steps`` performs all actions at once."""
-        return self._routes is not None and sum(map(_width, self._routes)) <= MOST_QUEUES
+    def _is_little_work(self) -> bool:
+        """Route the actions, until they are much work; return whether they are not."""
+        width = 0
+        for action in self._actions:
+            found = self._find_route(action)
+            self._routes.append(found)
+            if isinstance(found, Walk):
+                return False
+            width += _width(found)
+            if width > MOST_QUEUES:
+                return False
+        return True
 
     def steps(self) -> Iterator[None]:
         """Return the steps that perform the actions.
@@ -73,8 +87,12 @@ class Commit(Generic[A]):
             finally:
                 self._journal.leave()
             yield
+            if isinstance(self._route, Walk):
+                yield from self._walking(self._route)
+                self._route = self._route.route
             route = self._route
             if route is not None:
+                yield from _looking_for_streams(route)
                 if _is_late(route):
                     return
                 fanout = self._fanout_of(self._actions[self._at], route)
@@ -88,27 +106,45 @@ class Commit(Generic[A]):
         """Perform some actions, up to one that cannot be performed in a turn with others."""
         work = 0
         while self._at < len(self._actions) and work < _STEP:
-            self._route = self._next_route()
-            if self._route is not None and (_width(self._route) > MOST_QUEUES or _is_late(self._route)):
+            route = self._route = self._next_route()
+            if isinstance(route, Walk):
                 return
-            work += max(1, _width(self._route))
+            if route is not None and (_width(route) > MOST_QUEUES or _is_late(route)):
+                return
+            work += max(1, _width(route))
             self._perform_next()
 
     def _perform_next(self) -> None:
         route = self._route if self._route is not None else self._next_route()
         self._route = None
+        if isinstance(route, Walk):
+            for _ in self._walking(route):
+                pass
+            route = route.route
         self._perform(self._actions[self._at], route)
         self._at += 1
 
-    def _next_route(self) -> "Route | None":
-        return self._route_of(self._actions[self._at]) if self._routes is None else self._routes[self._at]
+    def _next_route(self) -> Route | Walk | None:
+        return self._routes[self._at] if self._at < len(self._routes) else self._find_route(self._actions[self._at])
 
 
-def _is_late(route: "Route") -> bool:
+def _looking_for_streams(route: Route) -> Iterator[None]:
+    """Return the steps that set ``has_stream`` of a route."""
+    for first in range(0, len(route.queues) if route.has_stream is None else 0, MOST_QUEUES):
+        if any(isinstance(queue, Stream) for queue in route.queues[first : first + MOST_QUEUES]):
+            route.has_stream = True
+            return
+        yield
+    route.has_stream = bool(route.has_stream)
+
+
+def _is_late(route: Route) -> bool:
     """Whether a message has to be published in the turn in which the store gets the step."""
-    return bool(route.archives) or any(isinstance(queue, Stream) for queue in route.queues)
+    if route.has_stream is None:
+        route.has_stream = any(isinstance(queue, Stream) for queue in route.queues)
+    return bool(route.archives) or route.has_stream
 
 
-def _width(route: "Route | None") -> int:
+def _width(route: Route | None) -> int:
     """Return the number of queues that an action offers a message to."""
     return 0 if route is None else len(route.queues)

@@ -7,36 +7,49 @@ meanwhile; the store gets all of its changes at once.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from gateway.kernel.archives.archive import Archive
 from gateway.kernel.budget import PendingWork
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.journal.open_step import OpenStep
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.exchange import Route
+from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.streams.stream import Stream
-
-#: The largest number of queues that a message is offered to in one turn.
-MOST_QUEUES: Final = 2048
 
 #: The number of queues between two readings of the clock.
 _STEP: Final = 64
 
 
 class SlicedFanout(PendingWork):
-    """The offers of one message to very many queues.
+    """The offers of one message to very many queues: those of its route, or of the walk that finds them.
 
-    ``offer`` offers it to one queue and returns whether the queue takes it.
+    ``offer`` offers it to one queue and returns whether the queue takes it. ``route`` is set before the first offer.
     """
 
-    __slots__ = ("_journal", "_message", "_offer", "_queues")
+    __slots__ = ("_found", "_journal", "_message", "_offer", "_router", "_streams", "route")
 
     def __init__(
-        self, queues: tuple[Queue, ...], message: Message, journal: Journal, offer: Callable[[Queue, Message], bool]
+        self,
+        found: Route | Walk,
+        message: Message,
+        journal: Journal,
+        router: Router,
+        offer: Callable[[Queue, Message], bool],
     ) -> None:
         super().__init__()
-        self._queues = queues
+        self.route: Route | None = None
+        self._found = found
         self._message = message
         self._journal = journal
+        self._router = router
         self._offer = offer
+        self._streams: list[Queue] = []
+
+    @property
+    def archives(self) -> "tuple[Archive, ...]":
+        """The archives of the exchanges on the way; none while the route is unknown."""
+        return () if self.route is None else self.route.archives
 
     def steps(self) -> Iterator[None]:
         """Return the steps in which the message is offered to each queue that still exists, and the work is finished.
@@ -48,22 +61,30 @@ class SlicedFanout(PendingWork):
             yield from self.offers(step)
         finally:
             self._journal.close_step(step)
-        self._offer_to([queue for queue in self._queues if isinstance(queue, Stream)])
+        self._offer_to(self._streams)
         self.finish()
 
     def offers(self, step: OpenStep) -> Iterator[None]:
         """Return the steps of the offers to all queues but streams. Their changes belong to a step of the store."""
-        journal = self._journal
-        for first in range(0, len(self._queues), _STEP):
+        if isinstance(self._found, Walk):
+            yield from self._router.steps(self._found)
+        self.route = self._router.completed(self._found)
+        self.route.count += 1
+        journal, queues = self._journal, self.route.queues
+        for first in range(0, len(queues), _STEP):
             journal.enter(step)
             try:
-                some = self._queues[first : first + _STEP]
-                self._offer_to([queue for queue in some if not isinstance(queue, Stream)])
+                self._offer_to_some(queues[first : first + _STEP])
             finally:
                 journal.leave()
             yield
 
-    def _offer_to(self, queues: "Sequence[Queue]") -> None:
+    def _offer_to_some(self, queues: Sequence[Queue]) -> None:
+        streams = [queue for queue in queues if isinstance(queue, Stream)]
+        self._streams += streams
+        self._offer_to([queue for queue in queues if queue not in streams] if streams else queues)
+
+    def _offer_to(self, queues: Sequence[Queue]) -> None:
         for queue in queues:
             if not queue.is_deleted and not self._offer(queue, self._message):
                 self.is_refused = True

@@ -1,6 +1,6 @@
 """A virtual host: exchanges, queues, bindings and sessions, and the operations on them that all protocols share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,8 @@ from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.bindings import Bindings
 from gateway.kernel.routing.dead_letter_publisher import DeadLetters
 from gateway.kernel.routing.default_exchange import default_exchange
-from gateway.kernel.routing.exchange import Exchange, Route
-from gateway.kernel.routing.router import Router
+from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
+from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.sessions.retained import Retained
 from gateway.kernel.sessions.sessions import Sessions
 from gateway.kernel.sessions.wills import Wills
@@ -36,7 +36,7 @@ from gateway.kernel.settings.user_counters import UserTallies, without_limits
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.exchanges import Exchanges
-from gateway.kernel.vhosts.fanout import MOST_QUEUES, SlicedFanout
+from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.queues import Queues
 
@@ -155,14 +155,24 @@ class VirtualHost:
         """
         route = exchange.routes.get(message.routing_key)
         if route is None or message.header.sender_keys:
-            route = self._router.route(exchange, message)
+            found = self._router.find(exchange, message)
+            if isinstance(found, Walk):
+                return self._publish_in_slices(found, message, origin)
+            route = found
         if len(route.queues) > MOST_QUEUES:
             return self._publish_in_slices(route, message, origin)
         return self.publish_to_route(route, message, origin)
 
-    def route_of(self, exchange: Exchange, message: Message) -> Route:
-        """Return the route of a message. A deduplicating exchange on the way then counts the message as seen."""
-        return self._router.route(exchange, message)
+    def find_route(self, exchange: Exchange, message: Message) -> Route | Walk:
+        """Return the route of a message, or the walk to it if it leads to very many queues.
+
+        A deduplicating exchange on the way then counts the message as seen.
+        """
+        return self._router.find(exchange, message)
+
+    def walking(self, walk: Walk) -> Iterator[None]:
+        """Return the steps that find the route of a message to very many queues."""
+        return self._router.steps(walk)
 
     def publish_to_route(self, route: Route, message: Message, origin: "Origin | None" = None) -> Verdict:
         """Offer a message to every queue of a route in this turn, and count it; see ``publish``."""
@@ -189,20 +199,20 @@ class VirtualHost:
             self._budget.work += len(queues)
         return verdict
 
-    def fanout_of(self, route: Route, message: Message, origin: "Origin | None" = None) -> SlicedFanout:
+    def fanout_of(self, found: Route | Walk, message: Message, origin: "Origin | None" = None) -> SlicedFanout:
         """Count a message, and return its offers to the queues of a route, for ``Background``."""
         if self.tracing is not None:
-            message = self.tracing.published(message, route.queues, origin)
-        route.count += 1
+            found = self._router.completed(found)
+            message = self.tracing.published(message, found.queues, origin)
         self.traffic.published += 1
-        fanout = SlicedFanout(route.queues, message, self._context.journal, self._is_taken)
+        fanout = SlicedFanout(found, message, self._context.journal, self._router, self._is_taken)
         if self.archiving is not None:
             archiving = self.archiving
-            fanout.when_done(lambda _: archiving.published(route.archives, message, origin))
+            fanout.when_done(lambda _: archiving.published(fanout.archives, message, origin))
         return fanout
 
-    def _publish_in_slices(self, route: Route, message: Message, origin: "Origin | None") -> Verdict:
-        fanout = self.fanout_of(route, message, origin)
+    def _publish_in_slices(self, found: Route | Walk, message: Message, origin: "Origin | None") -> Verdict:
+        fanout = self.fanout_of(found, message, origin)
         self._context.journal.clock.background.add(fanout.steps())
         if not fanout.is_done and origin is not None:
             self._budget.leave_pending(fanout)

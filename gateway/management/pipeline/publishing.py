@@ -1,7 +1,7 @@
-"""Publishing of the sink's batches: prepared in slices, published in one turn.
+"""Publishing of the sink's batches: prepared and published in slices, as one step of the store.
 
-The preparation decodes and validates all rows. The turn that publishes them also records the identity of the batch, so
-that a repeated batch is recognised, after a crash too.
+The preparation decodes and validates all rows. The step of the store that has the messages also records the identity of
+the batch, so that a repeated batch is recognised, after a crash too.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -13,7 +13,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.vhosts.batch_publish import publish_batch
+from gateway.kernel.vhosts.batch_publish import BatchPublish
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, bad_request
@@ -71,7 +71,7 @@ class BatchPublisher:
         messages = yield from self._prepare()
         if self._is_duplicate():  # the same commit was repeated during the preparation
             return {"published": 0, "duplicate": True}
-        answer = self._publish(messages)
+        answer = yield from self._publish(messages)
         self._discard()
         yield  # end the turn that published
         return answer
@@ -132,7 +132,7 @@ class BatchPublisher:
 
     # Publishing
 
-    def _publish(self, messages: Sequence[tuple[Exchange, Message]]) -> Fields:
+    def _publish(self, messages: Sequence[tuple[Exchange, Message]]) -> Generator[None, None, Fields]:
         batch, producers = self._batch, self._vhost.producers
         dead_letters = None
         if batch.dead_letter_exchange is not None:
@@ -140,7 +140,9 @@ class BatchPublisher:
             require_write(self._permissions, dead_letters)
         origin = Origin(f"pipeline {self._call.peer_host}", 0, self._call.principal.name, "HTTP")
         try:
-            done = publish_batch(self._vhost, messages, may_drop=batch.may_drop, instead=dead_letters, origin=origin)
+            done = yield from BatchPublish(
+                self._vhost, self._call.broker.journal, may_drop=batch.may_drop, instead=dead_letters, origin=origin
+            ).steps(messages)
         except PreconditionFailed as refusal:
             raise HttpError(409, "unroutable", str(refusal)) from None
         if batch.identity is not None:
