@@ -1,5 +1,6 @@
 """Paging of a long queue's messages from memory to the store and back."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.errors import GatewayError
@@ -11,10 +12,13 @@ from gateway.kernel.messages.stored_message import StoredMessage
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
 
-#: The number of messages that a turn may page out or in, and the further number for each message enqueued in that turn.
-#: With less than one for each, a flood of messages would fill the memory.
+#: The number of messages that a turn may page in, and the further number for each message enqueued in that turn.
 MOVED_IN_A_TURN: Final = 4096
 MOVED_FOR_EACH: Final = 2
+
+#: The number of messages that a turn may page out, besides one for each message enqueued in that turn; then page-outs
+#: are deferred. A message takes about a microsecond, several when the garbage collector and the store's thread run.
+PAGED_OUT_IN_A_TURN: Final = 1024
 
 
 class Paging:
@@ -33,9 +37,23 @@ class Paging:
 
     @property
     def may_move(self) -> bool:
-        """Whether this turn may page out or in more messages."""
+        """Whether this turn may page in more messages."""
         journal = self._journal
         return journal.moved < MOVED_IN_A_TURN + MOVED_FOR_EACH * (journal.position - journal.turn_position)
+
+    @property
+    def may_page_out(self) -> bool:
+        """Whether this turn may page out more messages."""
+        journal = self._journal
+        return journal.moved < PAGED_OUT_IN_A_TURN + journal.position - journal.turn_position
+
+    def page_out_later(self, page_out: Callable[[], None]) -> None:
+        """Call ``page_out`` in a later turn, and hold the input of the connection at hand until then."""
+        self._journal.deferred.add(page_out)
+
+    def wait_for_page_outs(self) -> None:
+        """Hold the input of the connection at hand until all page-outs of later turns are done."""
+        self._journal.deferred.hold()
 
     def moved(self, count: int) -> None:
         """Count messages that were paged out or in, and charge them to the turn's budget."""

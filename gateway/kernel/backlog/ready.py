@@ -55,6 +55,7 @@ class Ready(Waiting):
     __slots__ = (
         "_gathered",
         "_head",
+        "_is_deferred",
         "_kept",
         "_paged",
         "_paging",
@@ -79,6 +80,7 @@ class Ready(Waiting):
         self._paged: PagedSegments | None = None
         self._tail: list[QueuedMessage] = []
         self._gathered = 0
+        self._is_deferred = False
 
     # First and last
 
@@ -314,8 +316,12 @@ class Ready(Waiting):
         The tail waits for a later turn if this one has reached its limit of moved messages: one message fills the tails
         of all queues of a fanout exchange.
         """
-        if not self._paging.may_move and not self._is_overdue:
-            return
+        if not self._paging.may_page_out and not self._is_overdue:
+            self._defer_page_out()
+        else:
+            self._put_away(paged)
+
+    def _put_away(self, paged: PagedSegments) -> None:
         tail, self._tail, self._gathered = self._tail, [], 0
         if not paged:
             if self._kept is None:
@@ -324,6 +330,23 @@ class Ready(Waiting):
                 self._paging.moved(len(tail))
                 return
         paged.append(self._paging.page_out(tail))
+
+    def _defer_page_out(self) -> None:
+        if self._is_deferred:
+            self._paging.wait_for_page_outs()
+        else:
+            self._is_deferred = True
+            self._paging.page_out_later(self._put_away_deferred)
+
+    def _put_away_deferred(self) -> None:
+        """Put the tail away, unless its messages have been taken meanwhile."""
+        self._is_deferred = False
+        if self._paged is not None and self._is_full:
+            self._put_away(self._paged)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._tail) >= self._segment_length or self._gathered >= SEGMENT_BYTES
 
     @property
     def _is_overdue(self) -> bool:
