@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.clock import Clock, Timer
+    from gateway.kernel.clock import Timer
     from gateway.kernel.queueing.queue import Queue
 
 #: Messages dropped at once per arriving one: more than one, so that a queue that is being shortened does not grow.
@@ -19,8 +20,9 @@ class Dropping(QueueFeature):
     Has one timer, which a subclass sets and ``detached`` cancels.
     """
 
-    def __init__(self, clock: "Clock") -> None:
-        self._clock = clock
+    def __init__(self, context: FeatureContext) -> None:
+        self._clock = context.clock
+        self._journal = context.journal
         self._is_dropping = False
         self._is_retired = False
         self._timer: Timer | None = None
@@ -56,8 +58,14 @@ class Dropping(QueueFeature):
             start(self._dropping(queue))
 
     def _dropping(self, queue: "Queue") -> Iterator[None]:
+        """Return the steps of a job. Its dead letters delay no confirm, because no publish of this turn caused them."""
+        journal = self._journal
         try:
-            while not self._is_retired and self._drops_one(queue):
+            while not self._is_retired:
+                indirect_lsn = journal.indirect_lsn
+                if not self._drops_one(queue):
+                    return
+                journal.indirect_lsn = indirect_lsn
                 yield
         finally:
             self._is_dropping = False

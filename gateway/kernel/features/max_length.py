@@ -13,7 +13,6 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.clock import Clock
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -32,7 +31,7 @@ def max_length(queue: "Queue", context: FeatureContext) -> QueueFeature | None:
         case "reject-publish-dlx" if not queue.stores_all:  # quorum queues drop their head instead (R75)
             return RejectPublishDeadLettering(*limits)
         case _:
-            return DropHead(*limits, context.clock)
+            return DropHead(*limits, context)
 
 
 class DropHead(Dropping):
@@ -41,8 +40,8 @@ class DropHead(Dropping):
     An arriving message drops a few at once. Large numbers, as when a policy sets a limit, are dropped in slices.
     """
 
-    def __init__(self, max_length: int, max_bytes: int, clock: "Clock") -> None:
-        super().__init__(clock)
+    def __init__(self, max_length: int, max_bytes: int, context: FeatureContext) -> None:
+        super().__init__(context)
         self._max_length = max_length
         self._max_bytes = max_bytes
 

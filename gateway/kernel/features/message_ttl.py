@@ -37,10 +37,9 @@ class MessageTtl(Dropping):
     """
 
     def __init__(self, ttl_ms: float, has_expirations: bool, context: FeatureContext) -> None:
-        super().__init__(context.clock)
+        super().__init__(context)
         self._ttl_ms = ttl_ms
         self._varies = has_expirations
-        self._journal = context.journal
         self._timer_at_ms = inf
 
     def attached(self, queue: "Queue") -> None:

@@ -56,8 +56,8 @@ class Journal:
     ``indirect_lsn`` is the log position of the last turn that stored something for a publish other than its message: a
     dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
     ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
-    counts the messages paged out or in during the turn. ``deferred`` runs what has no time in this turn. ``on_fault`` is
-    called with exceptions of callbacks.
+    counts the messages paged out or in during the turn. ``deferred`` runs calls in later turns. ``on_fault`` is called
+    with exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.messages.message import Value
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 
@@ -195,5 +196,37 @@ def test_a_message_consumed_before_it_was_stored_is_confirmed(broker: MemoryBrok
     publisher.publish()
     recipient.settle(1)
     publisher.end_turn()
+    broker.store.commit()
+    assert publisher.answers == [(1, False, True)]
+
+
+def test_dead_letters_of_expired_messages_do_not_delay_confirms_of_other_publishers(broker: MemoryBroker) -> None:
+    """R119: a message that needs no store is confirmed at the end of the turn, whatever else this turn stores."""
+    arguments: dict[str, Value] = {
+        "x-message-ttl": 1000,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "q",
+    }
+    broker.vhost.declare_queue("dying", is_durable=True, arguments=arguments)
+    publisher = publisher_to(broker)
+    for _ in range(100):
+        broker.publish("dying", b"body", is_persistent=True)
+    broker.commit()
+    broker.clock.advance(2)
+    assert len(broker.vhost.queue("q")) == 100, "dead letters, which this turn stores"
+    publisher.confirms.published(is_accepted=True, is_stored=False)
+    publisher.end_turn()
+    assert publisher.answers == [(1, False, True)]
+
+
+def test_a_message_that_expires_on_arrival_is_confirmed_once_its_dead_letter_is_durable(broker: MemoryBroker) -> None:
+    """R119."""
+    arguments: dict[str, Value] = {"x-message-ttl": 0, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
+    broker.vhost.declare_queue("dying", arguments=arguments)
+    publisher = publisher_to(broker)
+    broker.publish("dying", b"body", is_persistent=True)
+    publisher.confirms.published(is_accepted=True, is_stored=False)
+    publisher.end_turn()
+    assert publisher.answers == []
     broker.store.commit()
     assert publisher.answers == [(1, False, True)]
