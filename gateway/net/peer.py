@@ -34,6 +34,9 @@ _PROBE_S: Final = 3
 #: Seconds that a connection stays open that is held back and whose peer has closed its side.
 _LINGER_S: Final = 5
 
+#: Bytes that a client may send within one to two ticks and still count as one that sends little.
+_LIGHT_BYTES: Final = 32 * 1024
+
 
 class PeerProtocol(Protocol):
     """One connection's transport and timers; ``io`` is its input and output.
@@ -65,7 +68,7 @@ class PeerProtocol(Protocol):
         self._farewell = 0
         self._held_ticks = 0
         self._gone_ticks = 0
-        self._octets_seen = 0
+        self._octets_seen = self._octets_before = 0  # received until the last tick, and until the one before
         self._end_reason = ""
         self._connected_at_ms = 0
         self._tls: TlsInfo | None = None
@@ -270,25 +273,33 @@ class PeerProtocol(Protocol):
     def update_reading(self) -> None:
         """Read from the peer unless it publishes too much or does not take its output.
 
-        While the disk is behind, acknowledgements wait as publishes do, because they cause as many writes. Alarms hold
-        back publishers only, since consumers relieve them; an archive that is behind holds back those who publish to
-        it.
+        While the disk is behind, acknowledgements wait as publishes do, because they cause as many writes; clients that
+        sent little lately wait only if it is far behind. Alarms hold back publishers only, since consumers relieve
+        them; an archive that is behind holds back those who publish to it.
         """
         broker, io, machine = self._broker, self.io, self.machine
         must_wait = (
             io.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
             or self.name in broker.archive_context.blocked_publishers
-            or (broker.journal.is_backlogged and (machine.has_published or machine.has_unsettled))
+            or (broker.journal.is_backlogged and self._must_wait_for_disk)
         )
         if io.writer is not None:
             io.set_reading(not must_wait)
+
+    @property
+    def _must_wait_for_disk(self) -> bool:
+        if not (self.machine.has_published or self.machine.has_unsettled):
+            return False
+        is_busy = self.io.octets - self._octets_before > _LIGHT_BYTES
+        return is_busy or self._broker.journal.is_far_behind
 
     def tick(self) -> None:
         """Check time limits; called ``TICKS_PER_S`` times a second, possibly once after the connection is closed."""
         if self.io.writer is None:
             return
         phase = self.machine.phase
+        self._octets_before, self._octets_seen = self._octets_seen, self.io.octets
         self._is_in_flow, self.io.was_held = self.io.was_held, self.io.has_leftover
         if phase is Phase.LEAVING:
             self._farewell += 1
@@ -314,8 +325,7 @@ class PeerProtocol(Protocol):
         if not self._held_ticks:
             keep_alive(self.transport)
         hang_up = hang_up_of(self.transport)
-        has_come = self.io.octets != self._octets_seen
-        self._octets_seen = self.io.octets
+        has_come = self._octets_seen != self._octets_before
         self._gone_ticks = self._gone_ticks + 1 if hang_up and not has_come else 0
         if not hang_up & BROKEN and self._gone_ticks <= _LINGER_S * TICKS_PER_S:
             if self._held_ticks % (_PROBE_S * TICKS_PER_S) == _PROBE_S * TICKS_PER_S - 1:

@@ -7,11 +7,14 @@ from twisted.internet.testing import StringTransport
 
 from gateway.kernel.alarms import Resource
 from gateway.kernel.broker.connections import TICKS_PER_S
+from gateway.kernel.journal.journal import BACKLOG_LIMIT, FAR_BEHIND_LIMIT
+from gateway.kernel.messages.message import Message
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import FLOOD, HIGH_WATER, Outbox
 from gateway.net.peer import PeerProtocol
+from gateway.testing.broker import header_of
 from tests.protocols.amqp.dialogue import Gateway
 
 LOGIN_TIMEOUT_S = 3
@@ -211,6 +214,43 @@ def test_an_alarm_holds_back_publishers_only(peer: Peer) -> None:
     peer.send(b"publish")
     assert peer.transport.is_paused
     peer.gateway.broker.alarms.set(Resource.MEMORY, False)
+    assert not peer.transport.is_paused
+
+
+def fill_backlog(peer: Peer, size: int) -> None:
+    """Store a message of this size that the disk has not written yet."""
+    vhost = peer.gateway.broker.vhost("/")
+    vhost.declare_queue("q", is_durable=True)
+    vhost.publish(vhost.default_exchange, Message("", "q", header_of(is_persistent=True), bytes(size)))
+    peer.gateway.end_turn()
+
+
+def test_a_backlog_of_the_disk_holds_back_busy_publishers_only(peer: Peer) -> None:
+    peer.send(b"publish")
+    fill_backlog(peer, BACKLOG_LIMIT)
+    assert not peer.transport.is_paused
+    peer.gateway.store.commit()
+    peer.send(bytes(64 * 1024))
+    fill_backlog(peer, BACKLOG_LIMIT)
+    assert peer.transport.is_paused
+    peer.gateway.store.commit()
+    assert not peer.transport.is_paused
+
+
+def test_a_publisher_that_was_busy_a_second_ago_is_not_held_back(peer: Peer) -> None:
+    peer.send(b"publish")
+    peer.send(bytes(64 * 1024))
+    peer.tick(1)
+    fill_backlog(peer, BACKLOG_LIMIT)
+    assert not peer.transport.is_paused
+
+
+def test_a_disk_that_is_far_behind_holds_back_every_publisher_but_no_consumer(peer: Peer) -> None:
+    fill_backlog(peer, FAR_BEHIND_LIMIT)
+    assert not peer.transport.is_paused
+    peer.send(b"publish")
+    assert peer.transport.is_paused
+    peer.gateway.store.commit()
     assert not peer.transport.is_paused
 
 

@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: Bytes that may wait for the disk before publishers are blocked. Limits the memory that a publisher without confirms
-#: can fill when it is faster than the disk; large enough for many commits in a row.
+#: Bytes that may wait for the disk before busy publishers are blocked. Limits the memory that a publisher without
+#: confirms can fill when it is faster than the disk; large enough for many commits in a row.
 BACKLOG_LIMIT: Final = 32 * 1024 * 1024
+
+#: Bytes that may wait for the disk before every publisher is blocked.
+FAR_BEHIND_LIMIT: Final = 48 * 1024 * 1024
 
 #: The approximate memory of a change besides a body, in bytes. Without it a million small messages that expire at once
 #: would fill the memory and block the reactor for half a second, as the disk would be that far behind.
@@ -56,8 +59,9 @@ class Journal:
     ``indirect_lsn`` is the log position of the last turn that stored something for a publish other than its message: a
     dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
     ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
-    counts the messages paged out or in during the turn. ``deferred`` runs calls in later turns. ``on_fault`` is called
-    with exceptions of callbacks.
+    counts the messages paged out or in during the turn. ``deferred`` runs calls in later turns. ``is_backlogged`` means
+    that busy publishers wait for the disk, ``is_far_behind`` that all do. ``on_fault`` is called with exceptions of
+    callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -85,6 +89,7 @@ class Journal:
         self._backlog: deque[tuple[int, int]] = deque()
         self._backlog_bytes = 0
         self.is_backlogged = False
+        self.is_far_behind = False
         self.has_failed = False
         self.on_backlog: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] | None = None
@@ -360,9 +365,12 @@ class Journal:
             self._call(waiting.popleft()[1])
 
     def _update_backlog(self) -> None:
-        is_backlogged = self._backlog_bytes > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
-        if is_backlogged != self.is_backlogged:
-            self.is_backlogged = is_backlogged
+        """Block and release publishers; each limit has hysteresis, so that they do not alternate with every write."""
+        size = self._backlog_bytes
+        is_backlogged = size > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
+        is_far_behind = size > (BACKLOG_LIMIT if self.is_far_behind else FAR_BEHIND_LIMIT)
+        if is_backlogged != self.is_backlogged or is_far_behind != self.is_far_behind:
+            self.is_backlogged, self.is_far_behind = is_backlogged, is_far_behind
             self.on_backlog()
 
 
