@@ -6,19 +6,14 @@ A binding argument with a value requires that value, one without a value require
 ``any``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message, PreconditionFailed, Value, hookimpl
 
-MATCHES: Final[Mapping[str, Callable[[Iterable[bool]], bool]]] = {
-    "all": all,
-    "any": any,
-    "all-with-x": all,
-    "any-with-x": any,
-}
+MATCHES: Final = frozenset({"all", "any", "all-with-x", "any-with-x"})
 
 #: RabbitMQ's names for the types of an invalid ``x-match``.
 TYPE_NAMES: Final[Mapping[type, str]] = {
@@ -34,43 +29,92 @@ TYPE_NAMES: Final[Mapping[type, str]] = {
 }
 
 
+#: A requirement, as an item of an index: a header and its value, or ``None`` if any value will do.
+_Requirement: TypeAlias = tuple[str, object]
+
+
 class Headers:
-    """Checks the bindings one by one."""
+    """Checks only rules that one of the message's headers may match; bindings with the same rule are checked once.
+
+    ``_rules_by_requirement`` has a rule of ``any`` under each of its requirements, and one of ``all`` under the one
+    that the fewest other rules have: with 100,000 bindings, checking each of them for a message took 40 ms.
+    """
 
     def __init__(self, arguments: Arguments) -> None:
-        self._rules: dict[Binding, _Rule] = {}
+        self._rule_by_terms: dict[tuple[str, frozenset[_Requirement]], _Rule] = {}
+        self._rules_by_requirement: dict[_Requirement, dict[_Rule, None]] = {}
 
     def bind(self, binding: Binding) -> None:
         """Add a binding. :raises PreconditionFailed: if its ``x-match`` is not one of the four values."""
-        self._rules[binding] = _Rule(binding.arguments)
+        quantifier, wanted = _terms_of(binding)
+        rule = self._rule_by_terms.get((quantifier, wanted))
+        if rule is None:
+            rule = self._rule_by_terms[quantifier, wanted] = _Rule(quantifier, wanted)
+            rule.indexed_by = wanted if quantifier == "any" else self._rarest(wanted)
+            for requirement in rule.indexed_by:
+                self._rules_by_requirement.setdefault(requirement, {})[rule] = None
+        rule.destinations[binding] = binding.destination
 
     def unbind(self, binding: Binding) -> None:
-        """Remove a binding."""
-        del self._rules[binding]
+        """Remove a binding, and its rule with the last one."""
+        terms = _terms_of(binding)
+        rule = self._rule_by_terms[terms]
+        del rule.destinations[binding]
+        if not rule.destinations:
+            del self._rule_by_terms[terms]
+            for requirement in rule.indexed_by:
+                rules = self._rules_by_requirement[requirement]
+                del rules[rule]
+                if not rules:
+                    del self._rules_by_requirement[requirement]
 
     def route(self, message: Message) -> list[Destination]:
         """Return the destinations of a message."""
         headers = {name: comparable(value) for name, value in message.headers.items()}
-        return [binding.destination for binding, rule in self._rules.items() if rule.matches(headers)]
+        found: list[Destination] = []
+        unconditional = self._rule_by_terms.get(("all", frozenset()))
+        if unconditional is not None:
+            found += unconditional.destinations.values()
+        for requirement in headers.items():
+            for each in dict.fromkeys((requirement, (requirement[0], None))):
+                for rule in self._rules_by_requirement.get(each, ()):
+                    if rule.matches(headers):
+                        found += rule.destinations.values()
+        return found
+
+    def _rarest(self, wanted: frozenset[_Requirement]) -> frozenset[_Requirement]:
+        """Return the requirement that the fewest rules are indexed by; none if there is no requirement."""
+        rules = self._rules_by_requirement
+        return frozenset(sorted(wanted, key=lambda requirement: len(rules.get(requirement, ())))[:1])
 
 
 class _Rule:
-    """The requirements of one binding."""
+    """The requirements of some bindings. ``indexed_by`` are those by which the rule is found."""
 
-    def __init__(self, arguments: Arguments) -> None:
-        mode = _checked_mode(arguments.get("x-match", "all"))
-        self._quantifier = MATCHES[mode]
-        self._wanted = {
-            name: comparable(value)
-            for name, value in arguments.items()
-            if name != "x-match" and (mode.endswith("-with-x") or not name.startswith("x-"))
-        }
+    __slots__ = ("_quantifier", "_wanted", "destinations", "indexed_by")
+
+    def __init__(self, quantifier: str, wanted: frozenset[_Requirement]) -> None:
+        self._quantifier = all if quantifier == "all" else any
+        self._wanted = wanted
+        self.indexed_by: frozenset[_Requirement] = frozenset()
+        self.destinations: dict[Binding, Destination] = {}
 
     def matches(self, headers: Mapping[str, object]) -> bool:
         """Whether headers, converted by ``comparable``, meet the requirements."""
         return self._quantifier(
-            name in headers and (wanted is None or wanted == headers[name]) for name, wanted in self._wanted.items()
+            name in headers and (wanted is None or wanted == headers[name]) for name, wanted in self._wanted
         )
+
+
+def _terms_of(binding: Binding) -> tuple[str, frozenset[_Requirement]]:
+    """Return whether all or any of its requirements must be met, and these."""
+    mode = _checked_mode(binding.arguments.get("x-match", "all"))
+    wanted = frozenset(
+        (name, comparable(value))
+        for name, value in binding.arguments.items()
+        if name != "x-match" and (mode.endswith("-with-x") or not name.startswith("x-"))
+    )
+    return mode.removesuffix("-with-x"), wanted
 
 
 def _checked_mode(mode: Value) -> str:
@@ -85,7 +129,7 @@ def _checked_mode(mode: Value) -> str:
 
 
 def comparable(value: Value) -> object:
-    """Return a value in the form used for comparison: as in RabbitMQ, its content without its AMQP type.
+    """Return a value in the form used for comparison: as in RabbitMQ, its content without its AMQP type. It has a hash.
 
     Numbers of different types are equal, a timestamp equals its seconds, text equals the same bytes. Unlike in Python,
     ``True`` differs from 1, and a decimal equals only a decimal of the same scale.
@@ -100,9 +144,9 @@ def comparable(value: Value) -> object:
         case Decimal():
             return ("decimal", value.as_tuple())
         case list():
-            return [comparable(item) for item in value]
+            return ("list", tuple([comparable(item) for item in value]))
         case dict():
-            return {name: comparable(item) for name, item in value.items()}
+            return ("table", frozenset((name, comparable(item)) for name, item in value.items()))
     return value
 
 
