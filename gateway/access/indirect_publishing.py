@@ -7,6 +7,7 @@ that republishes messages, so its declaration requires the same permission.
 from gateway.access.permissions import Operation, Permissions
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 
 
 def require_dead_letters(permissions: Permissions, queue: str, arguments: Arguments, exchange: Exchange | None) -> None:
@@ -39,7 +40,7 @@ def require_alternate(permissions: Permissions, name: str, arguments: Arguments,
         require_unrestricted_topics(permissions, alternate, exchange)
 
 
-def require_unrestricted_topics(permissions: Permissions, name: str, exchange: Exchange | None) -> None:
+def require_unrestricted_topics(permissions: Permissions, name: str, exchange: ExchangeIdentity | None) -> None:
     """Require that all keys may be published to an exchange. :raises AccessRefused: if its topics are restricted."""
     if _has_topics(exchange):
         permissions.require_every_topic(Operation.WRITE, name)
@@ -52,6 +53,6 @@ def require_sender_topics(permissions: Permissions, exchange: Exchange, message:
             permissions.require_topic(Operation.WRITE, exchange.name, routing_key)
 
 
-def _has_topics(exchange: Exchange | None) -> bool:
+def _has_topics(exchange: ExchangeIdentity | None) -> bool:
     """Whether topic permissions may apply; a missing exchange may be declared as a topic exchange later."""
     return exchange is None or exchange.type_name == "topic"

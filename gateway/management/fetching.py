@@ -5,7 +5,8 @@ from typing import Final
 
 from gateway.kernel.clock import Clock
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.management.http.routes import Pieces
 from gateway.management.messages import message_view
 from gateway.management.views.json import encode

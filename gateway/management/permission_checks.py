@@ -9,6 +9,7 @@ from gateway.kernel.messages.bounds import require_sender_keys
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.native_header import NATIVE
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.settings.arguments import type_name
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.call import Call
@@ -42,7 +43,9 @@ def _exchange_named(vhost: VirtualHost, name: object) -> Exchange | None:
     return vhost.exchange_by_name.get(name) if isinstance(name, str) else None
 
 
-def require_bindable(permissions: Permissions, kind: str, destination: str, source: Exchange, routing_key: str) -> None:
+def require_bindable(
+    permissions: Permissions, kind: str, destination: str, source: ExchangeIdentity, routing_key: str
+) -> None:
     """Check the permissions for binding and unbinding. :raises AccessRefused: if one is missing."""
     permissions.require(Operation.WRITE, kind, destination)
     permissions.require(Operation.READ, "exchange", source.name)

@@ -22,8 +22,9 @@ from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer, Credit, Outlet, Selection, Subscriber
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Ledger, settle_all
-from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome, Queue
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Queue
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.patterns import compile_pattern

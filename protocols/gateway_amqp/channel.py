@@ -13,7 +13,7 @@ from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedH
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.bounds import require_sender_keys
 from gateway.kernel.messages.message import Header, Message
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway_amqp.consuming import Consuming
 from gateway_amqp.content import Assembly
 from gateway_amqp.deliveries import DeliveryWriter

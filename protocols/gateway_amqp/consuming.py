@@ -15,8 +15,9 @@ from gateway.kernel.queueing.ack_timeout import AckTimeout
 from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Subscriber
 from gateway.kernel.queueing.consumer_arguments import priority_of
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.queue import Queue
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.methods import table_of
 from gateway_amqp.replies import DirectReplyTo

@@ -10,8 +10,8 @@ from gateway.kernel.journal.journal import Journal
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.channel_counters import PublishCounters
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, settle_all
-from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.commit import Commit

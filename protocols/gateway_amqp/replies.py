@@ -3,7 +3,7 @@
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Header
 from gateway.kernel.names import REPLY_TO
-from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
 from gateway.kernel.queueing.queue import Queue
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import splice_property
@@ -34,7 +34,7 @@ class DirectReplyTo:
         self._queue = self._scope.vhost.open_reply_queue(name)
         return self._queue
 
-    def close(self, queue: Queue) -> bool:
+    def close(self, queue: ConsumedQueue) -> bool:
         """Close the reply queue if it is this one; return whether it was."""
         if queue is not self._queue:
             return False

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, settle_all
-from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway_stomp.errors import StompError
 from gateway_stomp.scope import Scope
 from gateway_stomp.subscribing import Subscribing

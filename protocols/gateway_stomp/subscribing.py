@@ -7,8 +7,9 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Selection
 from gateway.kernel.queueing.consumer_arguments import priority_of
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.streams.stream import Stream
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from gateway.kernel.budget import PendingWork
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, settle_all
-from gateway.kernel.queueing.queue import DeliveryOutcome
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.commit import Commit

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from tests.behaviour.scenario import AmqpClient, Received, Unsupported
 from tests.protocols.mqtt.packets import content_type, correlation_data, message_expiry, user_property
 from tests.scenarios.all_protocols_broker import TOPICS, AllProtocolsBroker

@@ -13,7 +13,8 @@ from pamqp import commands
 
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import FakeClock
 from gateway_amqp.properties import decode_properties

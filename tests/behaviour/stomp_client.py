@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from tests.behaviour.scenario import AmqpClient, Received, Unsupported
 from tests.protocols.stomp.dialogue import receipt
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker

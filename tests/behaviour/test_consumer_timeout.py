@@ -5,7 +5,7 @@ from pamqp import commands
 
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway_amqp.periodic_checks import check_consumer_timeouts
 from tests.behaviour.scenario import AmqpClient, Scenario
 

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from tests.behaviour.scenario import AmqpClient, Scenario, second_of
 from tests.protocols.amqp.frames import publish
 

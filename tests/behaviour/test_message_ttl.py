@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import FakeClock
 from tests.behaviour.scenario import Scenario
 

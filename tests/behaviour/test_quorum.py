@@ -5,7 +5,7 @@ from pamqp import commands
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from tests.behaviour.scenario import AmqpClient, Scenario
 
 QUORUM: dict[str, Value] = {"x-queue-type": "quorum"}

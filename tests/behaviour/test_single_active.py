@@ -4,7 +4,7 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import Recipient
 from tests.behaviour.scenario import AmqpClient, Scenario
 from tests.protocols.amqp.frames import asked

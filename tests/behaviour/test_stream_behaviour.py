@@ -7,7 +7,7 @@ import pytest
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Value
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing.clock import BEGINNING_MS
 from tests.behaviour.scenario import Received, Scenario
 

@@ -2,7 +2,7 @@
 
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient, header_of
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.message import Header
     from gateway.kernel.messages.origin import Origin
-    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 Row: TypeAlias = "list[str | int | bool | None]"
 """One event; ``TraceTable`` documents the columns."""
@@ -80,7 +81,7 @@ class TraceTable:
 
     # Events
 
-    def published(self, message: Message, queues: "Sequence[Queue]", origin: "Origin | None") -> Message:
+    def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
         """Record a publish and the queues it is routed to; return the message with its number."""
         self._number += 1
         numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, self._number)
@@ -91,22 +92,22 @@ class TraceTable:
             self._add("route", numbered, queue.name)
         return numbered
 
-    def enqueued(self, queue: "Queue", message: Message, position: int | None) -> None:
+    def enqueued(self, queue: "QueueIdentity", message: Message, position: int | None) -> None:
         """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""
         self._add("enqueue", message, queue.name, position)
 
     def delivered(
-        self, message: Message, queue: "Queue", redelivered: bool, origin: "Origin", position: int | None
+        self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None
     ) -> None:
         """Record a delivery."""
         self._add("deliver", message, queue.name, position, origin=origin, redelivered=redelivered)
 
-    def settled(self, queue: "Queue", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
+    def settled(self, queue: "QueueIdentity", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""
         word = outcome.name.lower()
         self._add("requeue" if word == "requeued" else "settle", message, queue.name, position, outcome=word)
 
-    def dropped_from(self, queue: "Queue", message: Message, reason: "DeathReason") -> None:
+    def dropped_from(self, queue: "QueueIdentity", message: Message, reason: "DeathReason") -> None:
         """Record that a queue dropped or rejected a message."""
         self._add("expire" if reason.value == "expired" else "drop", message, queue.name, reason=reason.value)
 

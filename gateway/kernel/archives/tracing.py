@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gateway.kernel.archives.trace_table import TraceTable
     from gateway.kernel.archives.tracer import Tracer
     from gateway.kernel.messages.origin import Origin
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.declared import QueueIdentity
 
 
 class VhostTracing:
@@ -32,7 +32,7 @@ class VhostTracing:
         """Whether a tracer or the trace table is active."""
         return self.tells_tracers or self._table.is_on
 
-    def published(self, message: Message, queues: "Sequence[Queue]", origin: "Origin | None") -> Message:
+    def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
         """Report a publish and its queues; return the message to enqueue.
 
         Messages without an ``origin``, such as copies that tracers publish, are not passed to tracers.
@@ -44,7 +44,7 @@ class VhostTracing:
         return self._table.published(message, queues, origin) if self._table.is_on else message
 
     def delivered(
-        self, message: Message, queue: "Queue", redelivered: bool, origin: "Origin", position: int | None = None
+        self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None = None
     ) -> None:
         """Report a delivery; ``position`` is the message's position in the queue, ``None`` if it has none."""
         if self.tells_tracers:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.ready import Ready
-from gateway.kernel.backlog.waiting import Waiting
+from gateway.kernel.backlog.waiting import Waiting, WaitingRow
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.messages.paged_segment import PagedSegment
 
@@ -112,7 +112,7 @@ class PriorityReady(Waiting):
             self.bytes -= len(entry.message.body)
         return entry
 
-    def rows(self) -> Iterator[Ready]:
+    def rows(self) -> Iterator[WaitingRow]:
         """Iterate over the rows of priorities in use, the highest first."""
         return self._served()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.backlog.buffered_runs import BufferedRuns
 from gateway.kernel.backlog.paged_segments import PagedSegments
 from gateway.kernel.backlog.requeued import Requeued
-from gateway.kernel.backlog.waiting import Waiting
+from gateway.kernel.backlog.waiting import WaitingRow
 from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ RUN_LENGTH: Final = 64
 RUN_BYTES: Final = 2**20
 
 
-class Ready(Waiting):
+class Ready(WaitingRow):
     """Waiting messages in the order of their positions: a *row*.
 
     ``paging`` moves contents to the store and back. ``resident`` is the number of messages that stay in memory before
-    further ones need room in the ``reserve`` or are paged out. ``returns`` counts requeued messages. ``_gathered`` are
-    the bytes of bodies in the tail, or in the segment that recovery fills.
+    further ones need room in the ``reserve`` or are paged out. ``_gathered`` are the bytes of bodies in the tail, or in
+    the segment that recovery fills.
     """
 
     __slots__ = (
@@ -64,7 +64,6 @@ class Ready(Waiting):
         "_returned",
         "_segment_length",
         "_tail",
-        "returns",
     )
 
     def __init__(self, paging: "Paging", resident: int, reserve: "MemoryBudget") -> None:
@@ -73,7 +72,6 @@ class Ready(Waiting):
         self._reserve = reserve
         self._resident = resident
         self._segment_length = min(SEGMENT_LENGTH, resident)
-        self.returns = 0
         self._returned: Requeued | None = None
         self._head: deque[QueuedMessage] = deque()
         self._kept: BufferedRuns | None = None
@@ -201,7 +199,7 @@ class Ready(Waiting):
                 self._refill()
         return entry
 
-    def rows(self) -> "Iterator[Ready]":
+    def rows(self) -> "Iterator[WaitingRow]":
         """Iterate over the rows: this one only."""
         yield self
 

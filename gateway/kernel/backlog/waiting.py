@@ -1,10 +1,9 @@
-"""The interface of a queue's waiting messages, independent of their order."""
+"""The interfaces of a queue's waiting messages, and of one row of them."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.kernel.backlog.ready import Ready
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -47,7 +46,7 @@ class Waiting:
         """Remove and return a message that was ``seen`` in one of the rows, ``None`` if it is gone."""
         raise NotImplementedError
 
-    def rows(self) -> "Iterator[Ready]":
+    def rows(self) -> "Iterator[WaitingRow]":
         """Iterate over the rows of messages, in the order they are served."""
         raise NotImplementedError
 
@@ -73,4 +72,31 @@ class Waiting:
 
     def resident(self) -> "Iterator[QueuedMessage]":
         """Iterate over the messages in memory, oldest first within each part."""
+        raise NotImplementedError
+
+
+class WaitingRow(Waiting):
+    """Waiting messages in the order of their positions, as a search sees them. ``returns`` counts requeued messages."""
+
+    __slots__ = ("returns",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.returns = 0
+
+    @property
+    def newest(self) -> int:
+        """The last position, not counting requeued messages; 0 if there is none."""
+        raise NotImplementedError
+
+    def after(self, position: int) -> "list[QueuedMessage]":
+        """Return the next few messages after a position, without the requeued ones; all stay where they are."""
+        raise NotImplementedError
+
+    def requeued_at(self, position: int) -> "QueuedMessage | None":
+        """Return the message requeued at a position; ``None`` if there is none."""
+        raise NotImplementedError
+
+    def requeued_since(self, number: int) -> list[int]:
+        """Return the positions of waiting messages that were requeued after this value of ``returns``."""
         raise NotImplementedError

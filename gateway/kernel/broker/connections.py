@@ -12,8 +12,7 @@ from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.settings.limits import ConnectionLimits
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.consumer import Consumer
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
 
 #: Calls of ``tick`` per second: with two, a heartbeat interval of one second can be kept.
 TICKS_PER_S: Final = 2
@@ -90,7 +89,7 @@ class ChannelInfo:
     returned: int = 0
     unroutable: int = 0
     publishes: Mapping[str, PublishCounters] = field(default_factory=dict)
-    deliveries: "Mapping[Queue, Counters]" = field(default_factory=dict)
+    deliveries: "Mapping[ConsumedQueue, Counters]" = field(default_factory=dict)
 
 
 class Peer(Protocol):

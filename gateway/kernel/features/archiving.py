@@ -21,17 +21,18 @@ class Archiving(QueueFeature):
     """Archives each message once, when it is enqueued; a requeued message is not archived again."""
 
     def __init__(self, queue: "Queue", archives: Archives) -> None:
+        self._queue = queue
         self._archives = archives
         self._archive = archives.open(QUEUE, queue.name)
 
-    def attached(self, queue: "Queue") -> None:
+    def attached(self) -> None:
         """Open the archive again; the feature that this one replaces has just retired it."""
-        self._archive = self._archives.open(QUEUE, queue.name)
+        self._archive = self._archives.open(QUEUE, self._queue.name)
 
-    def detached(self, queue: "Queue") -> None:
+    def detached(self) -> None:
         """Stop archiving."""
-        self._archives.retire(QUEUE, queue.name)
+        self._archives.retire(QUEUE, self._queue.name)
 
-    def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
+    def accepted(self, message: "Message", position: int | None) -> None:
         """Archive a message."""
         self._archive.keep(message)

@@ -6,6 +6,7 @@ from typing import Final
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.messages.death_records import DeathReason, headers_after_death, last_reason
 from gateway.kernel.messages.message import Header, Message, Value
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.dead_letter_publisher import OnIncomplete
@@ -22,7 +23,7 @@ def dead_letter(queue: Queue, context: FeatureContext) -> "DeadLetter | None":
     # classic queues do not support it (R112)
     is_at_least_once = queue.stores_all and queue.settings.text("dead-letter-strategy") == "at-least-once"
     return DeadLetter(
-        exchange, queue.settings.text("dead-letter-routing-key"), context, is_at_least_once=is_at_least_once
+        queue, exchange, queue.settings.text("dead-letter-routing-key"), context, is_at_least_once=is_at_least_once
     )
 
 
@@ -35,8 +36,15 @@ class DeadLetter(QueueFeature):
     """
 
     def __init__(
-        self, exchange_name: str, routing_key: str | None, context: FeatureContext, *, is_at_least_once: bool = False
+        self,
+        queue: Queue,
+        exchange_name: str,
+        routing_key: str | None,
+        context: FeatureContext,
+        *,
+        is_at_least_once: bool = False,
     ) -> None:
+        self._queue = queue
         self._is_at_least_once = is_at_least_once
         self._exchange_name = exchange_name
         self._routing_key = routing_key
@@ -45,32 +53,32 @@ class DeadLetter(QueueFeature):
         self._second = 0
         self._headers: dict[tuple[Header, str, str, DeathReason], Header] = {}
 
-    def attached(self, queue: Queue) -> None:
+    def attached(self) -> None:
         """Set how pending dead letters are sent, whichever strategy stored them."""
-        if self._is_at_least_once or queue.delayed is not None:
-            held = queue.ensure_delayed().dead_letters
+        if self._is_at_least_once or self._queue.delayed is not None:
+            held = self._queue.ensure_delayed().dead_letters
             held.send = self._send_again
             held.is_blocked = lambda: not self._letters.is_deliverable(self._exchange_name)
 
-    def detached(self, queue: Queue) -> None:
+    def detached(self) -> None:
         """Stop dead-lettering."""
-        if queue.delayed is not None:
-            queue.delayed.dead_letters.send = None
+        if self._queue.delayed is not None:
+            self._queue.delayed.dead_letters.send = None
 
-    def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
+    def dropped(self, message: Message, reason: DeathReason) -> None:
         """Publish a dead letter for the message."""
-        holds = self._is_at_least_once and reason is not DeathReason.MAXLEN and not queue.is_deleted
+        holds = self._is_at_least_once and reason is not DeathReason.MAXLEN and not self._queue.is_deleted
         if not holds and not self._letters.is_deliverable(self._exchange_name):
             return
         key = message.routing_key if self._routing_key is None else self._routing_key
-        letter = message.with_address(self._exchange_name, key, self._header(queue, message, reason))
+        letter = message.with_address(self._exchange_name, key, self._header(message, reason))
         if not holds:
             self._letters.publish(letter, reason)
             return
-        held = queue.ensure_delayed().dead_letters
+        held = self._queue.ensure_delayed().dead_letters
         self._letters.publish(letter, reason, (), lambda takers: held.hold(letter, takers))
 
-    def _send_again(self, letter: Message, takers: "Collection[Queue]", on_incomplete: OnIncomplete) -> None:
+    def _send_again(self, letter: Message, takers: "Collection[ConsumedQueue]", on_incomplete: OnIncomplete) -> None:
         """Publish a pending dead letter with the current settings; with at-most-once this is the last attempt."""
         key = letter.routing_key if self._routing_key is None else self._routing_key
         if (letter.exchange, letter.routing_key) != (self._exchange_name, key):
@@ -79,7 +87,7 @@ class DeadLetter(QueueFeature):
             letter, last_reason(letter.headers), takers, on_incomplete if self._is_at_least_once else None
         )
 
-    def _header(self, queue: Queue, message: Message, reason: DeathReason) -> Header:
+    def _header(self, message: Message, reason: DeathReason) -> Header:
         second = self._clock.wall_ms() // 1000
         if second != self._second or len(self._headers) >= _MOST_HEADERS:
             self._headers.clear()
@@ -87,7 +95,7 @@ class DeadLetter(QueueFeature):
         known = message.header, message.exchange, message.routing_key, reason
         header = self._headers.get(known)
         if header is None:
-            changed = headers_after_death(message, queue.name, reason, second)
+            changed = headers_after_death(message, self._queue.name, reason, second)
             header = self._headers[known] = self._rewritten(message.header, changed)
         return header
 

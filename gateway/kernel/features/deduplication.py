@@ -27,29 +27,32 @@ class Deduplication(QueueFeature):
     """Drops messages that repeat the key of an earlier one."""
 
     def __init__(self, queue: "Queue", caches: "DeduplicationCaches", size: int, ttl_ms: int | None) -> None:
+        self._queue = queue
         self._deduplication_caches = caches
         self._size = size
         self._ttl_ms = ttl_ms
-        self._cache = self._open(queue)
+        self._cache = self._open()
 
-    def attached(self, queue: "Queue") -> None:
+    def attached(self) -> None:
         """Open the cache again; the feature that this one replaces has just retired it."""
-        self._cache = self._open(queue)
+        self._cache = self._open()
 
-    def detached(self, queue: "Queue") -> None:
+    def detached(self) -> None:
         """Stop deduplication; delete the cache with the queue."""
-        if queue.is_deleted:
-            self._deduplication_caches.close(QUEUE, queue.name)
+        if self._queue.is_deleted:
+            self._deduplication_caches.close(QUEUE, self._queue.name)
         else:
-            self._deduplication_caches.retire(QUEUE, queue.name)
+            self._deduplication_caches.retire(QUEUE, self._queue.name)
 
-    def diverts(self, queue: "Queue", message: Message) -> bool:
+    def diverts(self, message: Message) -> bool:
         """Drop a message whose key is in the cache."""
         return self._cache.is_repeated(message)
 
-    def refused(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
+    def refused(self, message: Message, reason: DeathReason) -> None:
         """Remove the key of a rejected message: its publisher will send it again."""
         self._cache.forget(message)
 
-    def _open(self, queue: "Queue") -> DeduplicationCache:
-        return self._deduplication_caches.open(QUEUE, queue.name, self._size, self._ttl_ms, survives=queue.id != 0)
+    def _open(self) -> DeduplicationCache:
+        return self._deduplication_caches.open(
+            QUEUE, self._queue.name, self._size, self._ttl_ms, survives=self._queue.id != 0
+        )

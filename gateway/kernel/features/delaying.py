@@ -39,7 +39,7 @@ def delaying(queue: "Queue", context: "FeatureContext") -> "Delaying | None":
     retries = tuple(delay for delay in retry_delays if isinstance(delay, int)) if isinstance(retry_delays, list) else ()
     if not (delays_arrivals or retries):
         return None
-    return Delaying(context.clock, delays_arrivals=delays_arrivals, retry_delays_ms=retries)
+    return Delaying(queue, context.clock, delays_arrivals=delays_arrivals, retry_delays_ms=retries)
 
 
 class Delaying(QueueFeature):
@@ -52,33 +52,35 @@ class Delaying(QueueFeature):
 
     def __init__(
         self,
+        queue: "Queue",
         clock: "Clock",
         *,
         delays_arrivals: bool,
         retry_delays_ms: tuple[int, ...] = (),
         release: "Callable[[QueuedMessage], DeathReason | None] | None" = None,
     ) -> None:
+        self._queue = queue
         self._clock = clock
         self._delays_arrivals = delays_arrivals
         self._retry_delays_ms = retry_delays_ms
         self._release = release
 
-    def attached(self, queue: "Queue") -> None:
+    def attached(self) -> None:
         """Set how messages that are due are released, before recovery restores any."""
-        queue.ensure_delayed(self._release)
+        self._queue.ensure_delayed(self._release)
 
-    def diverts(self, queue: "Queue", message: Message) -> bool:
+    def diverts(self, message: Message) -> bool:
         """Delay a message whose publisher requested it."""
         if not self._delays_arrivals or not (delay := delay_ms(message)):
             return False
         due_at_ms = self._clock.wall_ms() + delay
-        queue.ensure_delayed().hold(message, due_at_ms)
+        self._queue.ensure_delayed().hold(message, due_at_ms)
         return True
 
-    def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
+    def retries(self, entry: "QueuedMessage") -> bool:
         """Delay a rejected message until its next attempt."""
         if entry.deliveries >= len(self._retry_delays_ms):
             return False
         due_at_ms = self._clock.wall_ms() + self._retry_delays_ms[entry.deliveries]
-        queue.ensure_delayed().requeue_delayed(entry, due_at_ms)
+        self._queue.ensure_delayed().requeue_delayed(entry, due_at_ms)
         return True

@@ -25,11 +25,11 @@ class DeliveryLimit(QueueFeature):
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
-    def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
+    def returning(self, entry: "QueuedMessage") -> DeathReason | None:
         """Drop the message if it exceeds the limit."""
         return DeathReason.DELIVERY_LIMIT if 0 <= self._limit < entry.deliveries else None
 
-    def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
+    def shown(self, entry: "QueuedMessage", message: Message) -> Message:
         """Add the number of earlier delivery attempts to the headers."""
         header = message.header.edited({"x-delivery-count": Long(entry.deliveries)})
         return message.with_address(message.exchange, message.routing_key, header)

@@ -20,14 +20,15 @@ class Dropping(QueueFeature):
     Has one timer, which a subclass sets and ``detached`` cancels.
     """
 
-    def __init__(self, context: FeatureContext) -> None:
+    def __init__(self, queue: "Queue", context: FeatureContext) -> None:
+        self._queue = queue
         self._clock = context.clock
         self._journal = context.journal
         self._is_dropping = False
         self._is_retired = False
         self._timer: Timer | None = None
 
-    def detached(self, queue: "Queue") -> None:
+    def detached(self) -> None:
         """Stop dropping, and cancel the timer."""
         self._is_retired = True
         self._cancel_timer()
@@ -37,33 +38,33 @@ class Dropping(QueueFeature):
             self._timer.cancel()
             self._timer = None
 
-    def _drops_one(self, queue: "Queue") -> bool:
+    def _drops_one(self) -> bool:
         """Drop the oldest message if it must be dropped; return whether it was."""
         raise NotImplementedError
 
-    def _drops_few(self, queue: "Queue") -> bool:
+    def _drops_few(self) -> bool:
         """Drop a few messages; return whether there may be more to drop."""
         for _ in range(_AT_ONCE):  # noqa: SIM110 - a generator would double the cost, for every message
-            if not self._drops_one(queue):
+            if not self._drops_one():
                 return False
         return True
 
-    def _drop_in_slices(self, queue: "Queue", start: "Callable[[Iterator[None]], None]") -> None:
+    def _drop_in_slices(self, start: "Callable[[Iterator[None]], None]") -> None:
         """Drop all messages that must go, in slices, unless that is in progress.
 
         ``start`` adds the job to the background.
         """
         if not self._is_dropping:
             self._is_dropping = True
-            start(self._dropping(queue))
+            start(self._dropping())
 
-    def _dropping(self, queue: "Queue") -> Iterator[None]:
+    def _dropping(self) -> Iterator[None]:
         """Return the steps of a job. Its dead letters delay no confirm, because no publish of this turn caused them."""
         journal = self._journal
         try:
             while not self._is_retired:
                 indirect_lsn = journal.indirect_lsn
-                if not self._drops_one(queue):
+                if not self._drops_one():
                     return
                 journal.indirect_lsn = indirect_lsn
                 yield

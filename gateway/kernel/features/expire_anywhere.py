@@ -35,7 +35,7 @@ def expire_anywhere(queue: "Queue", context: FeatureContext) -> "ExpireAnywhere 
     """Return the feature if the queue's settings require it."""
     if queue.settings.text("expire-mode") != "anywhere":
         return None
-    return ExpireAnywhere(queue.settings.number("message-ttl"), context)
+    return ExpireAnywhere(queue, queue.settings.number("message-ttl"), context)
 
 
 class ExpireAnywhere(QueueFeature):
@@ -45,7 +45,8 @@ class ExpireAnywhere(QueueFeature):
     the messages already waiting are indexed first, which reads the headers of paged messages.
     """
 
-    def __init__(self, ttl_ms: int | None, context: FeatureContext) -> None:
+    def __init__(self, queue: "Queue", ttl_ms: int | None, context: FeatureContext) -> None:
+        self._queue = queue
         self._ttl_ms = ttl_ms
         self._clock = context.clock
         self._paging = Paging(context.journal)
@@ -61,39 +62,39 @@ class ExpireAnywhere(QueueFeature):
         self._index = earlier._index
         self._is_complete = earlier._is_complete
 
-    def attached(self, queue: "Queue") -> None:
+    def attached(self) -> None:
         """Index the messages that wait already."""
-        if self._is_complete or not queue.has_expirations:
+        if self._is_complete or not self._queue.has_expirations:
             self._is_complete = True
-            self._expire(queue)
+            self._expire()
         else:
-            self._clock.background.add(self._complete(queue))
+            self._clock.background.add(self._complete())
 
-    def detached(self, queue: "Queue") -> None:
+    def detached(self) -> None:
         """Cancel the timer."""
         self._is_retired = True
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
 
-    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+    def enqueued(self, entry: "QueuedMessage") -> None:
         """Index a message by its expiry time."""
         own_ms = entry.message.header.expiration_ms
         if own_ms is not None:
-            self._add_to_index(queue, entry.enqueued_at_ms + own_ms, entry.position)
+            self._add_to_index(entry.enqueued_at_ms + own_ms, entry.position)
         elif self._ttl_ms is not None:
-            self._set_timer_by(queue, entry.enqueued_at_ms + self._ttl_ms)
+            self._set_timer_by(entry.enqueued_at_ms + self._ttl_ms)
 
-    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+    def restored(self, change: "Enqueued") -> None:
         """Index a recovered message by its expiry time."""
         if change.expires_at_ms:
-            self._add_to_index(queue, change.expires_at_ms, change.position)
+            self._add_to_index(change.expires_at_ms, change.position)
         elif self._ttl_ms is not None:
-            self._set_timer_by(queue, change.enqueued_at_ms + self._ttl_ms)
+            self._set_timer_by(change.enqueued_at_ms + self._ttl_ms)
 
-    def _complete(self, queue: "Queue") -> Iterator[None]:
+    def _complete(self) -> Iterator[None]:
         """Index the messages that wait already, one segment per step; those in memory last."""
-        for segment in list(queue.ready.paged()):
+        for segment in list(self._queue.ready.paged()):
             if self._is_retired:
                 return
             places = zip(segment.positions, segment.enqueued_at_ms, segment.content_ids, strict=True)
@@ -102,60 +103,60 @@ class ExpireAnywhere(QueueFeature):
                 message = None if stored is None else self._paging.message(stored, content_id)
                 own_ms = None if message is None else message.header.expiration_ms
                 if own_ms is not None:
-                    self._add_to_index(queue, enqueued_at_ms + own_ms, position)
+                    self._add_to_index(enqueued_at_ms + own_ms, position)
             yield
-        for entry in queue.ready.resident():
+        for entry in self._queue.ready.resident():
             own_ms = entry.message.header.expiration_ms
             if own_ms is not None:
-                self._add_to_index(queue, entry.enqueued_at_ms + own_ms, entry.position)
+                self._add_to_index(entry.enqueued_at_ms + own_ms, entry.position)
         self._is_complete = True
-        self._expire(queue)
+        self._expire()
 
-    def _add_to_index(self, queue: "Queue", at_ms: int, position: int) -> None:
+    def _add_to_index(self, at_ms: int, position: int) -> None:
         heappush(self._index, at_ms << _POSITION_BITS | position)
-        if len(self._index) > 2 * queue.ready.length + _MOST_STALE:
-            there = set(queue.ready.positions())
+        if len(self._index) > 2 * self._queue.ready.length + _MOST_STALE:
+            there = set(self._queue.ready.positions())
             self._index = list({key for key in self._index if key & _POSITION_MASK in there})
             heapify(self._index)
-        self._set_timer_by(queue, at_ms)
+        self._set_timer_by(at_ms)
 
-    def _set_timer_by(self, queue: "Queue", at_ms: float) -> None:
+    def _set_timer_by(self, at_ms: float) -> None:
         """Set the timer to this time or earlier."""
         if self._timer is not None:
             if self._timer[0] <= at_ms:
                 return
             self._timer[1].cancel()
         delay_s = max(0.0, at_ms - self._clock.wall_ms()) / 1000
-        self._timer = at_ms, self._clock.call_later(min(delay_s, _LONGEST_SLEEP_S), lambda: self._timer_expired(queue))
+        self._timer = at_ms, self._clock.call_later(min(delay_s, _LONGEST_SLEEP_S), self._timer_expired)
 
-    def _timer_expired(self, queue: "Queue") -> None:
+    def _timer_expired(self) -> None:
         self._timer = None
-        self._clock.background.add_later(self._expiring(queue))  # many timers may expire in one turn
+        self._clock.background.add_later(self._expiring())  # many timers may expire in one turn
 
-    def _expiring(self, queue: "Queue") -> Iterator[None]:
+    def _expiring(self) -> Iterator[None]:
         """Drop a batch of expired messages; the rest follow with the next timer."""
         if not self._is_retired:
-            self._expire(queue)
+            self._expire()
         yield
 
-    def _expire(self, queue: "Queue") -> None:
+    def _expire(self) -> None:
         """Drop at most a batch of expired messages, and set the timer for the next one."""
         now_ms = self._clock.wall_ms()
         expired = set(self._take_expired(now_ms))
         if expired:
-            self._discard(queue, expired)
+            self._discard(expired)
         if self._ttl_ms is not None:
-            self._expire_heads(queue, self._ttl_ms, now_ms)
+            self._expire_heads(self._ttl_ms, now_ms)
         if self._index:
-            self._set_timer_by(queue, self._index[0] >> _POSITION_BITS)
+            self._set_timer_by(self._index[0] >> _POSITION_BITS)
 
-    def _discard(self, queue: "Queue", expired: set[int]) -> None:
+    def _discard(self, expired: set[int]) -> None:
         """Discard the ready messages at these positions, except partly delivered ones, which must be completed."""
-        for entry in queue.ready.remove(expired):
+        for entry in self._queue.ready.remove(expired):
             if entry.never_expires:
-                queue.ready.put_back(entry)
+                self._queue.ready.put_back(entry)
             else:
-                queue.discard(entry, DeathReason.EXPIRED)
+                self._queue.discard(entry, DeathReason.EXPIRED)
 
     def _take_expired(self, now_ms: int) -> "list[int]":
         end = (now_ms + 1) << _POSITION_BITS
@@ -164,14 +165,14 @@ class ExpireAnywhere(QueueFeature):
             taken.append(heappop(self._index) & _POSITION_MASK)
         return taken
 
-    def _expire_heads(self, queue: "Queue", ttl_ms: int, now_ms: int) -> None:
+    def _expire_heads(self, ttl_ms: int, now_ms: int) -> None:
         """Drop the oldest messages of each priority that have reached the queue's time to live."""
-        count = 0
+        queue, count = self._queue, 0
         while expired := {head.position for head in queue.ready.heads() if head.enqueued_at_ms + ttl_ms <= now_ms}:
             queue.discard_these(expired, DeathReason.EXPIRED)
             count += len(expired)
             if count >= _BATCH:
-                self._set_timer_by(queue, now_ms)
+                self._set_timer_by(now_ms)
                 return
         for head in queue.ready.heads():
-            self._set_timer_by(queue, head.enqueued_at_ms + ttl_ms)
+            self._set_timer_by(head.enqueued_at_ms + ttl_ms)

@@ -102,7 +102,7 @@ class DelayingDeduplicator:
 class _Discarding(QueueFeature):
     """Accepts every message and drops it."""
 
-    def diverts(self, queue: Queue, message: Message) -> bool:
+    def diverts(self, message: Message) -> bool:
         """Accept a message."""
         return True
 
@@ -133,8 +133,8 @@ def interceptor_for(
             place.forget(entry)  # in the step in which it was routed, so a crash neither loses nor duplicates it
             return None
 
-        feature = Delaying(journal.clock, delays_arrivals=True, release=release)
-        place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable, features=(feature,))
+        place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable)
+        place.apply((Delaying(place, journal.clock, delays_arrivals=True, release=release),))
         waiting = place
     deduplication_cache = _opened(record, deduplication_caches, is_durable) if deduplicates else None
     discard_queue = Queue(record.vhost, "", journal, features=(_Discarding(),))

@@ -18,13 +18,14 @@ LONGEST_S = 86_400.0
 def lease(queue: Queue, context: FeatureContext) -> "Lease | None":
     """Return the feature if the queue has an expiry."""
     expires_ms = queue.settings.number("expires")
-    return None if expires_ms is None else Lease(expires_ms / 1000, context)
+    return None if expires_ms is None else Lease(queue, expires_ms / 1000, context)
 
 
 class Lease(QueueFeature):
     """Deletes its queue once it was unused for ``period_s``. The period starts again when the broker starts (R38)."""
 
-    def __init__(self, period_s: float, context: FeatureContext) -> None:
+    def __init__(self, queue: Queue, period_s: float, context: FeatureContext) -> None:
+        self._queue = queue
         self._period_s = period_s
         self._clock = context.clock
         self._delete = context.delete
@@ -37,42 +38,42 @@ class Lease(QueueFeature):
         assert isinstance(earlier, Lease)
         self._used_at_s = earlier._used_at_s
 
-    def attached(self, queue: Queue) -> None:
+    def attached(self) -> None:
         """Start the timer."""
-        self._wait(queue)
+        self._wait()
 
-    def detached(self, queue: Queue) -> None:
+    def detached(self) -> None:
         """Cancel the timer."""
         self._is_retired = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def used(self, queue: Queue) -> None:
+    def used(self) -> None:
         """Record the time of a use; the timer checks it later."""
         self._used_at_s = self._clock.monotonic_s()
 
-    def _wait(self, queue: Queue) -> None:
+    def _wait(self) -> None:
         """Wait for the rest of the period, or a whole one while the queue has consumers."""
-        left_s = self._left_s(queue)
+        left_s = self._left_s()
         if left_s <= 0:
             self._timer = None
-            self._clock.background.add_later(self._deleting(queue))  # many queues may expire in one turn
+            self._clock.background.add_later(self._deleting())  # many queues may expire in one turn
         else:
-            self._timer = self._clock.call_later(min(left_s, LONGEST_S), lambda: self._wait(queue))
+            self._timer = self._clock.call_later(min(left_s, LONGEST_S), self._wait)
 
-    def _left_s(self, queue: Queue) -> float:
+    def _left_s(self) -> float:
         now_s = self._clock.monotonic_s()
-        if len(queue.consumers):
+        if len(self._queue.consumers):
             self._used_at_s = now_s
         return self._used_at_s + self._period_s - now_s
 
-    def _deleting(self, queue: Queue) -> Iterator[None]:
+    def _deleting(self) -> Iterator[None]:
         """Delete the queue, unless it was used in the meantime."""
-        if queue.is_deleted or self._is_retired:
+        if self._queue.is_deleted or self._is_retired:
             return
-        if self._left_s(queue) <= 0:
-            self._delete(queue)
+        if self._left_s() <= 0:
+            self._delete(self._queue)
         else:
-            self._wait(queue)
+            self._wait()
         yield

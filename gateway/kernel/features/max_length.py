@@ -27,11 +27,11 @@ def max_length(queue: "Queue", context: FeatureContext) -> QueueFeature | None:
     limits = maxsize if length is None else length, maxsize if size is None else size
     match queue.settings.text("overflow"):
         case "reject-publish":
-            return RejectPublish(*limits)
+            return RejectPublish(queue, *limits)
         case "reject-publish-dlx" if not queue.stores_all:  # quorum queues drop their head instead (R75)
-            return RejectPublishDeadLettering(*limits)
+            return RejectPublishDeadLettering(queue, *limits)
         case _:
-            return DropHead(*limits, context)
+            return DropHead(queue, *limits, context)
 
 
 class DropHead(Dropping):
@@ -40,62 +40,63 @@ class DropHead(Dropping):
     An arriving message drops a few at once. Large numbers, as when a policy sets a limit, are dropped in slices.
     """
 
-    def __init__(self, max_length: int, max_bytes: int, context: FeatureContext) -> None:
-        super().__init__(context)
+    def __init__(self, queue: "Queue", max_length: int, max_bytes: int, context: FeatureContext) -> None:
+        super().__init__(queue, context)
         self._max_length = max_length
         self._max_bytes = max_bytes
 
-    def attached(self, queue: "Queue") -> None:
+    def attached(self) -> None:
         """Drop messages above the limit."""
-        self._shrink(queue)
+        self._shrink()
 
-    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+    def enqueued(self, entry: "QueuedMessage") -> None:
         """Drop messages above the limit."""
-        ready = queue.ready
+        ready = self._queue.ready
         if ready.length > self._max_length or ready.bytes > self._max_bytes:
-            self._shrink(queue)
+            self._shrink()
 
-    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+    def restored(self, change: "Enqueued") -> None:
         """Drop messages above the limit after recovery, when unacknowledged messages are ready again."""
-        ready = queue.ready
+        ready = self._queue.ready
         if (ready.length > self._max_length or ready.bytes > self._max_bytes) and self._timer is None:
-            self._timer = self._clock.call_later(0, lambda: self._restored(queue))
+            self._timer = self._clock.call_later(0, self._restored)
 
-    def _restored(self, queue: "Queue") -> None:
+    def _restored(self) -> None:
         self._timer = None
-        self._shrink(queue)
+        self._shrink()
 
-    def _shrink(self, queue: "Queue") -> None:
+    def _shrink(self) -> None:
         """Drop the oldest messages until the rest is within the limits; after a few at once, the others in slices."""
-        if self._drops_few(queue):
-            self._drop_in_slices(queue, self._clock.background.add)
+        if self._drops_few():
+            self._drop_in_slices(self._clock.background.add)
 
-    def _drops_one(self, queue: "Queue") -> bool:
+    def _drops_one(self) -> bool:
         """Drop the oldest message if the queue is above a limit; return whether it was dropped."""
-        ready = queue.ready
+        ready = self._queue.ready
         if ready.length <= self._max_length and ready.bytes <= self._max_bytes:
             return False
         if ready.peek() is None:  # the content of the remaining messages is lost
             return False
-        queue.discard_head(DeathReason.MAXLEN)
+        self._queue.discard_head(DeathReason.MAXLEN)
         return True
 
 
 class RejectPublish(QueueFeature):
     """Rejects messages above the limit; a publisher with confirms gets a nack (R66)."""
 
-    def __init__(self, max_length: int, max_bytes: int) -> None:
+    def __init__(self, queue: "Queue", max_length: int, max_bytes: int) -> None:
+        self._queue = queue
         self._max_length = max_length
         self._max_bytes = max_bytes
 
-    def admit(self, queue: "Queue", message: "Message") -> DeathReason | None:
+    def admit(self, message: "Message") -> DeathReason | None:
         """Reject a message that does not fit, even if a consumer waits for one, as RabbitMQ does.
 
         Pending dead letters count too.
         """
-        ready = queue.ready
+        ready = self._queue.ready
         if (
-            ready.length + queue.pending_dead_letter_count >= self._max_length
+            ready.length + self._queue.pending_dead_letter_count >= self._max_length
             or ready.bytes + len(message.body) > self._max_bytes
         ):
             return DeathReason.MAXLEN
@@ -105,6 +106,6 @@ class RejectPublish(QueueFeature):
 class RejectPublishDeadLettering(RejectPublish):
     """Rejects messages above the limit and dead-letters them (R68)."""
 
-    def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
+    def refused(self, message: "Message", reason: DeathReason) -> None:
         """Dead-letter the message."""
-        queue.drop(message, reason)
+        self._queue.drop(message, reason)

@@ -25,39 +25,39 @@ def message_ttl(queue: "Queue", context: FeatureContext) -> "MessageTtl | None":
     ttl_ms = queue.settings.number("message-ttl")
     if ttl_ms is None and not queue.has_expirations:
         return None
-    return MessageTtl(inf if ttl_ms is None else ttl_ms, queue.has_expirations, context)
+    return MessageTtl(queue, inf if ttl_ms is None else ttl_ms, context)
 
 
 class MessageTtl(Dropping):
-    """Drops messages ``ttl_ms`` after their arrival, or earlier by their own expiration (``has_expirations``).
+    """Drops messages ``ttl_ms`` after their arrival, or earlier by their own expiration.
 
     One timer is set for the head or earlier; messages behind the head are checked only when they become the head (R54).
     While all messages have the same time to live, consuming the head leaves the timer unchanged: it then expires early,
     and is set again.
     """
 
-    def __init__(self, ttl_ms: float, has_expirations: bool, context: FeatureContext) -> None:
-        super().__init__(context)
+    def __init__(self, queue: "Queue", ttl_ms: float, context: FeatureContext) -> None:
+        super().__init__(queue, context)
         self._ttl_ms = ttl_ms
-        self._varies = has_expirations
+        self._varies = queue.has_expirations
         self._timer_at_ms = inf
 
-    def attached(self, queue: "Queue") -> None:
+    def attached(self) -> None:
         """Check the messages that wait already."""
-        self._check_head(queue)
+        self._check_head()
 
-    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+    def enqueued(self, entry: "QueuedMessage") -> None:
         """Set the timer for a message, if it may be the next to expire."""
         if self._varies or entry.enqueued_at_ms + self._ttl_ms < self._timer_at_ms:
-            self._check_head(queue)
+            self._check_head()
 
-    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+    def restored(self, change: "Enqueued") -> None:
         """Set the timer for a recovered message, from its record: the body is not read."""
         expires_at_ms = min(change.enqueued_at_ms + self._ttl_ms, change.expires_at_ms or inf)
         if expires_at_ms < self._timer_at_ms:
-            self._set_timer(queue, expires_at_ms)
+            self._set_timer(expires_at_ms)
 
-    def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
+    def due(self, entry: "QueuedMessage") -> DeathReason | None:
         """Prevent the delivery of an expired message (R53)."""
         lives_ms = self._ttl_ms
         own_ms = entry.message.header.expiration_ms
@@ -65,42 +65,42 @@ class MessageTtl(Dropping):
             lives_ms = own_ms
         return DeathReason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None
 
-    def taken(self, queue: "Queue") -> None:
+    def taken(self) -> None:
         """Check the next head, which may expire before the timer does."""
         if self._varies:
-            self._check_head(queue)
+            self._check_head()
 
     def _expires_at_ms(self, entry: "QueuedMessage") -> float:
         own_ms = entry.message.header.expiration_ms
         lives_ms = self._ttl_ms if own_ms is None else min(self._ttl_ms, own_ms)
         return entry.enqueued_at_ms + lives_ms
 
-    def _check_head(self, queue: "Queue") -> None:
+    def _check_head(self) -> None:
         """Drop a few expired messages at the head and set the timer for the next; the rest are dropped in slices."""
-        if not self._is_dropping and self._drops_few(queue):
-            self._drop_in_slices(queue, self._clock.background.add_later)
+        if not self._is_dropping and self._drops_few():
+            self._drop_in_slices(self._clock.background.add_later)
 
-    def _drops_one(self, queue: "Queue") -> bool:
+    def _drops_one(self) -> bool:
         """Drop the head if it has expired, and return whether it has; otherwise set the timer for it."""
-        head = queue.ready.peek()
+        head = self._queue.ready.peek()
         if head is None:
             return False
         expires_at_ms = self._expires_at_ms(head)
         if expires_at_ms > self._clock.wall_ms():
             if expires_at_ms < self._timer_at_ms:
-                self._set_timer(queue, expires_at_ms)
+                self._set_timer(expires_at_ms)
             return False
-        queue.discard_head(DeathReason.EXPIRED)
+        self._queue.discard_head(DeathReason.EXPIRED)
         return True
 
-    def _set_timer(self, queue: "Queue", at_ms: float) -> None:
+    def _set_timer(self, at_ms: float) -> None:
         self._cancel_timer()
         self._timer_at_ms = at_ms
         if at_ms < inf:
             delay_s = max(0.0, (at_ms - self._clock.wall_ms()) / 1000)
-            self._timer = self._clock.call_later(min(delay_s, LONGEST_S), lambda: self._timer_expired(queue))
+            self._timer = self._clock.call_later(min(delay_s, LONGEST_S), self._timer_expired)
 
-    def _timer_expired(self, queue: "Queue") -> None:
+    def _timer_expired(self) -> None:
         self._timer = None
         self._timer_at_ms = inf
-        self._drop_in_slices(queue, self._clock.background.add_later)  # many timers may expire in one turn
+        self._drop_in_slices(self._clock.background.add_later)  # many timers may expire in one turn

@@ -43,12 +43,12 @@ class Retention(QueueFeature):
         self._clock = clock
         self._timer: Timer | None = None
 
-    def attached(self, queue: "Queue") -> None:
+    def attached(self) -> None:
         """Check after recovery, with every sealed segment, and when a segment may be too old."""
         self._log.on_sealed.append(self._sealed)
         self._timer = self._clock.call_later(0, self._check)
 
-    def detached(self, queue: "Queue") -> None:
+    def detached(self) -> None:
         """Cancel the timer."""
         self._log.on_sealed.remove(self._sealed)
         if self._timer is not None:

@@ -10,33 +10,35 @@ if TYPE_CHECKING:
     from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+    from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+    from gateway.kernel.queueing.queue import Queue
 
 
 def tracing(queue: "Queue", context: "FeatureContext") -> "QueueTracing | None":
     """Return the feature while the trace table is on; unnamed queues are internal and not traced."""
     table = context.trace_table
-    return QueueTracing(table) if table.is_on and queue.name else None
+    return QueueTracing(queue, table) if table.is_on and queue.name else None
 
 
 class QueueTracing(QueueFeature):
     """Records the events of one queue in the trace table."""
 
-    def __init__(self, table: "TraceTable") -> None:
+    def __init__(self, queue: "Queue", table: "TraceTable") -> None:
+        self._queue = queue
         self._table = table
 
-    def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
+    def accepted(self, message: "Message", position: int | None) -> None:
         """Record that the queue accepted a message."""
-        self._table.enqueued(queue, message, position)
+        self._table.enqueued(self._queue, message, position)
 
-    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
+    def settled(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""
-        self._table.settled(queue, entry.message, entry.position, outcome)
+        self._table.settled(self._queue, entry.message, entry.position, outcome)
 
-    def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
+    def refused(self, message: "Message", reason: DeathReason) -> None:
         """Record that a message was rejected."""
-        self._table.dropped_from(queue, message, reason)
+        self._table.dropped_from(self._queue, message, reason)
 
-    def dropped(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
+    def dropped(self, message: "Message", reason: DeathReason) -> None:
         """Record that a message was dropped."""
-        self._table.dropped_from(queue, message, reason)
+        self._table.dropped_from(self._queue, message, reason)

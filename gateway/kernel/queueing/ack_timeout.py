@@ -4,8 +4,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from gateway.kernel.queueing.consumer import ConsumedQueue
     from gateway.kernel.queueing.ledger import Ledger
-    from gateway.kernel.queueing.queue import Queue
 
 #: The default consumer timeout in milliseconds, as in RabbitMQ: half an hour.
 CONSUMER_TIMEOUT_MS: Final = 1_800_000
@@ -25,9 +25,9 @@ class AckTimeout:
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()
-        self._queues: dict[Queue, None] = {}
+        self._queues: dict[ConsumedQueue, None] = {}
 
-    def watch(self, queue: "Queue") -> None:
+    def watch(self, queue: "ConsumedQueue") -> None:
         """Check the timeout of this queue from now on."""
         self._queues[queue] = None
 
@@ -69,7 +69,7 @@ class AckTimeout:
         if not marks or (ledger.last_tag > marks[-1][1] and now_s - marks[-1][0] >= _BETWEEN_MARKS_S):
             marks.append((now_s, ledger.last_tag))
 
-    def _limits(self, default_ms: int) -> "dict[Queue, int]":
+    def _limits(self, default_ms: int) -> "dict[ConsumedQueue, int]":
         """Return the timeouts of the queues that have one; stop watching deleted queues."""
         self._queues = {queue: None for queue in self._queues if not queue.is_deleted}
         limits = ((queue, queue.settings.number("consumer-timeout") or default_ms) for queue in self._queues)

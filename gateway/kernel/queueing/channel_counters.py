@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gateway.kernel.counters import Counters
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.consumer import ConsumedQueue
 
 
 class PublishCounters:
@@ -38,7 +38,7 @@ class ChannelCounters:
 
     def __init__(self) -> None:
         self.by_exchange: dict[str, PublishCounters] = {}
-        self.by_queue: dict[Queue, Counters] = {}
+        self.by_queue: dict[ConsumedQueue, Counters] = {}
         self._forgotten = PublishCounters()
         self._departed = Counters()
 
@@ -49,7 +49,7 @@ class ChannelCounters:
             counters = self.by_exchange[exchange_name] = PublishCounters()
         return counters
 
-    def for_queue(self, queue: "Queue") -> Counters:
+    def for_queue(self, queue: "ConsumedQueue") -> Counters:
         """Return the counters for messages from a queue."""
         counters = self.by_queue.get(queue)
         if counters is None:

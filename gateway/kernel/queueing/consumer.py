@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.counters import Counters
 from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.queueing.declared import QueueIdentity
+from gateway.kernel.settings.effective_settings import EffectiveSettings, effective
 
 if TYPE_CHECKING:
+    from gateway.kernel.clock import Clock
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 
 class Outlet:
@@ -39,6 +42,80 @@ class Subscriber:
     def cancelled(self, consumer: "Consumer") -> None:
         """Called when the queue was deleted, and the consumer with it (R98)."""
         raise NotImplementedError
+
+
+class ConsumedQueue(QueueIdentity):
+    """A queue or stream as its consumers and their channels see it.
+
+    ``settings`` combines its arguments and policies; ``counters`` are its own.
+    """
+
+    __slots__ = ("counters", "is_deleted", "settings")
+
+    def __init__(
+        self,
+        vhost_name: str,
+        name: str,
+        id: int,
+        is_durable: bool,
+        is_auto_delete: bool,
+        owner: object | None,
+        arguments: Arguments | None,
+    ) -> None:
+        super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
+        self.counters = Counters()
+        self.is_deleted = False
+        self.settings: EffectiveSettings = effective(self.arguments)
+
+    def __len__(self) -> int:
+        """Return the number of messages that consumers may get, without the unsettled ones."""
+        raise NotImplementedError
+
+    @property
+    def clock(self) -> "Clock":
+        """The clock for long work on the queue."""
+        raise NotImplementedError
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether an auto-delete queue can be deleted: it had a consumer and the last one is gone (R32)."""
+        raise NotImplementedError
+
+    @property
+    def consumer_count(self) -> int:
+        """The number of consumers."""
+        raise NotImplementedError
+
+    def is_active(self, consumer: "Consumer") -> bool:
+        """Return whether the consumer gets messages while it has capacity."""
+        raise NotImplementedError
+
+    def cancel(self, consumer: "Consumer") -> None:
+        """Remove a consumer; its unsettled deliveries stay with it."""
+        raise NotImplementedError
+
+    def reconsider(self, consumer: "Consumer") -> None:
+        """Resume a waiting consumer if it has capacity, and serve it."""
+        raise NotImplementedError
+
+    def dispatch(self) -> None:
+        """Deliver messages while some consumer has capacity."""
+        raise NotImplementedError
+
+    def accept(self, entry: "QueuedMessage") -> None:
+        """Settle a delivery: the message is consumed."""
+        raise NotImplementedError
+
+    def settle(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
+        """Settle a delivery. A requeued message waits for the next ``dispatch``."""
+        raise NotImplementedError
+
+    def pause_dispatch(self) -> None:
+        """Deliver nothing while messages are requeued in steps."""
+
+    def resume_dispatch(self) -> None:
+        """Resume delivery: all messages are requeued."""
+        self.dispatch()
 
 
 class Selection(Protocol):
@@ -105,7 +182,7 @@ class Consumer:
 
     def __init__(
         self,
-        queue: "Queue",
+        queue: ConsumedQueue,
         tag: str,
         subscriber: Subscriber,
         outlet: Outlet,

@@ -7,10 +7,10 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.settings.arguments import type_name
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.declared import QueueIdentity
 
 
-def priority_of(queue: "Queue", arguments: Arguments) -> int:
+def priority_of(queue: "QueueIdentity", arguments: Arguments) -> int:
     """Return the requested consumer priority (R92).
 
     :raises PreconditionFailed: for an argument that the queue's type does not support, or a non-integer priority.

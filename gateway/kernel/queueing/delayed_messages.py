@@ -1,21 +1,47 @@
 """Delayed messages of a queue, and their release when they are due."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.backlog.delay_index import DelayIndex
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.pending_dead_letters import PENDING_DEAD_LETTER, PendingDeadLetters
+from gateway.kernel.queueing.pending_dead_letters import PENDING_DEAD_LETTER, LetterQueue, PendingDeadLetters
 
 if TYPE_CHECKING:
+    from gateway.kernel.backlog.waiting import Waiting
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.queueing.queue import Queue
 
 #: The delay before the next attempt, in milliseconds, for a message that does not fit even into an empty queue.
 OVERSIZED_RETRY_MS: Final = 10_000
+
+
+class DelayingQueue(LetterQueue, Protocol):
+    """A queue as its delayed messages see it."""
+
+    @property
+    def id(self) -> int:
+        """The queue's number in the store, 0 for a transient queue."""
+        ...
+
+    @property
+    def ready(self) -> "Waiting":
+        """The waiting messages."""
+        ...
+
+    def offer_delayed(self, message: Message) -> DeathReason | None:
+        """Enqueue a message that is due, or return why it has to wait on."""
+        ...
+
+    def requeue(self, entry: QueuedMessage) -> None:
+        """Requeue a message in the place it was taken from."""
+        ...
+
+    def dispatch(self) -> None:
+        """Deliver waiting messages while some consumer has capacity."""
+        ...
 
 
 class DelayedMessages:
@@ -28,7 +54,10 @@ class DelayedMessages:
     __slots__ = ("_journal", "_queue", "dead_letters", "delays")
 
     def __init__(
-        self, queue: "Queue", journal: "Journal", release: Callable[[QueuedMessage], DeathReason | None] | None = None
+        self,
+        queue: "DelayingQueue",
+        journal: "Journal",
+        release: Callable[[QueuedMessage], DeathReason | None] | None = None,
     ) -> None:
         self._queue = queue
         self._journal = journal

@@ -8,11 +8,13 @@ from gateway.kernel.messages.message import Message
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+    from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 
 class QueueFeature:
-    """Base class whose methods do nothing; a feature overrides those that it needs. One object serves one queue.
+    """Base class whose methods do nothing; a feature overrides those that it needs.
+
+    One object serves one queue; a feature that acts on its queue gets it when it is built.
 
     A queue sorts its features by overridden methods, so that a method without an override costs nothing.
     """
@@ -22,62 +24,62 @@ class QueueFeature:
     def inherit(self, earlier: "QueueFeature") -> None:
         """Copy the state of an ``earlier`` object of the same type, which this one replaces on a change of settings."""
 
-    def attached(self, queue: "Queue") -> None:
-        """Called when the feature was added to the queue, which may already hold messages."""
+    def attached(self) -> None:
+        """Called when the feature was added to its queue, which may already hold messages."""
 
-    def detached(self, queue: "Queue") -> None:
+    def detached(self) -> None:
         """Called when the queue was deleted or the feature removed; cancels timers and pending work."""
 
     # A message arrives
 
-    def diverts(self, queue: "Queue", message: Message) -> bool:
+    def diverts(self, message: Message) -> bool:
         """Return whether the feature takes an arriving message instead of the queue; it counts as accepted."""
         return False
 
-    def admit(self, queue: "Queue", message: Message) -> DeathReason | None:
+    def admit(self, message: Message) -> DeathReason | None:
         """Return why an arriving message must be refused, or ``None``. Has no side effects."""
         return None
 
-    def refused(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
+    def refused(self, message: Message, reason: DeathReason) -> None:
         """Called when a message was refused, which its publisher learns; ``dropped`` is not called for it."""
 
-    def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
+    def returning(self, entry: "QueuedMessage") -> DeathReason | None:
         """Return why a message that a consumer returns must be dropped instead, or ``None``."""
         return None
 
-    def accepted(self, queue: "Queue", message: Message, position: int | None) -> None:
+    def accepted(self, message: Message, position: int | None) -> None:
         """Called when the queue accepted a new message; ``position`` is ``None`` if it was consumed at once."""
 
-    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+    def enqueued(self, entry: "QueuedMessage") -> None:
         """Called when a message was added to the ready messages, or returned to them."""
 
-    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+    def restored(self, change: "Enqueued") -> None:
         """Called when recovery restored a message; its content is in the store."""
 
     # A message leaves
 
-    def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
+    def due(self, entry: "QueuedMessage") -> DeathReason | None:
         """Return why a message about to be delivered must be dropped instead, or ``None``."""
         return None
 
-    def shown(self, queue: "Queue", entry: "QueuedMessage", message: Message) -> Message:
+    def shown(self, entry: "QueuedMessage", message: Message) -> Message:
         """Return the message as the consumer gets it, on a delivery that is not the first."""
         return message
 
-    def taken(self, queue: "Queue") -> None:
+    def taken(self) -> None:
         """Called when the head of the queue was taken, so that another message is next."""
 
-    def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
+    def retries(self, entry: "QueuedMessage") -> bool:
         """Return whether a rejected message is kept for another attempt instead of being ``dropped``."""
         return False
 
-    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
+    def settled(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Called when a delivery is settled."""
 
-    def dropped(self, queue: "Queue", message: Message, reason: DeathReason) -> None:
+    def dropped(self, message: Message, reason: DeathReason) -> None:
         """Called when a message was removed or kept out for this reason."""
 
     # The queue
 
-    def used(self, queue: "Queue") -> None:
+    def used(self) -> None:
         """Called when a client declared the queue, fetched from it or cancelled a consumer."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+    from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 
 class FeatureDispatch:
@@ -54,93 +54,93 @@ class FeatureDispatch:
         self._retrying = overriding(features, "retries")
         self._using = overriding(features, "used")
 
-    def succeed(self, queue: "Queue", earlier: "FeatureDispatch") -> None:
+    def succeed(self, earlier: "FeatureDispatch") -> None:
         """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor."""
         for feature in earlier.features:
-            feature.detached(queue)
+            feature.detached()
         earlier_by_type = {type(feature): feature for feature in earlier.features}
         for feature in self.features:
             if type(feature) in earlier_by_type:
                 feature.inherit(earlier_by_type[type(feature)])
         for feature in self.features:
-            feature.attached(queue)
+            feature.attached()
 
-    def diverts(self, queue: "Queue", message: "Message") -> bool:
+    def diverts(self, message: "Message") -> bool:
         """Return whether a feature takes a message instead of the queue."""
-        return any(feature.diverts(queue, message) for feature in self.diverting)
+        return any(feature.diverts(message) for feature in self.diverting)
 
-    def admit(self, queue: "Queue", message: "Message") -> DeathReason | None:
+    def admit(self, message: "Message") -> DeathReason | None:
         """Return why a message must be refused, or ``None``."""
         for feature in self.admitting:
-            if (refusal := feature.admit(queue, message)) is not None:
+            if (refusal := feature.admit(message)) is not None:
                 return refusal
         return None
 
-    def refused(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
+    def refused(self, message: "Message", reason: DeathReason) -> None:
         """Report a refused message."""
         for feature in self._refusing:
-            feature.refused(queue, message, reason)
+            feature.refused(message, reason)
 
-    def returning(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
+    def returning(self, entry: "QueuedMessage") -> DeathReason | None:
         """Return why a returned message must be dropped, or ``None``."""
         for feature in self._returning:
-            if (reason := feature.returning(queue, entry)) is not None:
+            if (reason := feature.returning(entry)) is not None:
                 return reason
         return None
 
-    def accepted(self, queue: "Queue", message: "Message", position: int | None) -> None:
+    def accepted(self, message: "Message", position: int | None) -> None:
         """Report a message new to the queue."""
         for feature in self.accepting:
-            feature.accepted(queue, message, position)
+            feature.accepted(message, position)
 
-    def enqueued(self, queue: "Queue", entry: "QueuedMessage") -> None:
+    def enqueued(self, entry: "QueuedMessage") -> None:
         """Report a message added to the ready messages."""
         for feature in self.enqueuing:
-            feature.enqueued(queue, entry)
+            feature.enqueued(entry)
 
-    def restored(self, queue: "Queue", change: "Enqueued") -> None:
+    def restored(self, change: "Enqueued") -> None:
         """Report a message restored by recovery."""
         for feature in self._restoring:
-            feature.restored(queue, change)
+            feature.restored(change)
 
-    def due(self, queue: "Queue", entry: "QueuedMessage") -> DeathReason | None:
+    def due(self, entry: "QueuedMessage") -> DeathReason | None:
         """Return why a message must not be delivered, or ``None``."""
         for feature in self.due_asking:
-            if (reason := feature.due(queue, entry)) is not None:
+            if (reason := feature.due(entry)) is not None:
                 return reason
         return None
 
-    def shown(self, queue: "Queue", entry: "QueuedMessage") -> "Message":
+    def shown(self, entry: "QueuedMessage") -> "Message":
         """Return the message as the consumer gets it; the stored message does not change."""
         message = entry.message
         if entry.deliveries:
             for feature in self._showing:
-                message = feature.shown(queue, entry, message)
+                message = feature.shown(entry, message)
         return message
 
-    def settled(self, queue: "Queue", entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
+    def settled(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Report a settled delivery."""
         for feature in self.settling:
-            feature.settled(queue, entry, outcome)
+            feature.settled(entry, outcome)
 
-    def taken(self, queue: "Queue") -> None:
+    def taken(self) -> None:
         """Report that the head was taken."""
         for feature in self.taking:
-            feature.taken(queue)
+            feature.taken()
 
-    def retries(self, queue: "Queue", entry: "QueuedMessage") -> bool:
+    def retries(self, entry: "QueuedMessage") -> bool:
         """Return whether a rejected message is kept for another attempt."""
-        return any(feature.retries(queue, entry) for feature in self._retrying)
+        return any(feature.retries(entry) for feature in self._retrying)
 
-    def dropped(self, queue: "Queue", message: "Message", reason: DeathReason) -> None:
+    def dropped(self, message: "Message", reason: DeathReason) -> None:
         """Report a message that was removed or kept out."""
         for feature in self.dropping:
-            feature.dropped(queue, message, reason)
+            feature.dropped(message, reason)
 
-    def used(self, queue: "Queue") -> None:
+    def used(self) -> None:
         """Report that a client used the queue itself."""
         for feature in self._using:
-            feature.used(queue)
+            feature.used()
 
 
 def overriding(features: tuple[QueueFeature, ...], moment: str) -> tuple[QueueFeature, ...]:

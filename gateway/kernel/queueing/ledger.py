@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.consumer import Consumer
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
 
 #: The approximate memory of a delivery besides its body, in bytes.
 _OVERHEAD: Final = 512
@@ -29,7 +28,7 @@ class Delivery:
 
     __slots__ = ("consumer", "entry", "queue", "tag")
 
-    def __init__(self, tag: int, queue: "Queue", entry: "QueuedMessage", consumer: "Consumer | None") -> None:
+    def __init__(self, tag: int, queue: "ConsumedQueue", entry: "QueuedMessage", consumer: "Consumer | None") -> None:
         self.tag = tag
         self.queue = queue
         self.entry = entry
@@ -65,13 +64,13 @@ class Ledger:
         sample = [*islice(deliveries.values(), _SAMPLE), *islice(reversed(deliveries.values()), _SAMPLE)]
         return (sum(len(delivery.entry.message.body) for delivery in sample) // len(sample) + _OVERHEAD) * count
 
-    def add(self, queue: "Queue", entry: "QueuedMessage", consumer: "Consumer | None") -> int:
+    def add(self, queue: "ConsumedQueue", entry: "QueuedMessage", consumer: "Consumer | None") -> int:
         """Add a delivery; return its tag."""
         self.last_tag = tag = self.last_tag + 1
         self._deliveries[tag] = Delivery(tag, queue, entry, consumer)
         return tag
 
-    def add_run(self, queue: "Queue", run: "Sequence[QueuedMessage]", consumer: "Consumer") -> int:
+    def add_run(self, queue: "ConsumedQueue", run: "Sequence[QueuedMessage]", consumer: "Consumer") -> int:
         """Add deliveries of a stream's messages; return the first of their consecutive tags."""
         first = self.last_tag + 1
         deliveries = self._deliveries
@@ -135,7 +134,7 @@ def settlement_steps(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome)
 
     A queue dispatches nothing until all its messages are requeued; otherwise their order would be lost.
     """
-    queues: dict[Queue, None] = {}
+    queues: dict[ConsumedQueue, None] = {}
     if outcome is not DeliveryOutcome.ACCEPTED:
         queues = {delivery.queue: None for delivery in deliveries}
     for queue in queues:
@@ -144,7 +143,7 @@ def settlement_steps(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome)
 
 
 def _settling(
-    deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome, queues: "Iterable[Queue]"
+    deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome, queues: "Iterable[ConsumedQueue]"
 ) -> "Iterator[None]":
     try:
         for start in range(0, len(deliveries), _STEP):

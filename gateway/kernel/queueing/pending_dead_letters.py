@@ -1,7 +1,7 @@
 """Dead letters that could not be delivered yet (at-least-once): stored with their queue and retried."""
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.backlog.delay_index import DelayIndex
 from gateway.kernel.messages.death_records import DeathReason
@@ -11,7 +11,8 @@ from gateway.kernel.messages.queued_message import QueuedMessage
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.consumer import ConsumedQueue
+    from gateway.kernel.settings.effective_settings import EffectiveSettings
 
 #: The stored due time that marks a pending dead letter. No delay ends then, so recovery can distinguish the two.
 PENDING_DEAD_LETTER: Final = 1
@@ -20,8 +21,23 @@ PENDING_DEAD_LETTER: Final = 1
 FIRST_RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 180_000
 
-Send = Callable[[Message, "Collection[Queue]", "Callable[[Collection[Queue]], None]"], None]
+Send = Callable[[Message, "Collection[ConsumedQueue]", "Callable[[Collection[ConsumedQueue]], None]"], None]
 """Sends a letter to all its queues except those given; if some refuse it, calls back with all that have it."""
+
+
+class LetterQueue(Protocol):
+    """A queue as its pending dead letters see it."""
+
+    settings: "EffectiveSettings"
+    is_deleted: bool
+
+    def enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
+        """Assign a position to a message, and store it if it is durable."""
+        ...
+
+    def forget(self, entry: QueuedMessage) -> None:
+        """Remove a message from the store that was already removed from the queue."""
+        ...
 
 
 class PendingDeadLetters:
@@ -32,10 +48,10 @@ class PendingDeadLetters:
 
     __slots__ = ("_delays", "_journal", "_queue", "_takers", "is_blocked", "send")
 
-    def __init__(self, queue: "Queue", journal: "Journal") -> None:
+    def __init__(self, queue: "LetterQueue", journal: "Journal") -> None:
         self._queue = queue
         self._journal = journal
-        self._takers: dict[int, Collection[Queue]] = {}
+        self._takers: dict[int, Collection[ConsumedQueue]] = {}
         self._delays = DelayIndex(journal, self._release)
         self.send: Send | None = None
         self.is_blocked: Callable[[], bool] = lambda: False
@@ -43,7 +59,7 @@ class PendingDeadLetters:
     def __len__(self) -> int:
         return len(self._delays)
 
-    def hold(self, letter: Message, takers: "Collection[Queue]") -> None:
+    def hold(self, letter: Message, takers: "Collection[ConsumedQueue]") -> None:
         """Keep a letter that some queue refused; ``takers`` have it and do not get it again.
 
         A letter of a queue that was deleted meanwhile is lost with the queue.
@@ -63,7 +79,7 @@ class PendingDeadLetters:
         self._takers.clear()
         self.send = None
 
-    def _wait(self, entry: QueuedMessage, takers: "Collection[Queue]", delay_ms: int) -> None:
+    def _wait(self, entry: QueuedMessage, takers: "Collection[ConsumedQueue]", delay_ms: int) -> None:
         if takers:
             self._takers[entry.position] = takers
         self._delays.hold(entry, self._journal.clock.wall_ms() + delay_ms)
@@ -76,7 +92,7 @@ class PendingDeadLetters:
             return None
         if self.send is None or self.is_blocked():
             return DeathReason.REJECTED
-        left: list[Collection[Queue]] = []
+        left: list[Collection[ConsumedQueue]] = []
         self.send(entry.message, self._takers.pop(entry.position, ()), left.append)
         if not left:
             self._queue.forget(entry)

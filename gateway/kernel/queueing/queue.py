@@ -6,28 +6,26 @@ call would cost more than the step.
 """
 
 from collections.abc import Callable, Iterator
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.memory_budget import NO_RESERVE, MemoryBudget
 from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.backlog.priorities import ready_for
 from gateway.kernel.clock import drained
-from gateway.kernel.counters import Counters, Weight
+from gateway.kernel.counters import Weight
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.journal.changes import Enqueued
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.declared import QueueIdentity
+from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
 from gateway.kernel.queueing.delayed_messages import DelayedMessages
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, FeatureDispatch
 from gateway.kernel.queueing.scheduler import ConsumerScheduler
 from gateway.kernel.queueing.selective_dispatch import SelectiveDispatch
 from gateway.kernel.queueing.single_active import consumers_for
-from gateway.kernel.settings.effective_settings import effective
 
 if TYPE_CHECKING:
     from gateway.kernel.backlog.delay_index import DelayIndex
@@ -46,15 +44,7 @@ _STEP: Final = 64
 _MOST_DUE: Final = 500
 
 
-class DeliveryOutcome(Enum):
-    """The way a delivery was settled."""
-
-    ACCEPTED = auto()
-    REQUEUED = auto()
-    REJECTED = auto()
-
-
-class Queue(QueueIdentity):
+class Queue(ConsumedQueue):
     """One queue of one virtual host. Owns its waiting messages and its consumers.
 
     ``settings`` combines its arguments and policies. ``delayed`` is set once messages were delayed, ``selecting`` while
@@ -72,14 +62,11 @@ class Queue(QueueIdentity):
         "_settlements",
         "consumer_tally",
         "consumers",
-        "counters",
         "delayed",
         "had_consumer",
         "has_expirations",
-        "is_deleted",
         "ready",
         "selecting",
-        "settings",
         "stored",
         "unsettled",
         "unsettled_bytes",
@@ -107,14 +94,11 @@ class Queue(QueueIdentity):
         super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
         self.consumers: ConsumerScheduler = consumers_for(self.arguments)
         self.selecting: SelectiveDispatch | None = None
-        self.counters = Counters()
         self.had_consumer = False
         self.consumer_tally: ConsumerTally | None = None
         self.user = ""
         self.has_expirations = False
         self.delayed: DelayedMessages | None = None
-        self.is_deleted = False
-        self.settings = effective(self.arguments)
         self.stored = 0
         self.unsettled = 0
         self.unsettled_bytes = 0
@@ -138,6 +122,15 @@ class Queue(QueueIdentity):
         return self._journal.clock
 
     @property
+    def consumer_count(self) -> int:
+        """The number of consumers."""
+        return len(self.consumers)
+
+    def is_active(self, consumer: Consumer) -> bool:
+        """Return whether the consumer gets messages while it has capacity."""
+        return self.consumers.is_active(consumer)
+
+    @property
     def disk_writes(self) -> int:
         """The number of messages written to the store, to survive a restart or to free memory."""
         return self.stored + self._paging.spills
@@ -157,7 +150,7 @@ class Queue(QueueIdentity):
     def apply(self, features: tuple[QueueFeature, ...]) -> None:
         """Replace the features, as on a change of policy; a feature of the same type keeps its state."""
         earlier, self._feature_dispatch = self._feature_dispatch, FeatureDispatch(features) if features else NO_FEATURES
-        self._feature_dispatch.succeed(self, earlier)
+        self._feature_dispatch.succeed(earlier)
 
     def close(self) -> None:
         """Mark the queue as deleted and end its features; delayed messages are lost, ready ones purged separately."""
@@ -172,10 +165,10 @@ class Queue(QueueIdentity):
     def offer(self, message: Message, *, was_delayed: bool = False) -> DeathReason | None:
         """Enqueue the message, or return why it was refused. A message that ``was_delayed`` is not delayed again."""
         feature_dispatch = self._feature_dispatch
-        if feature_dispatch.diverting and not was_delayed and feature_dispatch.diverts(self, message):
+        if feature_dispatch.diverting and not was_delayed and feature_dispatch.diverts(message):
             return None
-        if feature_dispatch.admitting and (refusal := feature_dispatch.admit(self, message)) is not None:
-            feature_dispatch.refused(self, message, refusal)
+        if feature_dispatch.admitting and (refusal := feature_dispatch.admit(message)) is not None:
+            feature_dispatch.refused(message, refusal)
             return refusal
         self.counters.publish += 1
         consumer = None if self.ready.length else self.consumers.next()
@@ -184,12 +177,12 @@ class Queue(QueueIdentity):
         if consumer is not None and not consumer.needs_settling:
             self.counters.deliver_no_ack += 1
             if feature_dispatch.accepting:
-                feature_dispatch.accepted(self, message, None)
+                feature_dispatch.accepted(message, None)
             consumer.subscriber.deliver(consumer, message, False, None)
             return None
         entry = self.enter(message)
         if feature_dispatch.accepting:
-            feature_dispatch.accepted(self, message, entry.position)
+            feature_dispatch.accepted(message, entry.position)
         if consumer is not None:
             self.unsettled += 1
             self.unsettled_bytes += len(message.body)
@@ -204,7 +197,7 @@ class Queue(QueueIdentity):
             self._expect_expirations()
             feature_dispatch = self._feature_dispatch
         if feature_dispatch.enqueuing:
-            feature_dispatch.enqueued(self, entry)
+            feature_dispatch.enqueued(entry)
         return None
 
     def _expect_expirations(self) -> None:
@@ -233,7 +226,7 @@ class Queue(QueueIdentity):
         if change.expires_at_ms and not self.has_expirations:
             self.has_expirations = True
             self._journal.clock.call_later(0, self._refit_restored)
-        self._feature_dispatch.restored(self, change)
+        self._feature_dispatch.restored(change)
 
     def _refit_restored(self) -> None:
         if not self.is_deleted:
@@ -263,7 +256,7 @@ class Queue(QueueIdentity):
         Its publisher can no longer be informed of a refusal. If the queue is full the message is dead-lettered; without
         dead-lettering it waits, so that it is not lost.
         """
-        refusal = self._feature_dispatch.admit(self, message)
+        refusal = self._feature_dispatch.admit(message)
         if refusal is None:
             return self.offer(message, was_delayed=True)
         if not self._feature_dispatch.dropping:
@@ -286,7 +279,7 @@ class Queue(QueueIdentity):
         """Return the steps that discard the expired messages at the head."""
         while self.ready.length:
             head = self.ready.peek()
-            if head is None or (reason := self._feature_dispatch.due(self, head)) is None:
+            if head is None or (reason := self._feature_dispatch.due(head)) is None:
                 return
             self.discard_head(reason)
             yield
@@ -300,7 +293,7 @@ class Queue(QueueIdentity):
                 entry = ready.popleft()
             except IndexError:  # the remaining messages had lost their contents
                 return None
-            if feature_dispatch.due_asking and (reason := feature_dispatch.due(self, entry)) is not None:
+            if feature_dispatch.due_asking and (reason := feature_dispatch.due(entry)) is not None:
                 self.discard(entry, reason)
                 most_due -= 1
                 if not most_due:  # ``message_ttl`` continues in slices; consumers are served after it
@@ -310,7 +303,7 @@ class Queue(QueueIdentity):
                 continue
             self._hold(entry)
             if feature_dispatch.taking:
-                feature_dispatch.taken(self)
+                feature_dispatch.taken()
             return entry
         return None
 
@@ -319,12 +312,12 @@ class Queue(QueueIdentity):
         entry = self.ready.take_out(seen)
         if entry is not None:
             self._hold(entry)
-            self._feature_dispatch.taken(self)
+            self._feature_dispatch.taken()
         return entry
 
     def drop_if_expired(self, seen: QueuedMessage) -> bool:
         """Discard a waiting message if it has expired; return whether it has."""
-        reason = self._feature_dispatch.due(self, seen)
+        reason = self._feature_dispatch.due(seen)
         if reason is not None and (entry := self.ready.take_out(seen)) is not None:
             self.discard(entry, reason)
         return reason is not None
@@ -356,7 +349,7 @@ class Queue(QueueIdentity):
         redelivered = entry.is_redelivered
         if redelivered:
             self.counters.redeliver += 1
-        message = self._feature_dispatch.shown(self, entry) if entry.deliveries else entry.message
+        message = self._feature_dispatch.shown(entry) if entry.deliveries else entry.message
         if consumer.needs_settling:
             self.counters.deliver += 1
             consumer.charge()
@@ -368,14 +361,14 @@ class Queue(QueueIdentity):
 
     def shown(self, entry: QueuedMessage) -> Message:
         """Return the message as the consumer gets it; the stored message does not change."""
-        return self._feature_dispatch.shown(self, entry)
+        return self._feature_dispatch.shown(entry)
 
     # Messages settled
 
     def accept(self, entry: QueuedMessage) -> None:
         """Settle a delivery: the message is consumed."""
         if self._feature_dispatch.settling:
-            self._feature_dispatch.settled(self, entry, DeliveryOutcome.ACCEPTED)
+            self._feature_dispatch.settled(entry, DeliveryOutcome.ACCEPTED)
         self.unsettled -= 1
         self.unsettled_bytes -= len(entry.message.body)
         if entry.is_durable:
@@ -399,13 +392,13 @@ class Queue(QueueIdentity):
             self.accept(entry)
             return
         if self._feature_dispatch.settling:
-            self._feature_dispatch.settled(self, entry, outcome)
+            self._feature_dispatch.settled(entry, outcome)
         self._let_go(entry)
         if outcome is DeliveryOutcome.REQUEUED:
             entry.deliveries += 1
             entry.is_redelivered = True
             self.requeue(entry)
-        elif not self._feature_dispatch.retries(self, entry):
+        elif not self._feature_dispatch.retries(entry):
             self.discard(entry, DeathReason.REJECTED)
 
     def _hold(self, entry: QueuedMessage) -> None:
@@ -422,7 +415,7 @@ class Queue(QueueIdentity):
 
     def requeue(self, entry: QueuedMessage) -> None:
         """Requeue a message in the place it was taken from; the next ``dispatch`` delivers it."""
-        if (reason := self._feature_dispatch.returning(self, entry)) is not None:
+        if (reason := self._feature_dispatch.returning(entry)) is not None:
             self.discard(entry, reason)
             return
         if entry.is_durable:
@@ -430,7 +423,7 @@ class Queue(QueueIdentity):
         self.ready.put_back(entry)
         if entry.message.header.expiration_ms is not None and not self.has_expirations:
             self._expect_expirations()
-        self._feature_dispatch.enqueued(self, entry)
+        self._feature_dispatch.enqueued(entry)
 
     # Messages removed
 
@@ -455,11 +448,11 @@ class Queue(QueueIdentity):
         if reason is DeathReason.MAXLEN:
             self.counters.dropped += 1
         self.forget(entry)
-        self._feature_dispatch.dropped(self, entry.message, reason)
+        self._feature_dispatch.dropped(entry.message, reason)
 
     def drop(self, message: Message, reason: DeathReason) -> None:
         """Report to the features that a message was dropped or refused."""
-        self._feature_dispatch.dropped(self, message, reason)
+        self._feature_dispatch.dropped(message, reason)
 
     def forget(self, entry: QueuedMessage) -> None:
         """Remove a message from the store that was already removed from the queue."""
@@ -538,7 +531,7 @@ class Queue(QueueIdentity):
     def use(self) -> None:
         """Restart the queue's lease after a declaration, a get or a cancelled consumer (R37, R38)."""
         self.used_at_ms = self._journal.now_ms
-        self._feature_dispatch.used(self)
+        self._feature_dispatch.used()
 
     def reconsider(self, consumer: Consumer) -> None:
         """Resume a waiting consumer if it has capacity, and serve it."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.kernel.backlog.ready import Ready
-    from gateway.kernel.backlog.waiting import Waiting
+    from gateway.kernel.backlog.waiting import Waiting, WaitingRow
     from gateway.kernel.messages.queued_message import QueuedMessage
 
 
@@ -23,7 +22,7 @@ class Search:
 
     def __init__(self, ready: "Waiting") -> None:
         self._ready = ready
-        self._search_by_row: dict[Ready, RowSearch] = {}
+        self._search_by_row: dict[WaitingRow, RowSearch] = {}
         self.seen = 0
 
     @property
@@ -54,7 +53,7 @@ class RowSearch:
 
     __slots__ = ("_again", "_returns", "_row", "_run", "_seen")
 
-    def __init__(self, row: "Ready") -> None:
+    def __init__(self, row: "WaitingRow") -> None:
         self._row = row
         self._seen = 0
         self._run: deque[QueuedMessage] = deque()

@@ -7,20 +7,41 @@ continues from its last position, and examines only requeued messages again. The
 
 from collections.abc import Iterator
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.queueing.scheduler import ConsumerScheduler
 from gateway.kernel.queueing.search import Search
 
 if TYPE_CHECKING:
+    from gateway.kernel.backlog.waiting import Waiting
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.consumer import Consumer
-    from gateway.kernel.queueing.queue import Queue
 
 #: The number of messages examined before the list of searching consumers is refreshed.
 _LOOKS_AT_A_TIME: Final = 64
+
+
+class SearchedQueue(Protocol):
+    """A queue as the search for filtered consumers sees it."""
+
+    @property
+    def ready(self) -> "Waiting":
+        """The waiting messages."""
+        ...
+
+    def drop_if_expired(self, seen: "QueuedMessage") -> bool:
+        """Discard a waiting message if it has expired; return whether it has."""
+        ...
+
+    def pick(self, seen: "QueuedMessage") -> "QueuedMessage | None":
+        """Remove and return a message from any place in the queue, if it still waits."""
+        ...
+
+    def deliver_to(self, consumer: "Consumer", entry: "QueuedMessage") -> None:
+        """Deliver a message that was taken."""
+        ...
 
 
 class SelectiveDispatch(ConsumerScheduler):
@@ -28,7 +49,7 @@ class SelectiveDispatch(ConsumerScheduler):
 
     __slots__ = ("_is_searching", "_journal", "_queue", "_round", "_search_by_consumer")
 
-    def __init__(self, queue: "Queue", round: ConsumerScheduler, journal: "Journal") -> None:
+    def __init__(self, queue: "SearchedQueue", round: ConsumerScheduler, journal: "Journal") -> None:
         self._queue = queue
         self._round = round
         self._journal = journal

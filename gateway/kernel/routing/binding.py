@@ -7,9 +7,9 @@ from gateway.kernel.messages.values import dumps_key
 
 if TYPE_CHECKING:
     from gateway.kernel.queueing.queue import Queue
-    from gateway.kernel.routing.exchange import Exchange
+    from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 
-Destination: TypeAlias = Union["Queue", "Exchange"]
+Destination: TypeAlias = Union["Queue", "ExchangeIdentity"]
 
 
 class Binding:
@@ -22,7 +22,7 @@ class Binding:
 
     def __init__(
         self,
-        source: "Exchange",
+        source: "ExchangeIdentity",
         destination: Destination,
         routing_key: str,
         arguments: Arguments,

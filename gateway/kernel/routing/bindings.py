@@ -13,6 +13,7 @@ from gateway.kernel.journal.records import BindingRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.settings.user_counters import UserTally
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Bindings:
         self._faults = faults
         self._by_user = by_user
         self.on_abandoned: Callable[[Exchange], None] = lambda exchange: None
-        self._by_source: dict[Exchange, dict[object, Binding]] = {}
-        self._by_destination: dict[Destination, dict[Binding, None]] = {}
+        self._by_source: dict[ExchangeIdentity, dict[object, Binding]] = {}
+        self._by_destination: dict[Destination, dict[Binding, Exchange]] = {}  # each binding with its source
         self._unheeded: set[Binding] = set()
         self.count = 0
         self.require_room: Callable[[str], None] = lambda user: None
@@ -56,7 +57,7 @@ class Bindings:
         for bindings in self._by_source.values():
             yield from bindings.values()
 
-    def of(self, source: Exchange) -> list[Binding]:
+    def of(self, source: ExchangeIdentity) -> list[Binding]:
         """Return the bindings of a source."""
         return list(self._by_source.get(source, {}).values())
 
@@ -65,7 +66,7 @@ class Bindings:
         return list(self._by_destination.get(destination, ()))
 
     def find(
-        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments
+        self, source: ExchangeIdentity, destination: Destination, routing_key: str, arguments: Arguments
     ) -> Binding | None:
         """Return an existing binding with these parameters."""
         key = Binding(source, destination, routing_key, arguments).key()
@@ -106,7 +107,7 @@ class Bindings:
             self._contain("bind", source, error)
             failed = f"exchange type '{source.type_name}' failed to bind '{destination.name}': {described(error)}"
             raise PreconditionFailed(failed) from None
-        return self._keep(binding)
+        return self._keep(binding, source)
 
     def restore(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments, user: str = ""
@@ -115,15 +116,14 @@ class Bindings:
         try:
             return self.install(source, destination, routing_key, arguments, user)
         except Refused as refusal:
-            binding = self._keep(Binding(source, destination, routing_key, arguments, user))
+            binding = self._keep(Binding(source, destination, routing_key, arguments, user), source)
             self._unheeded.add(binding)
             self._events.emit(_event("binding.inert", binding, reason=str(refusal)))
             return binding
 
-    def _keep(self, binding: Binding) -> Binding:
-        source, destination = binding.source, binding.destination
+    def _keep(self, binding: Binding, source: Exchange) -> Binding:
         self._by_source.setdefault(source, {})[binding.key()] = binding
-        self._by_destination.setdefault(destination, {})[binding] = None
+        self._by_destination.setdefault(binding.destination, {})[binding] = source
         self.count += 1
         self._by_user.added(binding.user)
         self._changed()
@@ -132,7 +132,7 @@ class Bindings:
     def removing(self, end: Destination) -> Iterator[None]:
         """Return the steps that remove every current binding of a queue or exchange."""
         found = self.to(end)
-        if isinstance(end, Exchange):
+        if isinstance(end, ExchangeIdentity):
             found += self.of(end)
         return self._removing(found)
 
@@ -145,13 +145,14 @@ class Bindings:
 
     def count_at(self, end: Destination) -> int:
         """Return the number of bindings of a queue or exchange."""
-        starting = self._by_source.get(end, ()) if isinstance(end, Exchange) else ()
+        starting = self._by_source.get(end, ()) if isinstance(end, ExchangeIdentity) else ()
         return len(self._by_destination.get(end, ())) + len(starting)
 
     def remove(self, binding: Binding) -> None:
         """Remove a binding."""
-        self._unbind(binding)
-        source, destination = binding.source, binding.destination
+        destination = binding.destination
+        source = self._by_destination[destination][binding]
+        self._unbind(binding, source)
         del self._by_source[source][binding.key()]
         self.count -= 1
         self._by_user.removed(binding.user)
@@ -168,15 +169,15 @@ class Bindings:
         if source.is_auto_delete and source not in self._by_source:
             self.on_abandoned(source)
 
-    def _unbind(self, binding: Binding) -> None:
+    def _unbind(self, binding: Binding, source: Exchange) -> None:
         """Remove a binding from the index of its exchange type, if it is there."""
         if binding in self._unheeded:
             self._unheeded.remove(binding)
             return
         try:
-            binding.source.type.unbind(binding)
+            source.type.unbind(binding)
         except BaseException as error:  # plugin code: the binding is removed even if this fails
-            self._contain("unbind", binding.source, error)
+            self._contain("unbind", source, error)
 
     def _contain(self, verb: str, source: Exchange, error: BaseException) -> None:
         function = getattr(type(source.type), verb, None)
@@ -189,7 +190,7 @@ def _is_recorded(binding: Binding) -> bool:
 
 
 def _record(binding: Binding) -> BindingRecord:
-    kind = "exchange" if isinstance(binding.destination, Exchange) else "queue"
+    kind = "exchange" if isinstance(binding.destination, ExchangeIdentity) else "queue"
     source, destination = binding.source, binding.destination
     return BindingRecord(
         source.vhost_name,

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from gateway.kernel.faults import Faults
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.message import Message
+    from gateway.kernel.queueing.consumer import ConsumedQueue
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.routing.router import Router
 
-OnIncomplete: TypeAlias = "Callable[[Collection[Queue]], None]"
+OnIncomplete: TypeAlias = "Callable[[Collection[ConsumedQueue]], None]"
 """Called with the queues that have a dead letter, when some of its queues do not."""
 
 #: Known cycles, so that each is reported once; when it is full, the set is cleared.
@@ -47,7 +48,7 @@ class DeadLetters:
         self._events = events
         self._faults = faults
         self.trace_table: TraceTable | None = None
-        self._waiting: deque[tuple[Message, DeathReason, Collection[Queue], OnIncomplete | None]] = deque()
+        self._waiting: deque[tuple[Message, DeathReason, Collection[ConsumedQueue], OnIncomplete | None]] = deque()
         self._is_publishing = False
         self._cycles: set[tuple[str, str]] = set()
 
@@ -59,7 +60,7 @@ class DeadLetters:
         self,
         letter: "Message",
         reason: DeathReason,
-        takers: "Collection[Queue]" = (),
+        takers: "Collection[ConsumedQueue]" = (),
         on_incomplete: "OnIncomplete | None" = None,
     ) -> None:
         """Publish a dead letter, after those that are being published.
@@ -78,7 +79,11 @@ class DeadLetters:
             self._is_publishing = False
 
     def _route(
-        self, letter: "Message", reason: DeathReason, takers: "Collection[Queue]", on_incomplete: "OnIncomplete | None"
+        self,
+        letter: "Message",
+        reason: DeathReason,
+        takers: "Collection[ConsumedQueue]",
+        on_incomplete: "OnIncomplete | None",
     ) -> None:
         exchange = self._exchange_by_name.get(letter.exchange)
         if exchange is None:
@@ -88,7 +93,7 @@ class DeadLetters:
         deaths = () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
         route = self._router.route(exchange, letter)
         route.count += 1
-        have_it = {*takers}
+        have_it: set[ConsumedQueue] = {*takers}
         for queue in route.queues:
             if queue in have_it:
                 continue

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.settings.effective_settings import effective
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Route:
         self.has_stream: bool | None = None
 
 
-class Exchange:
+class Exchange(ExchangeIdentity):
     """One exchange of one virtual host.
 
     ``routes`` caches the route of each routing key while ``routes_by_key``; ``route_by_ends`` holds every distinct
@@ -65,20 +66,13 @@ class Exchange:
         "_published_out",
         "_width",
         "archive",
-        "arguments",
         "inert_reason",
         "interceptor",
-        "is_auto_delete",
-        "is_durable",
-        "is_internal",
-        "name",
         "route_by_ends",
         "routes",
         "routes_by_key",
         "settings",
         "type",
-        "type_name",
-        "vhost_name",
     )
 
     def __init__(
@@ -95,14 +89,8 @@ class Exchange:
         routes_by_key: bool = False,
         interceptor: "ExchangeInterceptor | None" = None,
     ) -> None:
-        self.vhost_name = vhost_name
-        self.name = name
-        self.type_name = type_name
+        super().__init__(vhost_name, name, type_name, is_durable, is_auto_delete, is_internal, arguments)
         self.type = type
-        self.is_durable = is_durable
-        self.is_auto_delete = is_auto_delete
-        self.is_internal = is_internal
-        self.arguments: Arguments = arguments or {}
         self.settings = effective(self.arguments)
         self.routes_by_key = routes_by_key and interceptor is None
         self.interceptor = interceptor

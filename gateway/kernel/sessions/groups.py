@@ -11,6 +11,7 @@ from gateway.kernel.journal.records import GroupRecord, SubscriptionRecord
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.queueing.consumer import ConsumedQueue
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.sessions.host import SessionHost
 
@@ -67,10 +68,10 @@ class Groups:
         if queue is not None:
             self._vhost.delete_queue_if_done(queue)
 
-    def is_abandoned(self, queue: "Queue") -> bool:
+    def is_abandoned(self, queue: "ConsumedQueue") -> bool:
         """Return whether a queue was created for a group that has no members, connected or not, and no consumers."""
         is_made = self._made.get(queue.name) == queue.id
-        return is_made and queue.name not in self._members and not len(queue.consumers)
+        return is_made and queue.name not in self._members and not queue.consumer_count
 
     def deleted(self, queue: "Queue") -> None:
         """Forget a deleted queue."""

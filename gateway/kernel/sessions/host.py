@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from gateway.kernel.messages.message import Arguments
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
@@ -45,7 +46,7 @@ class SessionHost(Protocol):
         """Return the queue that is declared; create it if there is none."""
         ...
 
-    def delete_queue_if_done(self, queue: Queue) -> None:
+    def delete_queue_if_done(self, queue: ConsumedQueue) -> None:
         """Delete a queue after its last consumer or group member left, if that applies."""
         ...
 

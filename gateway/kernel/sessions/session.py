@@ -19,6 +19,7 @@ from gateway.kernel.sessions.subscriptions import Subscriptions
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.queued_message import QueuedMessage
+    from gateway.kernel.queueing.consumer import ConsumedQueue
     from gateway.kernel.queueing.queue import Queue
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.sessions.host import SessionHost
@@ -88,7 +89,7 @@ class Session:
         self.holder: Holder | None = None
         self.subscriptions = Subscriptions()
         self.qos2_state = Qos2State(vhost.name, client_id, journal.record if is_durable else None)
-        self.held: dict[int, tuple[Queue, QueuedMessage]] = {}
+        self.held: dict[int, tuple[ConsumedQueue, QueuedMessage]] = {}
 
     def belongs_to(self, user: str) -> bool:
         """Return whether a user may take over the session: its own user, or any user while it has none."""
@@ -130,11 +131,11 @@ class Session:
         queue = self._vhost.queue_by_name.get(name)
         return queue if queue is not None and queue.owner in (None, self) else None
 
-    def owns(self, queue: "Queue") -> bool:
+    def owns(self, queue: "ConsumedQueue") -> bool:
         """Return whether a queue belongs to this session only."""
         return queue.name in (self.own_queue_name(0), self.own_queue_name(1))
 
-    def is_at_most_once(self, queue: "Queue") -> bool:
+    def is_at_most_once(self, queue: "ConsumedQueue") -> bool:
         """Return whether it is the queue of the QoS 0 subscriptions."""
         return queue.name == self.own_queue_name(0)
 

@@ -13,8 +13,9 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.scheduler import ConsumerSet
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.streams.cursor import Cursor, TrackedMessage
@@ -176,7 +177,7 @@ class Stream(Queue):
         """Append the message. A stream never refuses one."""
         self.counters.publish += 1
         if self._feature_dispatch.accepting:
-            self._feature_dispatch.accepted(self, message, self.log.end)
+            self._feature_dispatch.accepted(message, self.log.end)
         self.log.append(message)
         return None
 
@@ -267,7 +268,7 @@ class Stream(Queue):
 
     def _conclude(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
         if self._feature_dispatch.settling:
-            self._feature_dispatch.settled(self, entry, outcome)
+            self._feature_dispatch.settled(entry, outcome)
         if type(entry) is TrackedMessage:
             if outcome is DeliveryOutcome.REQUEUED:
                 entry.progress.returned(entry.position)

@@ -21,12 +21,14 @@ from gateway.kernel.messages.bounds import require_arguments, require_binding_ke
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.names import printable, require_not_default
 from gateway.kernel.patterns import Compile
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.bindings import Bindings
 from gateway.kernel.routing.dead_letter_publisher import DeadLetters
 from gateway.kernel.routing.default_exchange import default_exchange
 from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
+from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.sessions.retained import Retained
 from gateway.kernel.sessions.sessions import Sessions
@@ -317,11 +319,11 @@ class VirtualHost:
         self.sessions.groups.deleted(queue)
         return count
 
-    def delete_queue_if_done(self, queue: Queue) -> None:
+    def delete_queue_if_done(self, queue: ConsumedQueue) -> None:
         """Delete an auto-delete queue after its last consumer (R32), or the queue of a group after its last member."""
         is_done = (queue.is_auto_delete and queue.is_unused) or self.sessions.groups.is_abandoned(queue)
         if is_done and not queue.is_deleted:
-            self.delete_queue(queue)
+            self.delete_queue(self.queue_by_name[queue.name])
 
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a closed connection."""
@@ -367,7 +369,7 @@ class VirtualHost:
         return self.bindings.declare(source, destination, routing_key, dict(arguments or {}), user)
 
     def unbind(
-        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
+        self, source: ExchangeIdentity, destination: Destination, routing_key: str, arguments: Arguments | None = None
     ) -> bool:
         """Remove a binding; return whether it existed."""
         binding = self.bindings.find(source, destination, routing_key, arguments or {})

@@ -5,7 +5,7 @@ from typing import Final
 from gateway.access import Operation
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError
 from gateway.management.http.routes import Fields, Routes

@@ -4,7 +4,8 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from gateway.access import Operation
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.fetching import MessageFetch

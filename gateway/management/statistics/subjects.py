@@ -3,6 +3,7 @@
 from typing import Final, TypeAlias
 
 from gateway.kernel.broker.connections import Peer
+from gateway.kernel.queueing.declared import QueueIdentity
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -36,7 +37,7 @@ def publishes_key(peer: Peer, number: int, exchange: str) -> Key:
     return "publishes", peer.name, number, exchange
 
 
-def deliveries_key(peer: Peer, number: int, queue: Queue) -> Key:
+def deliveries_key(peer: Peer, number: int, queue: QueueIdentity) -> Key:
     """Return the key of a queue's deliveries to a channel."""
     return "deliveries", peer.name, number, queue.name
 

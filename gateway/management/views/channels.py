@@ -112,7 +112,7 @@ def channel_view(call: Call, channel: OpenChannel) -> Fields:
 def consumer_view(context: ApiContext, consumer: Consumer) -> Fields:
     """Return the view of a consumer."""
     queue = consumer.queue
-    is_active = queue.consumers.is_active(consumer)
+    is_active = queue.is_active(consumer)
     return {
         "ack_required": consumer.needs_settling,
         "active": is_active,

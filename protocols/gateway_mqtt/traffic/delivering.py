@@ -6,7 +6,7 @@ from math import inf
 from typing import Final
 
 from gateway.kernel.journal.records import SubscriptionRecord
-from gateway.kernel.queueing.consumer import Consumer, Resumption
+from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer, Resumption
 from gateway.kernel.queueing.queue import Queue
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.delivery_writer import DeliveryWriter
@@ -28,7 +28,7 @@ class Delivering:
         self._inflight = inflight
         self._writer = writer
         self._feed: RetainedFeed | None = feed
-        self._consumer_by_queue: dict[Queue, Consumer] = {}
+        self._consumer_by_queue: dict[ConsumedQueue, Consumer] = {}
         self._held: list[tuple[int, InflightDelivery]] = []  # the oldest comes last
         self._resumption = Resumption()
 
@@ -78,7 +78,7 @@ class Delivering:
     def _waiting(self) -> list[Consumer]:
         return [consumer for consumer in self._consumer_by_queue.values() if consumer.is_waiting]
 
-    def _hand_out(self, queues: Sequence[Queue], dispatch: Callable[[], None]) -> None:
+    def _hand_out(self, queues: Sequence[ConsumedQueue], dispatch: Callable[[], None]) -> None:
         """Dispatch queued messages. Those with QoS 0 are sent after their removal from the queue is durable.
 
         Otherwise a crash would restore and resend them, which violates at most once (MQTT-4.3.1-1). A message that is

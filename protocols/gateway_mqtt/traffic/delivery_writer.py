@@ -4,7 +4,7 @@ from typing import Final
 
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.declared import QueueIdentity
 from gateway.kernel.sessions.subscriptions import Terms
 from gateway.net.outbox import HIGH_WATER
 from gateway_mqtt.meter import ClientCounters
@@ -117,7 +117,9 @@ class DeliveryWriter:
         """Delay later packets until everything recorded so far is durable."""
         self._outbox.promise(self._journal.pending_lsn)
 
-    def count(self, queue: Queue, message: Message, redelivered: bool, entry: QueuedMessage | None = None) -> None:
+    def count(
+        self, queue: QueueIdentity, message: Message, redelivered: bool, entry: QueuedMessage | None = None
+    ) -> None:
         """Count a delivery and report it to the tracers."""
         counters = self._counters
         counters.deliver += 1

@@ -2,8 +2,8 @@
 
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.consumer import Credit
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.consumer import ConsumedQueue, Credit
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway_mqtt.codec.encoding import PUBREL, ack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
@@ -18,7 +18,7 @@ class InflightDelivery:
 
     __slots__ = ("entry", "qos", "queue")
 
-    def __init__(self, queue: Queue, entry: QueuedMessage, qos: int) -> None:
+    def __init__(self, queue: ConsumedQueue, entry: QueuedMessage, qos: int) -> None:
         self.queue = queue
         self.entry = entry
         self.qos = qos

@@ -11,7 +11,7 @@ from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.message import Message, Value
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 

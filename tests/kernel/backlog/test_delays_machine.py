@@ -13,7 +13,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from gateway.kernel.backlog import delay_index as delays
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.broker_machine import BrokerMachine

@@ -11,7 +11,8 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Queue
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from tests.kernel.buffered_room import buffered_room

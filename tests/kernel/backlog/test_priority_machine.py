@@ -10,7 +10,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.broker_machine import BrokerMachine

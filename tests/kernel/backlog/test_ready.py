@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gateway.kernel.backlog.ready import RESIDENT_BYTES, SEGMENT_BYTES, SEGMENT_LENGTH
-from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES
 from gateway.testing import MemoryBroker, Recipient
 
 

@@ -10,7 +10,7 @@ from gateway.kernel.broker.recovery import Recovery, recover
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Enqueued, Put
 from gateway.kernel.journal.records import Entity, ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import MemoryBroker, Recipient
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.kernel.journal.records import PolicyRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments, Message
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.sessions.session import Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient, header_of

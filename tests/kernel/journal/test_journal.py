@@ -8,7 +8,7 @@ import pytest
 from gateway.kernel.journal.changes import Changes, Lsn
 from gateway.kernel.journal.journal import BACKLOG_LIMIT
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import FakeClock, MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway_memory import MemoryStore

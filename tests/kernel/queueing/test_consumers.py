@@ -3,7 +3,8 @@
 import pytest
 
 from gateway.kernel.errors import AccessRefused
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Received, Recipient
 

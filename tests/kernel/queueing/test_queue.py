@@ -9,8 +9,9 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Header, Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient
 
@@ -222,18 +223,18 @@ class RecordingFeature(QueueFeature):
     def __init__(self) -> None:
         self.calls: list[tuple[str, bytes]] = []
 
-    def admit(self, queue: Queue, message: Message) -> DeathReason | None:
+    def admit(self, message: Message) -> DeathReason | None:
         self.calls.append(("admit", message.body))
         return DeathReason.MAXLEN if message.body == b"unwelcome" else None
 
-    def enqueued(self, queue: Queue, entry: QueuedMessage) -> None:
+    def enqueued(self, entry: QueuedMessage) -> None:
         self.calls.append(("enqueued", entry.message.body))
 
-    def due(self, queue: Queue, entry: QueuedMessage) -> DeathReason | None:
+    def due(self, entry: QueuedMessage) -> DeathReason | None:
         self.calls.append(("due", entry.message.body))
         return DeathReason.EXPIRED if entry.message.body == b"old" else None
 
-    def dropped(self, queue: Queue, message: Message, reason: DeathReason) -> None:
+    def dropped(self, message: Message, reason: DeathReason) -> None:
         self.calls.append((reason.value, message.body))
 
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from gateway.kernel.counters import Weight
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient

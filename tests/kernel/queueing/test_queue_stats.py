@@ -6,7 +6,8 @@ import pytest
 
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.testing import MemoryBroker, Recipient
 

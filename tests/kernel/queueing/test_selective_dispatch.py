@@ -8,7 +8,8 @@ from gateway.kernel.backlog.ready import RUN_LENGTH, SEGMENT_LENGTH
 from gateway.kernel.journal.changes import Discarded
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
-from gateway.kernel.queueing.queue import DeliveryOutcome, Queue
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker, Recipient
 from tests.kernel.broker.test_slices import TickingClock
 from tests.kernel.word_selection import WordSelection

@@ -18,7 +18,7 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
 from tests.kernel.broker_machine import RecipientMachine

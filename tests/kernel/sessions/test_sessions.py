@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.errors import NotAllowed, ResourceLocked
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.sessions.session import NEVER_S, Session
 from gateway.testing import MemoryBroker, Recipient
 from tests.garbage import living

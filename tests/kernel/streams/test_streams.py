@@ -13,7 +13,7 @@ from gateway.kernel.journal.changes import Appended, StreamSegment
 from gateway.kernel.journal.records import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.consumer import Consumer
-from gateway.kernel.queueing.queue import DeliveryOutcome
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.streams.cursor import READ_SIZE
 from gateway.kernel.streams.read_scheduler import TURN_BUDGET
 from gateway.kernel.streams.stream import Stream
