@@ -92,7 +92,9 @@ def test_a_requeued_message_pages_out_a_bounded_number_and_the_order_stays(is_re
         before = journal.moved
         requeued.add(QueuedMessage(Message("", "q", header_of(), b""), position, 0, False), number)
         assert journal.moved - before <= PAGED_AT_ONCE
-        assert sum(1 for _ in requeued) <= most
+        if number % 256 == 0:  # counting all of them each time would take a minute
+            assert sum(1 for _ in requeued) <= most
+    assert sum(1 for _ in requeued) <= most
     delivered = []
     while (entry := requeued.peek()) is not None:
         requeued.pop(entry.position)
