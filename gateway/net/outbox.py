@@ -16,8 +16,8 @@ FLOOD: Final = 16 * 1024 * 1024
 class Outbox(Outlet):
     """Owns the pieces to send; each piece is a whole number of frames, or part of a frame written in one go.
 
-    ``wake`` schedules a flush by the ``participant`` at the end of this turn. The hot path adds to ``pieces`` and
-    ``size`` itself. ``size`` is the approximate number of waiting bytes. ``is_open``: deliveries may be added.
+    ``wake`` schedules a flush by the ``participant`` at the end of this turn. Deliveries are added to ``pieces``, then
+    counted by ``delivered``. ``size`` is the approximate number of waiting bytes. ``is_open``: deliveries may be added.
     ``is_full``: no deliveries may be added, because the peer has too many unsettled ones.
     """
 
@@ -38,6 +38,14 @@ class Outbox(Outlet):
         self.pieces.append(frame)
         self.size += len(frame)
         self.wake()
+
+    def delivered(self, size: int) -> None:
+        """Count ``size`` bytes of deliveries that were added to ``pieces``; allow no more of them when it is full."""
+        self.size += size
+        if self.size > HIGH_WATER:
+            self.is_open = False
+        if not self.is_awake:
+            self.wake()
 
     def promise(self, lsn: int, since: int | None = None) -> None:
         """Hold what is written from now on until the store is durable up to ``lsn``.

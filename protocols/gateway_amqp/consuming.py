@@ -165,30 +165,20 @@ class Consuming(Subscriber):
 
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: "QueuedMessage | None") -> None:
         """Send a message to the client."""
-        ledger = self._ledger
-        if entry is None:
-            ledger.last_tag = tag = ledger.last_tag + 1
-            consumer.counters.deliver_no_ack += 1
-        else:
-            tag = ledger.add(consumer.queue, entry, consumer)
-            consumer.counters.deliver += 1
-        if redelivered:
-            consumer.counters.redeliver += 1
+        tag = self._ledger.deliver(consumer, entry, redelivered)
         self._writer.deliver(consumer.tag, tag, redelivered, message)
-        vhost = self._scope.vhost
-        if vhost.tracing is not None:
-            position = None if entry is None else entry.position
-            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, position)
+        tracing = self._scope.vhost.tracing
+        if tracing is not None:
+            tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, entry)
 
     def deliver_run(self, consumer: Consumer, run: "Sequence[QueuedMessage]") -> None:
         """Send several messages of a stream at once: a consumer may replay the whole stream."""
-        first_tag = self._ledger.add_run(consumer.queue, run, consumer)
-        consumer.counters.deliver += len(run)
+        first_tag = self._ledger.deliver_run(consumer, run)
         self._writer.deliver_run(consumer.tag, first_tag, run)
         tracing = self._scope.vhost.tracing
         if tracing is not None:
             for entry in run:
-                tracing.delivered(entry.message, consumer.queue, False, self._scope.origin, entry.position)
+                tracing.delivered(entry.message, consumer.queue, False, self._scope.origin, entry)
 
     def get(self, method: commands.Basic.Get) -> None:
         """Send one message without a consumer, if there is one (60, 70, R90)."""
@@ -218,7 +208,7 @@ class Consuming(Subscriber):
         redelivered = entry.is_redelivered
         self._writer.get_ok(tag, redelivered, queue.shown(entry), len(queue))
         if (tracing := self._scope.vhost.tracing) is not None:
-            tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry.position)
+            tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry)
 
     def _count_get(self, queue: Queue, no_ack: bool, is_redelivered: bool) -> None:
         for counters in (queue.counters, self.channel_counters.for_queue(queue)):

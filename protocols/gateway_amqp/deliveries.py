@@ -90,7 +90,7 @@ class DeliveryWriter:
         else:
             outbox.pieces += (around[0], _tag(delivery_tag, redelivered), around[1], head)
             self._write_body(body)
-        outbox.size += size + 100
+        outbox.size += size + 100  # ``delivered`` inlined, see docs/adr/0020
         if outbox.size > HIGH_WATER:
             outbox.is_open = False
         if not outbox.is_awake:
@@ -117,11 +117,7 @@ class DeliveryWriter:
                 outbox.pieces += (around[0], _tag(tag, False), around[1], before, _offset(entry.position), behind)
                 self._write_body(body)
             size += len(body)
-        outbox.size += size + 100 * len(run)
-        if outbox.size > HIGH_WATER:
-            outbox.is_open = False
-        if not outbox.is_awake:
-            outbox.wake()
+        outbox.delivered(size + 100 * len(run))
 
     def get_ok(self, delivery_tag: int, redelivered: bool, message: Message, message_count: int) -> None:
         """Write ``basic.get-ok`` and the content."""

@@ -10,7 +10,6 @@ from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.ack_timeout import AckTimeout
 from gateway.kernel.queueing.consumer import Consumer, Selection, Subscriber
 from gateway.kernel.queueing.ledger import Ledger
-from gateway.net.outbox import HIGH_WATER
 from gateway_stomp.destinations import Destination
 from gateway_stomp.scope import Scope
 from gateway_stomp.stream_headers import OFFSET
@@ -99,15 +98,7 @@ class Subscription(Subscriber):
             if not self._selection.wants(message, deliveries, redelivered):
                 self._pass_over(consumer, entry)
                 return
-        ledger = self.ledger
-        if entry is None:
-            ledger.last_tag = tag = ledger.last_tag + 1
-            consumer.counters.deliver_no_ack += 1
-        else:
-            tag = ledger.add(consumer.queue, entry, consumer)
-            consumer.counters.deliver += 1
-        if redelivered:
-            consumer.counters.redeliver += 1
+        tag = self.ledger.deliver(consumer, entry, redelivered)
         beginning = self._beginnings.get((message.exchange, message.routing_key))
         if beginning is None:
             beginning = self._begin(message)
@@ -120,15 +111,10 @@ class Subscription(Subscriber):
             outbox.pieces += (beginning, b"%d%b%d" % (tag, self._ack_beginning, tag), rest)
         else:
             outbox.pieces += (beginning, b"%d" % tag, rest)
-        outbox.size += len(rest) + 100
-        if outbox.size > HIGH_WATER:
-            outbox.is_open = False
-        if not outbox.is_awake:
-            outbox.wake()
-        vhost = self._scope.vhost
-        if vhost.tracing is not None:
-            position = None if entry is None else entry.position
-            vhost.tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, position)
+        outbox.delivered(len(rest) + 100)
+        tracing = self._scope.vhost.tracing
+        if tracing is not None:
+            tracing.delivered(message, consumer.queue, redelivered, self._scope.origin, entry)
 
     def cancelled(self, consumer: Consumer) -> None:
         """Report that the queue was deleted, and with it the subscription."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gateway.kernel.archives.trace_table import TraceTable
     from gateway.kernel.archives.tracer import Tracer
     from gateway.kernel.messages.origin import Origin
+    from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.declared import QueueIdentity
 
 
@@ -44,13 +45,19 @@ class VhostTracing:
         return self._table.published(message, queues, origin) if self._table.is_on else message
 
     def delivered(
-        self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None = None
+        self,
+        message: Message,
+        queue: "QueueIdentity",
+        redelivered: bool,
+        origin: "Origin",
+        entry: "QueuedMessage | None",
     ) -> None:
-        """Report a delivery; ``position`` is the message's position in the queue, ``None`` if it has none."""
+        """Report a delivery that was written; ``entry`` is ``None`` if the delivery needs no settling."""
         if self.tells_tracers:
             for tracer in self._tracers:
                 self._call_safely(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
         if self._table.is_on:
+            position = None if entry is None else entry.position
             self._table.delivered(message, queue, redelivered, origin, position)
 
     def _call_safely(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:

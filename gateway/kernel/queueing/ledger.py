@@ -70,13 +70,30 @@ class Ledger:
         self._deliveries[tag] = Delivery(tag, queue, entry, consumer)
         return tag
 
-    def add_run(self, queue: "ConsumedQueue", run: "Sequence[QueuedMessage]", consumer: "Consumer") -> int:
-        """Add deliveries of a stream's messages; return the first of their consecutive tags."""
+    def deliver(self, consumer: "Consumer", entry: "QueuedMessage | None", redelivered: bool) -> int:
+        """Record and count the delivery of a message to a consumer; return its tag.
+
+        ``entry`` is to be settled later; ``None`` means that the delivery needs no settling.
+        """
+        self.last_tag = tag = self.last_tag + 1
+        counters = consumer.counters
+        if entry is None:
+            counters.deliver_no_ack += 1
+        else:
+            self._deliveries[tag] = Delivery(tag, consumer.queue, entry, consumer)
+            counters.deliver += 1
+        if redelivered:
+            counters.redeliver += 1
+        return tag
+
+    def deliver_run(self, consumer: "Consumer", run: "Sequence[QueuedMessage]") -> int:
+        """Record and count the deliveries of a stream's messages; return the first of their consecutive tags."""
         first = self.last_tag + 1
-        deliveries = self._deliveries
+        deliveries, queue = self._deliveries, consumer.queue
         for tag, entry in enumerate(run, first):
             deliveries[tag] = Delivery(tag, queue, entry, consumer)
         self.last_tag += len(run)
+        consumer.counters.deliver += len(run)
         return first
 
     def skip_tag(self) -> int:

@@ -135,5 +135,6 @@ class Delivering:
             packet_id, delivery = held.pop()
             if self._inflight.deliveries.get(packet_id) is delivery:
                 message = delivery.entry.message
-                self._writer.send_special(message, None, qos=2, packet_id=packet_id, is_resent=True)
-                self._writer.count(delivery.queue, message, True, delivery.entry)
+                self._writer.send_special(
+                    delivery.queue, message, None, True, delivery.entry, qos=2, packet_id=packet_id, is_resent=True
+                )

@@ -6,7 +6,6 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.declared import QueueIdentity
 from gateway.kernel.sessions.subscriptions import Terms
-from gateway.net.outbox import HIGH_WATER
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.aliases import OutgoingAliases
@@ -33,10 +32,10 @@ class DeliveryWriter:
         "_counters",
         "_journal",
         "_max_packet_size",
-        "_outbox",
         "_vhost",
         "encoder",
         "origin",
+        "outbox",
         "plain_size",
     )
 
@@ -47,14 +46,23 @@ class DeliveryWriter:
         self._counters = counters
         self._vhost = scope.vhost
         self._journal = scope.journal
-        self._outbox = scope.outbox
+        self.outbox = scope.outbox
         self._max_packet_size = max_packet_size
         self._aliases = OutgoingAliases(alias_maximum) if alias_maximum else None
 
     def send_special(
-        self, message: Message, terms: Terms | None, *, qos: int, packet_id: int = 0, is_resent: bool = False
+        self,
+        queue: QueueIdentity,
+        message: Message,
+        terms: Terms | None,
+        redelivered: bool,
+        entry: QueuedMessage | None,
+        *,
+        qos: int,
+        packet_id: int = 0,
+        is_resent: bool = False,
     ) -> bool:
-        """Write a packet for this client only; return whether it fits the Maximum Packet Size (MQTT-3.1.2-24)."""
+        """Send a packet for this client only; return whether it fits the Maximum Packet Size (MQTT-3.1.2-24)."""
         view = delivery_view_of(message.header)
         identifiers = () if terms is None else terms.identifiers
         is_retained = view.is_retained and terms is not None and terms.retain_as_published
@@ -78,7 +86,8 @@ class DeliveryWriter:
             if self._aliases is not None and alias and topic != _NO_TOPIC:
                 self._aliases.forget(message.routing_key)
             return False
-        self.write(packet)
+        self.outbox.pieces.append(packet)
+        self.record(len(packet), queue, message, redelivered, entry)
         return True
 
     def _encoder_topic(self, routing_key: str) -> tuple[bytes, int]:
@@ -89,41 +98,26 @@ class DeliveryWriter:
         alias, is_known = self._aliases.alias(routing_key)
         return _NO_TOPIC if is_known else topic, alias
 
-    def write(self, packet: bytes) -> None:
-        """Append a packet to the outbox and close the outbox to deliveries when it is full."""
-        outbox = self._outbox
-        outbox.pieces.append(packet)
-        outbox.size += len(packet)
-        if outbox.size > HIGH_WATER:
-            outbox.is_open = False
-        if not outbox.is_awake:
-            outbox.wake()
-
-    def write_numbered(self, head: bytes, packet_id: int, tail: bytes, size: int) -> None:
-        """Append a packet with its identifier between two shared parts; ``size`` is the total in bytes."""
-        outbox = self._outbox
+    def add_numbered(self, head: bytes, packet_id: int, tail: bytes, size: int) -> None:
+        """Add a packet with its identifier between two shared parts to the outbox; ``size`` is the total in bytes."""
         number = packet_id.to_bytes(2, "big")
         if size <= _SMALL:
-            outbox.pieces.append(head + number + tail)
+            self.outbox.pieces.append(head + number + tail)
         else:
-            outbox.pieces += (head, number, tail)
-        outbox.size += size
-        if outbox.size > HIGH_WATER:
-            outbox.is_open = False
-        if not outbox.is_awake:
-            outbox.wake()
+            self.outbox.pieces += (head, number, tail)
 
-    def promise(self) -> None:
-        """Delay later packets until everything recorded so far is durable."""
-        self._outbox.promise(self._journal.pending_lsn)
-
-    def count(
-        self, queue: QueueIdentity, message: Message, redelivered: bool, entry: QueuedMessage | None = None
+    def record(
+        self, size: int, queue: QueueIdentity, message: Message, redelivered: bool, entry: QueuedMessage | None
     ) -> None:
-        """Count a delivery and report it to the tracers."""
+        """Count a delivery whose packet of ``size`` bytes was added to the outbox, and report it to the tracers."""
+        self.outbox.delivered(size)
         counters = self._counters
         counters.deliver += 1
         counters.payload_sent += len(message.body)
-        if self._vhost.tracing is not None:
-            position = None if entry is None else entry.position
-            self._vhost.tracing.delivered(message, queue, redelivered, self.origin, position)
+        tracing = self._vhost.tracing
+        if tracing is not None:
+            tracing.delivered(message, queue, redelivered, self.origin, entry)
+
+    def promise(self) -> None:
+        """Delay later packets until everything recorded so far is durable."""
+        self.outbox.promise(self._journal.pending_lsn)

@@ -49,8 +49,8 @@ class AtMostOnce(Subscriber):
             writer = self._writer
             packet = writer.encoder.at_most_once(message)
             if len(packet) <= writer.plain_size:
-                writer.write(packet)
-                writer.count(consumer.queue, message, redelivered, entry)
+                writer.outbox.pieces.append(packet)
+                writer.record(len(packet), consumer.queue, message, redelivered, entry)
                 return
         self._deliver_special(consumer, message, redelivered)
 
@@ -60,8 +60,7 @@ class AtMostOnce(Subscriber):
             return
         if terms is not None and terms.qos and not delivery_view_of(message.header).is_copy:
             return
-        if self._writer.send_special(message, terms, qos=0):
-            self._writer.count(consumer.queue, message, redelivered)
+        self._writer.send_special(consumer.queue, message, terms, redelivered, None, qos=0)
 
 
 class Acknowledged(Subscriber):
@@ -101,8 +100,8 @@ class Acknowledged(Subscriber):
                 if size <= self._writer.plain_size:
                     packet_id = self._qos2_state.next_id(self._deliveries)
                     self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
-                    self._writer.write_numbered(head, packet_id, tail, size)
-                    self._writer.count(consumer.queue, message, redelivered, entry)
+                    self._writer.add_numbered(head, packet_id, tail, size)
+                    self._writer.record(size, consumer.queue, message, redelivered, entry)
                     return
         self._deliver_special(consumer, message, redelivered, entry)
 
@@ -125,11 +124,12 @@ class Acknowledged(Subscriber):
             redelivered and qos == 1
         )  # with QoS 2 the session tells whether it was sent (MQTT-3.3.1-3)
         self._begin(packet_id, qos, entry, recalled is not None)
-        if not self._writer.send_special(message, terms, qos=qos, packet_id=packet_id, is_resent=is_resent):
+        if not self._writer.send_special(
+            consumer.queue, message, terms, redelivered, entry, qos=qos, packet_id=packet_id, is_resent=is_resent
+        ):
             self._give_up(packet_id, qos)
             self._settle_unsent(consumer, entry)
             return
-        self._writer.count(consumer.queue, message, redelivered, entry)
         if qos:
             self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
         else:

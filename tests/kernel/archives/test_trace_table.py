@@ -61,7 +61,7 @@ def test_the_events_of_a_message_are_recorded_in_order() -> None:
     entry = target.take()
     assert entry is not None
     assert broker.vhost.tracing is not None
-    broker.vhost.tracing.delivered(entry.message, target, False, ORIGIN, entry.position)
+    broker.vhost.tracing.delivered(entry.message, target, False, ORIGIN, entry)
     target.settle(entry, DeliveryOutcome.ACCEPTED)
     published, routed, enqueued, delivered, settled = trace_events(broker)
     assert [published["event"], routed["event"], enqueued["event"]] == ["publish", "route", "enqueue"]

@@ -218,7 +218,7 @@ def test_tracers_are_called_for_publishes_and_deliveries(broker: MemoryBroker) -
     queue = vhost.declare_queue("q")
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
     vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)
-    vhost.tracing.delivered(Message("", "q", header_of(), b""), queue, True, HERE)
+    vhost.tracing.delivered(Message("", "q", header_of(), b""), queue, True, HERE, None)
     assert tracer.seen == [("published", ["q"]), ("published", []), ("delivered", ("q", True))]
 
 

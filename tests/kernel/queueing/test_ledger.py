@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.kernel.queueing.consumer import Consumer, Outlet, Subscriber
 from gateway.kernel.queueing.ledger import Ledger
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -73,3 +74,15 @@ def test_restored_deliveries_return_to_their_old_order(ledger: Ledger) -> None:
     again = ledger.remove(4, True)
     assert again is not None
     assert [delivery.tag for delivery in again] == [1, 2, 4]
+
+
+def test_a_delivery_is_recorded_and_counted(broker: MemoryBroker, vhost: VirtualHost) -> None:
+    queue = vhost.declare_queue("q")
+    broker.publish("q")
+    entry = queue.take()
+    consumer = Consumer(queue, "tag", Subscriber(), Outlet(), needs_settling=True)
+    ledger = Ledger()
+    assert [ledger.deliver(consumer, entry, True), ledger.deliver(consumer, None, False)] == [1, 2]
+    assert [(each.tag, each.entry, each.consumer) for each in ledger] == [(1, entry, consumer)]
+    counters = consumer.counters
+    assert (counters.deliver, counters.deliver_no_ack, counters.redeliver) == (1, 1, 1)
