@@ -1,39 +1,85 @@
 """The channels of one connection: opening, and closing by either side."""
 
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from pamqp import commands
 
+from gateway.kernel.broker.connection_limits import require_room_for_channel
+from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.errors import NotAllowed
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.net.machine import Driver
 from gateway.net.outbox import Outbox
 from gateway_amqp.channel import Channel
 from gateway_amqp.content import METHOD
 from gateway_amqp.errors import FrameError, channel_error
+from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.methods import decode_method, encode_method, index_of
+from gateway_amqp.scope import Host, Scope
 
 _OPEN: Final = b"\x00\x14\x00\x0a"
 _CLOSE: Final = b"\x00\x14\x00\x28"
 _CLOSE_OK: Final = b"\x00\x14\x00\x29"
 
 
+class ChannelOwner(Host, Protocol):
+    """The connection, as its channels are opened for it."""
+
+    driver: Driver
+
+    @property
+    def vhost(self) -> VirtualHost | None:
+        """The open virtual host."""
+        ...
+
+    @property
+    def user_name(self) -> str:
+        """The authenticated user's name."""
+        ...
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The negotiated limits: the largest frame in bytes, and the number of channels."""
+        ...
+
+
 class Channels:
-    """Owns the channels of a connection. ``make`` creates the channel of a number; ``limit`` is the most open channels.
+    """Owns the channels of a connection. ``limit`` is the most open channels.
 
     The read loop accesses ``open_by_number`` directly.
     """
 
-    __slots__ = ("_closing", "_make", "_outbox", "limit", "on_drop", "open_by_number")
+    __slots__ = ("_closing", "_outbox", "_owner", "_settings", "_user", "limit", "open_by_number")
 
-    def __init__(self, make: Callable[[int], Channel], outbox: Outbox, limit: int) -> None:
+    def __init__(self, owner: ChannelOwner, settings: AmqpContext, outbox: Outbox) -> None:
         self.open_by_number: dict[int, Channel] = {}
-        self.limit = limit
-        #: Called when an open channel is removed.
-        self.on_drop: Callable[[], None] = _nothing
-        self._make = make
+        self.limit = settings.channel_max
+        self._owner: ChannelOwner | None = owner
+        self._settings = settings
         self._outbox = outbox
+        self._user = ""
         #: Channels closed by this side whose close-ok is outstanding; true once the peer's own close has crossed.
         self._closing: dict[int, bool] = {}
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether a channel has unsettled deliveries."""
+        return any(channel.consuming.unsettled for channel in self.open_by_number.values())
+
+    def infos(self) -> list[ChannelInfo]:
+        """Return the open channels for listings."""
+        return [channel.info() for channel in self.open_by_number.values()]
+
+    def waiting(self) -> list[Consumer]:
+        """Return the consumers that wait for credit or for room in the outbox."""
+        return [consumer for channel in self.open_by_number.values() for consumer in channel.consuming.waiting()]
+
+    def fail_confirms(self) -> None:
+        """Refuse every publish that waits for its confirm."""
+        for channel in self.open_by_number.values():
+            channel.fail_confirms()
 
     def frame(self, kind: int, number: int, payload: bytes) -> None:
         """Handle a frame on this channel number."""
@@ -54,12 +100,12 @@ class Channels:
     def drop(self, number: int) -> None:
         """Release what a channel holds, and remove it."""
         channel = self.open_by_number.pop(number)
-        self.on_drop()
+        self._settings.broker.connections.channel_closed(self._user)
         channel.close()
 
     def retire(self) -> None:
-        """Allow no new channels: the factory refers to the connection and would keep a reference cycle."""
-        self._make = _make_none
+        """Allow no new channels, and drop the reference to the connection, which would be a reference cycle."""
+        self._owner = None
 
     def drop_all(self) -> None:
         """Release what every channel holds."""
@@ -116,10 +162,19 @@ class Channels:
     ) -> None:
         self._outbox.write(encode_method(number, method))
 
-
-def _nothing() -> None:
-    """Do nothing: no channel was opened."""
-
-
-def _make_none(number: int) -> Channel:
-    raise NotAllowed("the connection is closed")
+    def _make(self, number: int) -> Channel:
+        """Return a new channel. :raises FrameError: when the user has no room for one."""
+        owner, settings = self._owner, self._settings
+        if owner is None:
+            raise NotAllowed("the connection is closed")
+        assert owner.vhost is not None
+        self._user = user = owner.user_name
+        try:
+            require_room_for_channel(settings.broker, user)
+        except NotAllowed as refusal:
+            raise FrameError(530, str(refusal)) from None  # on the connection, without a method, as RabbitMQ
+        settings.broker.connections.channel_opened(user)
+        origin = Origin(owner.driver.name, number, user, "amqp091")
+        journal, largest = settings.broker.journal, settings.max_message_size
+        scope = Scope(number, owner, owner.vhost, self._outbox, journal, origin, settings.token, largest)
+        return Channel(scope, owner.limits[0])

@@ -4,44 +4,39 @@ The connection passes through a sequence of states; the methods on channel 0 are
 other channels go to the channel. Errors close the channel or the connection, as in 1.8 of the specification.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Permissions, Principal
-from gateway.kernel.broker.connection_limits import require_room_for_channel
 from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.budget import LOOK_EVERY
-from gateway.kernel.errors import GatewayError, NotAllowed, Refused
-from gateway.kernel.messages.origin import Origin
+from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.queueing.consumer import Resumption
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway.net.turn import TurnParticipant
-from gateway_amqp.channel import ACK, PUBLISH, Channel
+from gateway_amqp.channel import ACK, PUBLISH
 from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
+from gateway_amqp.control import perform, perform_while_closing
 from gateway_amqp.errors import (
     HARD,
     FrameError,
-    channel_error,
     octets,
     reply_code,
     reply_text,
     too_large,
     unexpected,
 )
-from gateway_amqp.handshake import Handshake
 from gateway_amqp.holdings import Holdings
 from gateway_amqp.identity import PeerIdentity
 from gateway_amqp.incoming import IncomingBytes
 from gateway_amqp.listener_context import AmqpContext
-from gateway_amqp.methods import decode_method, encode_method, index_of
-from gateway_amqp.scope import Scope
+from gateway_amqp.methods import encode_method, index_of
 from gateway_amqp.state import State
 from gateway_amqp.tables import MalformedField
 from gateway_amqp.tuning import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
@@ -50,8 +45,6 @@ _frame_head = FRAME_HEAD.unpack_from
 
 #: Units of work counted for a frame other than a complete publish or acknowledgement; most are declarations.
 _METHOD_WORK: Final = LOOK_EVERY // 2
-_CLOSE: Final = b"\x00\x0a\x00\x32"
-_CLOSE_OK: Final = b"\x00\x0a\x00\x33"
 
 #: Bytes a client may send before its authentication is decided: more than any handshake needs.
 _EARLY_LIMIT: Final = 128 * 1024
@@ -76,7 +69,7 @@ class Connection(Machine):
         self._holdings = Holdings(max(settings.max_held_size, settings.max_message_size))
         self._incoming = IncomingBytes()
         self._frame_max = FRAME_MIN
-        self.channels = Channels(self._make_channel, self.outbox, settings.channel_max)
+        self.channels = Channels(self, settings, self.outbox)
         self._resumption = Resumption()
 
     # Used by channels and listings
@@ -91,7 +84,7 @@ class Connection(Machine):
     @property
     def has_unsettled(self) -> bool:
         """Whether a channel has unsettled deliveries."""
-        return any(channel.consuming.unsettled for channel in self.channels.open_by_number.values())
+        return self.channels.has_unsettled
 
     @property
     def name(self) -> str:
@@ -131,7 +124,7 @@ class Connection(Machine):
 
     def channel_infos(self) -> list[ChannelInfo]:
         """Return the open channels for listings."""
-        return [channel.info() for channel in self.channels.open_by_number.values()]
+        return self.channels.infos()
 
     def has_capability(self, name: str) -> bool:
         """Return whether the client announced a capability."""
@@ -276,51 +269,18 @@ class Connection(Machine):
         if len(payload) > self._frame_max:
             raise too_large(kind, len(payload), self._frame_max)
         if self.state is State.CLOSING:
-            self._frame_while_closing(kind, number, payload)
+            perform_while_closing(self, kind, number, payload)
         elif kind == HEARTBEAT and not payload:
             if number:
                 raise unexpected(f"type {kind}, all octets = <<>>")
         elif kind not in (METHOD, HEADER, BODY) or (kind == METHOD and len(payload) < 4):
             raise FrameError(501, f"type {kind}, all octets = {octets(payload)}: unknown_frame")
         elif number == 0:
-            self._frame_of_connection(kind, payload)
+            perform(self, kind, payload)
         elif self.state is not State.OPEN:
             raise unexpected(f"type {kind}, all octets = {octets(payload)}")
         else:
             self.channels.frame(kind, number, payload)
-
-    def _frame_of_connection(self, kind: int, payload: bytes) -> None:
-        if kind != METHOD:
-            raise unexpected(f"type {kind}, all octets = {octets(payload)}")
-        method = decode_method(payload)
-        perform = _ON_CHANNEL_0.get((self.state, type(method)))
-        if perform is None:
-            state = "running" if self.state is State.OPEN else self.state.name.lower()
-            raise channel_error(f"unexpected method in connection state {state}", *index_of(payload))
-        perform(self, method)
-
-    def _make_channel(self, number: int) -> Channel:
-        assert self.vhost is not None
-        settings = self.settings
-        try:
-            require_room_for_channel(settings.broker, self.user_name)
-        except NotAllowed as refusal:
-            raise FrameError(530, str(refusal)) from None  # on the connection, without a method, as RabbitMQ
-        connections, user = settings.broker.connections, self.user_name
-        connections.channel_opened(user)
-        self.channels.on_drop = partial(connections.channel_closed, user)
-        origin = Origin(self.driver.name, number, self.user_name, "amqp091")
-        scope = Scope(
-            number,
-            self,
-            self.vhost,
-            self.outbox,
-            settings.broker.journal,
-            origin,
-            settings.token,
-            settings.max_message_size,
-        )
-        return Channel(scope, self._frame_max)
 
     # Channel 0
 
@@ -335,14 +295,7 @@ class Connection(Machine):
         if (rest := self._incoming.take()) is not None:
             self.receive(rest)
 
-    def _update_secret(self, method: commands.Connection.UpdateSecret) -> None:
-        self.send_method(commands.Connection.UpdateSecretOk())
-
     # Ends
-
-    def _close_requested(self, method: commands.Connection.Close) -> None:
-        self.send_method(commands.Connection.CloseOk())
-        self.end(f"closed by the client: {method.reply_code} {method.reply_text}".rstrip())
 
     def force_close(self, reason: str, code: int = 320) -> None:
         """Close the connection from this side (320: an operator, or the broker stops)."""
@@ -397,13 +350,6 @@ class Connection(Machine):
         self.state = State.CLOSING
         self.send_method(commands.Connection.Close(code, text, class_id, method_id))
 
-    def _frame_while_closing(self, kind: int, number: int, payload: bytes) -> None:
-        """Handle a frame after close was sent: only close-ok and the peer's own close count (1.4.2.7)."""
-        if number == 0 and kind == METHOD and payload[:4] in (_CLOSE, _CLOSE_OK):
-            if payload[:4] == _CLOSE:
-                self.send_method(commands.Connection.CloseOk())
-            self.end("closed by the broker")
-
     def end(self, reason: str) -> None:
         """Close the transport after the output that is already written."""
         self._release()
@@ -425,8 +371,7 @@ class Connection(Machine):
 
     def resume(self) -> None:
         """Resume the consumers that waited while the outbox was full."""
-        channels = self.channels.open_by_number.values()
-        self._resumption.serve([consumer for channel in channels for consumer in channel.consuming.waiting()])
+        self._resumption.serve(self.channels.waiting())
 
     def block(self, reason: str) -> None:
         """Send ``connection.blocked`` to a client with that capability."""
@@ -444,24 +389,8 @@ class Connection(Machine):
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
-        for channel in self.channels.open_by_number.values():
-            channel.fail_confirms()
+        self.channels.fail_confirms()
 
     def send_method(self, method: Frame) -> None:
         """Send a method on channel 0."""
         self.outbox.write(encode_method(0, method))
-
-
-Perform: TypeAlias = Callable[[Connection, Any], None]  # each row takes its own method class
-
-#: Handlers of methods on channel 0, by state. A missing pair is an error.
-_ON_CHANNEL_0: Final[Mapping[tuple[State, type[Frame]], Perform]] = {
-    (State.STARTING, commands.Connection.StartOk): lambda connection, method: Handshake(connection).start_ok(method),
-    (State.TUNING, commands.Connection.TuneOk): lambda connection, method: Handshake(connection).tune_ok(method),
-    (State.OPENING, commands.Connection.Open): lambda connection, method: Handshake(connection).open(method),
-    (State.OPEN, commands.Connection.UpdateSecret): Connection._update_secret,
-    (State.STARTING, commands.Connection.Close): Connection._close_requested,
-    (State.TUNING, commands.Connection.Close): Connection._close_requested,
-    (State.OPENING, commands.Connection.Close): Connection._close_requested,
-    (State.OPEN, commands.Connection.Close): Connection._close_requested,
-}
