@@ -20,7 +20,6 @@ from benchmarks.load.host import describe
 from benchmarks.load.running import Broker
 from benchmarks.soak.broker_under_test import BrokerUnderTest
 from benchmarks.soak.churn import CHURN
-from benchmarks.soak.filling import fill_caches
 from benchmarks.soak.ledger import Ledger
 from benchmarks.soak.operators import OPERATED, PLUGIN_VHOST, PLUGINS
 from benchmarks.soak.plot import draw
@@ -54,7 +53,6 @@ def _launched(directory: Path) -> Iterator[Broker]:
 def _soak(options: argparse.Namespace, broker: Broker, target: BrokerUnderTest, sampler: Sampler) -> int:
     threads = ActivityThreads(target, {**STEADY, **CHURN, **OPERATED})
     time.sleep(2)
-    fill_caches(target)
     before = sampler.sample()
     threads.start()
     samples = _sampled(options, sampler)

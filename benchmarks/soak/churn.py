@@ -2,7 +2,6 @@
 counted.
 """
 
-from itertools import count
 from typing import Final
 
 import pika
@@ -16,7 +15,7 @@ from benchmarks.soak.broker_under_test import (
     reset_connection,
 )
 from benchmarks.soak.ledger import Miscounted
-from benchmarks.soak.work import Activities, Bodies, Work
+from benchmarks.soak.work import Activities, Bodies, Work, name_numbers
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 
@@ -61,7 +60,7 @@ def connections(broker: BrokerUnderTest) -> Work:
 
 def queues(broker: BrokerUnderTest) -> Work:
     """Declare an exchange and a queue of each kind in turn, fill the queue, consume everything, delete both."""
-    bodies, numbers = Bodies("queues"), count()
+    bodies, numbers = Bodies("queues"), name_numbers()
 
     def work() -> None:
         number = next(numbers)
@@ -86,7 +85,7 @@ def queues(broker: BrokerUnderTest) -> Work:
 
 def streams(broker: BrokerUnderTest) -> Work:
     """Declare a stream, fill it, read it from its beginning, delete it."""
-    bodies, numbers = Bodies("streams"), count()
+    bodies, numbers = Bodies("streams"), name_numbers()
 
     def work() -> None:
         name = f"soak.stream.{next(numbers)}"
@@ -113,7 +112,7 @@ def streams(broker: BrokerUnderTest) -> Work:
 
 def consumers(broker: BrokerUnderTest) -> Work:
     """Consume some messages and cancel, consume some and reset; unacknowledged messages arrive at the next consumer."""
-    bodies, numbers = Bodies("consumers"), count()
+    bodies, numbers = Bodies("consumers"), name_numbers()
 
     def work() -> None:
         name = f"soak.consumed.{next(numbers)}"
@@ -155,7 +154,7 @@ def _taken(broker: BrokerUnderTest, name: str, *, is_reset: bool) -> list[bytes]
 
 def sessions(broker: BrokerUnderTest) -> Work:
     """Reconnect to an MQTT session after a pause with messages; leave every other one to expire."""
-    bodies, numbers = Bodies("sessions"), count()
+    bodies, numbers = Bodies("sessions"), name_numbers()
 
     def work() -> None:
         number = next(numbers)
@@ -178,7 +177,7 @@ def sessions(broker: BrokerUnderTest) -> Work:
 
 def retained(broker: BrokerUnderTest) -> Work:
     """Set retained messages, read them by a new subscription, clear them."""
-    bodies, numbers = Bodies("retained"), count()
+    bodies, numbers = Bodies("retained"), name_numbers()
 
     def work() -> None:
         number = next(numbers)
@@ -200,7 +199,7 @@ def retained(broker: BrokerUnderTest) -> Work:
 
 def wills(broker: BrokerUnderTest) -> Work:
     """Reset clients with wills; each will arrives once."""
-    bodies, numbers = Bodies("wills"), count()
+    bodies, numbers = Bodies("wills"), name_numbers()
 
     def work() -> None:
         number = next(numbers)
@@ -219,7 +218,7 @@ def wills(broker: BrokerUnderTest) -> Work:
 
 def transactions(broker: BrokerUnderTest) -> Work:
     """Commit a STOMP transaction, abort another, and reset the connection during a third."""
-    bodies, numbers = Bodies("transactions"), count()
+    bodies, numbers = Bodies("transactions"), name_numbers()
 
     def work() -> None:
         destination = f"destination:/queue/soak.tx.{next(numbers)}"
@@ -243,7 +242,7 @@ def transactions(broker: BrokerUnderTest) -> Work:
 
 def dead_letters(broker: BrokerUnderTest) -> Work:
     """Let messages expire into another queue by a policy that is set and deleted over HTTP."""
-    bodies, numbers = Bodies("dead letters"), count()
+    bodies, numbers = Bodies("dead letters"), name_numbers()
 
     def work() -> None:
         number = next(numbers)

@@ -2,13 +2,12 @@
 
 import os
 import signal
-from itertools import count
 from typing import Final
 
 import pika
 
 from benchmarks.soak.broker_under_test import BrokerUnderTest, drain
-from benchmarks.soak.work import Activities, Bodies, Work
+from benchmarks.soak.work import Activities, Bodies, Work, name_numbers
 
 _PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 
@@ -29,7 +28,7 @@ _TYPES: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 
 def vhosts(broker: BrokerUnderTest) -> Work:
     """Create a virtual host with a user, publish and consume in it, delete both while a client is connected."""
-    bodies, numbers = Bodies("vhosts"), count()
+    bodies, numbers = Bodies("vhosts"), name_numbers()
 
     def work() -> None:
         name = f"soak-{next(numbers)}"
@@ -57,7 +56,7 @@ def vhosts(broker: BrokerUnderTest) -> Work:
 
 def plugins(broker: BrokerUnderTest) -> Work:
     """Create a virtual host with plugins, publish through an exchange of each of their types, delete it."""
-    bodies, numbers = Bodies("plugins"), count()
+    bodies, numbers = Bodies("plugins"), name_numbers()
     if any(vhost["name"] == PLUGIN_VHOST for vhost in broker.api("GET", "vhosts")):
         broker.api("DELETE", f"vhosts/{PLUGIN_VHOST}")  # the settings create it at the start
 

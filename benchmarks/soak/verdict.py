@@ -7,8 +7,8 @@ from typing import Final
 
 from benchmarks.soak.sampling import COUNTS, Sample
 
-#: Warm-up time during which memory may grow, in seconds.
-WARM_UP_S: Final = 600.0
+#: Warm-up time during which memory may grow, in seconds: by then each name was used once.
+WARM_UP_S: Final = 900.0
 
 #: Longest permitted wait of a probe client, in milliseconds.
 REQUIRED_WAIT_MS: Final = 100.0

@@ -1,8 +1,8 @@
 """Activities: work that is repeated in a thread until the soak ends."""
 
 import traceback
-from collections.abc import Callable, Mapping
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count, cycle
 from threading import Event, Thread
 from typing import TypeAlias
 
@@ -25,6 +25,15 @@ class Bodies:
     def some(self, number: int) -> list[bytes]:
         """Return this many new bodies."""
         return [f"{self._name} {next(self._numbers)} ".ljust(200, ".").encode() for _ in range(number)]
+
+
+def name_numbers() -> Iterator[int]:
+    """Return the numbers in the names of entities: they recur, as names of devices, queues and topics do.
+
+    With new names in each round the bounded caches of names would take an hour and a half to fill, and memory would
+    rise as long. A hundred rounds take longer than a session needs to expire.
+    """
+    return cycle(range(100))
 
 
 class ActivityThreads:
