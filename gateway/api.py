@@ -33,7 +33,7 @@ from gateway.kernel.errors import (
     PreconditionFailed,
     Refused,
 )
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.messages.message import Arguments, Message, Properties, Value
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.queue import Queue

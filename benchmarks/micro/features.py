@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from heapq import heappop
 from typing import Final
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Header, Message, Properties, Value
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from benchmarks.load.figure import Figure, at_most
-from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.sessions.session import Session
 from gateway.testing import MemoryBroker

@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, Lsn, Put, SetAside, Stored
-from gateway.kernel.journal.records import QueueRecord
+from gateway.kernel.journal.records.topology import QueueRecord
 from gateway.kernel.messages.message import Header, Message, Properties
 from gateway_lmdb import LmdbStore
 

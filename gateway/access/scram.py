@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.access.saslprep import saslprep
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"
 KEY_SIZE: Final = 32

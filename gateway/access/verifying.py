@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeVar
 from gateway.access.hashing import Inline, Workers
 from gateway.access.once import call_each
 from gateway.access.passwords import ARGON2ID, verify_password, verify_unknown_user
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.logs import StructuredLog
 
 _log: Final = StructuredLog("access")

@@ -14,7 +14,8 @@ from gateway.kernel.errors import ConfigurationError, StorageError
 from gateway.kernel.messages.message import Properties, Value
 
 if TYPE_CHECKING:
-    from gateway.kernel.journal.records import Entity, ExchangeRecord
+    from gateway.kernel.journal.records.entity import Entity
+    from gateway.kernel.journal.records.topology import ExchangeRecord
     from gateway.plugins.registry import PluginView
 
 
@@ -37,7 +38,7 @@ def check_plugins(settings: Settings) -> None:
 
     :raises ConfigurationError: with one line for each plugin that is broken, is missing, or refuses its settings.
     """
-    from gateway.kernel.journal.records import ExchangeRecord, VhostRecord
+    from gateway.kernel.journal.records.topology import ExchangeRecord, VhostRecord
     from gateway.plugins.registry import load_plugins  # imported here because plugins are slow to import
 
     registry = load_plugins(settings.plugins_dir)

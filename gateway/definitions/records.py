@@ -6,13 +6,8 @@ from gateway.access import passwords
 from gateway.access.passwords import ARGON2ID, DEFAULT_ALGORITHM, hash_password
 from gateway.access.scram import kept_credential
 from gateway.definitions import model
-from gateway.kernel.journal.records import (
-    ParameterRecord,
-    PermissionRecord,
-    PolicyRecord,
-    TopicPermissionRecord,
-    UserRecord,
-)
+from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 
 MD5_UNTIL: Final = ("3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5.")
 """Versions of RabbitMQ whose exports contain MD5 hashes without naming the algorithm."""

@@ -14,7 +14,7 @@ from gateway.definitions.topology_check import TopologyCheck
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_user, require_valid_vhost
 from gateway.kernel.errors import ConfigurationError, NotAllowed, NotFound, Refused
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.bounds import require_name
 from gateway.kernel.names import RESERVED_PREFIX, printable
 from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.routing.exchange import Exchange

@@ -6,7 +6,7 @@ from gateway.access.passwords import hash_password
 from gateway.access.scram import kept_credential
 from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.journal.records import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.messages.message import Value
 
 

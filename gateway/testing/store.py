@@ -21,7 +21,7 @@ from gateway.kernel.journal.changes import (
     SetAside,
     Stored,
 )
-from gateway.kernel.journal.records import BindingRecord, ExchangeRecord, ParameterRecord
+from gateway.kernel.journal.records.topology import BindingRecord, ExchangeRecord, ParameterRecord
 from gateway.kernel.messages.message import Value
 from gateway.testing.store_session import (
     StorePlace,

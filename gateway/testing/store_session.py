@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from gateway.kernel.journal.changes import Change, Enqueued, Lsn, Put, Recovered, SetAside, StreamSegment
-from gateway.kernel.journal.records import Entity, QueueRecord, VhostRecord
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.topology import QueueRecord, VhostRecord
 from gateway.kernel.journal.store import Store
 from gateway.kernel.messages.message import Header, Message, Properties
 from gateway.kernel.messages.native_header import NativeFormat

@@ -18,7 +18,7 @@ from gateway.kernel.journal.changes import (
     SetAside,
     Stored,
 )
-from gateway.kernel.journal.records import Entity
+from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.messages.message import Message, Value
 from gateway_lmdb.quarantine import Quarantined, quarantined
 from gateway_lmdb.schema import entity_key

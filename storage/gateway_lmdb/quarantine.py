@@ -16,7 +16,7 @@ import lmdb
 
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import MESSAGE, PLACE, SetAside
-from gateway.kernel.journal.records import ENTITY_BY_KIND
+from gateway.kernel.journal.records.entity import ENTITY_BY_KIND
 from gateway.kernel.messages import values
 from gateway.kernel.messages.contents import newer
 from gateway.kernel.messages.message import Value

@@ -6,7 +6,7 @@ import lmdb
 
 from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.journal.entity_codec import decode_entity
-from gateway.kernel.journal.records import Entity
+from gateway.kernel.journal.records.entity import Entity
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE
 from gateway_lmdb.inspection import require_whole
 from gateway_lmdb.schema import MAX_TABLES

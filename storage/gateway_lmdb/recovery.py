@@ -8,7 +8,7 @@ from typing import Final
 from gateway.kernel.errors import UnreadableRecord
 from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, SetAside
 from gateway.kernel.journal.entity_codec import decode_entity
-from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity
+from gateway.kernel.journal.records.entity import ENTITY_BY_KIND, Entity
 from gateway_lmdb import stream_tables
 from gateway_lmdb.environment import Environment
 from gateway_lmdb.quarantine import (

@@ -21,7 +21,7 @@ from gateway.kernel.journal.changes import (
     Stored,
     Truncated,
 )
-from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity
+from gateway.kernel.journal.records.entity import ENTITY_BY_KIND, Entity
 from gateway.kernel.messages import values
 from gateway.kernel.messages.chunks import Entry
 from gateway.kernel.messages.contents import ContentWriter

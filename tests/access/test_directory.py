@@ -7,13 +7,8 @@ import pytest
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.errors import NotFound, PreconditionFailed
 from gateway.kernel.journal.changes import Change, Put, Removed
-from gateway.kernel.journal.records import (
-    PermissionRecord,
-    SecretRecord,
-    TopicPermissionRecord,
-    UserRecord,
-    VhostRecord,
-)
+from gateway.kernel.journal.records.access import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import VhostRecord
 from gateway.patterns import compile_pattern
 
 ANNA = UserRecord("anna", "hash", "rabbit_password_hashing_sha256", ["management"], {})

@@ -6,7 +6,7 @@ from gateway.access import Access, Credentials, Principal
 from gateway.access.passwords import ARGON2ID, hash_password
 from gateway.config import Settings
 from gateway.kernel.broker.directory import Directory
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.node.exposure import logins_without_secret
 from gateway.patterns import compile_pattern
 from tests.running import Gateway

@@ -6,7 +6,7 @@ from gateway.access import Access, CertificateSubject, Credentials, Operation, P
 from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.errors import ConfigurationError, NotAllowed
-from gateway.kernel.journal.records import PermissionRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord, UserRecord
 from gateway.patterns import compile_pattern
 from gateway_auth import certificate, internal
 

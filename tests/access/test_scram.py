@@ -12,7 +12,7 @@ from gateway.access import Answer, Challenge, Dialogue, Failure, Principal, Succ
 from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.access.scram import scram_credential
 from gateway.kernel.broker.directory import Directory
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.patterns import compile_pattern
 from gateway_auth.scram import NAME, Scram, gateway_authentication_methods
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.access.saslprep import saslprep
 from gateway.access.scram import ScramCredential, kept_credential, scram_credential
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 

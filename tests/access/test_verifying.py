@@ -10,7 +10,7 @@ import pytest
 
 from gateway.access import HashingThreads, PasswordVerifier
 from gateway.access.passwords import ALGORITHMS, ARGON2ID, DEFAULT_ALGORITHM, hash_password
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 
 T = TypeVar("T")
 

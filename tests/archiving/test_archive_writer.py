@@ -7,7 +7,7 @@ import pytest
 from gateway.archive.archive_writer import PART_SIZE, POLL_INTERVAL_S, RETRY_DELAY_S, ArchiveWriter
 from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.chunks import chunk_heads
 from gateway.kernel.messages.message import Message
 from gateway.testing import MemoryBroker

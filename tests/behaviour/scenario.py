@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pamqp import commands
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.queue import Queue

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome

@@ -6,7 +6,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connection_limits import require_room_for_channel, require_room_for_connection
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.settings.limits import ConnectionLimits
 from gateway.kernel.settings.user_counters import UserRules
 from gateway.kernel.vhosts.queue_rules import QueueRules

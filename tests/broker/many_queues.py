@@ -4,7 +4,8 @@ from pathlib import Path
 
 from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
 from gateway.kernel.journal.changes import Put
-from gateway.kernel.journal.records import BindingRecord, PermissionRecord, QueueRecord, UserRecord, VhostRecord
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import BindingRecord, QueueRecord, VhostRecord
 from gateway_lmdb import LmdbStore
 
 _STEP = 5_000

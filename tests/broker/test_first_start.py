@@ -6,7 +6,8 @@ from typing import cast
 from gateway.access.passwords import verify_password
 from gateway.access.scram import ScramCredential, scram_credential
 from gateway.kernel.journal.changes import Put
-from gateway.kernel.journal.records import Entity, SecretRecord, UserRecord
+from gateway.kernel.journal.records.access import SecretRecord, UserRecord
+from gateway.kernel.journal.records.entity import Entity
 from gateway_lmdb import LmdbStore
 from tests.running import Gateway
 

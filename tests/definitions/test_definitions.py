@@ -13,7 +13,8 @@ from gateway.definitions import apply_definitions, parse_definitions, read_defin
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.clock import Background
 from gateway.kernel.errors import ConfigurationError
-from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, PolicyRecord, TopicPermissionRecord
+from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.messages.native_header import NATIVE
 from gateway.patterns import compile_pattern
 from gateway.plugins.registry import load_plugins

@@ -10,7 +10,8 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
 from gateway.kernel.journal.changes import Put
-from gateway.kernel.journal.records import Entity, ParameterRecord, PolicyRecord
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway_lmdb import LmdbStore
 from tests.broker.conftest import Connect
 from tests.interop.pika_client import fetch, is_empty

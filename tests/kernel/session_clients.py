@@ -1,7 +1,8 @@
 """Clients with sessions, at the level of the kernel: without protocol and packets."""
 
 from gateway.kernel.journal.changes import Put
-from gateway.kernel.journal.records import Entity, SubscriptionRecord
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.sessions.session import Session
 from gateway.testing import MemoryBroker

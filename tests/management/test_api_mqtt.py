@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.access import Access
-from gateway.kernel.journal.records import PermissionRecord, TopicPermissionRecord
+from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.server import MqttServer

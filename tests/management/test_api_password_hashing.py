@@ -9,7 +9,7 @@ from gateway.access import PasswordVerifier
 from gateway.access.passwords import ARGON2ID, DEFAULT_ALGORITHM, verify_password
 from gateway.definitions.model import Definitions
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.management.password_hashing import hash_passwords
 from tests.management.console import Console, parsed
 

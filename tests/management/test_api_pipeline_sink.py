@@ -8,7 +8,7 @@ import pytest
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.changes import Enqueued, Put
-from gateway.kernel.journal.records import ProducerRecord
+from gateway.kernel.journal.records.progress import ProducerRecord
 from gateway.kernel.messages.message import Properties
 from gateway.management.message_checks import require_deliverable
 from gateway.testing.clock import FakeClock

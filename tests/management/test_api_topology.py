@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.kernel.journal.records.access import TopicPermissionRecord
 from tests.management.console import Console
 
 Result = tuple[int, Any]

@@ -13,7 +13,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.recovery import recover
 from gateway.kernel.clock import Clock
-from gateway.kernel.journal.records import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.turn import Schedule, Turn

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from pamqp import commands
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import HeaderFormat, Properties, Value
 from gateway.kernel.messages.native_header import NATIVE
 from gateway_amqp.header import AMQP

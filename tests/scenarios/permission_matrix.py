@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pamqp import commands
 
-from gateway.kernel.journal.records import PermissionRecord
+from gateway.kernel.journal.records.access import PermissionRecord
 from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frames import Sent

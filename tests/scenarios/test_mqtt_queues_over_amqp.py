@@ -3,7 +3,7 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.kernel.journal.records.access import TopicPermissionRecord
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frame_reader import ReceivedFrame
 from tests.protocols.mqtt.packets import Will, content_type, message_expiry, user_property

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from pamqp import commands
 
-from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.kernel.journal.records.access import TopicPermissionRecord
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.mqtt.packets import Will
 from tests.protocols.stomp.dialogue import Client as StompClient

@@ -21,7 +21,7 @@ from gateway.kernel.journal.changes import (
     Stored,
     Truncated,
 )
-from gateway.kernel.journal.records import VhostRecord
+from gateway.kernel.journal.records.topology import VhostRecord
 from gateway.kernel.messages.message import Message
 from gateway.testing.store_session import message_with, queue_record, vhost_record
 from gateway.testing.store_streams import segment, stream_message

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock, Timer
     from gateway.kernel.journal.changes import StreamSegment
-    from gateway.kernel.journal.records import ArchiveRecord
+    from gateway.kernel.journal.records.topology import ArchiveRecord
     from gateway.kernel.messages.message import Message
     from gateway.kernel.streams.stream_log import StreamLog
 

@@ -9,7 +9,7 @@ from gateway.kernel.archives.blocked_publishers import BlockedPublishers
 from gateway.kernel.clock import drained
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import ArchiveRecord
+from gateway.kernel.journal.records.topology import ArchiveRecord
 from gateway.kernel.streams.stream_log import StreamLog
 
 if TYPE_CHECKING:

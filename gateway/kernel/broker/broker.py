@@ -21,7 +21,8 @@ from gateway.kernel.faults import Faults
 from gateway.kernel.journal.changes import Lsn, Put, Removed, SetAside
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.journal import Journal
-from gateway.kernel.journal.records import CleanStopRecord, ParameterRecord, PolicyRecord, VhostRecord
+from gateway.kernel.journal.records.progress import CleanStopRecord
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord, VhostRecord
 from gateway.kernel.messages.bounds import require_arguments
 from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.patterns import Compile

@@ -13,7 +13,8 @@ from gateway.kernel.clock import drained
 from gateway.kernel.errors import NotFound, PreconditionFailed
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.entity_codec import writable
-from gateway.kernel.journal.records import Entity, PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.messages.bounds import require_name
 from gateway.kernel.messages.message import Value
 from gateway.kernel.patterns import Compile

@@ -6,7 +6,8 @@ Each is checked before it is set. An import of definitions checks all of them be
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.kernel.journal.records import ParameterRecord, UserRecord
+from gateway.kernel.journal.records.access import UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.kernel.messages.bounds import require_arguments, require_name, require_parameter, require_text
 from gateway.kernel.settings.limits import USER_LIMITS, require_valid_limits
 from gateway.kernel.vhosts.queue_rules import require_known_type

@@ -7,7 +7,8 @@ from gateway.kernel.broker.restoring import RESTORE
 from gateway.kernel.errors import CommandInvalid, ConfigurationError, GatewayError, Refused, StorageError
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Enqueued, Put, SetAside, StreamSegment
-from gateway.kernel.journal.records import CleanStopRecord, Entity
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.progress import CleanStopRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.streams.stream_log import StreamLog
 

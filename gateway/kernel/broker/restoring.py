@@ -8,29 +8,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import (
-    ArchiveRecord,
-    BindingRecord,
-    CleanStopRecord,
-    Entity,
-    ExchangeRecord,
+from gateway.kernel.journal.records.access import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.progress import CleanStopRecord, ProducerRecord, SeenRecord, StreamOffsetRecord
+from gateway.kernel.journal.records.sessions import (
     GroupRecord,
     HandshakeRecord,
-    ParameterRecord,
-    PermissionRecord,
-    PolicyRecord,
-    ProducerRecord,
-    QueueRecord,
     RetainedRecord,
-    SecretRecord,
-    SeenRecord,
     SessionRecord,
-    StreamOffsetRecord,
     SubscriptionRecord,
-    TopicPermissionRecord,
-    UserRecord,
-    VhostRecord,
     WillRecord,
+)
+from gateway.kernel.journal.records.topology import (
+    ArchiveRecord,
+    BindingRecord,
+    ExchangeRecord,
+    ParameterRecord,
+    PolicyRecord,
+    QueueRecord,
+    VhostRecord,
 )
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange

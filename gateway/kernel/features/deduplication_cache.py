@@ -5,7 +5,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import SeenRecord
+from gateway.kernel.journal.records.progress import SeenRecord
 from gateway.kernel.messages.message import Message, Value
 from gateway.kernel.messages.values import dumps_key
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.features.deduplication_cache import DeduplicationCache
 from gateway.kernel.journal.changes import Removed
-from gateway.kernel.journal.records import SeenRecord
+from gateway.kernel.journal.records.progress import SeenRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal

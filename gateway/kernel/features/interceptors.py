@@ -12,7 +12,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, DeduplicationCache, positive
 from gateway.kernel.features.deduplication_caches import EXCHANGE, DeduplicationCaches
 from gateway.kernel.features.delaying import Delaying, delay_ms
-from gateway.kernel.journal.records import ExchangeRecord
+from gateway.kernel.journal.records.topology import ExchangeRecord
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage

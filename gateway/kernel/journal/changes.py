@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NewType, TypeAlias
 
-from gateway.kernel.journal.records import Entity
+from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.messages.message import Message, Value
 
 Lsn = NewType("Lsn", int)

@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed, StorageError, UnreadableRecord
 from gateway.kernel.journal.changes import Put
-from gateway.kernel.journal.records import ENTITY_BY_KIND, Entity
+from gateway.kernel.journal.records.entity import ENTITY_BY_KIND, Entity
 from gateway.kernel.messages import values
 from gateway.kernel.messages.contents import newer
 from gateway.kernel.messages.message import Value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import ProducerRecord
+from gateway.kernel.journal.records.progress import ProducerRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal

@@ -9,7 +9,7 @@ from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults, described
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import require_writable, writable
-from gateway.kernel.journal.records import BindingRecord
+from gateway.kernel.journal.records.topology import BindingRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange

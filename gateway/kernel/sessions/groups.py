@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import GroupRecord, SubscriptionRecord
+from gateway.kernel.journal.records.sessions import GroupRecord, SubscriptionRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock

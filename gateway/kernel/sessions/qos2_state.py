@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Change, Put, Removed
-from gateway.kernel.journal.records import HandshakeRecord
+from gateway.kernel.journal.records.sessions import HandshakeRecord
 
 #: The highest packet identifier; the lowest is 1 (MQTT-2.2.1-3).
 LAST_ID: Final = 65_535

@@ -8,7 +8,7 @@ from gateway.kernel.clock import drained
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.events import Event, Events
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import RetainedRecord
+from gateway.kernel.journal.records.sessions import RetainedRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.sessions.retained_levels import RetainedLevel, RetainedMessage, found_from, words_of
 from gateway.kernel.sessions.subscriptions import is_pattern, may_match

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import SessionRecord, SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SessionRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.sessions.groups import Groups, shared_queue_name
 from gateway.kernel.sessions.qos2_state import Qos2State

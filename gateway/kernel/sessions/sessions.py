@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.clock import drained
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.errors import AccessRefused, NotAllowed
-from gateway.kernel.journal.records import HandshakeRecord, SessionRecord, SubscriptionRecord
+from gateway.kernel.journal.records.sessions import HandshakeRecord, SessionRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.sessions.groups import Groups
 from gateway.kernel.sessions.session import NEVER_S, Holder, Session

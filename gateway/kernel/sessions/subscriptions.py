@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.kernel.caches import remember
-from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.routing.topic_trie import TopicTrie
 
 #: The prefix of topics that the broker publishes about itself.

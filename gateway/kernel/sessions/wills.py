@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gateway.kernel.clock import drained
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.records import WillRecord
+from gateway.kernel.journal.records.sessions import WillRecord
 from gateway.kernel.messages.message import Message
 
 if TYPE_CHECKING:

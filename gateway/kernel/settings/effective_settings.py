@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.settings.policy_checks import KEYS

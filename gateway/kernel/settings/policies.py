@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.patterns import EVERYTHING, Compile, NeverMatching, Pattern
 from gateway.kernel.settings.effective_settings import EffectiveSettings, effective

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, NoReturn
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.bounds import (
     LARGEST_COUNT,
     LEAST_INTEGER,

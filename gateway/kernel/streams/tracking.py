@@ -4,7 +4,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.journal.changes import EVERYTHING, Put, Removed
-from gateway.kernel.journal.records import StreamOffsetRecord
+from gateway.kernel.journal.records.progress import StreamOffsetRecord
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Timer

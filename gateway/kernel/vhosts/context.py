@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.features.policy_applier import PolicyApplier
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.journal.records import VhostRecord
+    from gateway.kernel.journal.records.topology import VhostRecord
     from gateway.kernel.routing.bindings import Bindings
     from gateway.kernel.routing.router import Router
     from gateway.kernel.settings.user_counters import UserTallies

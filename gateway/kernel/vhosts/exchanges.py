@@ -10,7 +10,7 @@ from gateway.kernel.faults import BadAnswer, described, shown
 from gateway.kernel.features.interceptors import holds_messages, interceptor_for, routing_type
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import writable
-from gateway.kernel.journal.records import ExchangeRecord
+from gateway.kernel.journal.records.topology import ExchangeRecord
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.routing.bindings import MOST_AT_ONCE

@@ -10,7 +10,7 @@ from gateway.kernel.errors import InternalError, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import writable
-from gateway.kernel.journal.records import QueueRecord
+from gateway.kernel.journal.records.topology import QueueRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.bindings import MOST_AT_ONCE
 from gateway.kernel.settings.ineffective_arguments import warnings_on

@@ -16,7 +16,7 @@ from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
 from gateway.kernel.features.policy_applier import PolicyApplier
 from gateway.kernel.journal.producers import Producers
-from gateway.kernel.journal.records import VhostRecord
+from gateway.kernel.journal.records.topology import VhostRecord
 from gateway.kernel.messages.bounds import require_arguments, require_binding_key
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.names import printable, require_not_default

@@ -1,6 +1,6 @@
 """/cluster-name: the name of the broker."""
 
-from gateway.kernel.journal.records import ParameterRecord
+from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call

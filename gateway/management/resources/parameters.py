@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.kernel.journal.records import ParameterRecord
+from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call

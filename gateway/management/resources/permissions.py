@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gateway.kernel.journal.records import PermissionRecord
+from gateway.kernel.journal.records.access import PermissionRecord
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require, text
 from gateway.management.http.call import Call

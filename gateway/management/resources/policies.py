@@ -1,6 +1,6 @@
 """/policies and /operator-policies: policies for queues and exchanges."""
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import arguments, digits, require
 from gateway.management.http.call import Call

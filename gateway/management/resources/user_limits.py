@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.settings.limits import USER_LIMITS
 from gateway.management.http.access_levels import AccessLevel

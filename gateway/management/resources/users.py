@@ -8,7 +8,7 @@ from gateway.access.passwords import ALGORITHMS, ARGON2ID, algorithm_of, hash_pa
 from gateway.access.scram import kept_credential
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.entity_checks import require_valid_user
-from gateway.kernel.journal.records import UserRecord
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.messages.message import Value
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import base64, require, tags

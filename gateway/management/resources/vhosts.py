@@ -1,7 +1,7 @@
 """/vhosts: the virtual hosts, their permissions and their connections."""
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.journal.records import PermissionRecord
+from gateway.kernel.journal.records.access import PermissionRecord
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import boolean, tags, text

@@ -1,6 +1,6 @@
 """JSON views of policies, and of the policies of a queue."""
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway.management.http.routes import Fields
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.access import CertificateSubject
-from gateway.kernel.journal.records import ParameterRecord
+from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.kernel.messages.message import Value
 
 PORTS: Final = "mqtt_port_to_vhost_mapping"

@@ -5,7 +5,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer, Resumption
 from gateway.kernel.queueing.queue import Queue
 from gateway_mqtt.scope import Scope

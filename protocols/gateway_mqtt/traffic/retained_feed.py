@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue import Queue
 from gateway_mqtt.scope import Scope

@@ -7,7 +7,7 @@ for messages that all subscribers see alike, and a slow path for all others.
 from collections.abc import Callable
 from typing import Final
 
-from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.messages.queued_message import QueuedMessage

@@ -5,7 +5,7 @@ from functools import partial
 
 from gateway.access import Operation
 from gateway.kernel.errors import NotAllowed, Refused
-from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway_mqtt.codec.encoding import suback, unsuback
 from gateway_mqtt.codec.errors import MqttError

@@ -3,7 +3,7 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.kernel.journal.records.access import TopicPermissionRecord
 from tests.conformance.amqp.tables import (
     ALIVE,
     PROBE,

@@ -8,7 +8,7 @@ from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import StreamSegment
 from gateway.kernel.journal.confirms import Confirms
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.message import Message, Value

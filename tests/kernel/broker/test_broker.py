@@ -8,7 +8,8 @@ from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
-from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import TRACE_EXCHANGE

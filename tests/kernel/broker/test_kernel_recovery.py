@@ -9,7 +9,9 @@ import pytest
 from gateway.kernel.broker.recovery import Recovery, recover
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Enqueued, Put
-from gateway.kernel.journal.records import Entity, ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import MemoryBroker, Recipient
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.kernel.clock import SLICE_S
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.patterns import Compile, Pattern
 from gateway.kernel.settings.policies import Policies
 from gateway.patterns import compile_pattern

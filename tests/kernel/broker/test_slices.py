@@ -7,7 +7,7 @@ import pytest
 
 from gateway.kernel.clock import SLICE_S
 from gateway.kernel.errors import NotAllowed, NotFound, PreconditionFailed
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker

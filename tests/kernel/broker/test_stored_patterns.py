@@ -3,7 +3,8 @@
 from gateway.access import Operation, Principal
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put
-from gateway.kernel.journal.records import PermissionRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.testing import MemoryBroker
 from gateway_auth.internal import InternalAuthorizer
 

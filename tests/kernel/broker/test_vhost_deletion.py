@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, PolicyRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker

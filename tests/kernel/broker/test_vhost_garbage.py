@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.kernel.journal.records import PolicyRecord, SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.sessions.session import Session

@@ -1,7 +1,7 @@
 """Every kind of record has a class and can be restored, so that no kind is only partly implemented."""
 
 from gateway.kernel.broker.restoring import RESTORE
-from gateway.kernel.journal.records import ENTITY_BY_KIND
+from gateway.kernel.journal.records.entity import ENTITY_BY_KIND
 
 
 def test_each_kind_of_record_can_be_restored() -> None:

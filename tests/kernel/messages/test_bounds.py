@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from gateway.kernel.errors import Refused
-from gateway.kernel.journal.records import ParameterRecord, PolicyRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.messages import bounds
 from gateway.kernel.messages.message import Value
 from gateway.testing import MemoryBroker

@@ -6,7 +6,8 @@ import pytest
 
 from gateway.kernel.errors import PreconditionFailed, StorageError, UnreadableRecord
 from gateway.kernel.journal.entity_codec import MOST_NESTED, decode_entity, encode_entity, require_writable, writable
-from gateway.kernel.journal.records import ParameterRecord, PolicyRecord, QueueRecord, UserRecord
+from gateway.kernel.journal.records.access import UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord, QueueRecord
 from gateway.kernel.messages.message import Value
 from gateway.testing import MemoryBroker
 

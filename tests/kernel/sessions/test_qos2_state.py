@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from gateway.kernel.journal.changes import Change, Put, Removed
-from gateway.kernel.journal.records import HandshakeRecord
+from gateway.kernel.journal.records.sessions import HandshakeRecord
 from gateway.kernel.sessions.qos2_state import LAST_ID, Qos2State
 from tests.effort import examples
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kernel.journal.records import SubscriptionRecord
+from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.sessions.subscriptions import Subscriptions, Terms, may_match
 from tests.kernel.session_clients import subscription_to
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.settings.effective_settings import effective
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.settings.policy_checks import OBSOLETE
 from gateway.testing import MemoryBroker

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed, Refused
 from gateway.kernel.journal.changes import Appended, StreamSegment
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.journal.records import PolicyRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import message_expiry, options, receive_maximum

@@ -20,7 +20,8 @@ from gateway.access import (
     Visitor,
 )
 from gateway.access.passwords import DEFAULT_ALGORITHM, hash_password
-from gateway.kernel.journal.records import ParameterRecord, PermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.testing import MemoryBroker
 from gateway_auth import certificate, internal
 from gateway_mqtt.codec.errors import MqttError

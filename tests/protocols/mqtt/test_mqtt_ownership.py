@@ -3,7 +3,8 @@
 import pytest
 
 from gateway.kernel.journal.changes import Put
-from gateway.kernel.journal.records import PermissionRecord, SessionRecord
+from gateway.kernel.journal.records.access import PermissionRecord
+from gateway.kernel.journal.records.sessions import SessionRecord
 from gateway_memory import MemoryStore
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import Will

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.kernel.journal.records import PermissionRecord
+from gateway.kernel.journal.records.access import PermissionRecord
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import message_expiry, topic_alias
 

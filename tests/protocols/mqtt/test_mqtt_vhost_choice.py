@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.access import CertificateSubject
-from gateway.kernel.journal.records import ParameterRecord
+from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.kernel.messages.message import Value
 from gateway_mqtt.handshake.vhost_choice import ConnectionSource, VhostChoice, choose_vhost
 

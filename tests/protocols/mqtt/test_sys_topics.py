@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.kernel.journal.records.access import TopicPermissionRecord
 from gateway.testing import Recipient
 from gateway_mqtt.sys_topics import PREFIX, SysTopics
 from tests.protocols.mqtt.dialogue import Client, Gateway

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from gateway.access import Access, Authenticator
 from gateway.kernel.broker.connections import ChannelInfo, ConnectionInfo
 from gateway.kernel.broker.directory import Directory
-from gateway.kernel.journal.records import TopicPermissionRecord
+from gateway.kernel.journal.records.access import TopicPermissionRecord
 from gateway.kernel.messages.message import Header, HeaderFormat, Message, Properties
 from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.plugins.registry import PluginView

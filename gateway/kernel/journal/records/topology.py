@@ -1,0 +1,136 @@
+"""Records of virtual hosts and what is declared in them: exchanges, queues, bindings, policies, archives."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.messages.message import Value
+
+
+@dataclass(frozen=True, slots=True)
+class VhostRecord(Entity):
+    """A virtual host, and the plugins it enables: name to settings.
+
+    An empty ``default_queue_type`` means the node's. Deleting it is refused while it ``is_protected`` (since layout 2);
+    ``trace_table`` (since layout 3) enables the table of its message events.
+    """
+
+    kind: ClassVar[str] = "vhost"
+    version: ClassVar[int] = 3
+    name: str
+    description: str
+    tags: list[Value]
+    default_queue_type: str
+    tracing: bool
+    plugins: dict[str, Value]
+    limits: dict[str, Value]
+    is_protected: bool = False
+    trace_table: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRecord(Entity):
+    """A durable exchange. ``queue_id`` is its number in the message tables if it delays messages, else 0."""
+
+    kind: ClassVar[str] = "exchange"
+    key_width: ClassVar[int] = 2
+    vhost: str
+    name: str
+    type: str
+    is_auto_delete: bool
+    is_internal: bool
+    arguments: dict[str, Value]
+    queue_id: int = 0
+
+    @property
+    def messages_id(self) -> int:
+        """The number under which the store keeps its messages."""
+        return self.queue_id
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRecord(Entity):
+    """A durable queue. ``id`` is its number in the message tables; ``user`` declared it (since layout 2)."""
+
+    kind: ClassVar[str] = "queue"
+    version: ClassVar[int] = 2
+    key_width: ClassVar[int] = 2
+    vhost: str
+    name: str
+    id: int
+    is_auto_delete: bool
+    arguments: dict[str, Value]
+    user: str = ""
+
+    @property
+    def messages_id(self) -> int:
+        """The number under which the store keeps its messages."""
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRecord(Entity):
+    """A binding of a durable source to a durable destination. ``destination_kind`` is ``queue`` or ``exchange``.
+
+    ``user`` created it (since layout 2).
+    """
+
+    kind: ClassVar[str] = "binding"
+    version: ClassVar[int] = 2
+    key_width: ClassVar[int] = 6
+    vhost: str
+    source: str
+    destination_kind: str
+    destination: str
+    routing_key: str
+    arguments: dict[str, Value]
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRecord(Entity):
+    """A policy, or an operator policy."""
+
+    kind: ClassVar[str] = "policy"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    name: str
+    is_operator: bool
+    pattern: str
+    apply_to: str
+    priority: int
+    definition: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRecord(Entity):
+    """A runtime parameter; ``vhost`` and ``component`` are empty for a global one."""
+
+    kind: ClassVar[str] = "parameter"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    component: str
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRecord(Entity):
+    """An archive of an exchange, a queue or the trace (``source``) of this ``name``.
+
+    ``id`` is its number in the message tables. ``since_ms`` is when it began, wall time; its files are named by it,
+    because another archive of the same name may follow.
+    """
+
+    kind: ClassVar[str] = "archive"
+    key_width: ClassVar[int] = 3
+    vhost: str
+    source: str
+    name: str
+    id: int
+    since_ms: int
+
+    @property
+    def messages_id(self) -> int:
+        """The number under which the store keeps its messages."""
+        return self.id
