@@ -5,7 +5,7 @@ and acknowledgements without a reason, the most frequent packets, bypass that ta
 connection; a 5.0 client also gets the reason (4.13).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.access import Permissions
@@ -35,8 +35,9 @@ from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 #: An ``int``: comparing with a member of an enumeration costs a call.
 _PUBLISH: Final = int(PacketType.PUBLISH)
 
-#: The acknowledgements of a connection that is not open: none.
-_NONE: Final[Mapping[int, Callable[[int], None]]] = {}
+#: The first byte of a PUBACK with its flags (Table 2-2). One comes for each message sent, so it bypasses the table of
+#: acknowledgements, see docs/adr/0020.
+_PUBACK: Final = PacketType.PUBACK << 4
 
 #: Module constants, because each packet needs them: the lookup of an enum member takes 40 ns in Python 3.11.
 _OPEN: Final = State.OPEN
@@ -55,9 +56,8 @@ _LONGEST_REASON: Final = 200
 class Connection(Machine):
     """One client's connection. Owns its outbox; ``conversation`` exists once the client has entered its virtual host.
 
-    ``packet_outbox`` is the outbox under its own type; ``_inflight`` and ``_acknowledgements`` are the conversation's.
-    ``is_from_page`` marks a WebSocket opened by a browser. ``_task`` is a request in progress that takes more than one
-    turn.
+    ``packet_outbox`` is the outbox under its own type; ``_inflight`` is the conversation's. ``is_from_page`` marks a
+    WebSocket opened by a browser. ``_task`` is a request in progress that takes more than one turn.
     """
 
     __deletable__ = ["handshake"]  # mypyc requires this for ``del``
@@ -79,7 +79,6 @@ class Connection(Machine):
         self.handshake = Handshake(self)
         self.conversation: Conversation | None = None
         self._inflight: Inflight | None = None
-        self._acknowledgements = _NONE
         self._incoming: IncomingPackets | None = None
         self._limit = settings.max_packet_size_unauthenticated
         self._packets = 0
@@ -168,20 +167,23 @@ class Connection(Machine):
                 break
             self._packets = packets = packets + 1
             packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
-            acknowledge = self._acknowledgements.get(first) if packet_id else None
-            if acknowledge is not None:
+            if first == _PUBACK and packet_id and self._inflight is not None:
                 is_settling = True
-                acknowledge(packet_id)
+                self._inflight.accept(packet_id)
             elif self.conversation is None:
                 self._handle_login_packet(first, data[start:stop], start - at - 1)
             elif first >> 4 == _PUBLISH:
                 self.conversation.publishing.publish(first, data, start, stop)
             else:
                 is_settling = True
-                self._handle_packet(self.conversation, first, data[start:stop])
-                if self._task is not None:
-                    at, missing = stop, 0
-                    break
+                acknowledge = self.conversation.acknowledgements.get(first) if packet_id else None
+                if acknowledge is not None:
+                    acknowledge(packet_id)
+                else:
+                    self._handle_packet(self.conversation, first, data[start:stop])
+                    if self._task is not None:
+                        at, missing = stop, 0
+                        break
             at = stop
         if at < end and self.state is not _CLOSED:
             self._incoming = IncomingPackets(data[at:], missing)
@@ -261,7 +263,6 @@ class Connection(Machine):
         """Enter the open state: the client is in its virtual host."""
         self.conversation = conversation
         self._inflight = conversation.inflight
-        self._acknowledgements = conversation.acknowledgements
         self.state = State.OPEN
         self._limit = self.settings.max_packet_size
         self.driver.opened()
@@ -353,7 +354,6 @@ class Connection(Machine):
         self.state = State.CLOSED
         self._release_all()
         self.conversation = self._inflight = None
-        self._acknowledgements = _NONE
         del self.handshake
 
     def _release_all(self) -> None:

@@ -1,6 +1,6 @@
 """The parts of an open connection: the session, and the objects that serve it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from gateway.kernel.sessions.session import Session
@@ -54,7 +54,7 @@ class Conversation:
         writer = DeliveryWriter(scope, counters, max_packet_size, alias_maximum)
         self.delivering = Delivering(scope, self.inflight, writer, self.feed)
         self.subscribing = Subscribing(scope, self.delivering, self.feed)
-        self.acknowledgements: Mapping[int, Callable[[int], None]] = {
+        self.acknowledgements: dict[int, Callable[[int], None]] = {
             _PUBACK: self.inflight.accept,
             _PUBREC: self.inflight.received,
             _PUBREL: self.publishing.released,
