@@ -36,7 +36,7 @@ from gateway.kernel.errors import (
 from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.messages.message import Arguments, Message, Properties, Value
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike as Queue
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes

@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.access import UserRecord
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -114,7 +114,7 @@ def _user(user: UserRecord) -> Fields:
     }
 
 
-def _queue(queue: Queue, vhost_fields: Fields) -> Fields:
+def _queue(queue: QueueLike, vhost_fields: Fields) -> Fields:
     return {
         "name": queue.name,
         **vhost_fields,

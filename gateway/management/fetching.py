@@ -6,6 +6,7 @@ from typing import Final
 from gateway.kernel.clock import Clock
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.expired_heads import drop_expired_steps
 from gateway.kernel.queueing.queue import Queue
 from gateway.management.http.routes import Pieces
 from gateway.management.messages import message_view
@@ -54,7 +55,7 @@ class MessageFetch:
         while count < self._count and size < MAX_BYTES and not queue.is_deleted:
             entry = queue.get()
             if entry is None and len(queue):  # expired messages precede the next one
-                for _ in queue.drop_expired_steps():
+                for _ in drop_expired_steps(queue):
                     yield b""
                 entry = queue.take()
             if entry is None:

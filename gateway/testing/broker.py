@@ -25,6 +25,7 @@ from gateway.kernel.queueing.consumer import Consumer, Credit, Outlet, Selection
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Ledger, settle_all
 from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.patterns import compile_pattern
@@ -181,7 +182,7 @@ class Recipient(Subscriber):
 
     def consume(
         self,
-        queue: Queue,
+        queue: QueueLike,
         tag: str = "",
         *,
         prefetch: int = 0,

@@ -16,8 +16,10 @@ from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Subscriber
 from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.expired_heads import drop_expired_steps
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue import Queue, require_queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.methods import table_of
 from gateway_amqp.replies import DirectReplyTo
@@ -68,6 +70,7 @@ class Consuming(Subscriber):
     def consume(self, method: commands.Basic.Consume) -> None:
         """Start a consumer (60, 20, R99). :raises NotAllowed: when its tag is in use."""
         tag = method.consumer_tag or f"amq.ctag-{self._scope.token()}"
+        queue: QueueLike
         if method.queue == REPLY_TO:
             queue = self.replies.open(method.no_ack)
         else:
@@ -185,12 +188,13 @@ class Consuming(Subscriber):
         queue = self._topology.used_queue(method.queue, Operation.READ)
         if self._scope.outbox.is_full and not method.no_ack:
             raise PreconditionFailed("the connection holds too many deliveries that it has not acknowledged")
-        entry = queue.get()
-        if entry is None and len(queue):  # many expired messages precede the first live one
+        source = require_queue(queue, "basic.get")
+        entry = source.get()
+        if entry is None and len(source):  # many expired messages precede the first live one
             no_ack = method.no_ack
-            self._scope.host.work_through(queue.drop_expired_steps(), lambda: self._got(queue, queue.take(), no_ack))
+            self._scope.host.work_through(drop_expired_steps(source), lambda: self._got(source, source.take(), no_ack))
         else:
-            self._got(queue, entry, method.no_ack)
+            self._got(source, entry, method.no_ack)
 
     def _got(self, queue: Queue, entry: "QueuedMessage | None", no_ack: bool) -> None:
         if entry is None:
@@ -210,7 +214,7 @@ class Consuming(Subscriber):
         if (tracing := self._scope.vhost.tracing) is not None:
             tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry)
 
-    def _count_get(self, queue: Queue, no_ack: bool, is_redelivered: bool) -> None:
+    def _count_get(self, queue: QueueLike, no_ack: bool, is_redelivered: bool) -> None:
         for counters in (queue.counters, self.channel_counters.for_queue(queue)):
             counters.get_no_ack += no_ack
             counters.get += not no_ack

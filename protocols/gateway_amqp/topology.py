@@ -8,7 +8,8 @@ from gateway.access.indirect_publishing import require_alternate, require_dead_l
 from gateway.kernel.errors import NotFound
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.names import REPLY_TO, printable, require_free, require_not_default
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue import require_queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway_amqp.methods import table_of
@@ -130,7 +131,7 @@ class Topology:
 
     def purge_queue(self, method: commands.Queue.Purge) -> None:
         """Remove the ready messages of a queue; answer with their number (50, 30)."""
-        queue = self.used_queue(method.queue, Operation.READ)
+        queue = require_queue(self.used_queue(method.queue, Operation.READ), "queue.purge")
         count = len(queue)
 
         def answer() -> None:
@@ -168,7 +169,7 @@ class Topology:
         self._unbind(method.exchange, queue, routing_key, table_of(method.arguments))
         self._answer(commands.Queue.UnbindOk(), is_durable=True)
 
-    def used_queue(self, name: str, operation: Operation) -> Queue:
+    def used_queue(self, name: str, operation: Operation) -> QueueLike:
         """Return a queue after a permission check. An empty name is the last declared queue.
 
         :raises NotFound: :raises AccessRefused: :raises ResourceLocked: when it does not exist, or not for this user.
@@ -179,13 +180,13 @@ class Topology:
         queue.require_owner(self._scope.host)
         return queue
 
-    def _passive(self, name: str) -> Queue:
+    def _passive(self, name: str) -> QueueLike:
         queue = self._scope.vhost.queue(name)
         queue.require_owner(self._scope.host)
         queue.redeclared()
         return queue
 
-    def _declare(self, name: str, method: commands.Queue.Declare) -> Queue:
+    def _declare(self, name: str, method: commands.Queue.Declare) -> QueueLike:
         is_server_named = not name
         name = name or f"amq.gen-{self._scope.token()}"
         if not is_server_named and name not in self._scope.vhost.queue_by_name:

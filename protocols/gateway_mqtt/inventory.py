@@ -4,6 +4,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Final
 
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.sessions.session import Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
@@ -70,5 +71,6 @@ def _add(inventory: Inventory, session: Session) -> None:
     for queue in session.own_queues():
         inventory.inflight += queue.unsettled
         inventory.stored += len(queue) + queue.unsettled
-        inventory.stored_bytes += queue.ready.bytes + queue.unsettled_bytes
+        if isinstance(queue, Queue):
+            inventory.stored_bytes += queue.ready.bytes + queue.held.all.bytes
         inventory.dropped += queue.counters.dropped

@@ -8,7 +8,7 @@ from typing import Final
 from gateway.access import Operation
 from gateway.access.indirect_publishing import require_dead_letters
 from gateway.kernel.names import require_free
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding
 from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.errors import StompError
@@ -36,7 +36,7 @@ class Endpoints:
         if destination.kind is DestinationKind.QUEUE and destination.name not in self._declared:
             self._declare_named(destination.name, queue_headers(headers, of_send=True))
 
-    def queue_to_consume(self, destination: Destination, headers: Mapping[str, str], durable_name: str) -> Queue:
+    def queue_to_consume(self, destination: Destination, headers: Mapping[str, str], durable_name: str) -> QueueLike:
         """Return the queue of a subscription, bound to its source.
 
         ``durable_name`` is the queue name of a durable subscription, empty for one that ends with its connection.
@@ -57,7 +57,7 @@ class Endpoints:
         queue.require_owner(scope.host)
         return queue
 
-    def reply_queue(self) -> Queue:
+    def reply_queue(self) -> QueueLike:
         """Declare an exclusive queue for replies to this connection."""
         name = f"stomp.gen-{self._scope.settings.token()}"
         self._scope.require(Operation.CONFIGURE, "queue", name)
@@ -109,7 +109,7 @@ class Endpoints:
             for binding in vhost.bindings.to(queue)
         )
 
-    def forget(self, queue: Queue) -> None:
+    def forget(self, queue: QueueLike) -> None:
         """Delete the queue of a durable subscription on the client's request."""
         self._scope.require(Operation.CONFIGURE, "queue", queue.name)
         if not queue.is_deleted:
@@ -135,7 +135,7 @@ class Endpoints:
             self._declared.clear()  # declaring again does no harm
         self._declared.add(name)
 
-    def _subscription_queue(self, destination: Destination, requested: QueueHeaders, durable_name: str) -> Queue:
+    def _subscription_queue(self, destination: Destination, requested: QueueHeaders, durable_name: str) -> QueueLike:
         """Declare the queue of a subscription to an exchange or topic, and bind it."""
         scope = self._scope
         name = durable_name or requested.name or f"{_SUBSCRIPTION_NAME}{scope.settings.token()}"
@@ -166,7 +166,7 @@ class Endpoints:
             self._unbind_others(queue, wanted)
         return queue
 
-    def _unbind_others(self, queue: Queue, wanted: Binding) -> None:
+    def _unbind_others(self, queue: QueueLike, wanted: Binding) -> None:
         """Remove the bindings to other topics when a subscription is renewed for a new one, as with ActiveMQ."""
         for binding in list(self._scope.vhost.bindings.to(queue)):
             if binding is not wanted:

@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway_stomp.destinations import DestinationKind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.scope import Scope
@@ -14,7 +14,7 @@ PREFIX: Final = f"{DestinationKind.TEMP_QUEUE.value}/"
 class ReplySubscriber(Protocol):
     """The consumer of replies."""
 
-    def receive_replies(self, id: str, queue: Queue) -> None:
+    def receive_replies(self, id: str, queue: QueueLike) -> None:
         """Consume from a queue under this id, without acknowledgements."""
         ...
 

@@ -9,8 +9,7 @@ from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Selec
 from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.streams.stream import Stream
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
 from gateway_stomp.replies import PREFIX as REPLY_PREFIX
@@ -69,7 +68,7 @@ class Subscribing:
 
     # Start and end of subscriptions
 
-    def subscribe(self, headers: Mapping[str, str]) -> Queue:
+    def subscribe(self, headers: Mapping[str, str]) -> QueueLike:
         """Start a subscription; return its queue. Deliveries begin with the queue's next ``dispatch``.
 
         :raises StompError: when its id is missing, in use or reserved, or a header is invalid.
@@ -89,12 +88,12 @@ class Subscribing:
         queue = self._endpoints.queue_to_consume(destination, headers, name)
         # A selector on a shared queue leaves other messages to other consumers. On a topic's own queue they would never
         # be consumed; in a stream they stay for every consumer anyway.
-        own, shared = (None, selection) if destination.is_queue and not isinstance(queue, Stream) else (selection, None)
+        own, shared = (None, selection) if destination.is_queue and not queue.is_stream else (selection, None)
         subscription = Subscription(self._scope, id, tag, destination, mode, self._ledger(tag), own)
         self._consume(subscription, queue, credit, _arguments(headers, queue), shared)
         return queue
 
-    def receive_replies(self, id: str, queue: Queue) -> None:
+    def receive_replies(self, id: str, queue: QueueLike) -> None:
         """Consume replies under this id, without acknowledgements."""
         tag = f"T_{id}"
         self._consume(Subscription(self._scope, id, tag, None, AckMode.AUTO, self._ledger(tag)), queue, Credit(), {})
@@ -150,7 +149,7 @@ class Subscribing:
     def _consume(
         self,
         subscription: Subscription,
-        queue: Queue,
+        queue: QueueLike,
         credit: Credit,
         arguments: Arguments,
         selection: Selection | None = None,
@@ -171,7 +170,7 @@ class Subscribing:
         consumer.counters = self._scope.channel_counters.for_queue(queue)
         subscription.queue = queue
         subscription.counters = consumer.counters
-        subscription.is_of_stream = isinstance(queue, Stream)
+        subscription.is_of_stream = queue.is_stream
         subscription.ack_timeout.watch(queue)
         self._left.pop(subscription.tag, None)
         self._subscription_by_tag[subscription.tag] = subscription
@@ -270,9 +269,9 @@ def _prefetch(headers: Mapping[str, str], is_activemq: bool) -> int:
     return count
 
 
-def _arguments(headers: Mapping[str, str], queue: Queue) -> Arguments:
+def _arguments(headers: Mapping[str, str], queue: QueueLike) -> Arguments:
     """Return the consumer arguments for the kernel; streams have no consumer priorities."""
     arguments = stream_arguments(headers)
-    if "x-priority" not in headers or isinstance(queue, Stream):
+    if "x-priority" not in headers or queue.is_stream:
         return arguments
     return {**arguments, "x-priority": whole_number("x-priority", headers["x-priority"].strip())}

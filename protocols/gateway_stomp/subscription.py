@@ -17,7 +17,7 @@ from gateway_stomp.versions import Version
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
 
 #: Beginnings of frames cached per subscription; when there are more, all are dropped.
 _KEPT: Final = 256
@@ -74,7 +74,7 @@ class Subscription(Subscriber):
         self.mode = mode
         self.ledger = ledger
         self.ack_timeout = AckTimeout()
-        self.queue: Queue
+        self.queue: QueueLike
         self.counters: Counters
         self.is_of_stream = False
         self._scope = scope

@@ -10,6 +10,7 @@ def buffered_room(broker: MemoryBroker) -> int:
         room_of(entry)
         for vhost in broker.kernel.vhost_by_name.values()
         for queue in vhost.queue_by_name.values()
+        if not queue.is_stream
         for row in queue.ready.rows()
         for entry in row.kept()
     )

@@ -29,6 +29,7 @@ from gateway.kernel.journal.records.topology import (
     VhostRecord,
 )
 from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.streams.stream import Stream
 from gateway.kernel.streams.stream_log import StreamLog
@@ -68,7 +69,9 @@ def _exchange(broker: "Broker", record: ExchangeRecord) -> Restored:
 
 def _queue(broker: "Broker", record: QueueRecord) -> Restored:
     queue = broker.vhost(record.vhost).queues.install(record, is_durable=True)
-    return queue.log if isinstance(queue, Stream) else queue
+    if isinstance(queue, Stream):
+        return queue.log
+    return queue if isinstance(queue, Queue) else None
 
 
 def _stream_offset(broker: "Broker", record: StreamOffsetRecord) -> None:
@@ -79,7 +82,7 @@ def _stream_offset(broker: "Broker", record: StreamOffsetRecord) -> None:
 
 def _binding(broker: "Broker", record: BindingRecord) -> None:
     vhost = broker.vhost(record.vhost)
-    destination: Queue | Exchange
+    destination: QueueLike | Exchange
     if record.destination_kind == "exchange":
         destination = vhost.exchange(record.destination)
     else:

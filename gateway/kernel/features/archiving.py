@@ -9,10 +9,10 @@ from gateway.kernel.queueing.feature import QueueFeature
 if TYPE_CHECKING:
     from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.messages.message import Message
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
 
 
-def archiving(queue: "Queue", context: "FeatureContext") -> "Archiving | None":
+def archiving(queue: "QueueLike", context: "FeatureContext") -> "Archiving | None":
     """Return the feature if a policy requires it; unnamed queues are internal and not archived."""
     return Archiving(queue, context.archives) if queue.name and queue.settings.enabled_by_policy("archive") else None
 
@@ -20,7 +20,7 @@ def archiving(queue: "Queue", context: "FeatureContext") -> "Archiving | None":
 class Archiving(QueueFeature):
     """Archives each message once, when it is enqueued; a requeued message is not archived again."""
 
-    def __init__(self, queue: "Queue", archives: Archives) -> None:
+    def __init__(self, queue: "QueueLike", archives: Archives) -> None:
         self._queue = queue
         self._archives = archives
         self._archive = archives.open(QUEUE, queue.name)

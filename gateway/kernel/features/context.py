@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.dead_letter_publisher import DeadLetters
 
 
@@ -25,7 +25,7 @@ class FeatureContext:
     clock: "Clock"
     journal: "Journal"
     dead_letters: "DeadLetters"
-    delete: "Callable[[Queue], object]"
+    delete: "Callable[[QueueLike], object]"
     archives: "Archives"
     trace_table: "TraceTable"
     deduplication_caches: "DeduplicationCaches"

@@ -21,10 +21,14 @@ from gateway.kernel.features.retention import retention
 from gateway.kernel.features.tracing import tracing
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.streams.stream import Stream
 
 Build: TypeAlias = Callable[[Queue, FeatureContext], QueueFeature | None]
 """Returns the feature for a queue, ``None`` if its settings do not require it."""
+
+BuildForStream: TypeAlias = Callable[[Stream, FeatureContext], QueueFeature | None]
+"""Returns the feature for a stream, ``None`` if its settings do not require it."""
 
 FEATURES: Final[tuple[Build, ...]] = (
     lease,
@@ -39,12 +43,15 @@ FEATURES: Final[tuple[Build, ...]] = (
     dead_letter,
 )
 
-STREAM_FEATURES: Final[tuple[Build, ...]] = (retention, archiving, tracing)
+STREAM_FEATURES: Final[tuple[BuildForStream, ...]] = (retention, archiving, tracing)
 """The features of streams; the others do not apply, because messages stay in a stream."""
 
 
-def features_for(queue: Queue, context: FeatureContext) -> tuple[QueueFeature, ...]:
-    """Return the features that a queue's settings require."""
-    rows = STREAM_FEATURES if isinstance(queue, Stream) else FEATURES
-    built = (build(queue, context) for build in rows)
+def features_for(queue: QueueLike, context: FeatureContext) -> tuple[QueueFeature, ...]:
+    """Return the features that the settings of a queue or stream require."""
+    built: list[QueueFeature | None] = []
+    if isinstance(queue, Queue):
+        built = [build(queue, context) for build in FEATURES]
+    elif isinstance(queue, Stream):
+        built = [build_for_stream(queue, context) for build_for_stream in STREAM_FEATURES]
     return tuple(feature for feature in built if feature is not None)

@@ -9,7 +9,7 @@ from gateway.kernel.settings.policies import EXCHANGE, Policies, kind_of_queue
 
 if TYPE_CHECKING:
     from gateway.kernel.features.context import FeatureContext
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.settings.effective_settings import EffectiveSettings
 
@@ -25,7 +25,7 @@ class PolicyApplier:
         self,
         policies: Policies,
         context: "FeatureContext",
-        queue_by_name: "Mapping[str, Queue]",
+        queue_by_name: "Mapping[str, QueueLike]",
         exchange_by_name: "Mapping[str, Exchange]",
         forget_routes: Callable[[], None],
     ) -> None:
@@ -36,12 +36,12 @@ class PolicyApplier:
         self._forget_routes = forget_routes
         self._walked_version: int | None = None
 
-    def apply_to_queue(self, queue: "Queue") -> None:
+    def apply_to_queue(self, queue: "QueueLike") -> None:
         """Compute the settings of a queue and apply the features they require."""
         queue.settings = self._policies.settings(kind_of_queue(queue.arguments), queue.name, queue.arguments)
         self.reapply(queue)
 
-    def reapply(self, queue: "Queue") -> None:
+    def reapply(self, queue: "QueueLike") -> None:
         """Apply the features that the current settings of a queue require."""
         queue.apply(features_for(queue, self._context))
 

@@ -14,7 +14,6 @@ from gateway.kernel.streams.stream import Stream
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import StreamSegment
-    from gateway.kernel.queueing.queue import Queue
 
 #: The maximum delay of a timer; longer ages take several timers.
 _LONGEST_S: Final = 86_400.0
@@ -23,9 +22,8 @@ _LONGEST_S: Final = 86_400.0
 _SHORTEST_S: Final = 1.0
 
 
-def retention(queue: "Queue", context: FeatureContext) -> "Retention | None":
+def retention(queue: Stream, context: FeatureContext) -> "Retention | None":
     """Return the feature if the stream has a limit."""
-    assert isinstance(queue, Stream)
     most_bytes = queue.settings.number("max-length-bytes")
     longest_ms = age_ms(queue.settings.value("max-age"))
     if most_bytes is None and longest_ms is None:

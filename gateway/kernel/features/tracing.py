@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
 
 
-def tracing(queue: "Queue", context: "FeatureContext") -> "QueueTracing | None":
+def tracing(queue: "QueueLike", context: "FeatureContext") -> "QueueTracing | None":
     """Return the feature while the trace table is on; unnamed queues are internal and not traced."""
     table = context.trace_table
     return QueueTracing(queue, table) if table.is_on and queue.name else None
@@ -23,7 +23,7 @@ def tracing(queue: "Queue", context: "FeatureContext") -> "QueueTracing | None":
 class QueueTracing(QueueFeature):
     """Records the events of one queue in the trace table."""
 
-    def __init__(self, queue: "Queue", table: "TraceTable") -> None:
+    def __init__(self, queue: "QueueLike", table: "TraceTable") -> None:
         self._queue = queue
         self._table = table
 

@@ -112,10 +112,11 @@ class ConsumedQueue(QueueIdentity):
 
     def pause_dispatch(self) -> None:
         """Deliver nothing while messages are requeued in steps."""
+        raise NotImplementedError
 
     def resume_dispatch(self) -> None:
         """Resume delivery: all messages are requeued."""
-        self.dispatch()
+        raise NotImplementedError
 
 
 class Selection(Protocol):

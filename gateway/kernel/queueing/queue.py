@@ -11,69 +11,40 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.backlog.memory_budget import NO_RESERVE, MemoryBudget
 from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.backlog.priorities import ready_for
-from gateway.kernel.clock import drained
-from gateway.kernel.counters import Weight
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.journal.changes import Enqueued
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
+from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delayed_messages import DelayedMessages
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, FeatureDispatch
-from gateway.kernel.queueing.scheduler import ConsumerScheduler
+from gateway.kernel.queueing.purging import removal_steps
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.queueing.selective_dispatch import SelectiveDispatch
 from gateway.kernel.queueing.single_active import consumers_for
+from gateway.kernel.queueing.unsettled import Unsettled
 
 if TYPE_CHECKING:
-    from gateway.kernel.backlog.delay_index import DelayIndex
-    from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.messages.paged_segment import PagedSegment
-    from gateway.kernel.settings.user_counters import ConsumerTally
 
 #: The number of messages of a long queue that stay in memory (R134).
 RESIDENT_MESSAGES: Final = 2048
-
-#: Messages that are forgotten between two checks of the clock.
-_STEP: Final = 64
 
 #: The number of expired messages that one ``take`` drops before it gives up.
 _MOST_DUE: Final = 500
 
 
-class Queue(ConsumedQueue):
-    """One queue of one virtual host. Owns its waiting messages and its consumers.
+class Queue(QueueLike):
+    """One queue of one virtual host. Owns its waiting messages.
 
-    ``settings`` combines its arguments and policies. ``delayed`` is set once messages were delayed, ``selecting`` while
-    some consumer has a filter. ``has_expirations`` means that some message had a TTL of its own. ``unsettled`` counts
-    messages with consumers, ``unsettled_durable`` the durable ones of them, and ``stored`` all that were written to the
-    store. ``used_at_ms`` is the last declaration, get or cancelled consumer. ``reapply`` is called when the queue needs
-    other features than it has.
+    ``delayed`` is set once messages were delayed, ``selecting`` while some consumer has a filter. ``has_expirations``
+    means that some message had a TTL of its own. ``stored`` counts the messages that were written to the store.
+    ``reapply`` is called when the queue needs other features than it has.
     """
 
-    __slots__ = (
-        "_feature_dispatch",
-        "_journal",
-        "_paging",
-        "_reapply",
-        "_settlements",
-        "consumer_tally",
-        "consumers",
-        "delayed",
-        "had_consumer",
-        "has_expirations",
-        "ready",
-        "selecting",
-        "stored",
-        "unsettled",
-        "unsettled_bytes",
-        "unsettled_durable",
-        "used_at_ms",
-        "user",
-    )
+    __slots__ = ("_paging", "_reapply", "delayed", "has_expirations", "held", "ready", "selecting", "stored")
 
     def __init__(
         self,
@@ -91,23 +62,14 @@ class Queue(ConsumedQueue):
         reserve: MemoryBudget = NO_RESERVE,
         reapply: "Callable[[Queue], None]" = lambda queue: None,
     ) -> None:
-        super().__init__(vhost_name, name, id, is_durable, is_auto_delete, owner, arguments)
-        self.consumers: ConsumerScheduler = consumers_for(self.arguments)
+        consumers = consumers_for(arguments or {})
+        super().__init__(vhost_name, name, journal, consumers, id, is_durable, is_auto_delete, owner, arguments)
         self.selecting: SelectiveDispatch | None = None
-        self.had_consumer = False
-        self.consumer_tally: ConsumerTally | None = None
-        self.user = ""
         self.has_expirations = False
         self.delayed: DelayedMessages | None = None
         self.stored = 0
-        self.unsettled = 0
-        self.unsettled_bytes = 0
-        self.unsettled_durable = Weight()
-        self.used_at_ms = journal.now_ms
-        self._journal = journal
+        self.held = Unsettled()
         self._reapply = reapply
-        self._settlements = 0
-        self._feature_dispatch = NO_FEATURES
         self._paging = Paging(journal)
         self.ready = ready_for(self.arguments, self._paging, resident_messages, reserve)
         self.apply(features)
@@ -117,18 +79,19 @@ class Queue(ConsumedQueue):
         return len(self.ready)
 
     @property
-    def clock(self) -> "Clock":
-        """The clock for long work on the queue."""
-        return self._journal.clock
+    def unsettled(self) -> int:
+        """The number of messages that were taken and not settled yet."""
+        return self.held.count
 
     @property
-    def consumer_count(self) -> int:
-        """The number of consumers."""
-        return len(self.consumers)
+    def delayed_count(self) -> int:
+        """The number of delayed messages."""
+        return 0 if self.delayed is None else len(self.delayed.delays)
 
-    def is_active(self, consumer: Consumer) -> bool:
-        """Return whether the consumer gets messages while it has capacity."""
-        return self.consumers.is_active(consumer)
+    @property
+    def pending_dead_letter_count(self) -> int:
+        """The number of pending dead letters: no target queue could take them."""
+        return 0 if self.delayed is None else len(self.delayed.dead_letters)
 
     @property
     def disk_writes(self) -> int:
@@ -143,19 +106,11 @@ class Queue(ConsumedQueue):
     @property
     def lacks_capacity(self) -> bool:
         """Whether messages wait although there are consumers, because none of them has capacity."""
-        return bool(self.ready.length and len(self.consumers)) and not any(
-            consumer.has_capacity for consumer in self.consumers if self.consumers.is_active(consumer)
-        )
-
-    def apply(self, features: tuple[QueueFeature, ...]) -> None:
-        """Replace the features, as on a change of policy; a feature of the same type keeps its state."""
-        earlier, self._feature_dispatch = self._feature_dispatch, FeatureDispatch(features) if features else NO_FEATURES
-        self._feature_dispatch.succeed(earlier)
+        return self.ready.length > 0 and self.consumers.lack_capacity
 
     def close(self) -> None:
         """Mark the queue as deleted and end its features; delayed messages are lost, ready ones purged separately."""
-        self.is_deleted = True
-        self.apply(())
+        super().close()
         if self.delayed is not None:
             self.delayed.close()
             self.delayed = None
@@ -184,10 +139,11 @@ class Queue(ConsumedQueue):
         if feature_dispatch.accepting:
             feature_dispatch.accepted(message, entry.position)
         if consumer is not None:
-            self.unsettled += 1
-            self.unsettled_bytes += len(message.body)
             if entry.is_durable:
-                self.unsettled_durable.put(len(message.body))
+                self.held.add(entry)
+            else:
+                self.held.count += 1
+                self.held.bytes += len(message.body)
             self.counters.deliver += 1
             consumer.charge()
             consumer.subscriber.deliver(consumer, message, False, entry)
@@ -203,7 +159,8 @@ class Queue(ConsumedQueue):
     def _expect_expirations(self) -> None:
         """Request the feature for per-message TTL: no policy needs it, so the queue may not have it yet (R51)."""
         self.has_expirations = True
-        self._reapply(self)
+        if not self.is_deleted:
+            self._reapply(self)
 
     def enter(self, message: Message, due_at_ms: int = 0) -> QueuedMessage:
         """Assign a position to a message, and store it if it is durable; the caller adds it to the queue."""
@@ -225,30 +182,20 @@ class Queue(ConsumedQueue):
         self.ready.restore(change, is_redelivered)
         if change.expires_at_ms and not self.has_expirations:
             self.has_expirations = True
-            self._journal.clock.call_later(0, self._refit_restored)
+            self._journal.clock.call_later(0, self._expect_expirations)
         self._feature_dispatch.restored(change)
 
-    def _refit_restored(self) -> None:
-        if not self.is_deleted:
-            self._reapply(self)
-
     # Delayed messages
-
-    @property
-    def delays(self) -> "DelayIndex | None":
-        """The delayed messages, ``None`` if there never were any."""
-        return None if self.delayed is None else self.delayed.delays
-
-    @property
-    def pending_dead_letter_count(self) -> int:
-        """The number of pending dead letters: no target queue could take them."""
-        return 0 if self.delayed is None else len(self.delayed.dead_letters)
 
     def ensure_delayed(self, release: "Callable[[QueuedMessage], DeathReason | None] | None" = None) -> DelayedMessages:
         """Return the delayed messages, created on first use; ``release`` is that of ``DelayedMessages``."""
         if self.delayed is None:
             self.delayed = DelayedMessages(self, self._journal, release)
         return self.delayed
+
+    def offer_due(self, message: Message) -> None:
+        """Enqueue a message that an exchange delayed; if the queue has no room, the message waits on here."""
+        self.ensure_delayed().offer(message)
 
     def offer_delayed(self, message: Message) -> DeathReason | None:
         """Enqueue a message that is due, or return why it has to wait on.
@@ -270,19 +217,10 @@ class Queue(ConsumedQueue):
         """Take a message for a client that does not consume (R90).
 
         ``None`` may also mean that many messages at the head have expired: then the queue is not empty, and the caller
-        runs the steps of ``drop_expired_steps`` and calls again.
+        runs ``drop_expired_steps`` and calls again.
         """
         self.use()
         return self.take()
-
-    def drop_expired_steps(self) -> Iterator[None]:
-        """Return the steps that discard the expired messages at the head."""
-        while self.ready.length:
-            head = self.ready.peek()
-            if head is None or (reason := self._feature_dispatch.due(head)) is None:
-                return
-            self.discard_head(reason)
-            yield
 
     def take(self) -> QueuedMessage | None:
         """Remove and return the oldest message that has not expired; the caller settles it later."""
@@ -301,7 +239,7 @@ class Queue(ConsumedQueue):
                     return None
                 feature_dispatch = self._feature_dispatch  # a message dead-lettered to this queue may have changed it
                 continue
-            self._hold(entry)
+            self.held.add(entry)
             if feature_dispatch.taking:
                 feature_dispatch.taken()
             return entry
@@ -311,7 +249,7 @@ class Queue(ConsumedQueue):
         """Remove and return a message from any place in the queue, if it still waits; the caller settles it later."""
         entry = self.ready.take_out(seen)
         if entry is not None:
-            self._hold(entry)
+            self.held.add(entry)
             self._feature_dispatch.taken()
         return entry
 
@@ -324,7 +262,7 @@ class Queue(ConsumedQueue):
 
     def dispatch(self) -> None:
         """Deliver waiting messages while some consumer has capacity."""
-        while self.ready.length and not self._settlements:
+        while self.ready.length and not self._pauses:
             consumer = self.consumers.next()
             if consumer is None:
                 if self.selecting is not None:
@@ -334,15 +272,6 @@ class Queue(ConsumedQueue):
             if entry is None:
                 return
             self.deliver_to(consumer, entry)
-
-    def pause_dispatch(self) -> None:
-        """Deliver nothing while messages are requeued in steps."""
-        self._settlements += 1
-
-    def resume_dispatch(self) -> None:
-        """Resume delivery: all messages are requeued."""
-        self._settlements -= 1
-        self.dispatch()
 
     def deliver_to(self, consumer: Consumer, entry: QueuedMessage) -> None:
         """Deliver a message that was taken; it is consumed at once if no settling is needed."""
@@ -369,17 +298,17 @@ class Queue(ConsumedQueue):
         """Settle a delivery: the message is consumed."""
         if self._feature_dispatch.settling:
             self._feature_dispatch.settled(entry, DeliveryOutcome.ACCEPTED)
-        self.unsettled -= 1
-        self.unsettled_bytes -= len(entry.message.body)
-        if entry.is_durable:
-            self.unsettled_durable.take(len(entry.message.body))
         self.counters.ack += 1
         if entry.is_durable:
+            self.held.remove(entry)
             self._journal.dequeued(entry.position, entry.message)
+        else:
+            self.held.count -= 1
+            self.held.bytes -= len(entry.message.body)
 
     def consumed(self, entry: QueuedMessage) -> None:
         """Consume a message that was taken and needs no settling."""
-        self._let_go(entry)
+        self.held.remove(entry)
         self.forget(entry)
 
     def settle(self, entry: QueuedMessage, outcome: DeliveryOutcome) -> None:
@@ -393,25 +322,13 @@ class Queue(ConsumedQueue):
             return
         if self._feature_dispatch.settling:
             self._feature_dispatch.settled(entry, outcome)
-        self._let_go(entry)
+        self.held.remove(entry)
         if outcome is DeliveryOutcome.REQUEUED:
             entry.deliveries += 1
             entry.is_redelivered = True
             self.requeue(entry)
         elif not self._feature_dispatch.retries(entry):
             self.discard(entry, DeathReason.REJECTED)
-
-    def _hold(self, entry: QueuedMessage) -> None:
-        self.unsettled += 1
-        self.unsettled_bytes += len(entry.message.body)
-        if entry.is_durable:
-            self.unsettled_durable.put(len(entry.message.body))
-
-    def _let_go(self, entry: QueuedMessage) -> None:
-        self.unsettled -= 1
-        self.unsettled_bytes -= len(entry.message.body)
-        if entry.is_durable:
-            self.unsettled_durable.take(len(entry.message.body))
 
     def requeue(self, entry: QueuedMessage) -> None:
         """Requeue a message in the place it was taken from; the next ``dispatch`` delivers it."""
@@ -431,7 +348,7 @@ class Queue(ConsumedQueue):
         """Take the messages at these positions that are ready, for a caller that settles them later."""
         entries = self.ready.remove(positions)
         for entry in entries:
-            self._hold(entry)
+            self.held.add(entry)
         return entries
 
     def discard_head(self, reason: DeathReason) -> None:
@@ -470,16 +387,11 @@ class Queue(ConsumedQueue):
 
     def purge_steps(self) -> Iterator[None]:
         """Remove every ready message; return the steps in which the store removes them."""
-        return self._forgetting(*self.ready.clear())
+        return removal_steps(self._journal, *self.ready.clear())
 
-    def _forgetting(self, entries: list[QueuedMessage], segments: "list[PagedSegment]") -> Iterator[None]:
-        for number, entry in enumerate(drained(entries)):
-            self.forget(entry)
-            if number % _STEP == _STEP - 1:
-                yield
-        for segment in drained(segments):
-            self._journal.dequeued_segment(segment)
-            yield
+    def erase(self) -> int:
+        """Delete the messages of a deleted queue; return how many were ready."""
+        return self.purge()
 
     # Consumers
 
@@ -491,20 +403,12 @@ class Queue(ConsumedQueue):
         """
         if consumer.shared_credit is not None and not self.shares_credit:
             raise NotImplementedHere(f"{self.entity} does not support global qos")
-        is_shared = len(self.consumers) or not self.consumers.permits_exclusive
-        if any(each.is_exclusive for each in self.consumers) or (consumer.is_exclusive and is_shared):
+        if not self.consumers.permit(consumer):
             raise AccessRefused(f"{self.entity} in exclusive use")
         if consumer.selection is not None and self.selecting is None:
             self.consumers = self.selecting = SelectiveDispatch(self, self.consumers, self._journal)
         self.consumers.add(consumer)
         self._consumed_from(consumer)
-
-    def _consumed_from(self, consumer: Consumer) -> None:
-        """Count an added consumer."""
-        if self.consumer_tally is not None:
-            self.consumer_tally.added(consumer.subscriber.origin.user)
-        self.had_consumer = True
-        self.used_at_ms = self._journal.now_ms
 
     def cancel(self, consumer: Consumer) -> None:
         """Remove a consumer; its unsettled deliveries stay with it.
@@ -518,21 +422,6 @@ class Queue(ConsumedQueue):
                 self.consumers, self.selecting = self.selecting.end(), None
             self.use()
 
-    def _consumed_less(self, consumer: Consumer) -> None:
-        """Count a removed consumer."""
-        if self.consumer_tally is not None:
-            self.consumer_tally.removed(consumer.subscriber.origin.user)
-
-    def redeclared(self) -> None:
-        """Restart the queue's lease on a repeated declaration, except for a quorum queue (R38)."""
-        if self.arguments.get("x-queue-type") != "quorum":
-            self.use()
-
-    def use(self) -> None:
-        """Restart the queue's lease after a declaration, a get or a cancelled consumer (R37, R38)."""
-        self.used_at_ms = self._journal.now_ms
-        self._feature_dispatch.used()
-
     def reconsider(self, consumer: Consumer) -> None:
         """Resume a waiting consumer if it has capacity, and serve it."""
         if consumer.is_waiting and consumer in self.consumers and consumer.has_capacity:
@@ -540,7 +429,9 @@ class Queue(ConsumedQueue):
             if len(self.ready):
                 self.dispatch()
 
-    @property
-    def is_unused(self) -> bool:
-        """Whether an auto-delete queue can be deleted: it had a consumer and the last one is gone (R32)."""
-        return self.had_consumer and not len(self.consumers)
+
+def require_queue(found: QueueLike, operation: str) -> Queue:
+    """Return a queue that supports an operation. :raises NotImplementedHere: if it is a stream (540 in RabbitMQ)."""
+    if not isinstance(found, Queue):
+        raise NotImplementedHere(f"{operation} not supported by stream queues {found.entity}")
+    return found

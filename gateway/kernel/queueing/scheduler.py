@@ -15,6 +15,16 @@ class ConsumerScheduler:
         """Whether a consumer may be exclusive."""
         return True
 
+    @property
+    def lack_capacity(self) -> bool:
+        """Whether there are consumers, and no active one of them has capacity."""
+        return len(self) > 0 and not any(each.has_capacity for each in self if self.is_active(each))
+
+    def permit(self, consumer: Consumer) -> bool:
+        """Return whether a consumer may be added: an exclusive one is the only one (R95, R97)."""
+        is_shared = len(self) > 0 or not self.permits_exclusive
+        return not (any(each.is_exclusive for each in self) or (consumer.is_exclusive and is_shared))
+
     def __len__(self) -> int:
         """Return the number of consumers."""
         raise NotImplementedError

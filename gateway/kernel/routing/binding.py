@@ -6,10 +6,10 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.messages.values import dumps_key
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 
-Destination: TypeAlias = Union["Queue", "ExchangeIdentity"]
+Destination: TypeAlias = Union["QueueLike", "ExchangeIdentity"]
 
 
 class Binding:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.message import Message
     from gateway.kernel.queueing.consumer import ConsumedQueue
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.routing.router import Router
 
@@ -112,7 +112,7 @@ class DeadLetters:
         if letter.id:
             self._journal.indirect_lsn = self._journal.lsn
 
-    def _offer(self, queue: "Queue", letter: "Message") -> bool:
+    def _offer(self, queue: "QueueLike", letter: "Message") -> bool:
         """Offer a dead letter to a queue and return whether it was accepted; contain an exception."""
         try:
             return queue.offer(letter) is None
@@ -120,7 +120,7 @@ class DeadLetters:
             self._faults.contain("dead letter", error, vhost=self._vhost_name, subject=queue.name)
             return False
 
-    def _report_cycle(self, exchange_name: str, queue: "Queue") -> None:
+    def _report_cycle(self, exchange_name: str, queue: "QueueLike") -> None:
         """Report a dead-letter cycle once; messages are dropped where it closes."""
         if (exchange_name, queue.name) in self._cycles:
             return

@@ -8,14 +8,16 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.binding import Binding, Destination
 
 
 class DefaultExchangeType:
     """Routes to the queue whose name is the routing key. It has no explicit bindings."""
 
-    def __init__(self, queue_by_name: "Mapping[str, Queue]", reply_queue_by_name: "Mapping[str, Queue]") -> None:
+    def __init__(
+        self, queue_by_name: "Mapping[str, QueueLike]", reply_queue_by_name: "Mapping[str, QueueLike]"
+    ) -> None:
         self._queue_by_name = queue_by_name
         self._reply_queue_by_name = reply_queue_by_name
 
@@ -37,7 +39,7 @@ class DefaultExchangeType:
 
 
 def default_exchange(
-    vhost_name: str, queue_by_name: "Mapping[str, Queue]", reply_queue_by_name: "Mapping[str, Queue]"
+    vhost_name: str, queue_by_name: "Mapping[str, QueueLike]", reply_queue_by_name: "Mapping[str, QueueLike]"
 ) -> Exchange:
     """Return the default exchange of a virtual host."""
     type = DefaultExchangeType(queue_by_name, reply_queue_by_name)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gateway.kernel.archives.archive import Archive
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange_type import ExchangeType
     from gateway.kernel.routing.interceptor import ExchangeInterceptor
 
@@ -43,7 +43,7 @@ class Route:
 
     __slots__ = ("archives", "count", "has_stream", "queues")
 
-    def __init__(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> None:
+    def __init__(self, queues: "tuple[QueueLike, ...]", archives: "tuple[Archive, ...]" = ()) -> None:
         self.queues = queues
         self.archives = archives
         self.count = 0
@@ -97,9 +97,9 @@ class Exchange(ExchangeIdentity):
         self.archive: Archive | None = None
         self.inert_reason = ""
         self.routes: dict[str, Route] = {}
-        self.route_by_ends: dict[tuple[Queue | Archive, ...], Route] = {}
+        self.route_by_ends: dict[tuple[QueueLike | Archive, ...], Route] = {}
         self._width = 0  # the queues of all cached routes
-        self._passed_on: dict[Queue, int] = {}
+        self._passed_on: dict[QueueLike, int] = {}
         self._past: deque[Route] = deque()  # forgotten routes whose counts are not in ``_passed_on`` yet
         self._added_up = 0  # the queues of the first of these whose counts are
         self._published_in = 0
@@ -127,9 +127,9 @@ class Exchange(ExchangeIdentity):
         """Whether so many routes are cached that they should be forgotten."""
         return len(self.route_by_ends) >= ROUTES_REMEMBERED or self._width >= QUEUES_REMEMBERED
 
-    def route_to(self, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]" = ()) -> Route:
+    def route_to(self, queues: "tuple[QueueLike, ...]", archives: "tuple[Archive, ...]" = ()) -> Route:
         """Return the route to these queues and archives, shared by all keys that lead there."""
-        ends: tuple[Queue | Archive, ...] = (*queues, *archives) if archives else queues
+        ends: tuple[QueueLike | Archive, ...] = (*queues, *archives) if archives else queues
         new = Route(queues, archives)
         route = self.route_by_ends.setdefault(ends, new)  # hashes the queues once
         if route is new:
@@ -189,7 +189,7 @@ class Exchange(ExchangeIdentity):
         """The number of messages routed to queues, counted once per queue."""
         return self._published_out + sum(route.count * len(route.queues) for route in self.route_by_ends.values())
 
-    def passed_on(self) -> "dict[Queue, int]":
+    def passed_on(self) -> "dict[QueueLike, int]":
         """Return the number of messages routed to each existing queue."""
         for queue in [queue for queue in self._passed_on if queue.is_deleted]:
             del self._passed_on[queue]

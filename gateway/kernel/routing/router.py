@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.budget import LOOK_EVERY, SLOW_S
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Walk:
         self.start = start
         self.messages = messages
         self.version = version
-        self.found: dict[Queue, None] = {}
+        self.found: dict[QueueLike, None] = {}
         self.archives: tuple[Archive, ...] = ()
         self.seen = {start}
         self.to_visit = [start]
@@ -116,7 +116,7 @@ class Router:
         if steps is not None:
             self._background.add_later(steps)
 
-    def _route_to(self, exchange: Exchange, queues: "tuple[Queue, ...]", archives: "tuple[Archive, ...]") -> Route:
+    def _route_to(self, exchange: Exchange, queues: "tuple[QueueLike, ...]", archives: "tuple[Archive, ...]") -> Route:
         """Return the route to these queues, which the exchange keeps until the next change."""
         route = None
         if len(queues) <= MOST_QUEUES:  # the hash of 100,000 queues takes two milliseconds
@@ -164,7 +164,7 @@ class Router:
                     if destination not in seen:
                         seen.add(destination)
                         to_visit.append(destination)
-                elif isinstance(destination, Queue) and not destination.is_deleted:
+                elif isinstance(destination, QueueLike) and not destination.is_deleted:
                     found[destination] = None
                 else:
                     has_wrong = True
@@ -192,7 +192,7 @@ class Router:
 
     def _take(self, destination: object, walk: Walk) -> None:
         """Add a destination to a walk, unless it was deleted meanwhile."""
-        if isinstance(destination, Queue):
+        if isinstance(destination, QueueLike):
             if not destination.is_deleted:
                 walk.found[destination] = None
         elif isinstance(destination, Exchange):
@@ -203,7 +203,7 @@ class Router:
         else:
             walk.is_cacheable = False
 
-    def _finish(self, walk: Walk, queues: "tuple[Queue, ...] | None" = None) -> Route:
+    def _finish(self, walk: Walk, queues: "tuple[QueueLike, ...] | None" = None) -> Route:
         """Return the route that was found, and cache it if it depends on the routing key only."""
         start = walk.start
         route = self._route_to(start, tuple(walk.found) if queues is None else queues, walk.archives)
@@ -237,7 +237,7 @@ class Router:
 
     def _wrong(self, destinations: tuple[object, ...]) -> list[object]:
         """Return the destinations that are not an existing queue or exchange of this virtual host."""
-        exchanges, queues = self._exchange_by_name, [d for d in destinations if isinstance(d, Queue)]
+        exchanges, queues = self._exchange_by_name, [d for d in destinations if isinstance(d, QueueLike)]
         sound = {id(queue) for queue in queues if not queue.is_deleted}
         sound |= {id(d) for d in destinations if isinstance(d, Exchange) and exchanges.get(d.name) is d}
         return [destination for destination in destinations if id(destination) not in sound]
@@ -255,4 +255,4 @@ class Router:
 
 def _has_queue(destinations: tuple[object, ...]) -> bool:
     """Return whether an existing queue is among the destinations."""
-    return any(isinstance(destination, Queue) and not destination.is_deleted for destination in destinations)
+    return any(isinstance(destination, QueueLike) and not destination.is_deleted for destination in destinations)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.queueing.consumer import ConsumedQueue
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.sessions.host import SessionHost
 
 #: The prefix of the queues of shared subscription groups.
@@ -46,7 +46,7 @@ class Groups:
         self._members: dict[str, dict[object, None]] = {}
         self._made: dict[str, int] = {}
 
-    def made(self, queue: "Queue") -> None:
+    def made(self, queue: "QueueLike") -> None:
         """Record that a queue was declared for a group."""
         self._made[queue.name] = queue.id
         self._journal.record(Put(GroupRecord(self._vhost.name, queue.name, queue.id)))
@@ -73,7 +73,7 @@ class Groups:
         is_made = self._made.get(queue.name) == queue.id
         return is_made and queue.name not in self._members and not queue.consumer_count
 
-    def deleted(self, queue: "Queue") -> None:
+    def deleted(self, queue: "QueueLike") -> None:
         """Forget a deleted queue."""
         if self._made.get(queue.name) == queue.id:
             self._forget(queue.name)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.consumer import ConsumedQueue
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 
@@ -18,7 +18,7 @@ class HostQueues(Protocol):
         """The type of a queue that is declared without one."""
         ...
 
-    def deleting(self, queue: Queue) -> Iterator[None]:
+    def deleting(self, queue: QueueLike) -> Iterator[None]:
         """Delete a queue in steps."""
         ...
 
@@ -27,7 +27,7 @@ class SessionHost(Protocol):
     """The virtual host that sessions belong to; the methods are those of ``VirtualHost``."""
 
     name: str
-    queue_by_name: dict[str, Queue]
+    queue_by_name: dict[str, QueueLike]
 
     @property
     def queues(self) -> HostQueues:
@@ -42,7 +42,7 @@ class SessionHost(Protocol):
         owner: object | None = None,
         arguments: Arguments | None = None,
         user: str = "",
-    ) -> Queue:
+    ) -> QueueLike:
         """Return the queue that is declared; create it if there is none."""
         ...
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.consumer import ConsumedQueue
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.sessions.host import SessionHost
 
@@ -107,7 +107,7 @@ class Session:
         """Return RabbitMQ's name for the queue of a client's QoS 0 subscriptions, or of the others."""
         return f"mqtt-subscription-{self.client_id}qos{level}"
 
-    def queues(self) -> "list[Queue]":
+    def queues(self) -> "list[QueueLike]":
         """Return the existing queues of the session."""
         names = [self.queue_name(subscription) for subscription in self.subscriptions if subscription.group]
         shared = [queue for name in dict.fromkeys(names) if (queue := self._queue(name)) is not None]
@@ -118,15 +118,15 @@ class Session:
         shared = [subscription for subscription in self.subscriptions if subscription.group]
         return {self.queue_name(subscription): subscription for subscription in reversed(shared)}
 
-    def own_queues(self) -> "list[Queue]":
+    def own_queues(self) -> "list[QueueLike]":
         """Return the existing queues that are not shared with a group."""
         return [queue for level in (0, 1) if (queue := self._queue(self.own_queue_name(level))) is not None]
 
-    def queue_of(self, qos: int) -> "Queue | None":
+    def queue_of(self, qos: int) -> "QueueLike | None":
         """Return the session's own queue for messages of a QoS, if it exists."""
         return self._queue(self.own_queue_name(level_of(qos)))
 
-    def _queue(self, name: str) -> "Queue | None":
+    def _queue(self, name: str) -> "QueueLike | None":
         """Return a queue unless another owner has taken the name."""
         queue = self._vhost.queue_by_name.get(name)
         return queue if queue is not None and queue.owner in (None, self) else None
@@ -139,7 +139,7 @@ class Session:
         """Return whether it is the queue of the QoS 0 subscriptions."""
         return queue.name == self.own_queue_name(0)
 
-    def _declare(self, subscription: SubscriptionRecord) -> "Queue":
+    def _declare(self, subscription: SubscriptionRecord) -> "QueueLike":
         """Return or create the queue of a subscription. :raises ResourceLocked: when it has another owner."""
         name = self.queue_name(subscription)
         queue = self._vhost.queue_by_name.get(name)
@@ -158,7 +158,7 @@ class Session:
 
     # Subscriptions
 
-    def subscribe(self, exchange: "Exchange", subscription: SubscriptionRecord) -> "Queue":
+    def subscribe(self, exchange: "Exchange", subscription: SubscriptionRecord) -> "QueueLike":
         """Add or update a subscription; return its queue.
 
         :raises Refused: when the queue cannot be declared.
@@ -189,7 +189,7 @@ class Session:
         for subscription in [wanted for wanted in self.subscriptions if self.queue_name(wanted) not in names]:
             self._bind(exchange, self._declare(subscription), subscription)
 
-    def _bind(self, exchange: "Exchange", queue: "Queue", subscription: SubscriptionRecord) -> None:
+    def _bind(self, exchange: "Exchange", queue: "QueueLike", subscription: SubscriptionRecord) -> None:
         """Bind the queue, except for topics of the server itself, which only the server publishes."""
         if not subscription.binding_key.startswith(SERVER_PREFIX):
             self._vhost.bind(exchange, queue, subscription.binding_key, user=self.user)

@@ -8,6 +8,7 @@ from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.errors import AccessRefused, NotAllowed
 from gateway.kernel.journal.records.sessions import HandshakeRecord, SessionRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.sessions.groups import Groups
 from gateway.kernel.sessions.session import NEVER_S, Holder, Session
 
@@ -209,14 +210,17 @@ class Sessions:
             if not positions:
                 continue
             for own in session.own_queues():
+                if not isinstance(own, Queue):  # an operator declared a stream of this name
+                    continue
                 for entry in own.ready.remove(positions):
                     entry.never_expire()
                     own.ready.put_back(entry)
             for subscription in session.subscriptions:
                 queue = self._vhost.queue_by_name.get(session.queue_name(subscription)) if subscription.group else None
-                for entry in queue.take_these(positions) if queue is not None else ():
+                if not isinstance(queue, Queue):
+                    continue
+                for entry in queue.take_these(positions):
                     packet_id, _ = session.qos2_state.remembered.pop(entry.position)
-                    assert queue is not None
                     session.held[packet_id] = (queue, entry)
 
     # Time

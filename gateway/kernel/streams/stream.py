@@ -1,10 +1,10 @@
-"""A stream: a queue that keeps its messages; each consumer reads from its own offset, and reading removes nothing.
+"""A stream keeps its messages; each consumer reads from its own offset, and reading removes nothing.
 
-For exchanges, listings and policies a stream is a queue. Its messages are in a ``StreamLog``. Each consumer has a
+For exchanges, listings and policies a stream is like a queue. Its messages are in a ``StreamLog``. Each consumer has a
 ``Cursor``, and one ``ReadScheduler`` runs the cursors of a virtual host.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.queueing.scheduler import ConsumerSet
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.streams.cursor import Cursor, TrackedMessage
@@ -65,7 +65,7 @@ class StreamConsumers(ConsumerSet):
         """Do nothing: consumers have no order."""
 
 
-class Stream(Queue):
+class Stream(QueueLike):
     """One stream of one virtual host. Owns its log, its consumers' cursors and the stored offsets.
 
     ``segment_size`` is the node's default in bytes. The callbacks in ``on_durable`` are called when there is more to
@@ -84,7 +84,6 @@ class Stream(Queue):
         arguments: Arguments | None = None,
         segment_size: int = SEGMENT_SIZE,
         read_scheduler: ReadScheduler | None = None,
-        reapply: Callable[[Queue], None] = lambda queue: None,
     ) -> None:
         given = arguments or {}
         bloom_size = given.get("x-stream-filter-size-bytes", DEFAULT_BLOOM_SIZE)
@@ -94,9 +93,14 @@ class Stream(Queue):
         self._read_scheduler = read_scheduler or ReadScheduler(journal.clock)
         self._cursor_by_consumer: dict[Consumer, Cursor] = {}
         self.tracking = StoredOffsets(vhost_name, name, journal)
-        super().__init__(vhost_name, name, journal, id=id, is_durable=True, arguments=given, reapply=reapply)
-        self.consumers = StreamConsumers()
+        super().__init__(vhost_name, name, journal, StreamConsumers(), id, True, False, None, given)
+        self.apply(())
         self.log.on_durable.append(self.dispatch)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it keeps the messages that are consumed: it does."""
+        return True
 
     # Content
 
@@ -180,6 +184,10 @@ class Stream(Queue):
             self._feature_dispatch.accepted(message, self.log.end)
         self.log.append(message)
         return None
+
+    def offer_due(self, message: Message) -> None:
+        """Append a message that an exchange delayed."""
+        self.offer(message)
 
     # Consumers
 
@@ -302,26 +310,13 @@ class Stream(Queue):
         """Return the cursor of a consumer. :raises KeyError: if it is not one of this stream."""
         return self._cursor_by_consumer[consumer]
 
-    # Operations that streams do not support
+    # Deletion
 
-    def get(self) -> QueuedMessage | None:
-        """Refuse ``basic.get``. :raises NotImplementedHere: always."""
-        raise NotImplementedHere(f"basic.get not supported by stream queues {self.entity}")
-
-    def take(self) -> QueuedMessage | None:
-        """Return ``None``: nothing is removed."""
-        return None
-
-    def purge_steps(self) -> Iterator[None]:
-        """Refuse to purge. :raises NotImplementedHere: always."""
-        raise NotImplementedHere(f"queue.purge not supported by stream queues {self.entity}")
-
-    def purge(self) -> int:
-        """Delete all messages and offsets of a deleted stream; return the number of messages.
-
-        :raises NotImplementedHere: while the stream exists.
-        """
-        if not self.is_deleted:
-            raise NotImplementedHere(f"queue.purge not supported by stream queues {self.entity}")
+    def erase(self) -> int:
+        """Delete all messages and offsets of a deleted stream; return the number of messages."""
         self.tracking.erase()
         return self.log.erase()
+
+    def flush(self) -> None:
+        """Write the stored offsets: the node stops."""
+        self.tracking.flush()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from gateway.kernel.queueing.ledger import MOST_AT_ONCE
 from gateway.kernel.routing.exchange import MOST_QUEUES, Route
 from gateway.kernel.routing.router import Walk
-from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.fanout import SlicedFanout
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ class Commit(Generic[A]):
 def _looking_for_streams(route: Route) -> Iterator[None]:
     """Return the steps that set ``has_stream`` of a route."""
     for first in range(0, len(route.queues) if route.has_stream is None else 0, MOST_QUEUES):
-        if any(isinstance(queue, Stream) for queue in route.queues[first : first + MOST_QUEUES]):
+        if any(queue.is_stream for queue in route.queues[first : first + MOST_QUEUES]):
             route.has_stream = True
             return
         yield
@@ -141,7 +140,7 @@ def _looking_for_streams(route: Route) -> Iterator[None]:
 def _is_late(route: Route) -> bool:
     """Whether a message has to be published in the turn in which the store gets the step."""
     if route.has_stream is None:
-        route.has_stream = any(isinstance(queue, Stream) for queue in route.queues)
+        route.has_stream = any(queue.is_stream for queue in route.queues)
     return bool(route.archives) or route.has_stream
 
 

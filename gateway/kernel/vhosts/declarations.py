@@ -20,7 +20,7 @@ from gateway.kernel.settings.arguments import (
 from gateway.kernel.settings.queue_arguments import COMPARED, require_possible, require_valid
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange import Exchange
 
 
@@ -123,7 +123,7 @@ class QueueDeclaration:
             is_auto_delete=self.is_auto_delete,
         )
 
-    def require_equivalent(self, queue: "Queue") -> None:
+    def require_equivalent(self, queue: "QueueLike") -> None:
         """Compare with an existing queue.
 
         :raises ResourceLocked: when it has another owner, or only one of both is exclusive (R31).

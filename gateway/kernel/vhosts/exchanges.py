@@ -221,7 +221,7 @@ class Exchanges:
         """Route a message whose delay is over."""
         route = self._context.router.route_past_interceptor(exchange, message)
         for queue in route.queues:
-            queue.ensure_delayed().offer(message)
+            queue.offer_due(message)
         for archive in route.archives:
             if archive is not exchange.archive:  # which took it when it arrived
                 archive.keep(message)

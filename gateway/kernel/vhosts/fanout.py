@@ -12,10 +12,9 @@ from gateway.kernel.budget import PendingWork
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.journal.open_step import OpenStep
 from gateway.kernel.messages.message import Message
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Router, Walk
-from gateway.kernel.streams.stream import Stream
 
 #: The number of queues between two readings of the clock.
 _STEP: Final = 64
@@ -35,7 +34,7 @@ class SlicedFanout(PendingWork):
         message: Message,
         journal: Journal,
         router: Router,
-        offer: Callable[[Queue, Message], bool],
+        offer: Callable[[QueueLike, Message], bool],
     ) -> None:
         super().__init__()
         self.route: Route | None = None
@@ -44,7 +43,7 @@ class SlicedFanout(PendingWork):
         self._journal = journal
         self._router = router
         self._offer = offer
-        self._streams: list[Queue] = []
+        self._streams: list[QueueLike] = []
 
     @property
     def archives(self) -> "tuple[Archive, ...]":
@@ -79,12 +78,12 @@ class SlicedFanout(PendingWork):
                 journal.leave()
             yield
 
-    def _offer_to_some(self, queues: Sequence[Queue]) -> None:
-        streams = [queue for queue in queues if isinstance(queue, Stream)]
+    def _offer_to_some(self, queues: Sequence[QueueLike]) -> None:
+        streams = [queue for queue in queues if queue.is_stream]
         self._streams += streams
         self._offer_to([queue for queue in queues if queue not in streams] if streams else queues)
 
-    def _offer_to(self, queues: Sequence[Queue]) -> None:
+    def _offer_to(self, queues: Sequence[QueueLike]) -> None:
         for queue in queues:
             if not queue.is_deleted and not self._offer(queue, self._message):
                 self.is_refused = True

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.counters import Weight
 from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.streams.stream import Stream
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.queueing.queue_like import QueueLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +51,20 @@ class QueueStats:
         return Weight(self.ready.count - self.ready_in_memory.count, self.ready.bytes - self.ready_in_memory.bytes)
 
 
-def stats_of(queue: "Queue") -> QueueStats:
+def stats_of(queue: "QueueLike") -> QueueStats:
     """Compute the statistics of a queue. All messages of a stream are in the store."""
-    if isinstance(queue, Stream):
-        kept = Weight(len(queue), queue.size_bytes)
+    if not isinstance(queue, Queue):
+        kept = Weight(len(queue), queue.size_bytes if isinstance(queue, Stream) else 0)
         return QueueStats(kept, Weight(), Weight(), kept, head_timestamp_s=None)
     resident = list(queue.ready.resident())
     persistent = chain(
-        (weight_of(entry for entry in resident if entry.is_durable), queue.unsettled_durable),
+        (weight_of(entry for entry in resident if entry.is_durable), queue.held.durable),
         map(durable_in, queue.ready.paged()),
     )
     return QueueStats(
         ready=Weight(queue.ready.length, queue.ready.bytes),
         ready_in_memory=weight_of(resident),
-        unsettled=Weight(queue.unsettled, queue.unsettled_bytes),
+        unsettled=queue.held.all,
         persistent=sum(persistent, Weight()),
         head_timestamp_s=_timestamp_s(resident, queue.ready.paged()),
     )

@@ -12,6 +12,7 @@ from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.records.topology import QueueRecord
 from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.bindings import MOST_AT_ONCE
 from gateway.kernel.settings.ineffective_arguments import warnings_on
 from gateway.kernel.settings.limits import (
@@ -39,7 +40,7 @@ class Queues:
     def __init__(
         self,
         context: VhostContext,
-        queue_by_name: dict[str, Queue],
+        queue_by_name: dict[str, QueueLike],
         traffic: Traffic,
         rules: QueueRules,
         reserve: MemoryBudget,
@@ -50,9 +51,9 @@ class Queues:
         self.rules = rules
         self._reserve = reserve
         self._consumers = ConsumerTally(context.users.consumers)
-        self._exclusive: dict[object, dict[Queue, None]] = {}
+        self._exclusive: dict[object, dict[QueueLike, None]] = {}
         self._departed: set[object] = set()  # owners whose queues are being deleted
-        self._deletions: dict[Queue, Iterator[None]] = {}  # in progress
+        self._deletions: dict[QueueLike, Iterator[None]] = {}  # in progress
         self._read_scheduler = ReadScheduler(context.journal.clock)
 
     @property
@@ -60,7 +61,7 @@ class Queues:
         """The type of a queue declared without one: the virtual host's default, else the node's."""
         return self._context.record.default_queue_type or self.rules.default_type
 
-    def declare(self, declaration: "QueueDeclaration") -> Queue:
+    def declare(self, declaration: "QueueDeclaration") -> QueueLike:
         """Return the declared queue; create it if needed. Raises as ``VirtualHost.declare_queue`` does."""
         declaration = declaration.typed(self.default_type)
         queue = self._queue_by_name.get(declaration.name)
@@ -76,10 +77,10 @@ class Queues:
         self._require_admission(declaration)
         return self._make(declaration)
 
-    def install(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> Queue:
+    def install(self, record: QueueRecord, *, is_durable: bool, owner: object | None = None) -> QueueLike:
         """Build a queue from its record, live or in recovery."""
         is_stream = record.arguments.get("x-queue-type") == "stream"
-        queue = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
+        queue: QueueLike = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
         queue.consumer_tally = self._consumers
         queue.user = record.user
         self._context.users.queues.added(record.user)
@@ -114,16 +115,14 @@ class Queues:
             arguments=record.arguments,
             segment_size=self.rules.segment_size,
             read_scheduler=self._read_scheduler,
-            reapply=self._context.policy_applier.reapply,
         )
 
     def flush_offsets(self) -> None:
         """Flush the stream offsets that are written with a delay: the node stops."""
         for queue in self._queue_by_name.values():
-            if isinstance(queue, Stream):
-                queue.tracking.flush()
+            queue.flush()
 
-    def delete(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
+    def delete(self, queue: QueueLike, *, if_unused: bool = False, if_empty: bool = False) -> int:
         """Delete a queue with its messages, bindings and consumers; return the number of ready messages.
 
         :raises PreconditionFailed: when it must be unused or empty and is not.
@@ -131,7 +130,7 @@ class Queues:
         entity = f"queue '{queue.name}' in vhost '{self._context.vhost_name}'"
         if if_unused and len(queue.consumers):
             raise PreconditionFailed(f"{entity} in use")
-        if if_empty and (len(queue) or queue.delays or queue.pending_dead_letter_count):
+        if if_empty and (len(queue) or queue.delayed_count or queue.pending_dead_letter_count):
             raise PreconditionFailed(f"{entity} not empty")
         if queue.is_deleted:
             return 0
@@ -140,7 +139,7 @@ class Queues:
         self._context.journal.clock.background.add(self.deleting(queue))
         return len(queue)
 
-    def deleting(self, queue: Queue) -> Iterator[None]:
+    def deleting(self, queue: QueueLike) -> Iterator[None]:
         """Return the steps that delete a queue.
 
         It keeps its name until its last binding is removed, but counts as not found. Several callers may run the steps.
@@ -163,7 +162,7 @@ class Queues:
         """Return whether a queue of this name is being deleted."""
         return bool(self._deletions) and self._queue_by_name.get(name) in self._deletions
 
-    def _deleting(self, queue: Queue) -> Iterator[None]:
+    def _deleting(self, queue: QueueLike) -> Iterator[None]:
         try:
             yield from self._context.bindings.removing(queue)
             if len(queue.consumers) > MOST_AT_ONCE:
@@ -229,7 +228,7 @@ class Queues:
         require_room_for_binding(self._context.vhost_name, limits, bindings.count, self.rules.max_bindings)
         self._context.users.bindings.require_room(user, "cannot bind")
 
-    def _make(self, declaration: "QueueDeclaration") -> Queue:
+    def _make(self, declaration: "QueueDeclaration") -> QueueLike:
         """Create and store a new queue, and emit its event."""
         record = QueueRecord(
             declaration.vhost_name,
@@ -249,7 +248,7 @@ class Queues:
             emit(Event("queue.advice", record.vhost, record.name, {"argument": argument, "advice": advice}))
         return queue
 
-    def _remove(self, queue: Queue) -> int:
+    def _remove(self, queue: QueueLike) -> int:
         context = self._context
         queue.close()
         self._traffic.departed.add(queue.counters)
@@ -259,7 +258,7 @@ class Queues:
         for binding in context.bindings.to(queue):
             context.bindings.remove(binding)
         context.router.forget()
-        count = queue.purge()
+        count = queue.erase()
         if queue.id:
             context.journal.record(Removed("queue", (context.vhost_name, queue.name)))
         for _ in _cancelling(queue):
@@ -268,7 +267,7 @@ class Queues:
         return count
 
 
-def _cancelling(queue: Queue) -> Iterator[None]:
+def _cancelling(queue: QueueLike) -> Iterator[None]:
     """Return the steps that cancel every consumer of a queue and notify its client."""
     for consumer in drained(list(queue.consumers)):
         queue.cancel(consumer)

@@ -23,6 +23,7 @@ from gateway.kernel.names import printable, require_not_default
 from gateway.kernel.patterns import Compile
 from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.bindings import Bindings
 from gateway.kernel.routing.dead_letter_publisher import DeadLetters
@@ -86,8 +87,8 @@ class VirtualHost:
         self.version = 0
         self.tracing: VhostTracing | None = None
         self.traffic = Traffic()
-        self.queue_by_name: dict[str, Queue] = {}
-        self.reply_queue_by_name: dict[str, Queue] = {}
+        self.queue_by_name: dict[str, QueueLike] = {}
+        self.reply_queue_by_name: dict[str, QueueLike] = {}
         self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
         self.exchange_types = exchange_types
@@ -220,7 +221,7 @@ class VirtualHost:
             self._budget.leave_pending(fanout)
         return Verdict.REFUSED if fanout.is_refused and fanout.is_done else Verdict.TAKEN
 
-    def _is_taken(self, queue: Queue, message: Message) -> bool:
+    def _is_taken(self, queue: QueueLike, message: Message) -> bool:
         """Offer a message to a queue; return whether it was taken."""
         try:
             if queue.offer(message) is None:
@@ -230,7 +231,7 @@ class VirtualHost:
             self._contain_offer(error, queue, message)
         return False
 
-    def _contain_offer(self, error: Exception, queue: Queue, message: Message) -> None:
+    def _contain_offer(self, error: Exception, queue: QueueLike, message: Message) -> None:
         """Contain an exception of a queue: the other queues get the message; its publisher gets a nack."""
         self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
         self.deduplication_caches.refused(message)
@@ -279,7 +280,7 @@ class VirtualHost:
 
     # Queues
 
-    def queue(self, name: str) -> Queue:
+    def queue(self, name: str) -> QueueLike:
         """Return a queue. :raises NotFound: when it does not exist."""
         queue = self.queue_by_name.get(name)
         if queue is None or self.queues.is_being_deleted(name):
@@ -297,7 +298,7 @@ class VirtualHost:
         is_server_named: bool = False,
         claimant: object | None = None,
         user: str = "",
-    ) -> Queue:
+    ) -> QueueLike:
         """Return the queue of this name; create it if it does not exist, of the default type if none is named.
 
         ``owner`` makes it exclusive; ``claimant`` is the connection that declares it. A new queue counts for ``user``.
@@ -313,7 +314,7 @@ class VirtualHost:
             )
         )
 
-    def delete_queue(self, queue: Queue, *, if_unused: bool = False, if_empty: bool = False) -> int:
+    def delete_queue(self, queue: QueueLike, *, if_unused: bool = False, if_empty: bool = False) -> int:
         """Delete a queue; return the number of ready messages. Raises as ``Queues.delete`` does."""
         count = self.queues.delete(queue, if_unused=if_unused, if_empty=if_empty)
         self.sessions.groups.deleted(queue)
@@ -342,7 +343,7 @@ class VirtualHost:
         self._router.forget()
         return queue
 
-    def close_reply_queue(self, queue: Queue) -> None:
+    def close_reply_queue(self, queue: QueueLike) -> None:
         """Remove a direct reply-to queue."""
         del self.reply_queue_by_name[queue.name]
         self._router.forget()

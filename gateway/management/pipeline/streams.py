@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from gateway.access import Operation
-from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -60,7 +59,7 @@ def readable_streams(call: Call, vhost: VirtualHost) -> Steps:
     Clients filter by pattern themselves: matching here would delay all other clients.
     """
     may_read = call.permissions(vhost).may
-    found: dict[str, Sequence[Queue]] = {each.name: partitions_of(vhost, each) for each in super_streams(vhost)}
+    found: dict[str, Sequence[Stream]] = {each.name: partitions_of(vhost, each) for each in super_streams(vhost)}
     found |= {name: [queue] for name, queue in _plain_streams(vhost)}
     views = []
     for name, parts in sorted(found.items()):
@@ -74,19 +73,18 @@ def _plain_streams(vhost: VirtualHost) -> Iterator[tuple[str, Stream]]:
     return ((name, queue) for name, queue in vhost.queue_by_name.items() if isinstance(queue, Stream))
 
 
-def _parts(call: Call, vhost: VirtualHost, name: str, supers: Mapping[str, Exchange]) -> Sequence[Queue]:
+def _parts(call: Call, vhost: VirtualHost, name: str, supers: Mapping[str, Exchange]) -> Sequence[Stream]:
     """Return the partitions of a super stream, or the stream itself."""
     if name not in supers or isinstance(vhost.queue_by_name.get(name), Stream):
         return [require_readable_stream(call, vhost, name)]
     return [require_readable_stream(call, vhost, part.name) for part in partitions_of(vhost, supers[name])]
 
 
-def _view(name: str, parts: Sequence[Queue]) -> Fields:
+def _view(name: str, parts: Sequence[Stream]) -> Fields:
     return {"queue": name, "partitions": {str(number): _stream_view(part) for number, part in enumerate(parts)}}
 
 
-def _stream_view(stream: Queue) -> Fields:
-    assert isinstance(stream, Stream)  # all partitions are streams
+def _stream_view(stream: Stream) -> Fields:
     return {
         "queue": stream.name,
         "first": stream.first_offset,

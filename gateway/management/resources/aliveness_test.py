@@ -6,6 +6,7 @@ from gateway.access import Operation
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import require_queue
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError
 from gateway.management.http.routes import Fields, Routes
@@ -26,7 +27,7 @@ def test(call: Call, vhost: str) -> Fields:
         permissions.require(operation, "queue", _QUEUE)
     queue = virtual_host.queue_by_name.get(_QUEUE) or virtual_host.declare_queue(_QUEUE)
     virtual_host.publish(virtual_host.default_exchange, Message("", _QUEUE, native_header(Properties()), _BODY))
-    entry = queue.get()
+    entry = require_queue(queue, "basic.get").get()
     if entry is None:
         raise HttpError(500, "aliveness-test", "the published message was not in the queue")
     queue.settle(entry, DeliveryOutcome.ACCEPTED)

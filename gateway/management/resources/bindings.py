@@ -4,7 +4,7 @@ from urllib.parse import quote, unquote_plus
 
 from gateway.access.indirect_publishing import require_unrestricted_topics
 from gateway.kernel.names import require_not_default
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -23,13 +23,13 @@ _PAIR = "/bindings/<vhost>/e/<source>/<kind>/<destination>"
 
 
 @routes.get("/bindings")
-def bindings(call: Call) -> Listing[Binding | Queue]:
+def bindings(call: Call) -> Listing[Binding | QueueLike]:
     """List the bindings of all virtual hosts that the user may see."""
     return _listing(call.visible_vhosts())
 
 
 @routes.get("/bindings/<vhost>")
-def in_vhost(call: Call, vhost: str) -> Listing[Binding | Queue]:
+def in_vhost(call: Call, vhost: str) -> Listing[Binding | QueueLike]:
     """List the bindings of a virtual host."""
     return _listing([call.vhost(vhost)])
 
@@ -52,7 +52,7 @@ def bind(call: Call, vhost: str, source: str, kind: str, destination: str) -> Re
     end = _end(virtual_host, kind, destination)
     routing_key = text(fields, "routing_key")
     require_bindable(call.permissions(virtual_host), _KINDS[kind], end.name, exchange, routing_key)
-    if isinstance(end, Queue):
+    if isinstance(end, QueueLike):
         end.require_owner(call)
     else:
         require_unrestricted_topics(call.permissions(virtual_host), end.name, end)
@@ -83,7 +83,7 @@ def unbind(call: Call, vhost: str, source: str, kind: str, destination: str, key
     binding = _existing(virtual_host, source, kind, destination, key)
     permissions = call.permissions(virtual_host)
     require_bindable(permissions, _KINDS[kind], binding.destination.name, binding.source, binding.routing_key)
-    if isinstance(binding.destination, Queue):
+    if isinstance(binding.destination, QueueLike):
         binding.destination.require_owner(call)
     virtual_host.unbind(binding.source, binding.destination, binding.routing_key, binding.arguments)
 
@@ -92,18 +92,18 @@ _KINDS = {"q": "queue", "e": "exchange"}
 """Kinds of destinations by their abbreviation in paths."""
 
 
-def _listing(vhosts: list[VirtualHost]) -> Listing[Binding | Queue]:
+def _listing(vhosts: list[VirtualHost]) -> Listing[Binding | QueueLike]:
     """Return a listing of bindings; a queue represents its binding to the default exchange."""
-    queues: list[Binding | Queue] = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
+    queues: list[Binding | QueueLike] = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
     return Listing([*queues, *(binding for vhost in vhosts for binding in vhost.bindings)], _view, _key)
 
 
-def _view(entry: Binding | Queue) -> Fields:
-    return default_binding_view(entry) if isinstance(entry, Queue) else binding_view(entry)
+def _view(entry: Binding | QueueLike) -> Fields:
+    return default_binding_view(entry) if isinstance(entry, QueueLike) else binding_view(entry)
 
 
-def _key(entry: Binding | Queue) -> tuple[str, str]:
-    if isinstance(entry, Queue):
+def _key(entry: Binding | QueueLike) -> tuple[str, str]:
+    if isinstance(entry, QueueLike):
         return entry.vhost_name, f"\0{entry.name}"
     return entry.source.vhost_name, f"{entry.source.name}\0{entry.destination.name}\0{entry.routing_key}"
 

@@ -2,6 +2,8 @@
 
 from gateway.access import Operation
 from gateway.kernel.backlog.delay_index import DelayedMessage, DelayIndex
+from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.management.http.bodies import digits, integer
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
@@ -60,7 +62,7 @@ def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None
 
 def _delays_of_queue(call: Call, vhost: str, name: str) -> DelayIndex | None:
     """Return the delayed messages of a queue; access needs the read permission, as for a purge."""
-    return permitted_queue(call, call.vhost(vhost), name, Operation.READ).delays
+    return _delays(permitted_queue(call, call.vhost(vhost), name, Operation.READ))
 
 
 def _delays_of_exchange(call: Call, vhost: str, name: str) -> DelayIndex | None:
@@ -69,7 +71,11 @@ def _delays_of_exchange(call: Call, vhost: str, name: str) -> DelayIndex | None:
     exchange = existing_exchange(virtual_host, name)
     call.permissions(virtual_host).require(Operation.READ, "exchange", exchange.name)
     waiting = exchange.interceptor.waiting if exchange.interceptor is not None else None
-    return waiting.delays if waiting is not None else None
+    return None if waiting is None else _delays(waiting)
+
+
+def _delays(queue: QueueLike) -> DelayIndex | None:
+    return queue.delayed.delays if isinstance(queue, Queue) and queue.delayed is not None else None
 
 
 def _page(call: Call, delays: DelayIndex | None) -> Fields:

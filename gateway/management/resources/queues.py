@@ -5,7 +5,8 @@ from typing import Final
 
 from gateway.access import Operation
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue import require_queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.fetching import MessageFetch
@@ -30,13 +31,13 @@ OUTCOMES: Final = {
 
 
 @routes.get("/queues", "/queues/detailed")
-def queues(call: Call) -> Listing[Queue]:
+def queues(call: Call) -> Listing[QueueLike]:
     """List the queues of all virtual hosts that the user may see."""
     return _listing(call, call.visible_vhosts())
 
 
 @routes.get("/queues/<vhost>")
-def in_vhost(call: Call, vhost: str) -> Listing[Queue]:
+def in_vhost(call: Call, vhost: str) -> Listing[QueueLike]:
     """List the queues of a virtual host."""
     return _listing(call, [call.vhost(vhost)])
 
@@ -87,16 +88,16 @@ def bindings(call: Call, vhost: str, name: str) -> Streamed:
     """List the bindings of a queue."""
     virtual_host = call.vhost(vhost)
     queue = _existing(virtual_host, name)
-    found: list[Binding | Queue] = [queue, *virtual_host.bindings.to(queue)]
+    found: list[Binding | QueueLike] = [queue, *virtual_host.bindings.to(queue)]
     return stream_list(
-        found, lambda each: default_binding_view(each) if isinstance(each, Queue) else binding_view(each)
+        found, lambda each: default_binding_view(each) if isinstance(each, QueueLike) else binding_view(each)
     )
 
 
 @routes.delete("/queues/<vhost>/<name>/contents")
 def purge(call: Call, vhost: str, name: str) -> None:
     """Delete the ready messages of a queue."""
-    permitted_queue(call, call.vhost(vhost), name, Operation.READ).purge()
+    require_queue(permitted_queue(call, call.vhost(vhost), name, Operation.READ), "queue.purge").purge()
 
 
 @routes.post("/queues/<vhost>/<name>/get")
@@ -114,11 +115,12 @@ def fetch(call: Call, vhost: str, name: str) -> Streamed:
     if name not in virtual_host.queue_by_name:
         raise HttpError(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost}'")
     queue = permitted_queue(call, virtual_host, name, Operation.READ)
-    fetch = MessageFetch(queue, call.broker.clock, integer(count, "count"), outcome, encoding, max(truncate, 0))
+    source, most = require_queue(queue, "basic.get"), integer(count, "count")
+    fetch = MessageFetch(source, call.broker.clock, most, outcome, encoding, max(truncate, 0))
     return Streamed(fetch.pieces())
 
 
-def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Queue]:
+def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[QueueLike]:
     chosen = [queue for vhost in vhosts for queue in vhost.queue_by_name.values()]
     return Listing(
         chosen,
@@ -127,14 +129,14 @@ def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Queue]:
     )
 
 
-def _existing(vhost: VirtualHost, name: str) -> Queue:
+def _existing(vhost: VirtualHost, name: str) -> QueueLike:
     queue = vhost.queue_by_name.get(name)
     if queue is None:
         raise missing()
     return queue
 
 
-def permitted_queue(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> Queue:
+def permitted_queue(call: Call, vhost: VirtualHost, name: str, operation: Operation) -> QueueLike:
     """Return a queue after checking a permission; exclusive queues are refused."""
     queue = _existing(vhost, name)
     call.permissions(vhost).require(operation, "queue", name)

@@ -45,13 +45,13 @@ def no_publishers_of_stream(call: Call, vhost: str, name: str) -> list[Fields]:
 
 
 @routes.get("/stream/consumers")
-def consumers(call: Call) -> Listing[Consumer]:
+def consumers(call: Call) -> Listing[tuple[Stream, Consumer]]:
     """List the consumers of streams in all virtual hosts that the user may see."""
     return _listing(call, call.visible_vhosts())
 
 
 @routes.get("/stream/consumers/<vhost>")
-def consumers_in_vhost(call: Call, vhost: str) -> Listing[Consumer]:
+def consumers_in_vhost(call: Call, vhost: str) -> Listing[tuple[Stream, Consumer]]:
     """List the consumers of streams in a virtual host."""
     return _listing(call, [call.vhost(vhost)])
 
@@ -108,11 +108,11 @@ def _permitted_stream(call: Call, vhost: str, name: str) -> Stream:
     return stream
 
 
-def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Consumer]:
+def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[tuple[Stream, Consumer]]:
     streams = [queue for vhost in vhosts for queue in vhost.queue_by_name.values() if isinstance(queue, Stream)]
     return Listing(
-        [consumer for stream in streams for consumer in stream.consumers],
-        lambda consumer: stream_consumer_view(call, consumer),
-        lambda consumer: (consumer.queue.vhost_name, consumer.queue.name),
+        [(stream, consumer) for stream in streams for consumer in stream.consumers],
+        lambda each: stream_consumer_view(call, *each),
+        lambda each: (each[0].vhost_name, each[0].name),
         is_paged=False,
     )

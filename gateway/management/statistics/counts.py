@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gateway.kernel.broker.connections import ChannelInfo, Peer
 from gateway.kernel.counters import COUNTED, Counters, Traffic
 from gateway.kernel.queueing.channel_counters import PublishCounters
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.history import Counts
@@ -18,7 +18,7 @@ def counts_by_name(counters: Counters) -> Counts:
     return counts
 
 
-def queue_counts(queue: Queue) -> Counts:
+def queue_counts(queue: QueueLike) -> Counts:
     """Return the counters and message counts of a queue."""
     return counts_by_name(queue.counters) | message_counts(len(queue), queue.unsettled)
 
@@ -32,7 +32,7 @@ def message_counts(ready: int, unacknowledged: int) -> Counts:
     }
 
 
-def disk_counts(queue: Queue) -> Counts:
+def disk_counts(queue: QueueLike) -> Counts:
     """Return the number of a queue's messages read from and written to the store."""
     return {"disk_reads": queue.disk_reads, "disk_writes": queue.disk_writes}
 

@@ -12,7 +12,7 @@ from typing import Final
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connections import Peer
 from gateway.kernel.events import Event
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.counts import (
     add,
@@ -155,7 +155,7 @@ class Statistics:
             increase = counts[name] - before.get(name, 0)
             sums[name] += increase if increase >= 0 else counts[name]
 
-    def _update_capacity(self, queue: Queue) -> None:
+    def _update_capacity(self, queue: QueueLike) -> None:
         """Update the average of whether the consumers of a queue could take more messages."""
         key, now = key_of(queue), _capacity_now(queue)
         before = self._capacities.get(key)
@@ -179,7 +179,7 @@ class Statistics:
             return None
         return round(self._broker.clock.wall_ms() - (self._now_s() - history.changed_at_s) * 1000)
 
-    def capacity(self, queue: Queue) -> float:
+    def capacity(self, queue: QueueLike) -> float:
         """Return the consumer capacity of a queue: the share of samples at which its consumers could take more."""
         if not len(queue.consumers):
             return 0.0
@@ -239,5 +239,5 @@ class Statistics:
             self._queues_deleted += 1
 
 
-def _capacity_now(queue: Queue) -> float:
+def _capacity_now(queue: QueueLike) -> float:
     return 0.0 if queue.lacks_capacity else 1.0

@@ -4,7 +4,7 @@ from typing import Final, TypeAlias
 
 from gateway.kernel.broker.connections import Peer
 from gateway.kernel.queueing.declared import QueueIdentity
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
@@ -16,9 +16,9 @@ BROKER_LONG: Final[Key] = ("broker", "long")
 NODE: Final[Key] = ("node",)
 
 
-def key_of(subject: Queue | Exchange | VirtualHost | Peer) -> Key:
+def key_of(subject: QueueLike | Exchange | VirtualHost | Peer) -> Key:
     """Return the key of a subject."""
-    if isinstance(subject, Queue):
+    if isinstance(subject, QueueLike):
         return "queue", subject.vhost_name, subject.name
     if isinstance(subject, Exchange):
         return "exchange", subject.vhost_name, subject.name
@@ -42,6 +42,6 @@ def deliveries_key(peer: Peer, number: int, queue: QueueIdentity) -> Key:
     return "deliveries", peer.name, number, queue.name
 
 
-def route_key(exchange: Exchange, queue: Queue) -> Key:
+def route_key(exchange: Exchange, queue: QueueLike) -> Key:
     """Return the key of messages routed from an exchange to a queue."""
     return "route", exchange.vhost_name, exchange.name, queue.name

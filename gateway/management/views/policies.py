@@ -1,7 +1,7 @@
 """JSON views of policies, and of the policies of a queue."""
 
 from gateway.kernel.journal.records.topology import PolicyRecord
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.management.http.routes import Fields
 
 
@@ -21,7 +21,7 @@ def rule_view(policy: PolicyRecord) -> Fields:
     }
 
 
-def policy_fields(queue: Queue) -> Fields:
+def policy_fields(queue: QueueLike) -> Fields:
     """Return the policies of a queue, and the source of each of its settings."""
     settings = queue.settings
     return {

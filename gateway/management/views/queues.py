@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from typing import Final
 
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.queue_stats import stats_of
 from gateway.management.http.call import Call
@@ -23,7 +23,7 @@ _QUEUE_SIZE: Final = 3_000
 _MESSAGE_SIZE: Final = 400
 
 
-def basic_view(call: Call, queue: Queue) -> Fields:
+def basic_view(call: Call, queue: QueueLike) -> Fields:
     """Return the fields that do not change with traffic."""
     return {
         "arguments": dict(queue.arguments),
@@ -38,7 +38,7 @@ def basic_view(call: Call, queue: Queue) -> Fields:
     }
 
 
-def list_item_view(call: Call, queue: Queue) -> Fields:
+def list_item_view(call: Call, queue: QueueLike) -> Fields:
     """Return the view of a queue in a list: all fields, or fewer if the query requests it."""
     if not call.is_set("disable_stats"):
         return queue_view(call, queue)
@@ -51,7 +51,7 @@ def list_item_view(call: Call, queue: Queue) -> Fields:
     return fields
 
 
-def queue_view(call: Call, queue: Queue) -> Fields:
+def queue_view(call: Call, queue: QueueLike) -> Fields:
     """Return all fields but the details of consumers, channels and exchanges."""
     trend, counts = call.trend(key_of(queue)), counts_by_name(queue.counters)
     fields = basic_view(call, queue) | policy_fields(queue)
@@ -63,7 +63,7 @@ def queue_view(call: Call, queue: Queue) -> Fields:
         "consumers": len(queue.consumers),
         "exclusive_consumer_tag": next((each.tag for each in queue.consumers if each.is_exclusive), None),
         "garbage_collection": garbage_collection(call.context.statistics.collections),
-        "messages_delayed": len(queue.delays) if queue.delays is not None else 0,
+        "messages_delayed": queue.delayed_count,
         "recoverable_slaves": None,
         "single_active_consumer_tag": _active_tag(queue),
     }
@@ -74,7 +74,7 @@ def queue_view(call: Call, queue: Queue) -> Fields:
     return fields
 
 
-def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
+def detailed_view(call: Call, queue: QueueLike) -> Generator[None, None, Fields]:
     """Return all fields in steps: with consumers, channels and exchanges."""
     incoming = yield from collect(routes_to(call, queue))
     deliveries = yield from collect(deliveries_from(call, queue))
@@ -82,7 +82,7 @@ def detailed_view(call: Call, queue: Queue) -> Generator[None, None, Fields]:
     return {"consumer_details": consumers, "incoming": incoming, "deliveries": deliveries} | queue_view(call, queue)
 
 
-def _stats(queue: Queue) -> Fields:
+def _stats(queue: QueueLike) -> Fields:
     """Return the message and byte counts by location; without a message the timestamp of the head is ``None``."""
     stats = stats_of(queue)
     return {
@@ -102,7 +102,7 @@ def _stats(queue: Queue) -> Fields:
     }
 
 
-def _activity(call: Call, queue: Queue) -> Fields:
+def _activity(call: Call, queue: QueueLike) -> Fields:
     """Return the consumer capacity and, for an idle queue, the time since when it is idle."""
     statistics = call.context.statistics
     capacity = round(statistics.capacity(queue), 3)
@@ -113,12 +113,12 @@ def _activity(call: Call, queue: Queue) -> Fields:
     return fields
 
 
-def queue_type(queue: Queue) -> str:
+def queue_type(queue: QueueLike) -> str:
     """Return the declared type of a queue."""
     return str(queue.arguments.get("x-queue-type", "classic"))
 
 
-def _active_tag(queue: Queue) -> str | None:
+def _active_tag(queue: QueueLike) -> str | None:
     """Return the tag of the active consumer of a single-active-consumer queue."""
     if queue.arguments.get("x-single-active-consumer") is not True:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterator
 from typing import TypeAlias
 
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
@@ -54,7 +54,7 @@ def publishes_to(call: Call, exchange: Exchange) -> Steps:
         yield None
 
 
-def deliveries_from(call: Call, queue: Queue) -> Steps:
+def deliveries_from(call: Call, queue: QueueLike) -> Steps:
     """Yield the deliveries of a queue by channel."""
     for channel in _channels_in(call, queue.vhost_name):
         if channel is not None and queue in channel.info.deliveries:
@@ -70,7 +70,7 @@ def routes_from(call: Call, exchange: Exchange) -> Steps:
             yield {"queue": _name(queue.name, queue.vhost_name), "stats": _routed(call, exchange, queue, count)}
 
 
-def routes_to(call: Call, queue: Queue) -> Steps:
+def routes_to(call: Call, queue: QueueLike) -> Steps:
     """Yield the messages routed to a queue, by exchange."""
     for exchange in list(call.broker.vhost(queue.vhost_name).exchange_by_name.values()):
         if count := exchange.passed_on().get(queue):
@@ -94,12 +94,12 @@ def _published(call: Call, channel: OpenChannel, exchange: str) -> Fields:
     return with_rates([name for name in PUBLISHES if name in counts], counts, trend)
 
 
-def _delivered(call: Call, channel: OpenChannel, queue: Queue) -> Fields:
+def _delivered(call: Call, channel: OpenChannel, queue: QueueLike) -> Fields:
     trend = call.trend(deliveries_key(channel.peer, channel.info.number, queue))
     return with_rates(DELIVERIES, counts_by_name(channel.info.deliveries[queue]), trend)
 
 
-def _routed(call: Call, exchange: Exchange, queue: Queue, count: int) -> Fields:
+def _routed(call: Call, exchange: Exchange, queue: QueueLike, count: int) -> Fields:
     return with_rates(["publish"], {"publish": count}, call.trend(route_key(exchange, queue)))
 
 

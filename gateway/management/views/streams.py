@@ -41,10 +41,8 @@ def tracked_view(stream: Stream, consumer: str) -> Fields:
     }
 
 
-def stream_consumer_view(call: Call, consumer: Consumer) -> Fields:
+def stream_consumer_view(call: Call, stream: Stream, consumer: Consumer) -> Fields:
     """Return the view of a stream consumer: ``offset`` is the last one sent, ``offset_lag`` the messages after it."""
-    stream = consumer.queue
-    assert isinstance(stream, Stream)
     next_offset = stream.cursor_of(consumer).next_offset
     return consumer_view(call.context, consumer) | {
         "consumed": consumer.counters.deliver,

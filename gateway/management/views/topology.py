@@ -7,7 +7,7 @@ from urllib.parse import quote_plus
 from zlib import crc32
 
 from gateway.kernel.messages.message import Arguments
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.routing.exchange import Exchange
 from gateway.management.http.call import Call
@@ -41,7 +41,7 @@ def exchange_view(call: Call, exchange: Exchange) -> Fields:
         fields["inert"] = exchange.inert_reason
     waiting = exchange.interceptor.waiting if exchange.interceptor is not None else None
     if waiting is not None:
-        fields["messages_delayed"] = len(waiting.delays or ())
+        fields["messages_delayed"] = waiting.delayed_count
     counts = exchange_counts(exchange)
     if any(counts.values()):
         fields["message_stats"] = with_rates(counts, counts, call.trend(key_of(exchange)))
@@ -69,7 +69,7 @@ def binding_view(binding: Binding) -> Fields:
     }
 
 
-def default_binding_view(queue: Queue) -> Fields:
+def default_binding_view(queue: QueueLike) -> Fields:
     """Return the view of a queue's implicit binding to the default exchange."""
     return {
         "source": "",

@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer, Resumption
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.delivery_writer import DeliveryWriter
 from gateway_mqtt.traffic.inflight import Inflight, InflightDelivery
@@ -47,13 +47,13 @@ class Delivering:
         if acknowledged is None or not len(acknowledged):
             self._inflight.give_up_before(inf)
 
-    def start_consuming(self, queue: Queue, subscription: SubscriptionRecord) -> None:
+    def start_consuming(self, queue: QueueLike, subscription: SubscriptionRecord) -> None:
         """Consume from the queue of a subscription, unless it is consumed already."""
         if queue not in self._consumer_by_queue:
             self._attach(queue, subscription)
         self._hand_out([queue], queue.dispatch)
 
-    def stop_consuming(self, queue: Queue) -> None:
+    def stop_consuming(self, queue: QueueLike) -> None:
         """Stop consuming from a queue; its deliveries may still be acknowledged."""
         consumer = self._consumer_by_queue.pop(queue, None)
         if consumer is not None:
@@ -107,7 +107,7 @@ class Delivering:
         """Drop the consumer of a deleted queue."""
         self._consumer_by_queue.pop(consumer.queue, None)
 
-    def _attach(self, queue: Queue, subscription: SubscriptionRecord | None) -> None:
+    def _attach(self, queue: QueueLike, subscription: SubscriptionRecord | None) -> None:
         """Consume from a queue; the terms are those of a shared subscription or of all the session's subscriptions."""
         subscriber: AtMostOnce | Acknowledged
         if subscription is not None and subscription.group and not self._session.owns(queue):

@@ -11,6 +11,7 @@ from typing import Final
 from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.translation.header import retained_header
 
@@ -89,7 +90,7 @@ class RetainedFeed:
         finally:
             self._is_working = False
 
-    def _queue_of(self, subscription: SubscriptionRecord) -> Queue | None:
+    def _queue_of(self, subscription: SubscriptionRecord) -> QueueLike | None:
         """Return the queue for a subscription's copies; ``None`` if the subscription is gone."""
         session = self._scope.session
         if session.subscriptions.get(subscription.filter) is not subscription:
@@ -98,7 +99,7 @@ class RetainedFeed:
             return None
         return session.queue_of(subscription.qos)
 
-    def _step(self, pending: _PendingSubscription, queue: Queue) -> None:
+    def _step(self, pending: _PendingSubscription, queue: QueueLike) -> None:
         """Visit one level of the topic tree and offer a copy of its message."""
         try:
             message = next(pending.found)
@@ -114,10 +115,12 @@ class RetainedFeed:
     def _goes_to_disk(self, subscription: SubscriptionRecord) -> bool:
         return self._scope.session.is_durable and subscription.qos > 0
 
-    def _has_room(self, queue: Queue, subscription: SubscriptionRecord) -> bool:
+    def _has_room(self, queue: QueueLike, subscription: SubscriptionRecord) -> bool:
         if self._goes_to_disk(subscription):
             return self._unwritten < _UNWRITTEN_BYTES and not self._scope.journal.is_backlogged
-        return queue.ready.length < _WAITING_COPIES and queue.ready.bytes < _WAITING_BYTES
+        return not isinstance(queue, Queue) or (
+            queue.ready.length < _WAITING_COPIES and queue.ready.bytes < _WAITING_BYTES
+        )
 
     def _wait(self, subscription: SubscriptionRecord) -> None:
         """Continue once the disk has caught up or the client has taken some; a timer covers missed events."""

@@ -6,7 +6,7 @@ from functools import partial
 from gateway.access import Operation
 from gateway.kernel.errors import NotAllowed, Refused
 from gateway.kernel.journal.records.sessions import SubscriptionRecord
-from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway_mqtt.codec.encoding import suback, unsuback
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packets import Subscribe, SubscriptionRequest, Unsubscribe
@@ -48,7 +48,7 @@ class Subscribing:
         identifiers = packet.properties.get(PropertyId.SUBSCRIPTION_IDENTIFIER, [0])
         reasons: list[ReasonCode] = []
         refusals: list[str] = []
-        taken: list[tuple[SubscriptionRecord, Queue, bool]] = []
+        taken: list[tuple[SubscriptionRecord, QueueLike, bool]] = []
         for request in packet.filters:
             try:
                 taken.append(self._subscribe(request, identifiers[0]))
@@ -98,7 +98,7 @@ class Subscribing:
         text = "; ".join(refusals[:_MAX_EXPLAINED])
         scope.outbox.write(scope.host.with_reason_string(text, write) if refusals else write({}))
 
-    def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, Queue, bool]:
+    def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, QueueLike, bool]:
         """Return the subscription, its queue, and whether to send retained messages."""
         scope = self._scope
         shared, filter = parse_filter(request.filter)

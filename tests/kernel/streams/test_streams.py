@@ -14,6 +14,7 @@ from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue import require_queue
 from gateway.kernel.streams.cursor import READ_SIZE
 from gateway.kernel.streams.read_scheduler import TURN_BUDGET
 from gateway.kernel.streams.stream import Stream
@@ -362,9 +363,10 @@ def test_get_and_purge_are_not_supported(broker: MemoryBroker) -> None:
     stream = stream_of(broker)
     publish(broker, 0)
     with pytest.raises(NotImplementedHere, match=f"basic.get not supported by stream queues {ENTITY}"):
-        stream.get()
+        require_queue(stream, "basic.get")
     with pytest.raises(NotImplementedHere, match=f"queue.purge not supported by stream queues {ENTITY}"):
-        stream.purge()
+        require_queue(stream, "queue.purge")
+    assert not {"get", "take", "purge", "purge_steps", "ready"} & set(dir(stream))
     assert len(stream) == 1
 
 
