@@ -2,15 +2,16 @@
 
 import resource
 import signal
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from tests.interop.broker import PROJECT, Broker
+from tests.waiting import wait_until
 
 HOST: Final = "127.0.0.1"
 
@@ -51,11 +52,12 @@ class Gateway:
 
     def wait_until_ready(self) -> "Gateway":
         """Wait until it prints its listeners."""
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while "is running" not in self.output or not self.output.endswith("\n"):
+
+        def is_ready() -> bool:
             assert self.child.poll() is None, f"the gateway exited with code {self.child.returncode}:\n{self.log}"
-            assert time.monotonic() < deadline, f"the gateway does not start:\n{self.log}"
-            time.sleep(0.01)
+            return "is running" in self.output and self.output.endswith("\n")
+
+        wait_until(is_ready, lambda: f"the gateway does not start:\n{self.log}", timeout_s=START_TIMEOUT_S)
         self.addresses = dict(_addresses(self.output))
         return self
 
@@ -130,13 +132,11 @@ class Gateway:
 
     def log_has(self, text: str, timeout_s: float = 10.0) -> str:
         """Wait for a log line that contains ``text``, and return it."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            for line in self.log.splitlines():
-                if text in line:
-                    return line
-            assert time.monotonic() < deadline, f"no line with {text!r} in the log:\n{self.log}"
-            time.sleep(0.02)
+        return wait_until(
+            lambda: next((line for line in self.log.splitlines() if text in line), ""),
+            lambda: f"no line with {text!r} in the log:\n{self.log}",
+            timeout_s=timeout_s,
+        )
 
     def resident_memory(self) -> int:
         """The resident memory in bytes (RSS)."""
@@ -175,6 +175,20 @@ def running_gateway(directory: Path, *settings: str) -> Iterator[Broker]:
         yield gateway.broker
         exit_code = gateway.stop()
         assert exit_code == 0, f"the gateway stopped with exit code {exit_code}:\n{gateway.log}"
+
+
+def connected_when_it_listens(port: int) -> socket.socket:
+    """Return a connection to a port on which a starting gateway will listen."""
+
+    def connection() -> socket.socket | None:
+        try:
+            return socket.create_connection((HOST, port), timeout=20)
+        except ConnectionRefusedError:
+            return None
+
+    connected = wait_until(connection, "nothing listens", interval_s=0.01)
+    assert connected is not None
+    return connected
 
 
 def _addresses(output: str) -> Iterator[tuple[str, tuple[str, int]]]:

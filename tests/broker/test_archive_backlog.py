@@ -3,13 +3,13 @@
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.broker.conftest import Connect, connect, gateway
 from tests.management_client import get, put
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 __all__ = ["connect", "gateway"]
 
@@ -18,13 +18,6 @@ BODY = bytes(10_000)
 
 #: More than the archive may buffer, including the data in the socket buffers.
 TOO_MUCH = 20_000_000
-
-
-def wait_until(is_so: Callable[[], Any], why: str, timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < deadline, why
-        time.sleep(0.05)
 
 
 def worker_of(gateway: Gateway) -> int | None:

@@ -1,6 +1,5 @@
 """Archive files of messages from three protocols and of their trace, with both storage engines."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from tests.broker.conftest import Connect, connect, gateway
 from tests.management_client import put
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 __all__ = ["connect", "gateway"]
 
@@ -28,11 +28,14 @@ def rows(data: Path, table: str) -> list[dict[str, Any]]:
 
 
 def wait_for(found: Callable[[], Any], enough: Callable[[Any], bool], timeout_s: float = 20.0) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while not enough(value := found()):
-        assert time.monotonic() < deadline, value
-        time.sleep(0.1)
-    return value
+    values: list[Any] = []
+
+    def is_enough() -> bool:
+        values[:] = [found()]
+        return bool(enough(values[0]))
+
+    wait_until(is_enough, lambda: f"not enough: {values[0]}", timeout_s=timeout_s, interval_s=0.1)
+    return values[0]
 
 
 def publish_by_amqp(gateway: Gateway, connect: Connect) -> None:

@@ -3,23 +3,15 @@
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 
 from tests.broker.raw import LOGIN, frame, read_until
 from tests.management_client import get
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 MIB = 2**20
 OPENED = b"\x00\x14\x00\x0b"
-
-
-def eventually(is_true: Callable[[], bool], what: str, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_true():
-        assert time.monotonic() < deadline, f"not {what} within {timeout_s} s"
-        time.sleep(0.1)
 
 
 def has_alarm(gateway: Gateway) -> bool:
@@ -79,12 +71,16 @@ def test_the_alarm_is_cleared_after_many_messages_are_acknowledged(gateway: Gate
     reader = threading.Thread(target=take, daemon=True)
     reader.start()
     send_until_blocked(publisher, message(b"q", bytes(10_000)), 25_000)
-    eventually(lambda: has_alarm(gateway), "raised", 10)
-    deadline = time.monotonic() + 10
-    while has_alarm(gateway):  # data that the broker read before the alarm is still delivered
+    wait_until(lambda: has_alarm(gateway), "not raised in time", timeout_s=10)
+
+    def is_cleared_by_acknowledgements() -> bool:
+        if not has_alarm(gateway):
+            return True
         consumer.sendall(frame(b"\x00\x3c\x00\x50" + bytes(8) + b"\x01", 1))
-        assert time.monotonic() < deadline, f"not cleared, {read[0]} bytes delivered"
-        time.sleep(0.5)
+        return False
+
+    # data that the broker read before the alarm is still delivered
+    wait_until(is_cleared_by_acknowledgements, lambda: f"not cleared, {read[0]} bytes delivered", interval_s=0.5)
     publisher.close()
     consumer.shutdown(socket.SHUT_RDWR)
     reader.join(10)
@@ -105,8 +101,8 @@ def test_memory_is_returned_to_the_system_after_unfinished_bodies_are_dropped(ga
     for peer in peers:
         peer.close()
     # Below half of the watermark no publisher is blocked.
-    eventually(lambda: gateway.private_memory() < 160 * MIB, "given back", 15)
-    eventually(lambda: not has_alarm(gateway), "cleared", 2)
+    wait_until(lambda: gateway.private_memory() < 160 * MIB, "not given back in time", timeout_s=15)
+    wait_until(lambda: not has_alarm(gateway), "not cleared in time", timeout_s=2)
 
 
 def test_a_disconnected_client_is_noticed_while_it_is_blocked(gateway: Gateway) -> None:
@@ -115,7 +111,7 @@ def test_a_disconnected_client_is_noticed_while_it_is_blocked(gateway: Gateway) 
     peer.sendall(frame(b"\x00\x5a\x00\x0a", 1))  # tx.select
     read_until(peer, b"\x00\x5a\x00\x0b")
     send_until_blocked(peer, message(b"none", bytes(100_000)), 5000)
-    eventually(lambda: has_alarm(gateway), "raised", 5)
+    wait_until(lambda: has_alarm(gateway), "not raised in time", timeout_s=5)
     peer.close()
-    eventually(lambda: not has_alarm(gateway), "cleared", 15)
+    wait_until(lambda: not has_alarm(gateway), "not cleared in time", timeout_s=15)
     assert gateway.log_has("client disconnected while it was held back")

@@ -18,7 +18,7 @@ from pika.exceptions import IncompatibleProtocolError
 from tests.broker.conftest import Connect
 from tests.broker.many_queues import fill
 from tests.interop.test_gatewayctl import free_port
-from tests.running import HOST, Gateway
+from tests.running import HOST, Gateway, connected_when_it_listens
 
 QUEUES = 60_000
 
@@ -43,14 +43,7 @@ def ports(gateway: Gateway, many_queues: Path) -> dict[str, int]:
     shutil.copytree(many_queues, gateway.data)
     ports = {name: free_port() for name in ("amqp", "mqtt", "stomp", "management")}
     gateway._spawn(tuple(f"{name}.port={port}" for name, port in ports.items()))
-    deadline = time.monotonic() + 15
-    while True:
-        try:
-            socket.create_connection((HOST, ports["management"]), timeout=20).close()
-            break
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline, "nothing listens"
-            time.sleep(0.01)
+    connected_when_it_listens(ports["management"]).close()
     return ports
 
 

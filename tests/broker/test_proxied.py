@@ -14,6 +14,7 @@ from tests.broker.certificates import Authority
 from tests.broker.raw import CLOSE, CLOSED, LOGIN, read_until
 from tests.broker.test_tls import client_context
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 CHANNEL_OPEN_OK = b"\x00\x14\x00\x0b"
 
@@ -69,7 +70,7 @@ def test_a_header_may_arrive_byte_by_byte(proxied: Gateway) -> None:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for octet in HERE_V1:
             peer.sendall(bytes([octet]))
-            time.sleep(0.002)
+            time.sleep(0.002)  # each byte arrives in a read of its own
         peer.sendall(LOGIN)
         read_until(peer, CHANNEL_OPEN_OK)
 
@@ -117,10 +118,9 @@ def listed(gateway: Gateway, what: str) -> Any:  # Any: JSON
     host, port = gateway.addresses["management"]
     request = urllib.request.Request(f"http://{host}:{port}/api/{what}")
     request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+
+    def entries() -> Any:
         with urllib.request.urlopen(request, timeout=5) as answer:
-            if entries := json.load(answer):
-                return entries
-        time.sleep(0.05)
-    raise AssertionError(f"no {what}")
+            return json.load(answer)
+
+    return wait_until(entries, f"no {what}")

@@ -12,6 +12,7 @@ import pytest
 from tests.broker.certificates import Authority
 from tests.broker.conftest import Connect
 from tests.running import HOST, Gateway
+from tests.waiting import wait_until
 
 STUCK = """
 import pathlib
@@ -53,10 +54,7 @@ def stuck(gateway: Gateway, connect: Connect) -> Gateway:
     channel.exchange_declare("stuck", "x-stuck")
     channel.basic_publish("stuck", "", b"")
     channel.connection.process_data_events(0)
-    deadline = time.monotonic() + 20
-    while not (plugins / "stuck.stuck").exists():
-        assert time.monotonic() < deadline, "the publish does not arrive"
-        time.sleep(0.01)
+    wait_until((plugins / "stuck.stuck").exists, "the publish does not arrive")
     return gateway
 
 
@@ -160,14 +158,9 @@ def test_a_log_file_that_was_moved_is_reopened(gateway: Gateway) -> None:
     gateway.start(f"log.file={log}")
     log.rename(log.with_suffix(".1"))
     gateway.child.send_signal(signal.SIGHUP)
-    deadline = time.monotonic() + 10
-    while not (log.exists() and "reloaded" in log.read_text()):
-        assert time.monotonic() < deadline, "the log file is not reopened"
-        time.sleep(0.02)
+    wait_until(lambda: log.exists() and "reloaded" in log.read_text(), "the log file is not reopened")
     gateway.child.send_signal(signal.SIGUSR2)
-    while "Current thread" not in log.read_text():
-        assert time.monotonic() < deadline, "the dump was written to another file"
-        time.sleep(0.02)
+    wait_until(lambda: "Current thread" in log.read_text(), "the dump was written to another file")
 
 
 def served_certificate(gateway: Gateway) -> bytes:

@@ -1,7 +1,6 @@
 """A consumer that stops reading for a while is skipped, and continues where it stopped."""
 
 import socket
-import time
 from typing import Final
 
 import pika
@@ -9,6 +8,7 @@ import pika
 from tests.broker.conftest import Connect
 from tests.broker.raw import CONSUMING, LOGIN, consume, delivery_size, read_until
 from tests.running import Gateway
+from tests.waiting import wait_until_stable
 
 MESSAGES: Final = 400
 BODY: Final = bytes(50_000)
@@ -24,8 +24,7 @@ def test_a_consumer_that_pauses_receives_everything(gateway: Gateway, connect: C
     with socket.create_connection(gateway.addresses["amqp"], timeout=10) as peer:
         peer.sendall(LOGIN + consume("q"))
         received = read_until(peer, CONSUMING)
-        time.sleep(0.3)
-        unsent = channel.queue_declare("q", passive=True).method.message_count
+        unsent = wait_until_stable(lambda: channel.queue_declare("q", passive=True).method.message_count, for_s=0.3)
         assert unsent > MESSAGES // 4, "everything is already sent"
         rest = MESSAGES * delivery_size("q", BODY) - len(received.split(CONSUMING, 1)[1]) + len(b"\x01c\xce")
         while rest > 0:

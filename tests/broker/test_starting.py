@@ -2,12 +2,14 @@
 
 import resource
 import socket
-import time
 from contextlib import ExitStack
+
+from pika.exceptions import AMQPError
 
 from tests.broker.conftest import Connect
 from tests.broker.raw import HEADER
-from tests.running import HOST, Gateway
+from tests.running import HOST, Gateway, connected_when_it_listens
+from tests.waiting import wait_until
 
 SLOW = """
 import time
@@ -27,15 +29,7 @@ def test_clients_wait_while_the_broker_starts(gateway: Gateway) -> None:
     with socket.create_server((HOST, 0)) as free:
         port = free.getsockname()[1]
     gateway._spawn((f"plugins_dir={plugins}", 'vhosts."/".plugins.slow={}', f"amqp.port={port}"))
-    deadline = time.monotonic() + 15
-    while True:
-        try:
-            peer = socket.create_connection((HOST, port), timeout=20)
-            break
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline, "nothing listens"
-            time.sleep(0.02)
-    with peer:
+    with connected_when_it_listens(port) as peer:
         assert "is running" not in gateway.output
         peer.sendall(HEADER)
         assert peer.recv(1) == b"\x01"
@@ -60,13 +54,14 @@ def test_exhausted_descriptors_refuse_only_new_connections(gateway: Gateway, con
         line = gateway.log_has("connection refused: no file descriptors are left")
         assert gateway.log.count("connection refused: no file descriptors") == 1, line
         channel.basic_publish("", "q", b"still works")
-    deadline = time.monotonic() + 10
-    while True:
+
+    def is_accepted() -> bool:
         try:
-            assert connect().is_open
-            break
-        except Exception:
-            assert time.monotonic() < deadline, "new connections are refused although descriptors are free"
+            return bool(connect().is_open)
+        except (AMQPError, OSError):
+            return False
+
+    wait_until(is_accepted, "new connections are refused although descriptors are free")
     assert "Traceback" not in gateway.log
 
 

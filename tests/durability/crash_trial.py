@@ -40,19 +40,28 @@ class CrashTrial:
         expectations = [self.expectations[queue] for queue in queues]
         return Publisher(self.gateway.broker, name, self.next_number[name], exchange, key, expectations, window)
 
-    def load_for(self, seconds: float) -> None:
-        """Run all clients, and kill the broker this long after each of them is busy."""
+    def load(self) -> list[Client]:
+        """Start all clients, and return them once each is busy."""
         clients = self.clients()
         for client in clients:
             client.start()
         for client in clients:
             assert client.is_busy.wait(10), "a client gets no answer"
-        time.sleep(seconds)
-        self.gateway.kill()
+        return clients
+
+    def ended(self, clients: Iterable[Client]) -> None:
+        """Wait for the end of the clients, after a kill or a stop."""
         for client in clients:
             client.ended()
             if isinstance(client, Publisher):
                 self.next_number[client.name] = client.next_number
+
+    def load_for(self, seconds: float) -> None:
+        """Run all clients, and kill the broker this long after each of them is busy."""
+        clients = self.load()
+        time.sleep(seconds)  # the time of the kill is the parameter of the trial
+        self.gateway.kill()
+        self.ended(clients)
 
     def survive(self, kills: int, *, within_s: float) -> None:
         """Kill the broker this many times, each at a random time within ``within_s`` seconds of load."""

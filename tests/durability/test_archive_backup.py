@@ -4,13 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
 from tests.durability.expected import Key
 from tests.durability.test_archive_killed import SETTINGS, TIMEOUT_S, ArchiveTrial, archived, files, trial, unnamed
 from tests.running import PROJECT, gateway_in
+from tests.waiting import wait_until
 
 __all__ = ["trial"]
 
@@ -29,19 +29,23 @@ def back_up(data: Path, target: Path) -> None:
 def wait_until_restored(directory: Path, required: set[Key]) -> None:
     """Run a gateway on a copy until all required messages are in files."""
     with gateway_in(directory, *SETTINGS) as gateway:
-        deadline = time.monotonic() + TIMEOUT_S
-        while missing := required - set(archived(gateway.data, "queue")):
-            assert time.monotonic() < deadline, f"missing {len(missing)}, {min(missing)}:\n{gateway.log[-2000:]}"
-            time.sleep(0.2)
+        wait_until(
+            lambda: required <= set(archived(gateway.data, "queue")),
+            lambda: f"missing {min(required - set(archived(gateway.data, 'queue')))}:\n{gateway.log[-2000:]}",
+            timeout_s=TIMEOUT_S,
+            interval_s=0.2,
+        )
+
+
+def wait_until_archived(trial: ArchiveTrial, count: int) -> None:
+    """Wait until there are so many files."""
+    wait_until(lambda: len(list(files(trial.gateway.data))) >= count, "too little is archived", timeout_s=TIMEOUT_S)
 
 
 def test_a_copy_made_under_load_is_complete(trial: ArchiveTrial, tmp_path: Path) -> None:
     publishers = trial.load()
-    deadline = time.monotonic() + TIMEOUT_S
-    while len(list(files(trial.gateway.data))) < 4:
-        assert time.monotonic() < deadline, "nothing is archived"
-        time.sleep(0.1)
-    required = set(trial.queue.required)
+    wait_until_archived(trial, 4)
+    required = set(trial.expectations["queue"].required)
     back_up(trial.gateway.data, tmp_path / "copy" / "data")
     trial.gateway.kill()
     trial.ended(publishers)
@@ -56,9 +60,9 @@ def test_a_copy_made_under_load_is_complete(trial: ArchiveTrial, tmp_path: Path)
 
 def test_a_copy_made_while_the_broker_is_stopped_has_no_duplicates(trial: ArchiveTrial, tmp_path: Path) -> None:
     publishers = trial.load()
-    time.sleep(2)
+    wait_until_archived(trial, 2)
     trial.gateway.stop()
     trial.ended(publishers)
     back_up(trial.gateway.data, tmp_path / "copy" / "data")
-    wait_until_restored(tmp_path / "copy", trial.queue.required)
+    wait_until_restored(tmp_path / "copy", trial.expectations["queue"].required)
     assert max(archived(tmp_path / "copy" / "data", "queue").values()) == 1

@@ -16,13 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.broker.conftest import Connect
-from tests.durability.expected import ExpectedMessages, Key, body
-from tests.durability.load import Publisher
+from tests.durability.crash_trial import CrashTrial
+from tests.durability.expected import Key, body
+from tests.durability.load import Client
 from tests.management_client import put
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 BROKER_KILLS: Final = 4
 WORKER_KILLS: Final = 10
+
+#: The sources of archived messages, as files name them.
+SOURCES: Final = ("queue", "exchange")
 
 #: Small segments with a short maximum age, so that every kill interrupts one.
 SETTINGS: Final = (
@@ -79,51 +84,33 @@ def worker_of(gateway: Gateway) -> int | None:
     return int(children[0]) if children else None
 
 
-class ArchiveTrial:
+class ArchiveTrial(CrashTrial):
     """A broker with an archived queue, an archived exchange and a stream, and the messages they must contain."""
 
     def __init__(self, gateway: Gateway, connect: Connect) -> None:
-        self.gateway = gateway
-        self.queue, self.exchange = ExpectedMessages(), ExpectedMessages()
-        self._connect = connect
-        self._next = dict.fromkeys("ab", 0)
+        super().__init__(gateway, connect, SOURCES)
 
-    def begin(self) -> None:
-        self.gateway.settings = SETTINGS
-        self.gateway.start()
+    def declare(self) -> None:
         put(self.gateway, "policies/%2F/keep", {"pattern": "^(kept|amq.fanout)$", "definition": {"archive": True}})
-        channel = self._connect().channel()
+        channel = self.connect().channel()
         channel.queue_declare("kept", durable=True, arguments={"x-max-length": 1000})
         channel.queue_declare("stream", durable=True, arguments={"x-queue-type": "stream"})
         channel.queue_bind("stream", "amq.fanout")
 
-    def load(self) -> list[Publisher]:
-        publishers = [
-            Publisher(self.gateway.broker, "a", self._next["a"], "", "kept", [self.queue], 40),
-            Publisher(self.gateway.broker, "b", self._next["b"], "amq.fanout", "", [self.exchange], 40),
+    def clients(self) -> list[Client]:
+        return [
+            self.publisher("a", "", "kept", ["queue"], window=40),
+            self.publisher("b", "amq.fanout", "", ["exchange"], window=40),
         ]
-        for publisher in publishers:
-            publisher.start()
-        for publisher in publishers:
-            assert publisher.is_busy.wait(10), "a publisher gets no answer"
-        return publishers
-
-    def ended(self, publishers: list[Publisher]) -> None:
-        for publisher in publishers:
-            publisher.ended()
-            self._next[publisher.name] = publisher.next_number
 
     def kill_broker(self, seconds: float) -> None:
-        publishers = self.load()
-        time.sleep(seconds)
-        self.gateway.kill()
-        self.ended(publishers)
+        self.load_for(seconds)
         self.gateway.start()
 
     def kill_workers(self, times: int, rng: random.Random) -> None:
         publishers = self.load()
         for _ in range(times):
-            time.sleep(rng.uniform(0.05, 0.6))
+            time.sleep(rng.uniform(0.05, 0.6))  # the time of the kill is the parameter of the trial
             if (pid := worker_of(self.gateway)) is not None:
                 os.kill(pid, signal.SIGKILL)
         self.gateway.kill()
@@ -132,24 +119,32 @@ class ArchiveTrial:
 
     def audit(self) -> None:
         """Wait until all required messages are in files, and check that there are no others."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while missing := [*self._missing("queue", self.queue), *self._missing("exchange", self.exchange)]:
-            assert time.monotonic() < deadline, f"missing {len(missing)}, {min(missing)}:\n{self.gateway.log[-2000:]}"
-            time.sleep(0.2)
-        for source, expected in (("queue", self.queue), ("exchange", self.exchange)):
+        wait_until(
+            lambda: not self._missing(),
+            lambda: f"missing {min(self._missing(), default=None)}:\n{self.gateway.log[-2000:]}",
+            timeout_s=TIMEOUT_S,
+            interval_s=0.2,
+        )
+        for source, expected in self.expectations.items():
             found = archived(self.gateway.data, source)
             assert max(found.values()) == 1
             assert set(found) <= expected.sent
         assert unnamed(self.gateway.data) == set()
 
-    def _missing(self, source: str, expected: ExpectedMessages) -> set[Key]:
-        return expected.required - set(archived(self.gateway.data, source))
+    def _missing(self) -> list[Key]:
+        return [
+            key
+            for source, expected in self.expectations.items()
+            for key in expected.required - set(archived(self.gateway.data, source))
+        ]
 
 
 @pytest.fixture
 def trial(gateway: Gateway, connect: Connect) -> ArchiveTrial:
     trial = ArchiveTrial(gateway, connect)
-    trial.begin()
+    gateway.settings = SETTINGS
+    gateway.start()
+    trial.declare()
     return trial
 
 
@@ -167,11 +162,8 @@ def test_killing_the_worker_neither_loses_nor_duplicates_archived_messages(trial
 
 def test_incomplete_and_foreign_files_in_the_archive_are_ignored(trial: ArchiveTrial) -> None:
     publishers = trial.load()
-    deadline = time.monotonic() + TIMEOUT_S
-    while not list(files(trial.gateway.data)):
-        assert time.monotonic() < deadline, "nothing is archived"
-        time.sleep(0.1)
-    day = next(files(trial.gateway.data))[1].parent
+    (_, file), *_ = wait_until(lambda: list(files(trial.gateway.data)), "nothing is archived", timeout_s=TIMEOUT_S)
+    day = file.parent
     for name in ("holiday.parquet", ".queue-kept-1-0-5.parquet.1.tmp", "readme.txt"):
         (day / name).write_bytes(b"nonsense")
     with (day / "_manifest.jsonl").open("ab") as manifest:
@@ -185,19 +177,19 @@ def test_incomplete_and_foreign_files_in_the_archive_are_ignored(trial: ArchiveT
     assert not list(day.glob(".queue-kept-1-0-5*"))
 
 
+def are_encoded(data: Path) -> bool:
+    """Return whether all segments of streams with encoded segments are encoded."""
+    encoded = set(data.glob("streams/*/*.arrow"))
+    chunks = {path for directory in {path.parent for path in encoded} for path in directory.glob("*.chunks")}
+    return bool(chunks) and {path.stem for path in chunks} == {path.stem for path in encoded}
+
+
 def test_every_sealed_segment_is_encoded_once_despite_kills(trial: ArchiveTrial) -> None:
     rng = random.Random(8)
     trial.kill_broker(1.0)
     trial.kill_workers(4, rng)
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        encoded = {path.stem: path.stat() for path in trial.gateway.data.glob("streams/*/*.arrow")}
-        directories = {path.parent for path in trial.gateway.data.glob("streams/*/*.arrow")}
-        chunks = {path.stem for directory in directories for path in directory.glob("*.chunks")}
-        if chunks and chunks == set(encoded):
-            break
-        assert time.monotonic() < deadline, f"not encoded: {sorted(chunks - set(encoded))}"
-        time.sleep(0.2)
+    wait_until(lambda: are_encoded(trial.gateway.data), "some are not encoded", timeout_s=TIMEOUT_S, interval_s=0.2)
+    encoded = {path.stem: path.stat() for path in trial.gateway.data.glob("streams/*/*.arrow")}
     trial.gateway.restart()
     trial.kill_broker(0.5)
     again = {path.stem: path.stat() for path in trial.gateway.data.glob("streams/*/*.arrow")}

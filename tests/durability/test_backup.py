@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from tests.durability.expected import ExpectedMessages
 from tests.durability.load import Publisher
 from tests.durability.test_killed_under_load import contents
 from tests.running import PROJECT, Gateway, gateway_in
+from tests.waiting import wait_until
 
 TIMEOUT_S = 30
 
@@ -25,10 +25,11 @@ def backup(data: Path, target: Path) -> "subprocess.CompletedProcess[str]":
 
 def wait_until_confirmed(expected: ExpectedMessages, count: int) -> None:
     """Wait until so many messages are confirmed."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while len(expected.required) < count:
-        assert time.monotonic() < deadline, f"{len(expected.required)} of {count} messages are confirmed"
-        time.sleep(0.01)
+    wait_until(
+        lambda: len(expected.required) >= count,
+        lambda: f"{len(expected.required)} of {count} messages are confirmed",
+        timeout_s=TIMEOUT_S,
+    )
 
 
 def test_a_backup_under_load_contains_messages_confirmed_before_it(

@@ -12,6 +12,7 @@ from pika.exceptions import ConnectionClosedByBroker
 from tests.broker.conftest import Connect
 from tests.interop.pika_client import fetch, is_empty
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 PERSISTENT: Final = pika.BasicProperties(delivery_mode=2)
 LONGEST_S: Final = 5.0
@@ -49,8 +50,7 @@ def test_messages_published_without_confirms_survive_a_clean_stop(
     for body in bodies:
         channel.basic_publish("", "q", body, PERSISTENT)
     watching = connect().channel()
-    while watching.queue_declare("q", passive=True).method.message_count < len(bodies):
-        time.sleep(0.01)
+    wait_until(lambda: watching.queue_declare("q", passive=True).method.message_count == len(bodies))
     assert stops_in_time(gateway, number)
     gateway.start()
     assert fetch(connect().channel(), "q", len(bodies)) == bodies

@@ -4,7 +4,6 @@ Three queues, each with its own dead-letter queue: in ``short`` messages expire,
 has a consumer that rejects all messages.
 """
 
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from tests.durability.crash_trial import CrashTrial
 from tests.durability.expected import Key, body, properties
 from tests.durability.load import Client
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 KILLS: Final = 8
 
@@ -68,8 +68,7 @@ class DeadLetterTrial(CrashTrial):
     def audit(self) -> None:
         """Both queues together contain each required message once, in order."""
         channel = self.connect().channel()
-        while channel.queue_declare("short", passive=True).method.message_count:
-            time.sleep(0.01)
+        wait_until(lambda: not channel.queue_declare("short", passive=True).method.message_count)
         for queue, (_, reason) in QUEUES.items():
             dead = list(contents(channel, dead_letter_queue(queue), queue, reason))
             self.dropped[queue] = len(dead)

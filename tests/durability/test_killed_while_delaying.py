@@ -73,11 +73,11 @@ def test_each_delayed_message_is_delivered_once(gateway: Gateway, connect: Conne
             trial.publish_until(channel, kill_at)
         except AMQPError:  # it must not stop before it is killed
             pytest.fail("the broker stopped before it was killed")
-        time.sleep(trial.rng.uniform(0.0, 0.3))
+        time.sleep(trial.rng.uniform(0.0, 0.3))  # some delays end before the kill
         gateway.kill()
     gateway.start()
     channel = connect().channel()
-    time.sleep(LONGEST_MS / 1000 + 0.5)
+    time.sleep(LONGEST_MS / 1000 + 0.5)  # a second delivery of a message would come by then
     for _, queue in DESTINATIONS:
         times = Counter(contents(channel, queue))
         assert not [name for name, count in times.items() if count > 1], "some were delivered twice"

@@ -14,6 +14,7 @@ from tests.durability.mqtt_link import SocketLink
 from tests.protocols.mqtt.client_model import ClientModel, Link
 from tests.protocols.mqtt.world import World
 from tests.running import Gateway
+from tests.waiting import wait_until_stable
 
 KILLS: Final = 6
 PUBLISHERS: Final = ("ann", "bob")
@@ -73,11 +74,14 @@ class ProcessWorld(World):
 
     def finish(self) -> None:
         """Let the clients act until nothing is due for a while."""
-        quiet_since = time.monotonic()
-        while time.monotonic() < quiet_since + 0.3:
-            if self.acknowledge():
-                quiet_since = time.monotonic()
-            time.sleep(0.005)
+        rounds = 0
+
+        def acknowledged() -> int:
+            nonlocal rounds
+            rounds += self.acknowledge()
+            return rounds
+
+        wait_until_stable(acknowledged, for_s=0.3, timeout_s=60)
 
 
 @pytest.fixture

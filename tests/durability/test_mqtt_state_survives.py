@@ -71,7 +71,7 @@ def test_waiting_messages_survive_a_kill_and_their_expiry_continues(running: Gat
     app.close()
     publish(running, "t", b"fleeting", properties=message_expiry(1))
     publish(running, "t", b"lasting", properties=message_expiry(100) + user_property("a", "b"))
-    time.sleep(1.0)
+    time.sleep(1.0)  # the first message expires by the broker's clock
     running.restart()
     (received,) = open_session(running, "app").receive_answers()
     found = re.fullmatch(r"PUBLISH .* t 'lasting' MESSAGE_EXPIRY_INTERVAL=(\d+) USER_PROPERTY=\('a', 'b'\)", received)
@@ -85,7 +85,7 @@ def test_a_session_that_expired_during_downtime_is_deleted(running: Gateway) -> 
     app.close()
     publish(running, "t", b"hi")
     running.kill()
-    time.sleep(1.0)
+    time.sleep(1.0)  # the session expires while no broker runs
     running.start()
     assert not open_session(running, "app").present
 

@@ -159,7 +159,7 @@ def _memory(gateway: Gateway, fuzzer: "_Fuzzer") -> int:
     recreate_vhost(gateway)
     smallest = gateway.resident_memory()
     for _ in range(5):
-        time.sleep(0.2)
+        time.sleep(0.2)  # memory is returned in the background; the smallest figure counts
         smallest = min(smallest, gateway.resident_memory())
     return smallest
 
@@ -196,7 +196,7 @@ class _Fuzzer:
             for piece in mutated((*self._port.sessions, *self._port.refused), self._seed, number):
                 peer.sendall(piece)
                 if random.random() < 0.2:
-                    time.sleep(0.001)
+                    time.sleep(0.001)  # the rest arrives in another read
             if random.random() < 0.5:
                 peer.settimeout(0.05)
                 peer.recv(65_536)
@@ -234,7 +234,7 @@ def replay(gateway: Gateway, port: Port, seed: str, numbers: Iterable[int]) -> N
         for number in numbers:
             fuzzer.send(number)
             report.sessions = number + 1
-            time.sleep(0.05)
+            time.sleep(0.05)  # a failure of the gateway shows before the next session
             _check(gateway, report, 0, probe)
     finally:
         probe.stop()

@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from tests.interop.broker import BROKER_URL, PROJECT, Broker
 from tests.interop.pika_client import parameters
 from tests.interop.tools import run
 from tests.running import running_gateway
+from tests.waiting import wait_until
 
 MANAGEMENT_URL = os.environ.get("GATEWAY_TEST_MANAGEMENT_URL")
 
@@ -116,10 +116,12 @@ def user(ctl: Ctl) -> Iterator[str]:
 
 def wait_for_output(read: Callable[[], str], expected: str) -> None:
     """Wait until the output contains ``expected``."""
-    deadline = time.monotonic() + STATISTICS_TIMEOUT_S
-    while expected not in (found := read()):
-        assert time.monotonic() < deadline, f"{expected!r} does not come: {found!r}"
-        time.sleep(0.2)
+    wait_until(
+        lambda: expected in read(),
+        lambda: f"{expected!r} does not come: {read()!r}",
+        timeout_s=STATISTICS_TIMEOUT_S,
+        interval_s=0.2,
+    )
 
 
 # Policies

@@ -98,7 +98,7 @@ def test_a_closed_channel_number_can_be_opened_again(connect: Connect) -> None:
 
 def test_a_served_connection_outlives_its_heartbeat(connect: Connect, name: str) -> None:
     connection = connect(heartbeat=1)
-    connection.sleep(3.5)
+    connection.sleep(3.5)  # longer than the broker waits for heartbeats
     connection.channel().queue_declare(name, exclusive=True)
     assert connection.is_open
 

@@ -1,7 +1,6 @@
 """The six classic RabbitMQ tutorials, each program on its own connection."""
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pika.spec import Basic, BasicProperties
 
 from tests.interop.broker import Broker
 from tests.interop.pika_client import parameters, wait_for
+from tests.waiting import wait_until
 
 TIMEOUT_S: Final = 15.0
 
@@ -58,13 +58,6 @@ class Receiver(threading.Thread):
         self.join(TIMEOUT_S)
 
 
-def wait_until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not happened():
-        assert time.monotonic() < deadline, "the condition is still false"
-        time.sleep(0.01)
-
-
 def bodies(received: Received) -> list[bytes]:
     return [body for _, body in received]
 
@@ -93,7 +86,7 @@ def test_2_work_queues_distribute_tasks_evenly_and_lose_none(broker: Broker, nam
 
     def worker(who: str, seconds: float) -> Callable[[BlockingChannel], None]:
         def work(channel: BlockingChannel, method: Basic.Deliver, _properties: BasicProperties, body: bytes) -> None:
-            channel.connection.sleep(seconds)
+            channel.connection.sleep(seconds)  # the work of the task
             done[who].append((method.routing_key, body))
             channel.basic_ack(delivery_tag=method.delivery_tag)
 

@@ -65,7 +65,7 @@ def test_single_bytes_do_not_extend_the_login_timeout(broker: Broker) -> None:
 def test_a_client_that_has_logged_in_may_be_idle(broker: Broker) -> None:
     with RawClient(broker) as client:
         client.open()
-        time.sleep(LOGIN_TIMEOUT_S + 0.7)
+        time.sleep(LOGIN_TIMEOUT_S + 0.7)  # the time that must not matter
         client.send(asked(commands.Queue.Declare, queue="still-here", exclusive=True))
         received = client.receive_method(commands.Queue.DeclareOk)
         assert len(received) == 1
@@ -87,7 +87,7 @@ def test_4_2_7_heartbeats_of_the_client_keep_the_connection_open(broker: Broker)
         client.open(heartbeat_s=1)
         for _ in range(8):
             client.send(frame(8, 0, b""))
-            time.sleep(0.5)
+            time.sleep(0.5)  # the interval of the heartbeats
         client.send(commands.Connection.Close(200, "", 0, 0))
         client.receive_method(commands.Connection.CloseOk)
 

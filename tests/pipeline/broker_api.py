@@ -1,7 +1,6 @@
 """The management API of a running gateway, for tests of the pipeline."""
 
 import json
-import time
 import urllib.request
 from base64 import b64encode
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Final
 from gateway_spark.archive import days
 from gateway_spark.manifest import files_in
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 TIMEOUT_S: Final = 30.0
 
@@ -33,7 +33,8 @@ def call(gateway: Gateway, method: str, path: str, body: dict[str, Any] | None =
 
 def wait_for_rows(table: Path, least: int) -> None:
     """Wait until a table of the archive or the trace has this many rows in listed files."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while sum(file.rows or 0 for day in days(table) for file in files_in(day)) < least:
-        assert time.monotonic() < deadline, f"{table} does not get {least} rows"
-        time.sleep(0.05)
+    wait_until(
+        lambda: sum(file.rows or 0 for day in days(table) for file in files_in(day)) >= least,
+        f"{table} does not get {least} rows",
+        timeout_s=TIMEOUT_S,
+    )

@@ -5,13 +5,14 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import pyspark
+
+from tests.waiting import wait_until
 
 START_TIMEOUT_S: Final = 90.0
 
@@ -52,8 +53,10 @@ def _start(directory: Path, groups: list[int], name: str, *words: str) -> Path:
 
 def _wait_for(log: Path, pattern: str) -> str:
     """Wait until a log matches a pattern; return the pattern's group."""
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while (found := re.search(pattern, log.read_text(errors="replace"))) is None:
-        assert time.monotonic() < deadline, log.read_text(errors="replace")
-        time.sleep(0.05)
+    found = wait_until(
+        lambda: re.search(pattern, log.read_text(errors="replace")),
+        lambda: log.read_text(errors="replace"),
+        timeout_s=START_TIMEOUT_S,
+    )
+    assert found is not None
     return found[1]

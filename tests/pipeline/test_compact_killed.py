@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from gateway_spark.jobs.running import main
 from gateway_spark.manifest import files_in, lines_of
 from tests.pipeline.archives import write_file
 from tests.pipeline.frames import after, values
+from tests.waiting import wait_until
 
 DAYS: Final = 12
 FILES: Final = 4
@@ -46,12 +46,15 @@ def kill_after(archive: Path, out: Path, count: int) -> None:
             stderr=output,
             start_new_session=True,
         )
+
+    def has_merged() -> bool:
+        if merged_days(archive) >= count:
+            return True
+        assert child.poll() is None, (out / "output.txt").read_text()
+        return False
+
     try:
-        deadline = time.monotonic() + TIMEOUT_S
-        while merged_days(archive) < count:
-            assert child.poll() is None, (out / "output.txt").read_text()
-            assert time.monotonic() < deadline, (out / "output.txt").read_text()
-            time.sleep(0.002)
+        wait_until(has_merged, lambda: (out / "output.txt").read_text(), timeout_s=TIMEOUT_S, interval_s=0.002)
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()

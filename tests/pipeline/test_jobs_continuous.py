@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from gateway_spark.jobs.running import main
 from gateway_spark.reports.page import ResultTables
 from tests.pipeline.archives import write_file
 from tests.pipeline.readings_broker import QUEUE, broker_with
+from tests.waiting import wait_until
 
 TIMEOUT_S = 120.0
 
@@ -44,9 +44,7 @@ def windows_in(out: Path) -> int:
 
 
 def wait_for_windows(out: Path, count: int) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while windows_in(out) < count and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: windows_in(out) >= count, f"there are no {count} windows", timeout_s=TIMEOUT_S)
 
 
 def test_a_continuous_roll_up_follows_its_stream(spark: SparkSession, tmp_path: Path) -> None:

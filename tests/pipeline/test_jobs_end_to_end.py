@@ -123,7 +123,7 @@ def test_the_latency_to_settlement_is_that_of_the_consumer(
     for number in range(10):
         channel.basic_publish("", "slow", b"%d" % number)
     handed = [channel.basic_get("slow")[0] for _ in range(10)]
-    time.sleep(KEPT_S)
+    time.sleep(KEPT_S)  # the latency that the job measures
     for method in handed[:8]:
         channel.basic_ack(method.delivery_tag)
     for method in handed[8:]:

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.interop.broker import PROJECT
 from tests.pipeline.conftest import PIPELINE, process_groups_below
 from tests.pipeline.killed_job import ROWS_PER_BATCH
 from tests.pipeline.stream_broker import StreamBroker, stream_broker
+from tests.waiting import wait_until
 
 #: Messages at the start, and those published between the kills: more than are read before the last kill.
 FIRST, MORE = 6_000, 6_000
@@ -74,13 +74,17 @@ class Job:
 
     def run_for(self, more: int) -> None:
         """Wait until this many more batches are committed; a query that fails meanwhile is restarted."""
-        assert self._process is not None
-        wanted, deadline = self.batches + more, time.monotonic() + PATIENCE_S
-        while self.batches < wanted:
-            assert time.monotonic() < deadline, self._log.read_text(errors="replace")[-5000:]
+        wanted = self.batches + more
+
+        def is_done() -> bool:
+            assert self._process is not None
+            if self.batches >= wanted:
+                return True
             if self._process.poll() is not None:
                 self.start()
-            time.sleep(0.02)
+            return False
+
+        wait_until(is_done, lambda: self._log.read_text(errors="replace")[-5000:], timeout_s=PATIENCE_S)
 
 
 def endure(broker: StreamBroker, job: Job) -> None:
