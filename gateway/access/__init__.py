@@ -16,6 +16,7 @@ from gateway.access.permissions import Operation, Permissions, TopicPatterns
 from gateway.access.principals import CertificateSubject, Credentials, Principal, is_loopback
 from gateway.access.throttle import LoginThrottle, ThrottleRules
 from gateway.access.verifying import PasswordCheck, PasswordVerifier
+from gateway.access.vhost_permissions import VhostPermissions
 
 __all__ = [
     "Access",
@@ -39,6 +40,7 @@ __all__ = [
     "Success",
     "ThrottleRules",
     "TopicPatterns",
+    "VhostPermissions",
     "Visitor",
     "is_loopback",
 ]

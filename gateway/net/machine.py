@@ -61,6 +61,7 @@ class Machine:
     is needed before that.
     """
 
+    driver: Driver
     has_published: bool
     is_busy: bool
     is_held: bool
@@ -93,6 +94,12 @@ class Machine:
     def resume(self) -> None:
         """Resume the consumers that waited while the outbox was full."""
         raise NotImplementedError
+
+    def publishing(self) -> None:
+        """Report the client's first publish: alarms and flow control apply from now on."""
+        if not self.has_published:
+            self.has_published = True
+            self.driver.publishing()
 
     def lost(self) -> None:
         """Release everything: the transport is closed. Called once and last, whichever side ended the connection."""

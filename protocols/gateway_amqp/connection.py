@@ -135,12 +135,6 @@ class Connection(Machine):
         """The memory used by unfinished bodies and open transactions."""
         return self._holdings
 
-    def publishing(self) -> None:
-        """Report that a channel publishes to a new target."""
-        if not self.has_published:
-            self.has_published = True
-            self.driver.publishing()
-
     def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
         """Run a channel's long request in slices, then call ``then`` to answer it; later frames wait for that."""
         self.is_busy = True

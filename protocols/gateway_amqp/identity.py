@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.access import Credentials, Permissions, Principal
-from gateway.kernel.errors import AccessRefused, NotAllowed
+from gateway.access import Credentials, Permissions, Principal, VhostPermissions
 from gateway.kernel.messages.message import Value
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_amqp.listener_context import AmqpContext
@@ -20,7 +19,6 @@ class PeerIdentity:
         "_capabilities",
         "_permissions",
         "_settings",
-        "_version",
         "client_properties",
         "credentials",
         "mechanism",
@@ -36,8 +34,7 @@ class PeerIdentity:
         self.vhost: VirtualHost | None = None
         self._settings = settings
         self._capabilities: frozenset[str] = frozenset()
-        self._permissions: Permissions | None = None
-        self._version = 0
+        self._permissions: VhostPermissions | None = None
 
     def set_client_properties(self, client_properties: Mapping[str, Value]) -> None:
         """Set the properties that the client announced."""
@@ -47,24 +44,15 @@ class PeerIdentity:
     def enter(self, vhost: VirtualHost) -> None:
         """Open a virtual host. :raises NotAllowed: when the principal has no access to it."""
         assert self.principal is not None
-        self._permissions = self._settings.access_of(vhost.name).enter(self.principal, vhost.name)
-        self._version = vhost.version
+        self._permissions = VhostPermissions(self._settings.access_of, self.principal, vhost)
         self.vhost = vhost
         self.credentials = None
 
     @property
     def permissions(self) -> Permissions:
-        """The principal's current permissions, read again after a change. :raises AccessRefused: when access was
-        revoked.
-        """
-        assert self.vhost is not None
-        if self._permissions is None or self._version != self.vhost.version:
-            try:
-                self.enter(self.vhost)
-            except NotAllowed as refusal:
-                raise AccessRefused(str(refusal)) from None
-            assert self._permissions is not None
-        return self._permissions
+        """The principal's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
+        assert self._permissions is not None
+        return self._permissions.current
 
     @property
     def user_name(self) -> str:

@@ -278,12 +278,6 @@ class Connection(Machine):
         if self.conversation is not None:
             self.conversation.delivering.resume()
 
-    def publishing(self) -> None:
-        """Mark the client as a publisher, so that flow control applies to it."""
-        if not self.has_published:
-            self.has_published = True
-            self.driver.publishing()
-
     @property
     def permissions(self) -> Permissions:
         """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""

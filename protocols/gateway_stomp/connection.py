@@ -183,12 +183,6 @@ class Connection(Machine):
         if self.conversation is not None:
             self.conversation.subscribing.resume()
 
-    def publishing(self) -> None:
-        """Report the client's first publish: alarms and flow control apply from now on."""
-        if not self.has_published:
-            self.has_published = True
-            self.driver.publishing()
-
     @property
     def permissions(self) -> Permissions:
         """The user's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""

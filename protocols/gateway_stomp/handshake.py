@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from gateway.access import Access, Credentials, Permissions, Principal
+from gateway.access import Access, Credentials, Permissions, Principal, VhostPermissions
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connection_limits import require_room_for_connection
-from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
+from gateway.kernel.errors import GatewayError, NotAllowed
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver
@@ -58,9 +58,7 @@ class Handshake:
         self._access_of = access_of
         self._headers: Mapping[str, str] = {}
         self._is_implicit = False
-        self._vhost: VirtualHost | None = None
-        self._permissions: Permissions | None = None
-        self._permissions_version = 0
+        self._permissions: VhostPermissions | None = None
         self.principal: Principal | None = None
         self.mechanism = ""
         self.version = Version.V10
@@ -78,16 +76,9 @@ class Handshake:
 
     @property
     def permissions(self) -> Permissions:
-        """The user's current permissions, read again after a change. :raises AccessRefused: when access was revoked."""
-        vhost = self._vhost
-        assert vhost is not None
-        if self._permissions is None or self._permissions_version != vhost.version:
-            try:
-                self._learn_permissions(vhost)
-            except NotAllowed as refusal:
-                raise AccessRefused(str(refusal)) from None
+        """The user's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
         assert self._permissions is not None
-        return self._permissions
+        return self._permissions.current
 
     def connect(self, connection: Visitor, headers: Mapping[str, str]) -> None:
         """Handle a CONNECT: start the authentication. :raises StompError: when the frame is invalid."""
@@ -171,7 +162,7 @@ class Handshake:
         self.principal = principal
         try:
             vhost = broker.vhost(vhost_name)
-            self._learn_permissions(vhost)
+            self._permissions = VhostPermissions(self._access_of, principal, vhost)
         except NotAllowed:
             self.principal = None
             raise StompError("Bad CONNECT", f"Virtual host '{vhost_name[:200]}' access denied") from None
@@ -180,7 +171,6 @@ class Handshake:
 
     def _enter(self, connection: Visitor, principal: Principal, vhost: VirtualHost) -> None:
         settings, version = connection.settings, self.version
-        self._vhost = vhost
         session = f"session-{settings.token()}"
         origin = Origin(connection.driver.name, 1, principal.name, version.protocol)
         scope = Scope(connection, settings, vhost, connection.outbox, origin, version, session, self.client_id)
@@ -193,12 +183,6 @@ class Handshake:
                 ("server", settings.server),
             )
             connection.outbox.write(encode("CONNECTED", connected, Version.V10))
-
-    def _learn_permissions(self, vhost: VirtualHost) -> None:
-        assert self.principal is not None
-        access = self._access_of(vhost.name)
-        self._permissions = access.enter(self.principal, vhost.name)
-        self._permissions_version = vhost.version
 
 
 def _count(broker: Broker, has_succeeded: bool) -> None:

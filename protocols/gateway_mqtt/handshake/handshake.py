@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from gateway.access import Challenge, Operation, Permissions
+from gateway.access import Challenge, Operation, Permissions, VhostPermissions
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
 from gateway.kernel.messages.origin import Origin
@@ -68,8 +68,7 @@ class Handshake:
         self._connect: Connect | None = None
         self._login: Login | None = None
         self._accepted: LoginAccepted | None = None
-        self._permissions: Permissions | None = None
-        self._vhost_version = 0
+        self._permissions: VhostPermissions | None = None
         self._will: Will | None = None
         self._refusal: LoginRefused | None = None
         self._ticks = 0
@@ -83,20 +82,9 @@ class Handshake:
 
     @property
     def permissions(self) -> Permissions:
-        """The client's current permissions, read again after changes.
-
-        :raises AccessRefused: if it has lost access to the virtual host.
-        """
-        accepted = self._accepted
-        assert accepted is not None
-        if self._permissions is None or self._vhost_version != accepted.vhost.version:
-            access = self._connection.settings.access_of(accepted.vhost.name)
-            try:
-                self._permissions = access.enter(accepted.principal, accepted.vhost.name)
-            except NotAllowed as refusal:
-                raise AccessRefused(str(refusal)) from None
-            self._vhost_version = accepted.vhost.version
-        return self._permissions
+        """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
+        assert self._permissions is not None
+        return self._permissions.current
 
     # Login
 
@@ -220,9 +208,13 @@ class Handshake:
         assert self._accepted is not None
         if (accepted.principal.name, accepted.vhost) != (self._accepted.principal.name, self._accepted.vhost):
             raise MqttError(ReasonCode.NOT_AUTHORIZED, "re-authentication cannot change the user or the virtual host")
-        self._accepted = accepted
-        self._permissions, self._vhost_version = accepted.permissions, accepted.vhost.version
+        self._accept(accepted)
         self._write(auth(ReasonCode.SUCCESS, self._method(accepted.data)))
+
+    def _accept(self, accepted: LoginAccepted) -> None:
+        self._accepted = accepted
+        access_of = self._connection.settings.access_of
+        self._permissions = VhostPermissions(access_of, accepted.principal, accepted.vhost, accepted.permissions)
 
     # Session
 
@@ -241,8 +233,7 @@ class Handshake:
         if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(accepted)):
             connection.state = State.AUTHENTICATING
             return
-        self._accepted = accepted
-        self._permissions, self._vhost_version = accepted.permissions, accepted.vhost.version
+        self._accept(accepted)
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
         protocol = PROTOCOLS[connect.version]
         origin = Origin(connection.driver.name, _NO_CHANNEL, accepted.principal.name, protocol)
