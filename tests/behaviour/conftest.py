@@ -9,7 +9,10 @@ from tests.behaviour.mqtt_client import MqttClient
 from tests.behaviour.scenario import AmqpClient, ProtocolClient, Scenario
 from tests.behaviour.stomp_client import StompClient
 from tests.behaviour.unsupported import UNSUPPORTED
+from tests.clocks import TickingClock
+from tests.protocols.amqp.dialogue import Gateway
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
+from tests.step_store import StepStore
 
 CLIENTS: Final[Mapping[str, Callable[[AllProtocolsBroker], ProtocolClient]]] = {
     "AMQP": AmqpClient,
@@ -29,3 +32,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def scenario(request: pytest.FixtureRequest) -> Scenario:
     return Scenario(CLIENTS[request.param])
+
+
+# Work that takes several turns
+
+
+@pytest.fixture
+def clock() -> TickingClock:
+    return TickingClock()
+
+
+@pytest.fixture
+def store() -> StepStore:
+    return StepStore()
+
+
+@pytest.fixture
+def gateway(clock: TickingClock, store: StepStore) -> Gateway:
+    return Gateway(clock=clock, store=store)

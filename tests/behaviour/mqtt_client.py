@@ -1,11 +1,10 @@
 """The MQTT 5.0 client of behaviour tests; it raises ``Unsupported`` for what MQTT cannot express."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from tests.behaviour.scenario import AmqpClient, Received, Unsupported
+from tests.behaviour.scenario import AmqpReceiver, Unsupported
 from tests.protocols.mqtt.packets import content_type, correlation_data, message_expiry, user_property
 from tests.scenarios.all_protocols_broker import TOPICS, AllProtocolsBroker
 
@@ -13,13 +12,13 @@ from tests.scenarios.all_protocols_broker import TOPICS, AllProtocolsBroker
 _ACCEPTED: Final = ("", " NO_MATCHING_SUBSCRIBERS")
 
 
-class MqttClient:
+class MqttClient(AmqpReceiver):
     """An MQTT 5.0 publisher with QoS 1. It receives over AMQP, because MQTT cannot fetch from a queue by name."""
 
     def __init__(self, broker: AllProtocolsBroker) -> None:
         self._broker = broker
         self._publisher = broker.client("publisher")
-        self._receiver = AmqpClient(broker)
+        super().__init__(broker, self._publisher.lose)
         self._packet_ids = count(1)
 
     def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
@@ -35,27 +34,6 @@ class MqttClient:
         block = b"".join(_property(name, value) for name, value in properties.items())
         (answer,) = self._publisher.publish(routing_key.replace(".", "/"), body, qos=1, id=id, properties=block)
         return answer.removeprefix(f"PUBACK #{id}") in _ACCEPTED
-
-    def get(self, queue: str) -> Received | None:
-        """Fetch one message over AMQP."""
-        return self._receiver.get(queue)
-
-    def consume(self, queue: str, prefetch: int = 0) -> None:
-        """Start to consume over AMQP."""
-        self._receiver.consume(queue, prefetch)
-
-    def received(self) -> Sequence[Received]:
-        """Return the deliveries since the last call."""
-        return self._receiver.received()
-
-    def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
-        """Settle one message."""
-        self._receiver.settle(received, outcome)
-
-    def leave(self) -> None:
-        """Close both connections without a handshake."""
-        self._receiver.leave()
-        self._publisher.lose()
 
 
 def _property(name: str, value: object) -> bytes:

@@ -139,6 +139,38 @@ class AmqpClient:
         return [each for each in received if not isinstance(each.method, commands.Basic.Deliver)]
 
 
+class AmqpReceiver:
+    """The receiving half of a client that publishes over another protocol: AMQP fetches by name and shows everything.
+
+    ``lose_publisher`` closes the connection that publishes.
+    """
+
+    def __init__(self, broker: AllProtocolsBroker, lose_publisher: Callable[[], None]) -> None:
+        self._receiver = AmqpClient(broker)
+        self._lose_publisher = lose_publisher
+
+    def get(self, queue: str) -> Received | None:
+        """Fetch one message over AMQP."""
+        return self._receiver.get(queue)
+
+    def consume(self, queue: str, prefetch: int = 0) -> None:
+        """Start to consume over AMQP."""
+        self._receiver.consume(queue, prefetch)
+
+    def received(self) -> Sequence[Received]:
+        """Return the deliveries since the last call."""
+        return self._receiver.received()
+
+    def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
+        """Settle one message."""
+        self._receiver.settle(received, outcome)
+
+    def leave(self) -> None:
+        """Close both connections without a handshake."""
+        self._receiver.leave()
+        self._lose_publisher()
+
+
 def _received(received: ReceivedFrame) -> Received:
     method = received.method
     assert isinstance(method, commands.Basic.Deliver | commands.Basic.GetOk)

@@ -1,12 +1,11 @@
 """The STOMP client of behaviour tests; it raises ``Unsupported`` for what STOMP cannot express."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import count
 from typing import Any, Final
 
-from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from tests.behaviour.scenario import AmqpClient, Received, Unsupported
+from tests.behaviour.scenario import AmqpReceiver, Unsupported
 from tests.protocols.stomp.dialogue import receipt
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
@@ -22,12 +21,12 @@ _TEXTS: Final = {
 }
 
 
-class StompClient:
+class StompClient(AmqpReceiver):
     """A STOMP 1.2 publisher with receipts. It receives over AMQP, which shows all properties."""
 
     def __init__(self, broker: AllProtocolsBroker) -> None:
         self._publisher = broker.stomp()
-        self._receiver = AmqpClient(broker)
+        super().__init__(broker, self._publisher.lose)
         self._receipts = count(1)
 
     def publish(self, exchange: str, routing_key: str, body: bytes, **properties: Any) -> bool:
@@ -42,27 +41,6 @@ class StompClient:
         received = self._publisher.publish(destination, body, headers)
         assert received in ([receipt(id)], []), received
         return bool(received)
-
-    def get(self, queue: str) -> Received | None:
-        """Fetch one message over AMQP."""
-        return self._receiver.get(queue)
-
-    def consume(self, queue: str, prefetch: int = 0) -> None:
-        """Start to consume over AMQP."""
-        self._receiver.consume(queue, prefetch)
-
-    def received(self) -> Sequence[Received]:
-        """Return the deliveries since the last call."""
-        return self._receiver.received()
-
-    def settle(self, received: Received, outcome: DeliveryOutcome) -> None:
-        """Settle one message."""
-        self._receiver.settle(received, outcome)
-
-    def leave(self) -> None:
-        """Close both connections without a handshake."""
-        self._receiver.leave()
-        self._publisher.lose()
 
 
 def _headers(name: str, value: object) -> dict[str, str]:

@@ -3,40 +3,12 @@
 import pytest
 from pamqp import commands
 
-from gateway.kernel.journal.changes import Changes, Lsn
-from gateway_memory import MemoryStore
 from tests.clocks import TickingClock
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import publish
+from tests.step_store import StepStore
 
 COUNT = 3000
-
-
-class StepStore(MemoryStore):
-    """Records the size of each step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: list[int] = []
-
-    def append(self, changes: Changes) -> Lsn:
-        self.sizes.append(len(changes))
-        return super().append(changes)
-
-
-@pytest.fixture
-def clock() -> TickingClock:
-    return TickingClock()
-
-
-@pytest.fixture
-def store() -> StepStore:
-    return StepStore()
-
-
-@pytest.fixture
-def gateway(clock: TickingClock, store: StepStore) -> Gateway:
-    return Gateway(clock=clock, store=store)
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from gateway.kernel.journal.changes import Changes, Lsn
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import MOST_QUEUES
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing.broker import header_of
-from gateway_memory import MemoryStore
 from tests.clocks import TickingClock
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import publish, wire
@@ -19,20 +17,9 @@ from tests.protocols.broker_harness import BrokerHarness
 from tests.protocols.mqtt.dialogue import Gateway as MqttGateway
 from tests.protocols.stomp.dialogue import Gateway as StompGateway
 from tests.protocols.stomp.dialogue import frame, receipt
+from tests.step_store import StepStore
 
 QUEUES = MOST_QUEUES + 500
-
-
-class StepStore(MemoryStore):
-    """Records the size of each step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: list[int] = []
-
-    def append(self, changes: Changes) -> Lsn:
-        self.sizes.append(len(changes))
-        return super().append(changes)
 
 
 def bind_many(vhost: VirtualHost, exchange: str = "amq.fanout", *, is_durable: bool = True, **arguments: Any) -> None:
@@ -50,21 +37,6 @@ def bind_many(vhost: VirtualHost, exchange: str = "amq.fanout", *, is_durable: b
 def taken(gateway: BrokerHarness) -> int:
     """Return the number of queues that have a message."""
     return sum(len(queue) > 0 for queue in gateway.vhost.queue_by_name.values())
-
-
-@pytest.fixture
-def clock() -> TickingClock:
-    return TickingClock()
-
-
-@pytest.fixture
-def store() -> StepStore:
-    return StepStore()
-
-
-@pytest.fixture
-def gateway(clock: TickingClock, store: StepStore) -> Gateway:
-    return Gateway(clock=clock, store=store)
 
 
 @pytest.fixture

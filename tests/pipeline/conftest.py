@@ -54,6 +54,14 @@ def running_fake() -> Iterator[FakeBroker]:
 
 
 @pytest.fixture
+def broker(running_fake: FakeBroker) -> FakeBroker:
+    """A broker with ``orders``, messages 5 to 104, without faults."""
+    running_fake.reset()
+    running_fake.declare("orders", 5, 105)
+    return running_fake
+
+
+@pytest.fixture
 def checkpoint(tmp_path: Path) -> str:
     """A directory for the checkpoint of a streaming query."""
     return str(tmp_path / "checkpoint")

@@ -21,14 +21,6 @@ from gateway_spark.source import GatewaySource
 from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker
 
 
-@pytest.fixture
-def broker(running_fake: FakeBroker) -> FakeBroker:
-    """A broker with ``orders``, messages 5 to 104, without faults."""
-    running_fake.reset()
-    running_fake.declare("orders", 5, 105)
-    return running_fake
-
-
 def reader(broker: FakeBroker, **options: str) -> BatchReader:
     source = GatewaySource(broker.options(**({"queue": "orders"} | options)))
     made = source.reader(source.schema())

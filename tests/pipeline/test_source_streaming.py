@@ -17,14 +17,6 @@ from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker
 Offset = dict[str, Any]
 
 
-@pytest.fixture
-def broker(running_fake: FakeBroker) -> FakeBroker:
-    """A broker with ``orders``, messages 5 to 104, without faults."""
-    running_fake.reset()
-    running_fake.declare("orders", 5, 105)
-    return running_fake
-
-
 def reader(broker: FakeBroker, **options: str) -> StreamReader:
     """Return a new reader, as after a restart."""
     if not options.keys() & {"queue", "queues", "queuePattern"}:

@@ -5,7 +5,6 @@ Rules: R131.
 
 import random
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -32,13 +31,6 @@ from tests.storage.places import TIMEOUT_S, LmdbPlace
 from tests.storage.test_lmdb_store import draining, publishing
 
 STREAM = 2
-
-
-@pytest.fixture
-def place() -> Iterator[LmdbPlace]:
-    place = LmdbPlace()
-    yield place
-    place.close()
 
 
 def open_store(

@@ -1,7 +1,6 @@
 """A full store can delete messages."""
 
 import random
-from collections.abc import Iterator
 from threading import Semaphore
 
 import pytest
@@ -16,13 +15,6 @@ from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing
 
 MAP_SIZE = 12 * 2**20
-
-
-@pytest.fixture
-def place() -> Iterator[LmdbPlace]:
-    place = LmdbPlace()
-    yield place
-    place.close()
 
 
 def open_store(place: LmdbPlace) -> tuple[LmdbStore, RecordingListener]:

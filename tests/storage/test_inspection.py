@@ -3,7 +3,6 @@
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb
@@ -17,13 +16,6 @@ from tests.running import PROJECT
 from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import draining, publishing
-
-
-@pytest.fixture
-def place() -> Iterator[LmdbPlace]:
-    place = LmdbPlace()
-    yield place
-    place.close()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb
@@ -32,13 +31,6 @@ from gateway.testing.store_session import (
 from gateway_lmdb import LmdbStore, batch, environment, records, schema
 from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
-
-
-@pytest.fixture
-def place() -> Iterator[LmdbPlace]:
-    place = LmdbPlace()
-    yield place
-    place.close()
 
 
 def open_store(place: LmdbPlace) -> tuple[LmdbStore, RecordingListener]:

@@ -21,13 +21,6 @@ from tests.storage.places import LmdbPlace
 
 
 @pytest.fixture
-def place() -> Iterator[LmdbPlace]:
-    place = LmdbPlace()
-    yield place
-    place.close()
-
-
-@pytest.fixture
 def session(place: LmdbPlace) -> StoreSession:
     return StoreSession(place)
 

@@ -12,8 +12,8 @@ from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 from gateway_memory import MemoryStore
-from tests.behaviour.test_wide_fanouts import StepStore
 from tests.clocks import TickingClock
+from tests.step_store import StepStore
 
 QUEUES = MOST_QUEUES + 500
 
