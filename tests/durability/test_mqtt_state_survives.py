@@ -19,7 +19,7 @@ from tests.protocols.mqtt.packets import (
 from tests.running import Gateway
 
 #: The delay of a will, longer than a start takes, in seconds.
-DELAY_S: Final = 5
+DELAY_S: Final = 10
 
 
 @pytest.fixture
