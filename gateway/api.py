@@ -41,6 +41,7 @@ from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
 from gateway.kernel.routing.topic_trie import TopicTrie
+from gateway.plugins.settings import PluginSettings
 from gateway.selectors import Selector, SelectorError
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "Origin",
     "PasswordCheck",
     "Permissions",
+    "PluginSettings",
     "PreconditionFailed",
     "Principal",
     "Properties",

@@ -6,18 +6,21 @@ These rules hold for all hooks:
   or declaration; those call the objects.
 * A hook is called for the plugins that its virtual host enables, and for the built-in ones that are always enabled.
   Each plugin is called separately and gets its own ``settings``: the virtual host's table under the plugin's name.
+* If the plugin implements ``gateway_settings_model``, ``settings`` is a validated instance of that model. Otherwise it
+  is the table itself.
 * The order is that of the virtual host's table; built-in plugins that the table does not name come first.
 * Hooks and their objects are called on the kernel's thread and must not block.
 * An implementation may omit parameters that it does not need, and must not give them defaults. With nothing to offer it
   returns an empty result, never ``None``.
 * An exception disables the plugin in the virtual host; the log and ``gateway check`` report the plugin, its file and
-  line. A plugin with invalid settings raises ``ConfigurationError`` with a message for the operator.
+  line. Settings that a model cannot check are refused with ``ConfigurationError`` and a message for the operator.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from pluggy import HookimplMarker, HookspecMarker
+from pydantic import BaseModel
 
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.messages.message import Properties, Value
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 PROJECT: Final = "gateway"
 """The project name for pluggy."""
+
+Settings: TypeAlias = Mapping[str, Value] | BaseModel
+"""The settings of a plugin: an instance of its model, or the table itself if it has none."""
 
 hookspec = HookspecMarker(PROJECT)
 hookimpl = HookimplMarker(PROJECT)
@@ -55,11 +61,28 @@ class TracedVhost(Protocol):
         ...
 
 
+# -- Settings ---------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_settings_model() -> type[BaseModel]:
+    """Describe the settings of the plugin.
+
+    Called when the settings of a virtual host are checked, before the other hooks of the plugin, and for descriptions
+    of the plugin. Each plugin has its own model. Wrong settings are refused with the name of the plugin, the key and
+    the allowed values, and the plugin is not used.
+
+    :returns: a pydantic model, such as a subclass of ``gateway.api.PluginSettings``. An unknown key is an error unless
+        the model allows extra keys. Its fields' descriptions are shown to the operator.
+    """
+    raise NotImplementedError
+
+
 # -- Routing ----------------------------------------------------------------------------------------------------------
 
 
 @hookspec
-def gateway_exchange_types(vhost: str, settings: Mapping[str, Value]) -> ExchangeTypes:
+def gateway_exchange_types(vhost: str, settings: Settings) -> ExchangeTypes:
     """Offer exchange types to a virtual host.
 
     Called once per virtual host while it starts, before any exchange is recovered. The mappings of all plugins are
@@ -79,7 +102,7 @@ def gateway_exchange_types(vhost: str, settings: Mapping[str, Value]) -> Exchang
 
 @hookspec
 def gateway_authenticators(
-    vhost: str, directory: "Directory", passwords: "PasswordCheck", settings: Mapping[str, Value]
+    vhost: str, directory: "Directory", passwords: "PasswordCheck", settings: Settings
 ) -> "Sequence[Authenticator]":
     """Offer authenticators to a virtual host.
 
@@ -97,7 +120,7 @@ def gateway_authenticators(
 
 @hookspec
 def gateway_authentication_methods(
-    vhost: str, directory: "Directory", settings: Mapping[str, Value]
+    vhost: str, directory: "Directory", settings: Settings
 ) -> "Mapping[str, AuthenticationMethod]":
     """Offer authentication methods to a virtual host: dialogues of several steps, for protocols that support them.
 
@@ -117,7 +140,7 @@ def gateway_authentication_methods(
 
 @hookspec
 def gateway_authorizers(
-    vhost: str, directory: "Directory", permissions_changed: Callable[[], None], settings: Mapping[str, Value]
+    vhost: str, directory: "Directory", permissions_changed: Callable[[], None], settings: Settings
 ) -> "Sequence[Authorizer]":
     """Offer authorizers to a virtual host.
 
@@ -139,7 +162,7 @@ def gateway_authorizers(
 
 
 @hookspec
-def gateway_tracers(vhost: TracedVhost, settings: Mapping[str, Value]) -> Sequence[Tracer]:
+def gateway_tracers(vhost: TracedVhost, settings: Settings) -> Sequence[Tracer]:
     """Offer tracers, which observe every message of a virtual host.
 
     Called once per virtual host while it starts. The tracers of all plugins are joined in order. They are called for

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pluggy
+import pydantic
 
 from gateway import hookspecs
 from gateway.kernel.errors import ConfigurationError
@@ -22,7 +23,7 @@ _COLLECTING: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KE
 #: Files between the plugin and the caller in a traceback; their frames do not help the plugin's author.
 _MACHINERY: Final = (
     "<frozen importlib",
-    *(str(Path(inspect.getfile(package)).parent) for package in (pluggy, importlib, importlib.metadata)),
+    *(str(Path(inspect.getfile(package)).parent) for package in (pluggy, pydantic, importlib, importlib.metadata)),
     str(Path(__file__).parent),  # this package
 )
 
@@ -89,7 +90,7 @@ def _problem(hook: str, options: pluggy.HookimplOpts, function: Callable[..., ob
     allowed = list(inspect.signature(specification).parameters)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name not in allowed or parameter.kind in _COLLECTING:
-            return f"{hook} has no parameter {str(parameter)!r}; it may take {', '.join(allowed)}"
+            return f"{hook} has no parameter {str(parameter)!r}; it may take {', '.join(allowed) or 'none'}"
         if parameter.default is not parameter.empty:
             return f"{hook}: the parameter {parameter.name!r} must not have a default: pluggy would not pass it"
     return None

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from pluggy import PluginManager
+from pydantic import BaseModel
 
 from gateway import hookspecs
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.messages.message import Value
 from gateway.plugins.faults import broken, check_hooks, takes_settings
 from gateway.plugins.files import load_file, mentions, plugin_files
+from gateway.plugins.settings import settings_model, validated
 from gateway.plugins.view import DuplicateAuthenticationMethod, DuplicateExchangeType, DuplicateOffer, PluginView
 
 __all__ = [
@@ -167,13 +169,13 @@ class PluginRegistry:
         :param enabled: plugin names with their settings, in the order of the calls.
         :param is_lenient: skip plugins that cannot be used and put them into the view's ``inert``.
         :raises ConfigurationError: if a name is unknown, settings are not a table or the plugin takes none, or a plugin
-            fails; ``DuplicateExchangeType`` if two plugins offer the same exchange type.
+            fails or its model refuses the settings; ``DuplicateExchangeType`` if two plugins offer the same exchange
+            type.
         """
         inert: dict[str, str] = {}
-        settings_by_name: dict[str, Mapping[str, Value]] = {
-            name: {} for name in ALWAYS_ON if name in self._origins and name not in enabled
-        }
-        for name, settings in enabled.items():
+        settings_by_name: dict[str, object] = {}
+        unnamed: dict[str, Value] = {name: {} for name in ALWAYS_ON if name in self._origins and name not in enabled}
+        for name, settings in {**unnamed, **enabled}.items():
             try:
                 settings_by_name[name] = self._checked_settings(vhost, name, settings)
             except ConfigurationError as error:
@@ -194,7 +196,15 @@ class PluginRegistry:
             ) from error
         self._origins[found.name] = found.origin
 
-    def _checked_settings(self, vhost: str, name: str, settings: Value) -> Mapping[str, Value]:
+    def settings_model(self, name: str) -> type[BaseModel] | None:
+        """Return the model of a plugin's settings, ``None`` if it has none. :raises ConfigurationError: if it fails."""
+        try:
+            return settings_model(self._plugins, self._plugins.get_plugin(name))
+        except BaseException as error:  # a plugin may raise anything; the error must name the plugin
+            raise broken(name, self._origins[name], error) from error
+
+    def _checked_settings(self, vhost: str, name: str, settings: Value) -> object:
+        """Return the settings as the plugin's hooks get them."""
         if name not in self._origins and name in self.broken:
             raise ConfigurationError(self.broken[name])
         if name not in self._origins:
@@ -206,11 +216,23 @@ class PluginRegistry:
             raise ConfigurationError(
                 f"virtual host {vhost!r}: the settings of plugin {name!r} must be a table, not {settings!r}"
             )
+        model = self.settings_model(name)
+        if model is not None:
+            return self._validated(vhost, name, model, settings)
         if settings and not takes_settings(self._plugins, self._plugins.get_plugin(name)):
             raise ConfigurationError(
                 f"virtual host {vhost!r}: plugin {name!r} has no settings, but was given {', '.join(sorted(settings))}"
             )
         return settings
+
+    def _validated(self, vhost: str, name: str, model: type[BaseModel], settings: Mapping[str, Value]) -> BaseModel:
+        try:
+            return validated(model, settings)
+        except ConfigurationError as error:
+            where = f"virtual host {vhost!r}: the settings of plugin {name!r}: "
+            raise ConfigurationError("\n".join(where + line for line in str(error).split("\n"))) from None
+        except BaseException as error:  # validators are the plugin's code
+            raise broken(name, self._origins[name], error, f" for virtual host {vhost!r}") from error
 
 
 def _entry_point_origin(point: EntryPoint) -> str:

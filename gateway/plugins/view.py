@@ -10,7 +10,6 @@ from gateway.access.verifying import PasswordVerifier
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.faults import shown
-from gateway.kernel.messages.message import Value
 from gateway.kernel.routing.exchange_type import ExchangeFactory
 from gateway.plugins.faults import broken
 
@@ -49,7 +48,7 @@ class PluginView:
         vhost: str,
         plugins: PluginManager,
         origins: Mapping[str, str],
-        settings_by_name: Mapping[str, Mapping[str, Value]],
+        settings_by_name: Mapping[str, object],
         decides_access: Callable[[str], bool],
         inert: dict[str, str] | None = None,
     ) -> None:

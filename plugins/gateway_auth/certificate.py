@@ -5,16 +5,15 @@ its permissions. The setting ``login_from`` selects the name: ``common_name`` or
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from gateway.api import (
     Authenticator,
     CertificateSubject,
-    ConfigurationError,
     Credentials,
     Directory,
+    PluginSettings,
     Principal,
-    Value,
     hookimpl,
 )
 
@@ -22,7 +21,6 @@ NAME_FROM: Final[Mapping[str, Callable[[CertificateSubject], str]]] = {
     "common_name": lambda subject: subject.common_name,
     "distinguished_name": lambda subject: subject.distinguished_name,
 }
-DEFAULT: Final = "distinguished_name"
 
 
 class CertificateAuthenticator:
@@ -43,13 +41,20 @@ class CertificateAuthenticator:
         return Principal(user.name, frozenset(map(str, user.tags))) if user is not None else None
 
 
+class CertificateSettings(PluginSettings):
+    """The settings of ``auth-certificate``."""
+
+    login_from: Literal["common_name", "distinguished_name"] = "distinguished_name"
+    """The part of the certificate's subject that is the user name."""
+
+
 @hookimpl
-def gateway_authenticators(directory: Directory, settings: Mapping[str, Value]) -> Sequence[Authenticator]:
+def gateway_settings_model() -> type[PluginSettings]:
+    """Describe the setting ``login_from``."""
+    return CertificateSettings
+
+
+@hookimpl
+def gateway_authenticators(directory: Directory, settings: CertificateSettings) -> Sequence[Authenticator]:
     """Offer the certificate authenticator."""
-    unknown = set(settings) - {"login_from"}
-    if unknown:
-        raise ConfigurationError(f"{', '.join(sorted(unknown))}: unknown setting; the only setting is login_from")
-    login_from = settings.get("login_from", DEFAULT)
-    if not isinstance(login_from, str) or login_from not in NAME_FROM:
-        raise ConfigurationError(f"login_from: must be {' or '.join(NAME_FROM)}, not {login_from!r}")
-    return [CertificateAuthenticator(directory, NAME_FROM[login_from])]
+    return [CertificateAuthenticator(directory, NAME_FROM[settings.login_from])]

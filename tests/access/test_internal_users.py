@@ -8,6 +8,7 @@ from gateway.kernel.broker.directory import Directory
 from gateway.kernel.errors import ConfigurationError, NotAllowed
 from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord, UserRecord
 from gateway.patterns import compile_pattern
+from gateway.plugins.registry import load_plugins
 from gateway_auth import certificate, internal
 
 SUBJECT = CertificateSubject("robot", "CN=robot,O=Example")
@@ -27,7 +28,7 @@ def directory() -> Directory:
 def access(directory: Directory) -> Access:
     authenticators = [
         *internal.gateway_authenticators(directory, PasswordVerifier()),
-        *certificate.gateway_authenticators(directory, {}),
+        *certificate.gateway_authenticators(directory, certificate.CertificateSettings()),
     ]
     return Access(authenticators, internal.gateway_authorizers(directory))
 
@@ -91,13 +92,22 @@ NAMES = [({}, "CN=robot,O=Example"), ({"login_from": "distinguished_name"}, "CN=
 
 @pytest.mark.parametrize(("settings", "name"), NAMES)
 def test_the_user_name_is_read_from_the_certificate(directory: Directory, settings: dict[str, str], name: str) -> None:
-    access = Access(certificate.gateway_authenticators(directory, settings), [])
+    access = Access(
+        certificate.gateway_authenticators(directory, certificate.CertificateSettings.model_validate(settings)), []
+    )
     found = principal(access, Credentials("EXTERNAL", certificate=SUBJECT))
     assert found is not None
     assert found.name == name
 
 
-@pytest.mark.parametrize("settings", [{"login_from": "email"}, {"login_form": "common_name"}])
-def test_invalid_settings_stop_the_start(directory: Directory, settings: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="login_from"):
-        certificate.gateway_authenticators(directory, settings)
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"login_from": "email"}, "login_from: must be 'common_name' or 'distinguished_name', not 'email'"),
+        ({"login_form": "common_name"}, "login_form: no such setting; did you mean login_from?"),
+    ],
+)
+def test_invalid_settings_are_refused(settings: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load_plugins().view("/", {"auth-certificate": dict(settings)})
+    assert str(refused.value) == f"virtual host '/': the settings of plugin 'auth-certificate': {reason}"

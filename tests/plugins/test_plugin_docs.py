@@ -99,13 +99,20 @@ def test_the_setting_of_the_page_names_the_type(plugins_dir: Path) -> None:
     registry = load_plugins(plugins_dir)
     assert exchange_types(registry, "/", by_vhost["/"])[-1] == "x-modulus"
     assert exchange_types(registry, "staging", by_vhost["staging"])[-1] == "x-spread"
-    with pytest.raises(ConfigurationError, match=r"modulus\.py:\d+\) .*name must be a string, not 1"):
+    with pytest.raises(ConfigurationError, match="settings of plugin 'modulus': name: must be a string, not 1"):
         exchange_types(registry, "/", {"modulus": {"name": 1}})
 
 
 def test_the_entry_point_of_the_page_is_in_our_group() -> None:
     project = tomllib.loads(EXAMPLES["pyproject.toml"])["project"]
     assert project["entry-points"][ENTRY_POINT_GROUP] == {"modulus": "acme_modulus"}
+
+
+def test_the_model_of_the_page_refuses_settings_as_the_page_shows(tmp_path: Path) -> None:
+    (tmp_path / "greeting.py").write_text(examples("README.md")["greeting.py"])
+    with pytest.raises(ConfigurationError) as refused:
+        load_plugins(tmp_path).view("/", {"greeting": {"limit": 0}})
+    assert f"```\n{refused.value}\n```" in (PAGES / "README.md").read_text()
 
 
 @pytest.mark.parametrize("hook", HOOKS)

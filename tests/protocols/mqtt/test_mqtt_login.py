@@ -90,7 +90,7 @@ class LoginBroker:
         self.access = Access(
             [
                 *internal.gateway_authenticators(directory, PasswordVerifier()),
-                *certificate.gateway_authenticators(directory, {}),
+                *certificate.gateway_authenticators(directory, certificate.CertificateSettings()),
                 TokenAuthenticator(),
                 EmptyPasswordAuthenticator(),
             ],
