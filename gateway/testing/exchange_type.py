@@ -63,7 +63,7 @@ def check_exchange_type(
     check.unbound_destinations_get_nothing(in_order=list)
     check.unbound_destinations_get_nothing(in_order=reversed)
     check.a_removed_binding_can_be_added_again()
-    if getattr(factory, "routes_by_key", False):
+    if check.routes_by_key():
         check.messages_with_the_same_key_are_routed_alike()
         check.unbinding_restores_the_earlier_routing()
 
@@ -180,6 +180,10 @@ class _Check:
                     f"The type says routes_by_key, but for the key {key!r} an exchange routes after an unbind "
                     "differently from one that never had the bindings."
                 )
+
+    def routes_by_key(self) -> bool:
+        """Whether the type promises that its routes depend only on the routing key and the bindings."""
+        return bool(getattr(self._exchange([]), "routes_by_key", getattr(self._factory, "routes_by_key", False)))
 
     # -- The steps, with the exceptions that are allowed in them ---------------------------------------------------
 

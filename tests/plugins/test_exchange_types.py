@@ -16,10 +16,11 @@ from gateway_exchanges.fanout import Fanout
 from gateway_exchanges.headers import Headers
 from gateway_exchanges.local_random import LocalRandom
 from gateway_exchanges.modulus_hash import ModulusHash
+from gateway_exchanges.random_binding import RandomBinding
 from gateway_exchanges.super_stream import SuperStream
 from gateway_exchanges.topic import Topic
 
-TYPES = [Direct, Fanout, Topic, Headers, LocalRandom, ModulusHash, SuperStream]
+TYPES = [Direct, Fanout, Topic, Headers, LocalRandom, RandomBinding, ModulusHash, SuperStream]
 
 BY_KEY = [
     #            type    binding key    routing key        matches
@@ -159,7 +160,7 @@ def test_every_type_fulfils_the_contract(factory: ExchangeFactory) -> None:
     check_exchange_type(factory)
 
 
-@pytest.mark.parametrize("factory", [Direct, Fanout, Topic, Headers, ModulusHash])
+@pytest.mark.parametrize("factory", [Direct, Fanout, Topic, Headers, ModulusHash, RandomBinding])
 def test_a_destination_is_reached_until_its_last_binding_is_removed(
     factory: ExchangeFactory,
 ) -> None:
@@ -198,6 +199,30 @@ def test_r16_local_random_can_be_bound_to_queues_only() -> None:
     source, other = (Exchange("/", name, "fanout", Fanout({})) for name in ("source", "other"))
     with pytest.raises(PreconditionFailed, match="Destination not found"):
         LocalRandom({}).bind(Binding(source, other, "", {}))
+
+
+def test_random_chooses_among_the_bindings_whatever_their_keys() -> None:
+    offered: list[str] = []
+
+    def last(destinations: Sequence[Destination]) -> Destination:
+        offered.extend(destination.name for destination in destinations)
+        return destinations[-1]
+
+    exchange_type = RandomBinding({}, choose=last)
+    twice = StandIn("twice")
+    for queue, key in ((twice, "x"), (StandIn("once"), "y"), (twice, "z")):
+        exchange_type.bind(stand_in_binding(queue, key))
+    assert [queue.name for queue in exchange_type.route(plain_message("whatever"))] == ["twice"]
+    assert offered == ["twice", "once", "twice"]
+
+
+def test_random_reaches_every_queue_once_per_message() -> None:
+    exchange_type = RandomBinding({})
+    for number in range(4):
+        exchange_type.bind(stand_in_binding(StandIn(f"queue {number}")))
+    routes = [exchange_type.route(plain_message("k")) for _ in range(400)]
+    assert all(len(route) == 1 for route in routes)
+    assert len({queue.name for route in routes for queue in route}) == 4
 
 
 @given(keys=st.lists(st.text(max_size=20), min_size=1, max_size=30), order=st.permutations(range(5)))

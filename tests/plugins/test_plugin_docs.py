@@ -149,3 +149,10 @@ def test_the_authentication_method_of_the_page_accepts_the_right_answer(tmp_path
         dialogue.step(b"", received.append)
         dialogue.step(data, received.append)
         assert received == [Challenge(RIDDLE), last]
+
+
+def test_every_exchange_type_is_in_the_page_of_exchange_types() -> None:
+    page = (PAGES / "exchange-types.md").read_text()
+    types = [*load_plugins().view("/", {}).exchange_types, "x-delayed-message", "x-message-deduplication"]
+    missing = [name for name in types if f"`{name}`" not in page]
+    assert missing == []

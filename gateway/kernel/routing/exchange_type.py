@@ -31,8 +31,9 @@ class ExchangeType(Protocol):
 ExchangeFactory: TypeAlias = Callable[[Arguments], ExchangeType]
 """Builds the type's part of one exchange from the declare arguments; may raise ``PreconditionFailed``.
 
-A factory with a true attribute ``routes_by_key`` declares that its routes depend only on the routing key and the
-bindings; the router then caches them until a binding changes.
+A factory, or an object that it built, with a true attribute ``routes_by_key`` declares that its routes depend only on
+the routing key and the bindings; the router then caches them until a binding changes. The object's attribute counts if
+both have it.
 """
 
 

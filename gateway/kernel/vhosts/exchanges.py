@@ -70,8 +70,8 @@ class Exchanges:
         :raises Refused: when no plugin supplies its type, or the type refuses its arguments or fails.
         """
         factory = self.factory(record.type, record.arguments)
-        type = self._type_from(factory, record)
-        return self._place(record, type, bool(getattr(factory, "routes_by_key", False)), is_durable=is_durable)
+        type, routes_by_key = self._type_from(factory, record)
+        return self._place(record, type, routes_by_key, is_durable=is_durable)
 
     def restore(self, record: ExchangeRecord) -> Exchange:
         """Build a stored exchange; it is inert when its type is unavailable."""
@@ -84,10 +84,14 @@ class Exchanges:
             self._context.events.emit(Event("exchange.inert", record.vhost, record.name, details))
             return exchange
 
-    def _type_from(self, factory: "ExchangeFactory", record: ExchangeRecord) -> "ExchangeType":
-        """Return an instance of the exchange type. :raises PreconditionFailed: when the factory refuses or fails."""
+    def _type_from(self, factory: "ExchangeFactory", record: ExchangeRecord) -> "tuple[ExchangeType, bool]":
+        """Return an instance of the exchange type, and whether it routes by key only.
+
+        :raises PreconditionFailed: when the factory refuses or fails.
+        """
         try:
             type = factory(record.arguments)
+            routes_by_key = bool(getattr(type, "routes_by_key", getattr(factory, "routes_by_key", False)))
             missing = [method for method in _METHODS if not callable(getattr(type, method, None))]
             if missing:
                 raise BadAnswer(f"the factory returned {shown(type)}, which has no {missing[0]}()")
@@ -98,7 +102,7 @@ class Exchanges:
             faults.contain_in_type("declare", error, record.vhost, record.name, record.type, factory)
             failed = f"exchange type '{record.type}' failed to make exchange '{record.name}': {described(error)}"
             raise PreconditionFailed(failed) from None
-        return type
+        return type, routes_by_key
 
     def _place(
         self,

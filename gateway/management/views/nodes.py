@@ -22,6 +22,12 @@ _SPECIFIED: Final = ("direct", "fanout", "headers", "topic")
 #: RabbitMQ's descriptions of exchange types, shown by tools.
 DESCRIPTIONS: Final = {
     **{name: f"AMQP {name} exchange, as per the AMQP specification" for name in _SPECIFIED},
+    "x-consistent-hash": "Consistent Hashing Exchange",
+    "x-jms-topic": "JMS selector exchange",
+    "x-local-random": "Picks one random local binding (queue) to route via (to).",
+    "x-modulus-hash": "Modulus Hashing Exchange",
+    "x-random": "Randomly picks a binding (queue) to route via (to).",
+    "x-rtopic": "AMQP reverse topic exchange",
     DELAYED: "Delayed Message Exchange.",
     DEDUPLICATED: "Message Deduplication Exchange.",
 }
