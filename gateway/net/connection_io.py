@@ -21,6 +21,9 @@ _receive: Final = receive
 #: Bytes of input that count as one unit of work, as a power of two.
 _BYTES_A_UNIT: Final = 7
 
+#: Output below this size in bytes may wait for more; a larger write hardly costs less per byte.
+_LITTLE: Final = 16 * 1024
+
 
 class ConnectionOwner(Protocol):
     """The other half of the connection, as ``ConnectionIO`` uses it. ``name`` is the connection's name in listings."""
@@ -238,6 +241,11 @@ class ConnectionIO(TurnParticipant):
     def wake(self) -> None:
         """Schedule a flush at the end of this turn. The outbox calls this once per turn."""
         self._turn.schedule_flush(self)
+
+    def can_gather(self) -> bool:
+        """Whether the waiting output is little, so that it may wait for more."""
+        outbox = self.outbox
+        return outbox.size < _LITTLE and outbox.is_open and not self.is_ending
 
     def flush(self) -> None:
         """Send the output that may be sent now."""

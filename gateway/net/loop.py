@@ -106,9 +106,9 @@ class Loop(Schedule):
                 return
             started_s = monotonic_s()
             if len(ready) < _MANY:
-                self._serve_all(ready)
+                self._serve_all(ready, started_s)
             else:
-                self._serve_many(ready)
+                self._serve_many(ready, started_s)
             if leaving:
                 reactor.notify_closed(MOST_LEAVING)
                 self._report_slow_ends(started_s)
@@ -143,18 +143,18 @@ class Loop(Schedule):
         if self.due:
             self.end_turns()
 
-    def _serve_many(self, ready: tuple[int, ...]) -> None:
+    def _serve_many(self, ready: tuple[int, ...], now_s: float) -> None:
         """Serve these events, and poll again in the same turn while polls are full and the turn is short."""
         ends_s = self._reactor.seconds() + LONG_TURN_S
-        self._serve_all(ready)
+        now_s = self._serve_all(ready, now_s)
         while len(ready) == _MANY and self._reactor.seconds() < ends_s:
             ready = self._login_poller.wait(_NOT, MOST_EVENTS) or ()
-            self._serve_all(ready)
+            now_s = self._serve_all(ready, now_s)
 
-    def _serve_all(self, ready: tuple[int, ...]) -> None:
-        """Serve the events: descriptors, each followed by its flags."""
+    def _serve_all(self, ready: tuple[int, ...], now_s: float) -> float:
+        """Serve the events: descriptors, each followed by its flags. Return the time after the last one."""
         ios = self._ios
-        before_s = monotonic_s()
+        before_s = now_s
         for at in range(0, len(ready), 2):
             descriptor, event = ready[at], ready[at + 1]
             try:
@@ -169,6 +169,7 @@ class Loop(Schedule):
             if now_s - before_s > LONG_PART_S:
                 self._report_slow(descriptor, now_s - before_s)
             before_s = now_s
+        return now_s
 
     def _report_slow(self, descriptor: int, seconds: float) -> None:
         """Report a connection that took long to the turn watch."""
@@ -192,8 +193,9 @@ class Loop(Schedule):
     def _serve_newcomers(self) -> None:
         """Serve connections that have not logged in, for at most ``LONG_TURN_S``; a login can be expensive."""
         ready = self._login_poller.newcomers(MOST_NEWCOMERS)
-        ends_s = monotonic_s() + LONG_TURN_S
+        now_s = monotonic_s()
+        ends_s = now_s + LONG_TURN_S
         for at in range(0, len(ready), 2):
-            self._serve_all(ready[at : at + 2])
-            if monotonic_s() >= ends_s:
+            now_s = self._serve_all(ready[at : at + 2], now_s)
+            if now_s >= ends_s:
                 return

@@ -9,7 +9,10 @@ LONG_PART_S: Final = 0.005
 #: A turn that takes longer than this is logged, in seconds.
 SLOW_TURN_S: Final = 0.1
 
-#: Turns are counted in classes of length in microseconds; each class is twice as long as the one before.
+#: Turns shorter than this are counted together; most turns are, so that counting them must cost nothing.
+_SHORT_S: Final = 64e-6
+
+#: Longer turns are counted in classes of length in microseconds; each class is twice as long as the one before.
 _CLASSES: Final = 32
 
 
@@ -27,6 +30,7 @@ class TurnWatch:
         self.longest_s = 0.0
         self.longest_cause = ""
         self._counts = [0] * _CLASSES
+        self._short_turns = 0
         self._recent_s = 0.0
         self._earlier_s = 0.0
         self._part_s = 0.0
@@ -40,7 +44,10 @@ class TurnWatch:
     def ended(self, seconds: float) -> None:
         """Count a turn."""
         self.turns += 1
-        self._counts[min(int(seconds * 1e6).bit_length(), _CLASSES - 1)] += 1
+        if seconds < _SHORT_S:
+            self._short_turns += 1
+        else:
+            self._counts[min(int(seconds * 1e6).bit_length(), _CLASSES - 1)] += 1
         if seconds > self._recent_s:
             self._recent_s = seconds
             if seconds > self.longest_s:
@@ -63,7 +70,9 @@ class TurnWatch:
     def quantile_s(self, share: float) -> float:
         """Return a length that this share of all turns does not exceed: at most twice the exact quantile."""
         wanted = share * self.turns
-        counted = 0
+        counted = self._short_turns
+        if counted and counted >= wanted:
+            return min(_SHORT_S, self.longest_s)
         for number, count in enumerate(self._counts):
             counted += count
             if count and counted >= wanted:

@@ -24,6 +24,7 @@ class Events(list[str]):
         super().__init__()
         self.now_s = 0.0
         self.has_begun = False
+        self.awake: set[str] = set()  # names of the participants whose output is not yet written
         self.confirmed: list[TurnParticipant] = []
         self.budget = TurnBudget(lambda: self.now_s)
         self.schedule = Scheduled()
@@ -195,3 +196,80 @@ def test_changes_recorded_in_go_on_schedule_the_end_of_a_turn() -> None:
     events.turn.hold(Worker("a", events, 1))
     events.turn.go_on()
     assert events.schedule.turns == [events.turn]
+
+
+class Subscriber(TurnParticipant):
+    """Has output, little or much of it."""
+
+    def __init__(self, name: str, events: Events, is_little: bool = True) -> None:
+        super().__init__(name, events)
+        self.is_little = is_little
+
+    def can_gather(self) -> bool:
+        return self.is_little
+
+
+class Publisher(Worker):
+    """Causes output of others in each share."""
+
+    def __init__(self, events: Events, shares: int, *subscribers: Subscriber) -> None:
+        super().__init__("publisher", events, shares)
+        self.subscribers = subscribers
+
+    def go_on(self) -> bool:
+        is_held = super().go_on()
+        for subscriber in self.subscribers:
+            if subscriber.name not in self.events.awake:
+                self.events.awake.add(subscriber.name)
+                self.events.turn.schedule_flush(subscriber)
+        return is_held
+
+    def flush(self) -> None:
+        self.events.append("publisher.flush")
+
+
+def written_in_each_turn(events: Events) -> list[list[str]]:
+    """Run turns until nothing is held; return the flushes of each."""
+    turns_seen = []
+    while events.schedule.busy:
+        events.schedule.busy.clear()
+        del events[:]
+        events.turn.go_on()
+        events.turn.end()
+        turns_seen.append([event.removesuffix(".flush") for event in events if event.endswith(".flush")])
+        events.awake.difference_update(turns_seen[-1])
+    return turns_seen
+
+
+def test_little_output_of_leftover_input_is_gathered_for_a_few_turns() -> None:
+    events = Events()
+    events.turn.hold(Publisher(events, 6, Subscriber("a", events)))
+    assert written_in_each_turn(events) == [[], [], [], ["a"], [], ["publisher", "a"]]
+
+
+def test_much_output_of_leftover_input_is_written_at_once() -> None:
+    events = Events()
+    events.turn.hold(Publisher(events, 3, Subscriber("a", events, is_little=False), Subscriber("b", events)))
+    assert written_in_each_turn(events) == [["a"], ["a"], ["publisher", "b", "a"]]
+
+
+def test_output_that_grows_meanwhile_is_written_at_once() -> None:
+    events = Events()
+    subscriber = Subscriber("a", events)
+    events.turn.hold(Publisher(events, 4, subscriber))
+    events.turn.go_on()
+    subscriber.is_little = False
+    events.turn.go_on()
+    del events[:]
+    events.turn.end()
+    assert events == ["journal", "a.flush"]
+
+
+def test_output_of_other_input_is_not_gathered() -> None:
+    events = Events()
+    events.turn.hold(Publisher(events, 4, Subscriber("a", events)))
+    speak(events, Subscriber("innocent", events))
+    events.turn.go_on()
+    del events[:]
+    events.turn.end()
+    assert events == ["journal", "innocent.flush"]
