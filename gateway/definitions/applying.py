@@ -162,6 +162,8 @@ class _Applier:
             self._broker.limit_vhost(vhost, parameter.value)
         else:
             self._broker.put_parameter(self._records.parameter(vhost, parameter))
+            if parameter.component in self._broker.components:
+                return
             _log.warning(
                 "parameter without effect",
                 vhost=vhost,

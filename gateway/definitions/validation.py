@@ -12,7 +12,7 @@ from gateway.definitions import model
 from gateway.definitions.records import Records
 from gateway.definitions.topology_check import TopologyCheck
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_user, require_valid_vhost
+from gateway.kernel.broker.entity_checks import require_valid_user, require_valid_vhost
 from gateway.kernel.errors import ConfigurationError, NotAllowed, NotFound, Refused
 from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.bounds import require_name
@@ -144,10 +144,10 @@ class _EntryChecks:
             require_valid_limits("limits", VHOST_LIMITS, parameter.value)
             self._topology(vhost).limits = dict(parameter.value)
         else:
-            require_valid_parameter(self._records.parameter(vhost, parameter))
+            self._broker.require_valid_parameter(self._records.parameter(vhost, parameter))
 
     def global_parameter(self, parameter: model.GlobalParameter) -> None:
-        require_valid_parameter(self._records.global_parameter(parameter))
+        self._broker.require_valid_parameter(self._records.global_parameter(parameter))
 
     def _require_policy(self, record: PolicyRecord) -> None:
         require_valid_policy(record, self._broker.compile_pattern)

@@ -1,12 +1,13 @@
 """The context of the management API: the broker and the services its resources use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker.broker import Broker
+from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.statistics.sampler import Statistics
@@ -23,6 +24,46 @@ class TopicNames(Protocol):
     def routing_key(self, topic: str) -> str:
         """Return the routing key of a topic."""
         ...
+
+
+class Bridges(Protocol):
+    """The shovels and federation links of the node."""
+
+    def local_vhosts(self, record: ParameterRecord) -> Sequence[str]:
+        """Return the virtual hosts of this broker that a valid parameter connects to without a user's password."""
+        ...
+
+    def shovel_statuses(self) -> Iterable[Mapping[str, Any]]:
+        """Return the status of each shovel."""
+        ...
+
+    def restart_shovel(self, vhost: str, name: str) -> bool:
+        """Connect a shovel again; return whether it exists."""
+        ...
+
+    def delete_shovel(self, vhost: str, name: str) -> bool:
+        """Remove a shovel with its parameter; return whether it exists."""
+        ...
+
+
+class NoBridges:
+    """A node without shovels (null object)."""
+
+    def local_vhosts(self, record: ParameterRecord) -> Sequence[str]:
+        """Return none."""
+        return ()
+
+    def shovel_statuses(self) -> Iterable[Mapping[str, Any]]:
+        """Return none."""
+        return ()
+
+    def restart_shovel(self, vhost: str, name: str) -> bool:
+        """Return that it does not exist."""
+        return False
+
+    def delete_shovel(self, vhost: str, name: str) -> bool:
+        """Return that it does not exist."""
+        return False
 
 
 @dataclass(slots=True)
@@ -62,3 +103,4 @@ class ApiContext:
     store_info: Callable[[], Mapping[str, Any]] = dict
     compact_store: Callable[[], bool] = lambda: False
     inert_plugins: Callable[[str], Mapping[str, str]] = lambda vhost: {}
+    bridges: Bridges = field(default_factory=NoBridges)

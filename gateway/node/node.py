@@ -30,6 +30,7 @@ from gateway.net.turn import Schedule, Turn
 from gateway.net.turn_watch import TurnWatch
 from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.node.access import apply_access_settings, throttle_rules
+from gateway.node.bridges import node_bridges
 from gateway.node.clockwork import Clockwork
 from gateway.node.defaults import create_defaults
 from gateway.node.event_log import EventLog
@@ -38,6 +39,7 @@ from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.http import http_cross_origin_policy, http_limits
 from gateway.node.pipeline import pipeline_context
 from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Services
+from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
 from gateway.node.reload import reload
 from gateway.node.startup import Start, progress_fields, progress_text
@@ -109,6 +111,7 @@ class Node:
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         self._tls_contexts: list[TlsContext] = []
         self._context: ApiContext | None = None
+        self._bridges = node_bridges(self.broker, self._amqp, reactor, self._turn.touch)
         self._clockwork = self._wound_clockwork()
         self.broker.on_failure = self._store_failed
         self.broker.on_vhost = self._vhost_added
@@ -152,6 +155,12 @@ class Node:
         mqtt = self._protocols[MqttProtocol]
         assert isinstance(mqtt, MqttProtocol)
         return mqtt
+
+    @property
+    def _amqp(self) -> AmqpProtocol:
+        amqp = self._protocols[AmqpProtocol]
+        assert isinstance(amqp, AmqpProtocol)
+        return amqp
 
     def _vhost_added(self, vhost: VirtualHost) -> None:
         for protocol in self._protocols.values():
@@ -201,6 +210,7 @@ class Node:
         self._vhost_access.log_inert_plugins()
         self._is_starting = self._vhost_access.is_lenient = False
         self._listen()
+        self._bridges.start()
 
     def stop(self, done: Callable[[], None]) -> None:
         """Stop listening, close the connections, commit staged changes, then call ``done``.
@@ -212,6 +222,7 @@ class Node:
             self._start.stop()
             self._close(done)
             return
+        self._bridges.stop()
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
         self._turn.end()
         self._wait_for_disconnects(self._reactor.seconds() + _DISCONNECT_TIMEOUT_S, done)
@@ -318,6 +329,7 @@ class Node:
             store_info=self.store_files.info,
             compact_store=self.store_files.compact,
             inert_plugins=self._vhost_access.inert_plugins,
+            bridges=self._bridges,
         )
         return management_site(self._context)
 

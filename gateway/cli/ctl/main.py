@@ -15,6 +15,7 @@ import click
 
 from gateway.cli.ctl import (
     archives,
+    bridges,
     connections,
     definitions,
     delayed,
@@ -62,6 +63,7 @@ VERB_MODULES: Final = (
     status,
     nodes,
     store,
+    bridges,
 )
 
 ENVIRONMENT: Final = {

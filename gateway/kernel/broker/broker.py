@@ -12,7 +12,7 @@ from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.broker.directory import Directory
-from gateway.kernel.broker.entity_checks import require_valid_parameter, require_valid_vhost
+from gateway.kernel.broker.entity_checks import ParameterCheck, require_valid_parameter, require_valid_vhost
 from gateway.kernel.clock import drained
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
@@ -46,7 +46,7 @@ class Broker:
     ``doubtful_up_to`` is the last position assigned when this node was last killed: messages up to there may have been
     delivered before. ``on_vhost`` is called with each virtual host while it is still empty. All queues share the memory
     budget ``reserve``. ``compile_pattern`` is the regular expression engine. ``set_aside`` lists the records of the
-    store that cannot be used.
+    store that cannot be used. ``components`` maps the components that have runtime parameters to their validation.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Broker:
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
+        self.components: dict[str, ParameterCheck] = {}
         self.departed_traffic = Traffic()
         self.doubtful_up_to = 0
         self.set_aside: list[SetAside] = []
@@ -369,17 +370,25 @@ class Broker:
         vhost.policies.remove(record)
         vhost.policy_applier.policies_changed()
 
+    def require_valid_parameter(self, record: ParameterRecord) -> None:
+        """Validate a runtime parameter. :raises PreconditionFailed: when its name or value is invalid."""
+        require_valid_parameter(record)
+        if (check := self.components.get(record.component)) is not None:
+            check(record)
+
     def put_parameter(self, record: ParameterRecord) -> None:
         """Set a runtime parameter. :raises PreconditionFailed: when its name or value is invalid."""
-        require_valid_parameter(record)
+        self.require_valid_parameter(record)
         put = writable(record)
         self.parameters[record.key] = record
         self.journal.record(put)
+        self.events.emit(Event("parameter.set", record.vhost, record.name, {"component": record.component}))
 
     def remove_parameter(self, record: ParameterRecord) -> None:
         """Remove a runtime parameter."""
         del self.parameters[record.key]
         self.journal.record(Removed(record.kind, record.key))
+        self.events.emit(Event("parameter.cleared", record.vhost, record.name, {"component": record.component}))
 
     def stop(self) -> None:
         """Record a clean shutdown in the store; call when no delivery is outstanding any more."""

@@ -3,14 +3,17 @@
 Each is checked before it is set. An import of definitions checks all of them before it sets the first.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.kernel.messages.bounds import require_arguments, require_name, require_parameter, require_text
 from gateway.kernel.settings.limits import USER_LIMITS, require_valid_limits
 from gateway.kernel.vhosts.queue_rules import require_known_type
+
+ParameterCheck: TypeAlias = Callable[[ParameterRecord], None]
+"""Validates the parameters of one component; raises ``PreconditionFailed`` with RabbitMQ's text."""
 
 #: The maximum size of a password hash, in bytes.
 LONGEST_HASH: Final = 1024

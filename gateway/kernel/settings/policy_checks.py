@@ -18,6 +18,7 @@ from gateway.kernel.messages.bounds import (
 )
 from gateway.kernel.messages.message import Value
 from gateway.kernel.patterns import Compile
+from gateway.kernel.settings.erlang_terms import as_erlang
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.settings.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, SMALLEST_FILTER
 
@@ -131,9 +132,6 @@ FEDERATION: Final = frozenset({"federation-upstream", "federation-upstream-patte
 #: The keys that are accepted without any effect.
 IDLE: Final = OBSOLETE | FEDERATION
 
-#: The number of characters of an invalid value that an error repeats.
-_SHOWN_AT_MOST: Final = 200
-
 #: The keys of operator policies that have an effect: limits only (R140). RabbitMQ 3.10 accepts mirroring there too.
 OPERATOR_KEYS: Final = frozenset(name for name, key in KEYS.items() if key.merge is not None)
 
@@ -158,9 +156,9 @@ def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None
         if not _is_known(key, record.is_operator):
             unknown[key] = value
         elif key in KEYS and not KEYS[key].is_valid(value):
-            _refuse(f"{_as_erlang(value)} {KEYS[key].fault}")
+            _refuse(f"{as_erlang(value)} {KEYS[key].fault}")
     if unknown:
-        terms = ",".join(f"{{{_as_erlang(key)},{_as_erlang(value)}}}" for key, value in unknown.items())
+        terms = ",".join(f"{{{as_erlang(key)},{as_erlang(value)}}}" for key, value in unknown.items())
         _refuse(f"[{terms}] are not recognised policy settings")
 
 
@@ -178,17 +176,3 @@ def _is_known(key: str, is_operator: bool) -> bool:
 
 def _refuse(reason: str) -> NoReturn:
     raise PreconditionFailed(f"Validation failed\n\n{reason}\n")
-
-
-def _as_erlang(value: Value) -> str:
-    """Format a value as Erlang prints a term decoded from JSON."""
-    if isinstance(value, str):
-        shown = value if len(value) <= _SHOWN_AT_MOST else f"{value[:_SHOWN_AT_MOST]}..."
-        return f'<<"{shown}">>'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{','.join(_as_erlang(item) for item in value)}]"
-    if isinstance(value, dict):
-        return f"#{{{','.join(f'{_as_erlang(key)} => {_as_erlang(item)}' for key, item in value.items())}}}"
-    return "null" if value is None else str(value)

@@ -106,6 +106,14 @@ class Call:
             return False
         return True
 
+    def may_enter(self, vhost: str) -> bool:
+        """Return whether the user has permissions in an existing virtual host, whatever its tags."""
+        try:
+            self.permissions(self.broker.vhost_by_name[vhost])
+        except HttpError:
+            return False
+        return True
+
     def permissions(self, vhost: VirtualHost) -> Permissions:
         """Return the user's permissions in a virtual host. :raises HttpError: if access is refused."""
         try:

@@ -16,10 +16,6 @@ routes = Routes()
 
 VHOST_LIMITS: Final = "vhost-limits"
 
-#: Components whose parameters may be set here. Parameters of other components can only be imported with definitions;
-#: they are stored and marked as without effect.
-COMPONENTS: Final = (VHOST_LIMITS,)
-
 
 @routes.get("/parameters", level=AccessLevel.POLICYMAKER)
 def parameters(call: Call) -> Listing[Fields]:
@@ -52,16 +48,32 @@ def parameter(call: Call, component: str, vhost: str, name: str) -> Fields:
 
 @routes.put("/parameters/<component>/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
 def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
-    """Set a parameter. Unknown components are refused, as in RabbitMQ."""
+    """Set a parameter. Unknown components are refused, as in RabbitMQ.
+
+    Parameters of unknown components can only be imported with definitions; they are marked as without effect.
+    """
     (value,) = require(call.fields, "value")
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
     call.vhost(vhost)
-    if component not in COMPONENTS:
+    if component in call.broker.components:
+        return _put(call, ParameterRecord(vhost, component, name, value))
+    if component != VHOST_LIMITS:
         raise bad_request(f"Validation failed\n\ncomponent {component} not found\n")
     call.require(AccessLevel.ADMINISTRATOR)
     existed = bool(call.broker.vhost(vhost).record.limits)
     call.broker.limit_vhost(vhost, checked_limits(value))
+    return put_reply(existed)
+
+
+def _put(call: Call, record: ParameterRecord) -> Reply:
+    call.broker.require_valid_parameter(record)
+    for vhost in call.context.bridges.local_vhosts(record):
+        if vhost not in call.broker.vhost_by_name or not call.may_enter(vhost):
+            reason = f'user "{call.principal.name}" may not connect to vhost "{vhost}"'
+            raise bad_request(f"Validation failed\n\n{reason}\n")
+    existed = record.key in call.broker.parameters
+    call.broker.put_parameter(record)
     return put_reply(existed)
 
 
@@ -114,7 +126,8 @@ def _all(call: Call) -> list[Fields]:
     broker = call.broker
     return [
         *(_view(each.vhost, each.component, each.name, each.value)
-          | {"without_effect": f"component {each.component} not found"}
+          | ({} if each.component in broker.components
+             else {"without_effect": f"component {each.component} not found"})
           for each in broker.parameters.values() if each.vhost in names),
         *(_view(each.vhost, "operator_policy" if each.is_operator else "policy", each.name, rule_view(each))
           for each in broker.policies.values() if each.vhost in names),

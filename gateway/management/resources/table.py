@@ -26,6 +26,7 @@ from gateway.management.resources import (
     pipeline_sink,
     policies,
     queues,
+    shovels,
     store,
     streams,
     super_streams,
@@ -41,7 +42,7 @@ _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
     topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
-    store,
+    store, shovels,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

@@ -1,8 +1,10 @@
 """AMQP 0-9-1 as a node serves it. TLS listeners offer a login by certificate besides."""
 
 import secrets
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from gateway.access import Access
 from gateway.config import Settings
 from gateway.kernel.messages.message import HeaderFormat
 from gateway.node.protocols.served import ServedProtocol, Services
@@ -35,6 +37,17 @@ class AmqpProtocol(ServedProtocol):
         if is_tls not in self._factories:
             self._factories[is_tls] = AmqpFactory(self._context(is_tls=is_tls), self.services.turn)
         return self._factories[is_tls]
+
+    def inside_factory(self, access: Access) -> AmqpFactory:
+        """Return a factory of connections within the process, with their own access checks and without heartbeats."""
+        context = replace(
+            self._context(is_tls=False),
+            login=access,
+            access_of=lambda vhost: access,
+            may_authenticate_in_vhost=lambda: False,
+            heartbeat_s=0,
+        )
+        return AmqpFactory(context, self.services.turn)
 
     def apply(self, settings: Settings) -> None:
         """See ``ServedProtocol``."""

@@ -42,6 +42,18 @@ CHANGES = [
         id="set_operator_policy",
     ),
     pytest.param(
+        ["delete_shovel", "s"],
+        [("DELETE shovels/vhost/%2F/s", None)],
+        "Deleting shovel s in vhost / ...\n",
+        id="delete_shovel",
+    ),
+    pytest.param(
+        ["restart_shovel", "s", "-p", "v1"],
+        [("DELETE shovels/vhost/v1/s/restart", None)],
+        "Restarting shovel s in vhost v1 ...\n",
+        id="restart_shovel",
+    ),
+    pytest.param(
         ["clear_policy", "my-pol"],
         [("DELETE policies/%2F/my-pol", None)],
         'Clearing policy "my-pol" on vhost "/" ...\n',

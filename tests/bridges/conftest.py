@@ -1,0 +1,57 @@
+"""Fixtures: two gateways as child processes, and pika clients of both."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
+from pika.exceptions import AMQPError
+
+from tests.interop.pika_client import parameters
+from tests.running import Gateway
+
+
+@pytest.fixture
+def near(tmp_path: Path) -> Iterator[Gateway]:
+    """Yield the running gateway that has the bridges."""
+    gateway = Gateway(tmp_path / "near").start()
+    yield gateway
+    gateway.end()
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Iterator[Gateway]:
+    """Yield the running gateway at the other end. Its port stays the same when it restarts."""
+    gateway = Gateway(tmp_path / "far", f"amqp.port={free_port()}").start()
+    yield gateway
+    gateway.end()
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+ChannelOf = Callable[[Gateway], BlockingChannel]
+
+
+@pytest.fixture
+def channel_of() -> Iterator[ChannelOf]:
+    """Return a function that opens a channel to a gateway, in confirm mode."""
+    opened: list[BlockingConnection] = []
+
+    def open_channel(gateway: Gateway) -> BlockingChannel:
+        opened.append(pika.BlockingConnection(parameters(gateway.broker)))
+        channel = opened[-1].channel()
+        channel.confirm_delivery()
+        return channel
+
+    yield open_channel
+    for connection in opened:
+        with suppress(AMQPError):
+            connection.close()
