@@ -33,6 +33,7 @@ from gateway.kernel.errors import (
     PreconditionFailed,
     Refused,
 )
+from gateway.kernel.interception.interceptor import Decision, Diversion, Interceptor, Refusal, RefusalCause
 from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.messages.message import Arguments, Message, Properties, Value
 from gateway.kernel.messages.origin import Origin
@@ -57,15 +58,18 @@ __all__ = [
     "CommandInvalid",
     "ConfigurationError",
     "Credentials",
+    "Decision",
     "Destination",
     "Dialogue",
     "Directory",
+    "Diversion",
     "Exchange",
     "ExchangeFactory",
     "ExchangeType",
     "ExchangeTypes",
     "Failure",
     "GatewayError",
+    "Interceptor",
     "Message",
     "NotAllowed",
     "NotFound",
@@ -78,6 +82,8 @@ __all__ = [
     "Principal",
     "Properties",
     "Queue",
+    "Refusal",
+    "RefusalCause",
     "Refused",
     "ScramCredential",
     "Selector",

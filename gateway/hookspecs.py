@@ -23,6 +23,7 @@ from pluggy import HookimplMarker, HookspecMarker
 from pydantic import BaseModel
 
 from gateway.kernel.archives.tracer import Tracer
+from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Properties, Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
 
@@ -41,7 +42,7 @@ hookimpl = HookimplMarker(PROJECT)
 
 
 class TracedVhost(Protocol):
-    """The virtual host as seen by a tracer: its names, and a method to publish reports."""
+    """The virtual host as seen by a tracer or an interceptor: its names, and a method to publish reports."""
 
     @property
     def name(self) -> str:
@@ -56,7 +57,8 @@ class TracedVhost(Protocol):
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
         """Publish a message of the broker itself: transient, unconfirmed, dropped if no queue accepts it.
 
-        The publish is not traced but its deliveries are, so a tracer must ignore its own messages.
+        No interceptor sees the publish. It is not traced but its deliveries are, so a tracer must ignore its own
+        messages.
         """
         ...
 
@@ -154,6 +156,25 @@ def gateway_authorizers(
         the kernel's thread, at any time after this hook has returned.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: authorizers, possibly none. ``gateway.api.Authorizer`` is their contract.
+    """
+    raise NotImplementedError
+
+
+# -- Messages --------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_interceptors(vhost: TracedVhost, settings: Settings) -> Sequence[Interceptor]:
+    """Offer interceptors, which inspect, change, refuse or divert the messages of a virtual host.
+
+    Called once per virtual host while it starts. The interceptors of all plugins are joined in order; each gets what
+    the one before it returned. They are called for every message that a client publishes, before it is routed, and for
+    every delivery. If one fails, its own ``on_error`` decides whether the message is refused or goes on.
+
+    :param vhost: the virtual host that is starting; usable from the first message on, not yet during the call.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: interceptors, possibly none. ``gateway.api.Interceptor`` is their contract;
+        ``gateway.testing.check_interceptor`` tests them.
     """
     raise NotImplementedError
 

@@ -1,9 +1,10 @@
 """Fetching of messages over HTTP: in small steps, as fast as the client reads the response."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.kernel.clock import Clock
+from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.expired_heads import drop_expired_steps
@@ -23,15 +24,23 @@ _BATCH_SIZE: Final = 20
 
 
 class MessageFetch:
-    """One fetch request.
+    """One fetch request. ``shown`` returns the message of an entry as the client gets it.
 
     The messages stay unacknowledged until the response is complete; they are requeued if the client disconnects.
     """
 
     def __init__(
-        self, queue: Queue, clock: Clock, count: int, outcome: DeliveryOutcome, encoding: str, truncate: int
+        self,
+        queue: Queue,
+        shown: Callable[[QueuedMessage], Message],
+        clock: Clock,
+        count: int,
+        outcome: DeliveryOutcome,
+        encoding: str,
+        truncate: int,
     ) -> None:
         self._queue = queue
+        self._shown = shown
         self._clock = clock
         self._count = min(count, MAX_MESSAGES)
         self._outcome = outcome
@@ -64,7 +73,7 @@ class MessageFetch:
             queue.counters.get += 1
             queue.counters.redeliver += entry.is_redelivered
             self._fetched.append(entry)
-            message = queue.shown(entry)
+            message = self._shown(entry)
             piece = encode(message_view(len(queue), entry, message, self._encoding, self._truncate))
             yield b"," + piece if count else piece
             size += len(piece)

@@ -21,6 +21,7 @@ _WARNINGS: Final = frozenset(
         "queue.advice",
         "retained.refused",
         "stream.encoding_failed",
+        "will.refused",
     }
 )
 

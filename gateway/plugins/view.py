@@ -10,6 +10,7 @@ from gateway.access.verifying import PasswordVerifier
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.faults import shown
+from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.routing.exchange_type import ExchangeFactory
 from gateway.plugins.faults import broken
 
@@ -121,6 +122,10 @@ class PluginView:
     def tracers(self, vhost: hookspecs.TracedVhost) -> tuple[Tracer, ...]:
         """Return the tracers. :raises ConfigurationError: if a plugin fails."""
         return self._joined("gateway_tracers", ["published", "delivered"], vhost=vhost)
+
+    def interceptors(self, vhost: hookspecs.TracedVhost) -> tuple[Interceptor, ...]:
+        """Return the interceptors. :raises ConfigurationError: if a plugin fails."""
+        return self._joined("gateway_interceptors", ["on_publish", "on_deliver"], vhost=vhost)
 
     def _merged_exchange_types(self) -> dict[str, ExchangeFactory]:
         factories: dict[str, ExchangeFactory] = {}

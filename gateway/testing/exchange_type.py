@@ -11,8 +11,8 @@ from random import Random
 from typing import Final, cast
 
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.messages.message import Arguments, Header, Message, Properties, Value
-from gateway.kernel.messages.native_header import NativeFormat
+from gateway.kernel.messages.message import Arguments, Message, Properties, Value
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType
@@ -76,22 +76,7 @@ def stand_in_binding(destination: StandIn, routing_key: str = "", arguments: Arg
 
 def plain_message(routing_key: str = "", headers: Mapping[str, Value] | None = None, body: bytes = b"") -> Message:
     """Return a message with these headers and no other properties."""
-    return Message("source", routing_key, Header(_Given(Properties(headers=headers or {})), b""), body)
-
-
-class _Given(NativeFormat):
-    """A header format with fixed properties."""
-
-    name = "given"
-
-    def __init__(self, properties: Properties) -> None:
-        self._properties = properties
-
-    def header(self, raw: bytes) -> Header:
-        return Header(self, raw)
-
-    def properties(self, raw: bytes) -> Properties:
-        return self._properties
+    return Message("source", routing_key, native_header(Properties(headers=headers or {})), body)
 
 
 class _Check:

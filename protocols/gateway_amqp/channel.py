@@ -19,6 +19,7 @@ from gateway_amqp.content import Assembly
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.errors import FrameError, channel_error
 from gateway_amqp.header import AMQP
+from gateway_amqp.intercepted import Intercepted
 from gateway_amqp.methods import AccessRequest, AccessRequestOk, decode_method
 from gateway_amqp.publishing import Confirming, Plain, Target, Transactional, parse_publish, require_mode
 from gateway_amqp.scope import Scope
@@ -42,6 +43,7 @@ class Channel:
         "_confirmed",
         "_confirms",
         "_holdings",
+        "_intake",
         "_max_message_size",
         "_publisher",
         "_scope",
@@ -66,6 +68,7 @@ class Channel:
         self.consuming = Consuming(scope, self._topology, self._writer)
         self._targets: dict[bytes, Target] = {}
         self._publisher: Plain = Plain(scope.vhost, scope.origin, self._unrouted)
+        self._intake: Plain = self._publisher  # before it come the interceptors, if there are any
         self._confirms: Confirms | None = None
         self._answered = 0
         self._confirmed = 0
@@ -124,7 +127,7 @@ class Channel:
         if not header.is_ordinary:
             header = self._checked(header, target)
         target.tally.publish += 1
-        self._publisher.publish(target, Message(target.exchange_name, target.routing_key, header, body))
+        self._intake.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 
     def ack(self, payload: bytes) -> None:
         """Handle ``basic.ack``, the most frequent method of consumers, without creating an object for it."""
@@ -151,7 +154,7 @@ class Channel:
         """Drop the unfinished content and the references to the parts, so that no reference cycle is left."""
         self._drop_assembly()
         self._targets.clear()
-        self._publisher = Plain(self._vhost, self._scope.origin, _return_nothing)
+        self._publisher = self._intake = Plain(self._vhost, self._scope.origin, _return_nothing)
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm, because the store has failed."""
@@ -208,7 +211,20 @@ class Channel:
             self.consuming.channel_counters.forget_exchanges()
         tally = self.consuming.channel_counters.for_exchange(exchange_name)
         target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version, tally)
+        self._connect_interceptors()
         return target
+
+    def _publish_through(self, publisher: Plain) -> None:
+        """Change the mode of the channel."""
+        self._publisher = publisher
+        self._connect_interceptors()
+
+    def _connect_interceptors(self) -> None:
+        """Pass publishes to the interceptors first, if there are any; they change with the version of targets."""
+        chain, publisher = self._vhost.interception.publishing, self._publisher
+        self._intake = publisher
+        if chain is not None:
+            self._intake = Intercepted(publisher, chain, self._vhost, self._scope.origin, self._writer.returned)
 
     def _checked(self, header: Header, target: Target) -> Header:
         """Check the ``user_id`` and the keys of ``CC`` and ``BCC``; replace the ``reply_to`` of a direct reply-to
@@ -266,7 +282,7 @@ class Channel:
         if self._confirms is None:
             scope = self._scope
             self._confirms = Confirms(scope.journal, self._confirm)
-            self._publisher = Confirming(scope.vhost, scope.origin, self._unrouted, self._confirms)
+            self._publish_through(Confirming(scope.vhost, scope.origin, self._unrouted, self._confirms))
         if not method.nowait:
             self._scope.reply(commands.Confirm.SelectOk())
 
@@ -274,7 +290,7 @@ class Channel:
         require_mode(self._publisher, Transactional.name)
         if not isinstance(self._publisher, Transactional):
             restore_unsettled = self.consuming.restore_unsettled
-            self._publisher = Transactional(
+            transaction = Transactional(
                 self._scope.vhost,
                 self._scope.origin,
                 self._unrouted,
@@ -282,7 +298,8 @@ class Channel:
                 self._holdings,
                 self._scope.journal,
             )
-            self.consuming.settle_through(self._publisher)
+            self._publish_through(transaction)
+            self.consuming.settle_through(transaction)
         self._scope.reply(commands.Tx.SelectOk())
 
     def _commit(self, method: commands.Tx.Commit) -> None:

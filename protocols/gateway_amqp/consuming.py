@@ -210,7 +210,8 @@ class Consuming(Subscriber):
             tag = self._ledger.add(queue, entry, None)
             self._ack_timeout.watch(queue)
         redelivered = entry.is_redelivered
-        self._writer.get_ok(tag, redelivered, queue.shown(entry), len(queue))
+        message = self._scope.vhost.interception.delivered(queue.shown(entry), queue.name, self._scope.origin)
+        self._writer.get_ok(tag, redelivered, message, len(queue))
         if (tracing := self._scope.vhost.tracing) is not None:
             tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry)
 

@@ -82,9 +82,17 @@ class Publishing:
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
+            if self._vhost.interception.publishing is not None:
+                self._send_intercepted(head, body)
+                return
         header = head.header or self.header(head)
         target.tally.publish += 1
         message = Message(target.exchange_name, target.routing_key, header, body)
+        self._published(head, target, message, self._vhost.publish(target.exchange, message, self._origin))
+
+    def _send_intercepted(self, head: Head, body: bytes) -> None:
+        prepared = self.prepare(head, body)
+        target, message = prepared.target, prepared.message
         self._published(head, target, message, self._vhost.publish(target.exchange, message, self._origin))
 
     def _published(self, head: Head, target: Target, message: Message, verdict: Verdict) -> None:
@@ -98,12 +106,18 @@ class Publishing:
     # SENDs of a transaction
 
     def prepare(self, head: Head, body: bytes) -> "PreparedSend":
-        """Return a SEND prepared for a commit."""
+        """Return a SEND prepared for a commit, with its message as the interceptors return it.
+
+        :raises Refused: if an interceptor refuses it.
+        """
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
         target.tally.publish += 1
         message = Message(target.exchange_name, target.routing_key, head.header or self.header(head), body)
+        message = self._vhost.interception.published(message, self._origin)
+        if message.exchange != target.exchange_name:
+            target = Target(self._vhost.exchange(message.exchange), message.routing_key, target.version, target.tally)
         return PreparedSend(head, target, message)
 
     def find_route(self, prepared: "PreparedSend") -> Route | Walk:
@@ -188,7 +202,8 @@ class Publishing:
         target = self._targets.get(written)
         if target is None or target.version != self._vhost.version:
             target = self._learn(self._scope.destination(written), head)
-        head.target = target
+        if self._vhost.interception.publishing is None:  # else each SEND comes here again, and passes the interceptors
+            head.target = target
         return target
 
     def _learn(self, destination: Destination, head: Head) -> Target:

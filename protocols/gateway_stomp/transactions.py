@@ -116,9 +116,9 @@ class Transactions:
         transaction = self._known(name)
         for head in transaction.sends:
             self._publishing.check(head)
-        self._forget(name)
         work = PendingWork()
         commit = self._commit_of(transaction, work)
+        self._forget(name)
         if commit.is_small:
             for _ in commit.steps():
                 pass

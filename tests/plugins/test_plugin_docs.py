@@ -17,7 +17,7 @@ from gateway.api import Answer, Challenge, ConfigurationError, Directory, Failur
 from gateway.config import load
 from gateway.patterns import compile_pattern
 from gateway.plugins.registry import ALWAYS_ON, BUILT_IN_MODULES, ENTRY_POINT_GROUP, PluginRegistry, load_plugins
-from gateway.testing import check_exchange_type
+from gateway.testing import MemoryBroker, check_exchange_type
 
 PAGES = Path(__file__).parents[2] / "docs" / "plugins"
 HOOKS = [name for name in vars(hookspecs) if name.startswith("gateway_")]
@@ -156,3 +156,23 @@ def test_every_exchange_type_is_in_the_page_of_exchange_types() -> None:
     types = [*load_plugins().view("/", {}).exchange_types, "x-delayed-message", "x-message-deduplication"]
     missing = [name for name in types if f"`{name}`" not in page]
     assert missing == []
+
+
+def test_the_interceptor_of_its_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = examples("interceptor.md")
+    (tmp_path / "orders.py").write_text(page["orders.py"])
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, object] = {}
+    exec(page["test_orders.py"], names)
+    tests = [test for name, test in names.items() if name.startswith("test_") and callable(test)]
+    assert len(tests) == 2
+    for test in tests:
+        test()
+    del sys.modules["orders"]
+    file = tmp_path / "gateway.toml"
+    file.write_text(page["gateway.toml"].replace("/etc/gateway/plugins", str(tmp_path)))
+    settings = load(file)
+    broker = MemoryBroker(registry=load_plugins(settings.plugins_dir))
+    broker.kernel.declare_vhost("shop", plugins=settings.vhosts["/"].plugins)  # type: ignore[arg-type]
+    assert broker.kernel.vhost("shop").interception.publishing is not None
+    assert broker.vhost.interception.publishing is None

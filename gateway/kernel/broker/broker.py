@@ -163,9 +163,12 @@ class Broker:
         )
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
-        tracers = view.tracers(VhostTracingScope(vhost.name, self.node, vhost.publish_trace))
+        scope = VhostTracingScope(vhost.name, self.node, vhost.publish_trace)
+        tracers = view.tracers(scope)
         self._tracing_by_vhost[record.name] = VhostTracing(record.name, tracers, vhost.trace_table, self.faults)
         self._apply_tracing(vhost)
+        if interceptors := view.interceptors(scope):
+            vhost.interception.apply(interceptors)
         return vhost
 
     def _limits_of_user(self, name: str) -> Mapping[str, Value]:

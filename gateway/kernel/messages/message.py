@@ -180,6 +180,25 @@ class Message:
         """Return a copy with another routing key, as for sender-selected distribution."""
         return Message(self.exchange, routing_key, self.header, self.body)
 
+    def edited(
+        self,
+        headers: Mapping[str, Value] | None = None,
+        *,
+        without: Collection[str] = (),
+        body: bytes | None = None,
+        routing_key: str | None = None,
+    ) -> "Message":
+        """Return a copy with some headers set and others removed, another body or another routing key.
+
+        ``None`` keeps what the message has. All other headers and properties keep their bytes.
+        """
+        return Message(
+            self.exchange,
+            self.routing_key if routing_key is None else routing_key,
+            self.header.edited(headers or {}, without=without) if headers or without else self.header,
+            self.body if body is None else body,
+        )
+
     def with_address(self, exchange: str, routing_key: str, header: Header) -> "Message":
         """Return a copy with another exchange, routing key and header."""
         return Message(exchange, routing_key, header, self.body)

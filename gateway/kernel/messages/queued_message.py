@@ -27,6 +27,12 @@ class QueuedMessage:
         self.is_redelivered = False
         self.deliveries = 0
 
+    def with_message(self, message: Message) -> "QueuedMessage":
+        """Return a copy with another message, for a delivery that shows a changed one."""
+        copy = QueuedMessage(message, self.position, self.enqueued_at_ms, self.is_durable)
+        copy.is_redelivered, copy.deliveries = self.is_redelivered, self.deliveries
+        return copy
+
     def never_expire(self) -> None:
         """Never expire: the message was sent, and its QoS 2 delivery has to be completed (MQTT-4.3.3-7)."""
         self.enqueued_at_ms = _NEVER_MS

@@ -160,7 +160,8 @@ class Consumer:
     ``credit`` is the consumer's own, counted only if it ``_is_bounded``; ``shared_credit`` is the channel's, if it has
     one; both limit deliveries (R85). ``is_unlimited`` means that neither does. While ``is_waiting``, the queue skips
     the consumer until ``reconsider``. ``selection`` filters messages; ``None`` takes all. ``counters`` belongs to the
-    subscriber and counts deliveries.
+    subscriber and counts deliveries. The queue delivers to ``recipient``: the subscriber, or the interceptors that
+    stand before it.
     """
 
     __slots__ = (
@@ -175,6 +176,7 @@ class Consumer:
         "outlet",
         "priority",
         "queue",
+        "recipient",
         "selection",
         "shared_credit",
         "subscriber",
@@ -199,6 +201,7 @@ class Consumer:
         self.queue = queue
         self.tag = tag
         self.subscriber = subscriber
+        self.recipient = subscriber
         self.outlet = outlet
         self.needs_settling = needs_settling
         self.is_exclusive = is_exclusive

@@ -133,7 +133,7 @@ class Queue(QueueLike):
             self.counters.deliver_no_ack += 1
             if feature_dispatch.accepting:
                 feature_dispatch.accepted(message, None)
-            consumer.subscriber.deliver(consumer, message, False, None)
+            consumer.recipient.deliver(consumer, message, False, None)
             return None
         entry = self.enter(message)
         if feature_dispatch.accepting:
@@ -146,7 +146,7 @@ class Queue(QueueLike):
                 self.held.bytes += len(message.body)
             self.counters.deliver += 1
             consumer.charge()
-            consumer.subscriber.deliver(consumer, message, False, entry)
+            consumer.recipient.deliver(consumer, message, False, entry)
             return None
         self.ready.append(entry)
         if message.header.expiration_ms is not None and not self.has_expirations:
@@ -282,11 +282,11 @@ class Queue(QueueLike):
         if consumer.needs_settling:
             self.counters.deliver += 1
             consumer.charge()
-            consumer.subscriber.deliver(consumer, message, redelivered, entry)
+            consumer.recipient.deliver(consumer, message, redelivered, entry)
             return
         self.counters.deliver_no_ack += 1
         self.consumed(entry)
-        consumer.subscriber.deliver(consumer, message, redelivered, None)
+        consumer.recipient.deliver(consumer, message, redelivered, None)
 
     def shown(self, entry: QueuedMessage) -> Message:
         """Return the message as the consumer gets it; the stored message does not change."""

@@ -1,10 +1,11 @@
 """The interface and the common state of queues and streams, which exchanges route to and listings show alike."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
-from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
+from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer, Subscriber
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, FeatureDispatch
 from gateway.kernel.queueing.scheduler import ConsumerScheduler
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 class QueueLike(ConsumedQueue):
     """A queue or a stream of one virtual host. Owns its features and its ``consumers``.
 
+    ``recipient_of`` returns the interceptors that stand before a consumer's subscriber; ``None`` while there are none.
     ``used_at_ms`` is the last declaration, get or cancelled consumer. ``user`` declared it; empty if unknown.
     """
 
@@ -28,6 +30,7 @@ class QueueLike(ConsumedQueue):
         "consumer_tally",
         "consumers",
         "had_consumer",
+        "recipient_of",
         "used_at_ms",
         "user",
     )
@@ -51,6 +54,7 @@ class QueueLike(ConsumedQueue):
         self.consumers = consumers
         self.consumer_tally: ConsumerTally | None = None
         self.had_consumer = False
+        self.recipient_of: Callable[[Consumer], Subscriber] | None = None
         self.used_at_ms = journal.now_ms
         self.user = ""
 
@@ -168,7 +172,9 @@ class QueueLike(ConsumedQueue):
         raise NotImplementedError
 
     def _consumed_from(self, consumer: Consumer) -> None:
-        """Count an added consumer."""
+        """Count an added consumer, and put the interceptors before it."""
+        if self.recipient_of is not None:
+            consumer.recipient = self.recipient_of(consumer)
         if self.consumer_tally is not None:
             self.consumer_tally.added(consumer.subscriber.origin.user)
         self.had_consumer = True

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Wills:
-    """Owns the delayed wills of one virtual host; calls ``publish(message, is_retained)`` when one is due.
+    """Owns the delayed wills of one virtual host; calls ``publish(message, is_retained, client_id)`` when one is due.
 
     They survive restarts: a will that became due meanwhile is published at the start.
     """
 
     def __init__(
-        self, vhost_name: str, journal: "Journal", clock: "Clock", publish: Callable[[Message, bool], None]
+        self, vhost_name: str, journal: "Journal", clock: "Clock", publish: Callable[[Message, bool, str], None]
     ) -> None:
         self._vhost_name = vhost_name
         self._journal = journal
@@ -36,7 +36,7 @@ class Wills:
     def leave(self, client_id: str, message: Message, is_retained: bool, delay_s: float) -> None:
         """Publish a will now, or after a delay unless the client reconnects."""
         if delay_s <= 0:
-            self._publish(message, is_retained)
+            self._publish(message, is_retained, client_id)
             return
         due_at_ms = self._journal.now_ms + int(delay_s * 1000)
         header = message.header
@@ -62,7 +62,7 @@ class Wills:
         """Publish a client's delayed will now, because its session ends."""
         taken = self._take(client_id)
         if taken is not None:
-            self._publish(*taken)
+            self._publish(*taken, client_id)
 
     def install(self, record: WillRecord) -> None:
         """Restore a delayed will."""

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.kernel.messages.chunks import chunk_heads
+from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.streams.reading import queued_messages
 from gateway.kernel.streams.runs import RunSubscriber
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.contents import ContentReader
-    from gateway.kernel.queueing.consumer import Consumer
+    from gateway.kernel.queueing.consumer import Consumer, Subscriber
     from gateway.kernel.streams.filters import Filter
     from gateway.kernel.streams.stream_log import StreamLog
     from gateway.kernel.streams.tracking import OffsetTracker
+
+DeliverRun: TypeAlias = "Callable[[Consumer, Sequence[QueuedMessage]], None]"
 
 #: The number of bytes read from the store at a time: as much as the output buffer of a fast peer takes.
 READ_SIZE: Final = 256 * 1024
@@ -32,6 +35,10 @@ class TrackedMessage(QueuedMessage):
         super().__init__(entry.message, entry.position, entry.enqueued_at_ms, True)
         self.progress = progress
 
+    def with_message(self, message: Message) -> "TrackedMessage":
+        """Return a copy with another message."""
+        return TrackedMessage(super().with_message(message), self.progress)
+
 
 class Cursor:
     """The read position of one consumer in a log.
@@ -45,6 +52,7 @@ class Cursor:
         "_end",
         "_pending",
         "_read",
+        "_recipient",
         "consumer",
         "deliver_run",
         "is_awake",
@@ -70,10 +78,8 @@ class Cursor:
         self.wanted = wanted
         self.progress = progress
         self.is_awake = self.is_over = False
-        subscriber = consumer.subscriber
-        self.deliver_run: Callable[[Consumer, Sequence[QueuedMessage]], None] = (
-            subscriber.deliver_run if isinstance(subscriber, RunSubscriber) else _one_by_one
-        )
+        self._recipient = consumer.recipient
+        self.deliver_run = _run_of(consumer.recipient)
         self._read = reader
         self._pending: Iterator[QueuedMessage] = iter(())
         self._end = offset
@@ -93,6 +99,8 @@ class Cursor:
             for credit in credits:
                 credit.used += len(run)
             consumer.queue.counters.deliver += len(run)
+            if consumer.recipient is not self._recipient:
+                self._recipient, self.deliver_run = consumer.recipient, _run_of(consumer.recipient)
             self.deliver_run(consumer, run)
         return cost
 
@@ -151,7 +159,12 @@ class Cursor:
         return offset
 
 
+def _run_of(recipient: "Subscriber") -> "DeliverRun":
+    """Return the function that delivers a run of messages to a recipient."""
+    return recipient.deliver_run if isinstance(recipient, RunSubscriber) else _one_by_one
+
+
 def _one_by_one(consumer: "Consumer", run: "Sequence[QueuedMessage]") -> None:
     """Deliver messages singly, to a subscriber that does not take runs."""
     for entry in run:
-        consumer.subscriber.deliver(consumer, entry.message, False, entry)
+        consumer.recipient.deliver(consumer, entry.message, False, entry)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.routing.router import Walk
@@ -34,7 +34,8 @@ class BatchOutcome:
 class BatchPublish:
     """Publishes messages in order, in slices; the caller has validated them.
 
-    Unroutable messages go to the exchange ``instead``; they are dropped only if ``may_drop``.
+    Unroutable messages go to the exchange ``instead``; they are dropped only if ``may_drop``. Interceptors see messages
+    with an ``origin``.
     """
 
     def __init__(
@@ -56,10 +57,14 @@ class BatchPublish:
     def steps(self, messages: Sequence[tuple[Exchange, Message]]) -> Generator[None, None, BatchOutcome]:
         """Return the steps, which end in the turn in which the store gets all messages.
 
-        :raises PreconditionFailed: when a message is unroutable and may not be dropped; nothing was published then.
+        :raises PreconditionFailed: when a message is unroutable and may not be dropped, or an interceptor refuses one;
+            nothing was published then.
         """
         routed: list[Routed] = []
-        for exchange, message in messages:
+        for exchange, published in messages:
+            message = self._intercepted(published)
+            if message.exchange != published.exchange:
+                exchange = self._vhost.exchange(message.exchange)
             route = yield from self._route(exchange, message)
             routed.append((message, route))
             yield
@@ -69,6 +74,14 @@ class BatchPublish:
         yield from commit.steps()
         counts = self._counts
         return BatchOutcome(counts[Verdict.TAKEN], counts[Verdict.UNROUTED], counts[Verdict.REFUSED])
+
+    def _intercepted(self, message: Message) -> Message:
+        if self._origin is None:
+            return message
+        try:
+            return self._vhost.interception.published(message, self._origin)
+        except AccessRefused as refusal:
+            raise PreconditionFailed(str(refusal)) from None
 
     def _route(self, exchange: Exchange, message: Message) -> Generator[None, None, Route]:
         route = yield from self._found(exchange, message)

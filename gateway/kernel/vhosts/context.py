@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gateway.kernel.faults import Faults
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.features.policy_applier import PolicyApplier
+    from gateway.kernel.interception.interception import Interception
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.journal.records.topology import VhostRecord
     from gateway.kernel.routing.bindings import Bindings
@@ -30,6 +31,7 @@ class VhostContext:
     faults: "Faults"
     deduplication_caches: "DeduplicationCaches"
     users: "UserTallies"
+    interception: "Interception"
 
     @property
     def vhost_name(self) -> str:

@@ -1,16 +1,17 @@
-"""The interface of a virtual host's plugins to the kernel: exchange types and tracers."""
+"""The interface of a virtual host's plugins to the kernel: exchange types, tracers and interceptors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from gateway.kernel.archives.tracer import Tracer
+from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 
 class VhostPlugins(Protocol):
-    """Exchange types and tracers of the plugins that a virtual host enables."""
+    """Exchange types, tracers and interceptors of the plugins that a virtual host enables."""
 
     @property
     def exchange_types(self) -> ExchangeTypes:
@@ -23,6 +24,10 @@ class VhostPlugins(Protocol):
 
     def tracers(self, vhost: VhostTracingScope) -> Sequence[Tracer]:
         """Return new tracers for a virtual host; called once, when it starts."""
+        ...
+
+    def interceptors(self, vhost: VhostTracingScope) -> Sequence[Interceptor]:
+        """Return new interceptors for a virtual host; called once, when it starts."""
         ...
 
 

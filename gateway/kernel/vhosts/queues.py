@@ -83,6 +83,7 @@ class Queues:
         queue: QueueLike = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
         queue.consumer_tally = self._consumers
         queue.user = record.user
+        self._context.interception.watch(queue)
         self._context.users.queues.added(record.user)
         self._context.policy_applier.apply_to_queue(queue)
         self._queue_by_name[record.name] = queue

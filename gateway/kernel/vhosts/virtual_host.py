@@ -10,15 +10,19 @@ from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotFound
-from gateway.kernel.events import Events
+from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
 from gateway.kernel.features.policy_applier import PolicyApplier
+from gateway.kernel.interception.interception import Interception
+from gateway.kernel.interception.interceptor import Refusal
+from gateway.kernel.interception.publish_chain import InterceptionContext
 from gateway.kernel.journal.producers import Producers
 from gateway.kernel.journal.records.topology import VhostRecord
 from gateway.kernel.messages.bounds import require_arguments, require_binding_key
 from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import printable, require_not_default
 from gateway.kernel.patterns import Compile
 from gateway.kernel.queueing.consumer import ConsumedQueue
@@ -46,7 +50,6 @@ from gateway.kernel.vhosts.queues import Queues
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.messages.origin import Origin
     from gateway.kernel.routing.exchange_type import ExchangeTypes
 
 
@@ -63,7 +66,7 @@ class VirtualHost:
 
     ``version`` grows when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
     changed through the broker; ``policy_applier`` applies them. ``tracing`` and ``archiving`` are ``None`` while not in
-    use.
+    use. Adapters pass messages to ``interception.publishing``, if there are interceptors, before ``publish``.
     """
 
     def __init__(
@@ -111,6 +114,13 @@ class VirtualHost:
         self.policy_applier = PolicyApplier(
             self.policies, feature_context, self.queue_by_name, self.exchange_by_name, router.forget
         )
+        self.interception = Interception(
+            InterceptionContext(record.name, journal.budget, faults),
+            clock,
+            self.exchange_by_name.__contains__,
+            (self.queue_by_name, self.reply_queue_by_name),
+            self.invalidate_caches,
+        )
         self._context = VhostContext(
             record,
             journal,
@@ -122,6 +132,7 @@ class VirtualHost:
             faults,
             self.deduplication_caches,
             users,
+            self.interception,
         )
         self.exchanges = Exchanges(self._context, self.exchange_by_name, exchange_types, self.invalidate_caches)
         self.queues = Queues(self._context, self.queue_by_name, self.traffic, queue_rules, reserve)
@@ -236,13 +247,20 @@ class VirtualHost:
         self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
         self.deduplication_caches.refused(message)
 
-    def publish_will(self, message: Message, is_retained: bool) -> None:
-        """Publish a client's will; drop it if its exchange does not exist."""
-        exchange = self.exchange_by_name.get(message.exchange)
+    def publish_will(self, message: Message, is_retained: bool, client_id: str) -> None:
+        """Publish a client's will; drop it if its exchange does not exist, or an interceptor refuses it."""
+        published: Message | Refusal = message
+        if self.interception.publishing is not None:
+            published = self.interception.publishing.intercept(message, Origin("", 0, "", "mqtt", client_id))
+        if isinstance(published, Refusal):
+            details = {"client_id": client_id, "reason": published.reason}
+            self._context.events.emit(Event("will.refused", self.name, message.exchange, details))
+            return
+        exchange = self.exchange_by_name.get(published.exchange)
         if exchange is not None:
-            self.publish(exchange, message)
-        if is_retained:
-            self.retained.keep(message)
+            self.publish(exchange, published)
+        if is_retained and published.exchange == message.exchange:
+            self.retained.keep(published)
 
     # Exchanges
 
@@ -339,6 +357,7 @@ class VirtualHost:
     def open_reply_queue(self, name: str) -> Queue:
         """Create a direct reply-to queue, which is reachable through the default exchange only."""
         queue = Queue(self.name, name, self._context.journal)
+        self.interception.watch(queue)
         self.reply_queue_by_name[name] = queue
         self._router.forget()
         return queue

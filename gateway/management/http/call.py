@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from gateway.access import Permissions, Principal
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import NotAllowed
+from gateway.kernel.messages.origin import Origin
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.context import ApiContext
 from gateway.management.http.access_levels import AccessLevel
@@ -40,6 +41,11 @@ class Call:
     def broker(self) -> Broker:
         """The broker of the context."""
         return self.context.broker
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of messages that the request publishes or fetches."""
+        return Origin("", 0, self.principal.name, "HTTP")
 
     @property
     def fields(self) -> Fields:

@@ -84,7 +84,8 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
     try:
         exchange = virtual_host.exchange(name)
         require_publishable(call, virtual_host, exchange, message)
-        verdict = virtual_host.publish(exchange, message)
+        message = virtual_host.interception.published(message, call.origin)
+        verdict = virtual_host.publish(virtual_host.exchange(message.exchange), message)
     except Refused as refusal:
         raise as_channel_error(refusal) from None
     return {"routed": verdict is not Verdict.UNROUTED}

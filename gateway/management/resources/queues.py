@@ -4,6 +4,8 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from gateway.access import Operation
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.queue import require_queue
 from gateway.kernel.queueing.queue_like import QueueLike
@@ -116,7 +118,11 @@ def fetch(call: Call, vhost: str, name: str) -> Streamed:
         raise HttpError(404, "not_found", f"NOT_FOUND - no queue '{name}' in vhost '{vhost}'")
     queue = permitted_queue(call, virtual_host, name, Operation.READ)
     source, most = require_queue(queue, "basic.get"), integer(count, "count")
-    fetch = MessageFetch(source, call.broker.clock, most, outcome, encoding, max(truncate, 0))
+
+    def shown(entry: QueuedMessage) -> Message:
+        return virtual_host.interception.delivered(source.shown(entry), name, call.origin)
+
+    fetch = MessageFetch(source, shown, call.broker.clock, most, outcome, encoding, max(truncate, 0))
     return Streamed(fetch.pieces())
 
 

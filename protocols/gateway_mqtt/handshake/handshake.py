@@ -236,7 +236,7 @@ class Handshake:
         self._accept(accepted)
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
         protocol = PROTOCOLS[connect.version]
-        origin = Origin(connection.driver.name, _NO_CHANNEL, accepted.principal.name, protocol)
+        origin = Origin(connection.driver.name, _NO_CHANNEL, accepted.principal.name, protocol, self.client_id)
         outbox = connection.packet_outbox
         scope = Scope(connection, settings, accepted.vhost, session, outbox, origin, connect.version, mapping)
         receive_maximum = min(

@@ -24,6 +24,7 @@ class Delivering:
     def __init__(self, scope: Scope, inflight: Inflight, writer: DeliveryWriter, feed: RetainedFeed) -> None:
         self._session = scope.session
         self._journal = scope.journal
+        self._interception = scope.vhost.interception
         self._outbox = scope.outbox
         self._inflight = inflight
         self._writer = writer
@@ -134,7 +135,7 @@ class Delivering:
         while held and credit.used - len(held) < credit.limit:
             packet_id, delivery = held.pop()
             if self._inflight.deliveries.get(packet_id) is delivery:
-                message = delivery.entry.message
+                message = self._interception.delivered(delivery.entry.message, delivery.queue.name, self._writer.origin)
                 self._writer.send_special(
                     delivery.queue, message, None, True, delivery.entry, qos=2, packet_id=packet_id, is_resent=True
                 )

@@ -1,9 +1,11 @@
 """Handling of a client's PUBLISH packets and their acknowledgements (MQTT 5.0, 3.3 and 4.3)."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
 from gateway.kernel.caches import remember
+from gateway.kernel.interception.interceptor import Refusal, RefusalCause
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
@@ -44,23 +46,38 @@ _BYTES_A_UNIT: Final = 3
 _RETAIN: Final = 0x01
 
 
+#: The reason codes of refusals by interceptors (3.4.2.1).
+REFUSAL_REASONS: Final[Mapping[RefusalCause, ReasonCode]] = {
+    RefusalCause.POLICY: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+    RefusalCause.PAYLOAD: ReasonCode.PAYLOAD_FORMAT_INVALID,
+    RefusalCause.LIMIT: ReasonCode.QUOTA_EXCEEDED,
+    RefusalCause.ACCESS: ReasonCode.NOT_AUTHORIZED,
+}
+
+
 class TopicRefusal(NamedTuple):
-    """The reason why a topic does not accept publishes: its code and its text."""
+    """The reason why a publish is refused: its code and its text."""
 
     reason: ReasonCode
     text: str
 
 
 class Target:
-    """A resolved topic: exchange and routing key, or a ``refusal``. Valid while ``version`` is the virtual host's."""
+    """A resolved topic: exchange and routing key, or a ``refusal``. Valid while ``version`` is the virtual host's.
 
-    __slots__ = ("exchange", "refusal", "routing_key", "version")
+    ``is_direct`` means that messages are published as they are: there is neither a refusal nor an interceptor.
+    """
 
-    def __init__(self, exchange: Exchange, routing_key: str, refusal: TopicRefusal | None, version: int) -> None:
+    __slots__ = ("exchange", "is_direct", "refusal", "routing_key", "version")
+
+    def __init__(
+        self, exchange: Exchange, routing_key: str, refusal: TopicRefusal | None, version: int, is_intercepted: bool
+    ) -> None:
         self.exchange = exchange
         self.routing_key = routing_key
         self.refusal = refusal
         self.version = version
+        self.is_direct = refusal is None and not is_intercepted
 
 
 class PendingAcknowledgement:
@@ -115,8 +132,12 @@ class Publishing:
         if target is None or target.version != self._vhost.version:
             target = self._target(topic)
         body = data[payload_at:end]
-        if target.refusal is not None:
-            self._refuse(first >> 1 & 3, packet_id, target.refusal)
+        if not target.is_direct:
+            if target.refusal is not None:
+                self._refuse(first >> 1 & 3, packet_id, target.refusal)
+            else:
+                message = Message(self._exchange_name, target.routing_key, header, body)
+                self._publish_intercepted(first, packet_id, target.exchange, message, properties)
             return
         if properties.payload_format and not _is_utf8(body):
             self._decline(first >> 1 & 3, packet_id, ReasonCode.PAYLOAD_FORMAT_INVALID, "the payload is not UTF-8")
@@ -126,13 +147,13 @@ class Publishing:
         counters.payload_received += end - payload_at
         message = Message(self._exchange_name, target.routing_key, header, body)
         if packet_id:
-            self._publish_acknowledged(first, packet_id, target, message)
+            self._publish_acknowledged(first, packet_id, target.exchange, message)
         else:
             self._vhost.publish(target.exchange, message, self._origin)
             if first & _RETAIN:
                 self._vhost.retained.keep(message)
 
-    def _publish_acknowledged(self, first: int, packet_id: int, target: Target, message: Message) -> None:
+    def _publish_acknowledged(self, first: int, packet_id: int, exchange: Exchange, message: Message) -> None:
         is_exactly_once = first & 0x04
         if is_exactly_once and packet_id in self._qos2_state.received:
             # a resent PUBLISH: its message is published already and must not be published twice (MQTT-4.3.3-10)
@@ -140,7 +161,7 @@ class Publishing:
             return
         if len(self._answers) + len(self._qos2_state.received) >= self._receive_maximum:
             self._require_room()
-        verdict = self._vhost.publish(target.exchange, message, self._origin)
+        verdict = self._vhost.publish(exchange, message, self._origin)
         is_stored = message.id != 0
         if first & _RETAIN:
             self._vhost.retained.keep(message)
@@ -155,6 +176,39 @@ class Publishing:
             self._scope.outbox.write(head + packet_id.to_bytes(2, "big"))
         else:
             self._await(PacketType.PUBREC if is_exactly_once else PacketType.PUBACK, packet_id, verdict, is_stored)
+
+    def _publish_intercepted(
+        self, first: int, packet_id: int, exchange: Exchange, message: Message, properties: PublishProperties
+    ) -> None:
+        """Publish a message as the interceptors return it; one that they divert to another exchange is not retained.
+
+        A refused one is declined with the reason if possible: with QoS 1 and 2 of MQTT 5. Else the connection ends. A
+        resent PUBLISH of QoS 2 passed the interceptors when it came first.
+        """
+        if properties.payload_format and not _is_utf8(message.body):
+            self._decline(first >> 1 & 3, packet_id, ReasonCode.PAYLOAD_FORMAT_INVALID, "the payload is not UTF-8")
+            return
+        self._counters.publish += 1
+        self._counters.payload_received += len(message.body)
+        chain = self._vhost.interception.publishing
+        is_repeated = first & 0x04 and packet_id in self._qos2_state.received
+        if chain is not None and not is_repeated:
+            published = chain.intercept(message, self._origin)
+            if isinstance(published, Refusal):
+                self._refuse(
+                    first >> 1 & 3, packet_id, TopicRefusal(REFUSAL_REASONS[published.cause], published.reason)
+                )
+                return
+            if published.exchange != message.exchange:
+                exchange = self._vhost.exchange(published.exchange)
+                first &= ~_RETAIN
+            message = published
+        if packet_id:
+            self._publish_acknowledged(first, packet_id, exchange, message)
+        else:
+            self._vhost.publish(exchange, message, self._origin)
+            if first & _RETAIN:
+                self._vhost.retained.keep(message)
 
     def _require_room(self) -> None:
         """Enforce Receive Maximum (MQTT-3.3.4-7). :raises MqttError: if that many publishes are unfinished.
@@ -289,7 +343,8 @@ class Publishing:
         routing_key = scope.mapping.routing_key(text)
         scope.host.publishing()
         version = self._vhost.version
-        target = Target(scope.exchange, routing_key, self._refusal(text, routing_key), version)
+        is_intercepted = self._vhost.interception.publishing is not None
+        target = Target(scope.exchange, routing_key, self._refusal(text, routing_key), version, is_intercepted)
         if len(topic) <= _LONGEST_CACHED_TOPIC:
             remember(self._targets, topic, target, _MAX_CACHED)
         return target
