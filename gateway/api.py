@@ -13,6 +13,7 @@ from gateway.access import (
     Operation,
     PasswordCheck,
     Permissions,
+    PermissionUnknown,
     Principal,
     Success,
     TopicPatterns,
@@ -23,6 +24,7 @@ from gateway.access.scram import ScramCredential, scram_credential
 from gateway.hookspecs import TracedVhost, hookimpl
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.broker.directory import Directory
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.errors import (
     AccessRefused,
     CommandInvalid,
@@ -42,6 +44,7 @@ from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
 from gateway.kernel.routing.topic_trie import TopicTrie
+from gateway.logs import StructuredLog
 from gateway.plugins.settings import PluginSettings
 from gateway.selectors import Selector, SelectorError
 
@@ -76,6 +79,8 @@ __all__ = [
     "Operation",
     "Origin",
     "PasswordCheck",
+    "PendingWork",
+    "PermissionUnknown",
     "Permissions",
     "PluginSettings",
     "PreconditionFailed",
@@ -88,6 +93,7 @@ __all__ = [
     "ScramCredential",
     "Selector",
     "SelectorError",
+    "StructuredLog",
     "Success",
     "TopicPatterns",
     "TopicTrie",

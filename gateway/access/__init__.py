@@ -15,6 +15,7 @@ from gateway.access.methods import (
 from gateway.access.permissions import Operation, Permissions, TopicPatterns
 from gateway.access.principals import CertificateSubject, Credentials, Principal, is_loopback
 from gateway.access.throttle import LoginThrottle, ThrottleRules
+from gateway.access.unknown import PermissionUnknown
 from gateway.access.verifying import PasswordCheck, PasswordVerifier
 from gateway.access.vhost_permissions import VhostPermissions
 
@@ -35,6 +36,7 @@ __all__ = [
     "Operation",
     "PasswordCheck",
     "PasswordVerifier",
+    "PermissionUnknown",
     "Permissions",
     "Principal",
     "Success",

@@ -10,6 +10,7 @@ from gateway.access.once import Once
 from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal, is_loopback
 from gateway.access.throttle import LoginAttempt, LoginThrottle
+from gateway.access.unknown import PermissionUnknown
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.faults import BadAnswer, described, place_of, shown
 from gateway.logs import StructuredLog, masked
@@ -41,7 +42,8 @@ class Authorizer(Protocol):
         """Return the permissions at once, from memory; ``None`` to leave the decision to the next authorizer.
 
         The connection caches them until the directory changes, or the ``permissions_changed`` of
-        ``gateway_authorizers`` is called.
+        ``gateway_authorizers`` is called. An authorizer that asks another server raises ``PermissionUnknown`` until the
+        answer is there, and so may the methods of its ``Permissions``.
         """
         ...
 
@@ -126,7 +128,10 @@ class Access:
         return principal
 
     def enter(self, principal: Principal, vhost: str) -> Permissions:
-        """Return a principal's permissions in a virtual host. :raises NotAllowed: if it has no access."""
+        """Return a principal's permissions in a virtual host.
+
+        :raises NotAllowed: if it has no access; ``PermissionUnknown`` if an authorizer awaits the answer of a server.
+        """
         if self._closed:
             raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}': {self._closed}")
         for authorizer in self._authorizers:
@@ -142,6 +147,8 @@ class Access:
             if permissions is None or isinstance(permissions, Permissions):
                 return permissions
             raise BadAnswer(f"permissions() returned {shown(permissions)}, expected Permissions")
+        except PermissionUnknown:
+            raise
         except BaseException as error:  # a failing plugin must not grant access
             self._on_fault("authorizer", authorizer, error)
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}'")

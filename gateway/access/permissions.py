@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
@@ -69,8 +69,12 @@ class Permissions:
     """A snapshot of one principal's permissions in one virtual host.
 
     A pattern matches anywhere in a name unless anchored; the empty pattern matches nothing. Patterns are compiled once
-    and results are cached.
+    and results are cached. A plugin may derive from this class to decide in another way; it then overrides ``may``,
+    ``restricts_topics``, ``may_use_topic`` and ``may_use_every_topic``.
     """
+
+    #: Whether the methods may raise ``PermissionUnknown``.
+    asks_elsewhere: ClassVar[bool] = False
 
     __slots__ = ("_rules", "_topics", "user", "vhost")
 
@@ -89,13 +93,16 @@ class Permissions:
         self._rules = (CachedPattern(configure), CachedPattern(write), CachedPattern(read))
         self._topics = topics
 
-    def may(self, operation: Operation, name: str) -> bool:
-        """Whether the operation is allowed on a resource; the empty name is the default exchange."""
+    def may(self, operation: Operation, name: str, kind: str = "exchange") -> bool:
+        """Whether the operation is allowed on a resource; the empty name is the default exchange.
+
+        ``kind`` is ``exchange`` or ``queue``. Patterns ignore it.
+        """
         return self._rules[operation].allows(name or DEFAULT_EXCHANGE)
 
     def require(self, operation: Operation, kind: str, name: str) -> None:
         """Require a permission; ``kind`` is ``exchange`` or ``queue``. :raises AccessRefused: if it is missing."""
-        if not self.may(operation, name):
+        if not self.may(operation, name, kind):
             resource = f"{kind} '{name or DEFAULT_EXCHANGE}' in vhost '{self.vhost}'"
             raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
 
@@ -126,13 +133,17 @@ class Permissions:
             resource = f"topic '{routing_key}' in exchange '{exchange}' in vhost '{self.vhost}'"
             raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
 
+    def may_use_every_topic(self, operation: Operation, exchange: str) -> bool:
+        """Whether all routing keys may be used with a topic exchange."""
+        patterns = self._topics.get(exchange)
+        return patterns is None or patterns.pattern(operation) in _EVERYTHING
+
     def require_every_topic(self, operation: Operation, exchange: str) -> None:
         """Require that all routing keys may be used with a topic exchange. :raises AccessRefused: if some may not.
 
         For republishing by an exchange or queue, whose routing keys are not known in advance.
         """
-        patterns = self._topics.get(exchange)
-        if patterns is not None and patterns.pattern(operation) not in _EVERYTHING:
+        if not self.may_use_every_topic(operation, exchange):
             resource = f"every topic in exchange '{exchange}' in vhost '{self.vhost}'"
             raise AccessRefused(f"access to {resource} refused for user '{self.user}'")
 

@@ -36,10 +36,11 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated user."""
+    """An authenticated user. ``peer_host`` is its address, empty if the authenticator does not keep it."""
 
     name: str
     tags: frozenset[str] = frozenset()
+    peer_host: str = field(default="", compare=False)
 
 
 def is_loopback(host: str) -> bool:

@@ -34,7 +34,10 @@ class VhostPermissions:
 
     @property
     def current(self) -> Permissions:
-        """The current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
+        """The current permissions.
+
+        :raises AccessRefused: when access to the virtual host was revoked; ``PermissionUnknown`` when that is awaited.
+        """
         if self._version != self._vhost.version:
             try:
                 self._permissions = self._read()

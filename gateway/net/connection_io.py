@@ -218,7 +218,9 @@ class ConnectionIO(TurnParticipant):
 
     def resume(self) -> None:
         """Continue with the input after a request that took several turns."""
-        if self.has_leftover and self.is_reading:
+        if self.machine.is_held and not self.has_leftover:  # it was held outside of ``take``, after a late login
+            self._hold()
+        elif self.has_leftover and self.is_reading:
             self._wait_for_share()
 
     def set_reading(self, is_reading: bool) -> None:

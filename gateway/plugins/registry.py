@@ -55,6 +55,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "auth-internal": "gateway_auth.internal",
     "auth-certificate": "gateway_auth.certificate",
     "auth-scram": "gateway_auth.scram",
+    "auth-http": "gateway_auth.http.plugin",
     "tracing-firehose": "gateway_tracing.firehose",
 }
 

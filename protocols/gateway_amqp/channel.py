@@ -1,13 +1,14 @@
 """One AMQP channel: dispatches each method to the part of the channel that handles it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from struct import Struct
 from typing import Any, Final, TypeAlias
 
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import Operation
+from gateway.access import Operation, PermissionUnknown
 from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
@@ -121,11 +122,15 @@ class Channel:
         if len(body) > self._max_message_size:
             self._refuse_size(len(body))
         target = self._targets.get(method)
-        if target is None or target.version != self._vhost.version:
-            target = self._target(method)
         header = _header(properties)
-        if not header.is_ordinary:
-            header = self._checked(header, target)
+        try:
+            if target is None or target.version != self._vhost.version:
+                target = self._target(method)
+            if not header.is_ordinary:
+                header = self._checked(header, target)
+        except PermissionUnknown as unknown:
+            unknown.again = partial(self.publish, method, properties, body)
+            raise
         target.tally.publish += 1
         self._intake.publish(target, Message(target.exchange_name, target.routing_key, header, body))
 

@@ -5,12 +5,13 @@ other channels go to the channel. Errors close the channel or the connection, as
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import Permissions, Principal
+from gateway.access import Permissions, PermissionUnknown, Principal
 from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, Refused
@@ -51,6 +52,18 @@ _EARLY_LIMIT: Final = 128 * 1024
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
+class PostponedRequest:
+    """A request that waits for a permission: ``again`` repeats it, the rest is its last frame."""
+
+    __slots__ = ("again", "kind", "number", "payload")
+
+    def __init__(self, again: Callable[[], None], kind: int, number: int, payload: bytes) -> None:
+        self.again = again
+        self.kind = kind
+        self.number = number
+        self.payload = payload
+
+
 class Connection(Machine):
     """One client connection. Owns its channels and its outbox."""
 
@@ -71,6 +84,7 @@ class Connection(Machine):
         self._frame_max = FRAME_MIN
         self.channels = Channels(self, settings, self.outbox)
         self._resumption = Resumption()
+        self._postponed: PostponedRequest | None = None
 
     # Used by channels and listings
 
@@ -159,6 +173,11 @@ class Connection(Machine):
             self.is_held = True
             self._incoming.append(data)
             return
+        if self._postponed is not None:
+            self._repeat_postponed()
+            if self.is_busy:
+                self._incoming.append(data)
+                return
         if self.is_held:
             self.is_held = False
             whole = self._incoming.release(data)
@@ -228,13 +247,8 @@ class Connection(Machine):
                         continue
                 budget.work += _METHOD_WORK
                 self._frame(kind, number, payload)
-            except Refused as refusal:
-                self.refuse(refusal, number, *index_of(payload if kind == METHOD else PUBLISH))
-            except MalformedField as error:
-                ids = index_of(payload if kind == METHOD else PUBLISH)
-                self.fail(FrameError(reply_code(error), str(error), *ids))
             except GatewayError as error:
-                self.fail(error)
+                self._answer_error(error, kind, number, payload)
             if self.state is State.AUTHENTICATING:
                 self._incoming.keep(data, position, 1)
                 return
@@ -244,6 +258,37 @@ class Connection(Machine):
                 return
         if position < end:
             self._incoming.keep(data, position, 8)
+
+    def _answer_error(self, error: GatewayError, kind: int, number: int, payload: bytes) -> None:
+        """Answer a frame that failed; wait, if its permission is not known yet."""
+        method = payload if kind == METHOD else PUBLISH
+        if isinstance(error, PermissionUnknown):
+            again = error.again or partial(self._frame, kind, number, payload)
+            self._postponed = PostponedRequest(again, kind, number, payload)
+            self.is_busy = self.is_held = True
+            error.when_known(self._permission_known)
+        elif isinstance(error, Refused):
+            self.refuse(error, number, *index_of(method))
+        elif isinstance(error, MalformedField):
+            self.fail(FrameError(reply_code(error), str(error), *index_of(method)))
+        else:
+            self.fail(error)
+
+    def _permission_known(self) -> None:
+        self.is_busy = False
+        self.driver.go_on()
+
+    def _repeat_postponed(self) -> None:
+        """Repeat the request that waited for a permission, unless its channel has ended meanwhile."""
+        postponed, self._postponed = self._postponed, None
+        if postponed is None or self.state in (State.CLOSING, State.CLOSED):
+            return
+        if postponed.number and postponed.number not in self.channels.open_by_number:
+            return
+        try:
+            postponed.again()
+        except GatewayError as error:
+            self._answer_error(error, postponed.kind, postponed.number, postponed.payload)
 
     def _greet(self, header: bytes) -> bool:
         """Answer the protocol header; return whether the connection continues."""

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import Principal
+from gateway.access import PermissionUnknown, Principal
 from gateway.kernel.broker.connection_limits import require_room_for_connection
 from gateway.kernel.errors import GatewayError
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -119,8 +119,19 @@ class Handshake:
             self._refuse()
             return
         self._set_principal(principal)
+        self._enter_late(vhost)
+
+    def _enter_late(self, vhost: VirtualHost) -> None:
+        """Enter a virtual host after its own authentication, with the input received meanwhile."""
+        connection = self._connection
+        if connection.state is not State.AUTHENTICATING:
+            return
         try:
             self._enter(vhost)
+        except PermissionUnknown as unknown:
+            connection.state = State.AUTHENTICATING
+            unknown.when_known(lambda: self._enter_late(vhost))
+            return
         except GatewayError as error:
             connection.fail(error)
         connection.resume_reading()

@@ -17,13 +17,17 @@ from gateway_amqp.scope import Scope
 
 
 class Topology:
-    """Translates declarations to calls of the virtual host. Remembers the last declared queue (R19)."""
+    """Translates declarations to calls of the virtual host. Remembers the last declared queue (R19).
 
-    __slots__ = ("_scope", "last_queue_name")
+    ``_generated`` is the name of the server-named queue whose declaration waits for a permission, otherwise empty.
+    """
+
+    __slots__ = ("_generated", "_scope", "last_queue_name")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self.last_queue_name = ""
+        self._generated = ""
 
     # Exchanges
 
@@ -188,11 +192,13 @@ class Topology:
 
     def _declare(self, name: str, method: commands.Queue.Declare) -> QueueLike:
         is_server_named = not name
-        name = name or f"amq.gen-{self._scope.token()}"
+        if is_server_named:
+            name = self._generated = self._generated or f"amq.gen-{self._scope.token()}"
         if not is_server_named and name not in self._scope.vhost.queue_by_name:
             require_free("queue", name)
         self._require(Operation.CONFIGURE, "queue", name)
         self._require_dead_letters(name, table_of(method.arguments))
+        self._generated = ""
         return self._scope.vhost.declare_queue(
             name,
             is_durable=method.durable,

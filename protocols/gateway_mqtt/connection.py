@@ -8,7 +8,7 @@ connection; a 5.0 client also gets the reason (4.13).
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from gateway.access import Permissions
+from gateway.access import Permissions, PermissionUnknown
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -122,6 +122,9 @@ class Connection(Machine):
             return
         if self._incoming is not None:
             data = self._incoming.feed(data)
+            if self.is_busy:
+                self._incoming = IncomingPackets(data, 0)
+                return
             if not data and self._task is None:
                 return
             self._incoming = None
@@ -167,28 +170,41 @@ class Connection(Machine):
                 break
             self._packets = packets = packets + 1
             packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
-            if first == _PUBACK and packet_id and self._inflight is not None:
-                is_settling = True
-                self._inflight.accept(packet_id)
-            elif self.conversation is None:
-                self._handle_login_packet(first, data[start:stop], start - at - 1)
-            elif first >> 4 == _PUBLISH:
-                self.conversation.publishing.publish(first, data, start, stop)
-            else:
-                is_settling = True
-                acknowledge = self.conversation.acknowledgements.get(first) if packet_id else None
-                if acknowledge is not None:
-                    acknowledge(packet_id)
+            try:
+                if first == _PUBACK and packet_id and self._inflight is not None:
+                    is_settling = True
+                    self._inflight.accept(packet_id)
+                elif self.conversation is None:
+                    self._handle_login_packet(first, data[start:stop], start - at - 1)
+                elif first >> 4 == _PUBLISH:
+                    self.conversation.publishing.publish(first, data, start, stop)
                 else:
-                    self._handle_packet(self.conversation, first, data[start:stop])
-                    if self._task is not None:
-                        at, missing = stop, 0
-                        break
+                    is_settling = True
+                    acknowledge = self.conversation.acknowledgements.get(first) if packet_id else None
+                    if acknowledge is not None:
+                        acknowledge(packet_id)
+                    else:
+                        self._handle_packet(self.conversation, first, data[start:stop])
+                        if self._task is not None:
+                            at, missing = stop, 0
+                            break
+            except PermissionUnknown as unknown:  # the packet is read again once the permission is known
+                self._packets, missing = packets - 1, 0
+                self._wait_for_permission(unknown)
+                break
             at = stop
         if at < end and self.state is not _CLOSED:
             self._incoming = IncomingPackets(data[at:], missing)
         if is_settling and self._inflight is not None and self._inflight.credit.is_awaited:
             self.resume()
+
+    def _wait_for_permission(self, unknown: PermissionUnknown) -> None:
+        self.is_busy = self.is_held = True
+        unknown.when_known(self._permission_known)
+
+    def _permission_known(self) -> None:
+        self.is_busy = False
+        self.driver.go_on()
 
     def _may_read(self, size: int) -> bool:
         """Whether the next packet may be parsed. Packets sent before the login is finished wait, up to a limit.

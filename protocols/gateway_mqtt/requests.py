@@ -34,6 +34,7 @@ def _acknowledgement(packet_type: PacketType, conversation: Conversation, flags:
 def _subscribe(conversation: Conversation, flags: int, body: bytes) -> None:
     scope = conversation.scope
     packet = decode_subscribe(scope.version, flags, body, scope.settings.max_filters)
+    conversation.subscribing.await_permissions(packet)
     scope.host.start_task(conversation.subscribing.subscribe(packet), len(packet.filters))
 
 

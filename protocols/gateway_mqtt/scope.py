@@ -100,15 +100,17 @@ class Scope:
         """The exchange of MQTT messages. :raises NotFound: if an operator deleted it."""
         return self.vhost.exchange(self.exchange_name)
 
-    def may_publish(self, topic: str, routing_key: str) -> bool:
-        """Whether the client may publish to a topic; never to a reserved one."""
+    def may_publish(self, topic: str, routing_key: str, permissions: Permissions | None = None) -> bool:
+        """Whether the client may publish to a topic; never to a reserved one.
+
+        :raises AccessRefused: if it has lost access to the virtual host; ``PermissionUnknown`` if that is not known.
+        """
         if topic.partition("/")[0] in _OF_THE_BROKER or routing_key.partition(".")[0] in _OF_THE_BROKER:
             return False  # with RabbitMQ's mapping ``$SYS.a`` becomes ``$SYS/a``
-        return self.may_use(Operation.WRITE, routing_key)
+        return self.may_use(Operation.WRITE, routing_key, permissions or self.host.permissions)
 
-    def may_use(self, operation: Operation, routing_key: str) -> bool:
+    def may_use(self, operation: Operation, routing_key: str, permissions: Permissions) -> bool:
         """Whether the client may publish to a topic (write) or subscribe to it (read)."""
-        permissions = self.host.permissions
         if not permissions.may(operation, self.exchange_name):
             return False
         if not permissions.restricts_topics:

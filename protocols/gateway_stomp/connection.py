@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
-from gateway.access import Permissions, Principal
+from gateway.access import Permissions, PermissionUnknown, Principal
 from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.budget import LOOK_EVERY, PendingWork
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
@@ -91,10 +91,11 @@ class Connection(Machine):
         if self.phase is Phase.LEAVING:
             self.is_held = False
             return
-        if self.is_held:
+        if self.is_held and not self.is_busy:
             self.is_held = False
             if self.state is State.OPEN:
                 self._decoder.go_on()
+                self._perform_postponed()
         budget = self._budget
         try:
             for head, body in self._decoder.feed(data):
@@ -122,6 +123,8 @@ class Connection(Machine):
             if body and not head.may_have_body and self.opening.version is not Version.V10:
                 raise StompError("Invalid frame", f"{head.verb} must not have a body")
             perform(self, head, body)
+        except PermissionUnknown as unknown:
+            self._wait_for_permission(unknown, head, body)
         except (Refused, ProtocolViolation) as error:
             self.fail(error, head)
 
@@ -135,8 +138,30 @@ class Connection(Machine):
                 conversation.publishing.send(head, body)
             else:
                 conversation.transactions.send(name, head, body)
+        except PermissionUnknown as unknown:
+            self._wait_for_permission(unknown, head, body)
         except (Refused, ProtocolViolation) as error:
             self.fail(error, head)
+
+    def _wait_for_permission(self, unknown: PermissionUnknown, head: Head, body: bytes) -> None:
+        """Hold a frame, and the input behind it, until its permission is known."""
+        self._postponed = head, body
+        self._decoder.stop()
+        self.is_busy = self.is_held = True
+        unknown.when_known(self._permission_known)
+
+    def _permission_known(self) -> None:
+        self.is_busy = False
+        self.driver.go_on()
+
+    def _perform_postponed(self) -> None:
+        """Handle the frame that waited for the login, or for a permission."""
+        if self._postponed is not None:
+            (head, body), self._postponed = self._postponed, None
+            if head.verb == "SEND":
+                self._send(head, body)
+            else:
+                self._perform(head, body)
 
     def _refuse_order(self, head: Head, body: bytes) -> None:
         """Refuse a frame in the wrong state; before CONNECT it may connect implicitly, if that is enabled."""
@@ -155,12 +180,7 @@ class Connection(Machine):
         if self.state is not State.OPEN:
             return
         self._decoder.go_on()
-        if self._postponed is not None:
-            (head, body), self._postponed = self._postponed, None
-            if head.verb == "SEND":
-                self._send(head, body)
-            else:
-                self._perform(head, body)
+        self._perform_postponed()
         self.receive(b"")
 
     def opened(self, conversation: Conversation) -> None:

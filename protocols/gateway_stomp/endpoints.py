@@ -23,13 +23,17 @@ _NAMES_KEPT: Final = 10_000
 
 
 class Endpoints:
-    """Declares queues for one connection, each queue of ``/queue`` once."""
+    """Declares queues for one connection, each queue of ``/queue`` once.
 
-    __slots__ = ("_declared", "_scope")
+    ``_generated`` is the generated name of a queue whose declaration waits for a permission, otherwise empty.
+    """
+
+    __slots__ = ("_declared", "_generated", "_scope")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._declared: set[str] = set()
+        self._generated = ""
 
     def queue_to_send_to(self, destination: Destination, headers: Mapping[str, str]) -> None:
         """Declare the queue of a SEND, if its destination is of a kind that is created."""
@@ -59,9 +63,10 @@ class Endpoints:
 
     def reply_queue(self) -> QueueLike:
         """Declare an exclusive queue for replies to this connection."""
-        name = f"stomp.gen-{self._scope.settings.token()}"
+        name = self._generate("stomp.gen-")
         self._scope.require(Operation.CONFIGURE, "queue", name)
         self._scope.require(Operation.READ, "queue", name)
+        self._generated = ""
         owner = self._scope.host
         user = self._scope.origin.user
         return self._scope.vhost.declare_queue(name, owner=owner, is_auto_delete=True, is_server_named=True, user=user)
@@ -111,9 +116,13 @@ class Endpoints:
 
     def forget(self, queue: QueueLike) -> None:
         """Delete the queue of a durable subscription on the client's request."""
-        self._scope.require(Operation.CONFIGURE, "queue", queue.name)
+        self.require_deletable(queue)
         if not queue.is_deleted:
             self._scope.vhost.delete_queue(queue)
+
+    def require_deletable(self, queue: QueueLike) -> None:
+        """Require permission to delete a queue. :raises AccessRefused: if it is missing."""
+        self._scope.require(Operation.CONFIGURE, "queue", queue.name)
 
     def _declare_named(self, name: str, requested: QueueHeaders) -> None:
         scope = self._scope
@@ -138,7 +147,7 @@ class Endpoints:
     def _subscription_queue(self, destination: Destination, requested: QueueHeaders, durable_name: str) -> QueueLike:
         """Declare the queue of a subscription to an exchange or topic, and bind it."""
         scope = self._scope
-        name = durable_name or requested.name or f"{_SUBSCRIPTION_NAME}{scope.settings.token()}"
+        name = durable_name or requested.name or self._generate(_SUBSCRIPTION_NAME)
         is_exclusive = not durable_name and _value_or(
             requested.is_exclusive, destination.kind is DestinationKind.EXCHANGE
         )
@@ -149,6 +158,7 @@ class Endpoints:
         scope.require(Operation.READ, "exchange", exchange.name)
         scope.require_topic(Operation.READ, exchange, destination.name)
         self._require_dead_letter_exchange(name, requested)
+        self._generated = ""
         there = scope.vhost.queue_by_name.get(name)  # a queue created by RabbitMQ may be auto-delete
         queue = scope.vhost.declare_queue(
             name,
@@ -165,6 +175,12 @@ class Endpoints:
         if durable_name and scope.settings.activemq:
             self._unbind_others(queue, wanted)
         return queue
+
+    def _generate(self, prefix: str) -> str:
+        """Return a new name; the same one again until its queue is declared."""
+        if not self._generated.startswith(prefix):
+            self._generated = f"{prefix}{self._scope.settings.token()}"
+        return self._generated
 
     def _unbind_others(self, queue: QueueLike, wanted: Binding) -> None:
         """Remove the bindings to other topics when a subscription is renewed for a new one, as with ActiveMQ."""

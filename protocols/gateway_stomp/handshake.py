@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from gateway.access import Access, Credentials, Permissions, Principal, VhostPermissions
+from gateway.access import Access, Credentials, Permissions, PermissionUnknown, Principal, VhostPermissions
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connection_limits import require_room_for_connection
 from gateway.kernel.errors import GatewayError, NotAllowed
@@ -141,6 +141,9 @@ class Handshake:
                     "Bad CONNECT", f"Access refused for user '{claimed.username[:200]}'\n", "access refused"
                 )
             vhost = self._admit(broker, principal, vhost_name)
+        except PermissionUnknown as unknown:
+            unknown.when_known(lambda: self._authenticated(connection, principal, claimed, vhost_name))
+            return
         except NotAllowed as refusal:
             _count(broker, False)
             connection.fail(StompError("Bad CONNECT", str(refusal)))

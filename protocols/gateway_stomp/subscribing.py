@@ -102,12 +102,16 @@ class Subscribing:
     def unsubscribe(self, headers: Mapping[str, str]) -> None:
         """End a subscription; its deliveries may still be acknowledged. :raises StompError: when there is none."""
         _, tag = self._named("UNSUBSCRIBE", headers)
-        subscription = self._subscription_by_tag.pop(tag, None)
+        subscription = self._subscription_by_tag.get(tag)
         if subscription is None:
             self._forget_absent(headers, tag)
             return
-        queue = subscription.queue
-        if subscription.destination is not None and self._endpoints.durable_name(subscription.destination, headers):
+        queue, destination = subscription.queue, subscription.destination
+        is_durable = destination is not None and bool(self._endpoints.durable_name(destination, headers))
+        if is_durable:
+            self._endpoints.require_deletable(queue)
+        del self._subscription_by_tag[tag]
+        if is_durable:
             self._end(subscription)
             self._endpoints.forget(queue)
         else:

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, Map, Rule
 
-from gateway.access import Principal
+from gateway.access import PermissionUnknown, Principal
 from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
@@ -116,10 +116,23 @@ class ApiSite:
 
     def _perform(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
         """Call the resource of a request and send its result."""
-        done: Deferred[object] = maybeDeferred(self._call_resource, route, request, names, principal)
+        call = partial(self._call_resource, route, request, names, principal)
+        done: Deferred[object] = self._perform_when_permitted(call)
         request.when_lost(done.cancel)
         done.addCallback(partial(self._respond, request))
         done.addErrback(partial(self._failed, request))
+
+    def _perform_when_permitted(self, call: Callable[[], object]) -> "Deferred[object]":
+        """Call a resource; call it again once a permission is known that another server is asked for."""
+
+        def wait(failure: Failure) -> "Deferred[object] | Failure":
+            if not isinstance(failure.value, PermissionUnknown):
+                return failure
+            known: Deferred[object] = Deferred(canceller=lambda _: None)
+            failure.value.when_known(lambda: None if known.called else known.callback(None))
+            return known.addCallback(lambda _: self._perform_when_permitted(call))
+
+        return maybeDeferred(call).addErrback(wait)
 
     def _call_resource(
         self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal

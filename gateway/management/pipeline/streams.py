@@ -31,7 +31,7 @@ def require_readable_stream(call: Call, vhost: VirtualHost, name: str) -> Stream
     if not isinstance(queue, Stream):
         raise bad_request(f"queue '{name}' in vhost '{vhost.name}' is not a stream")
     permissions = call.permissions(vhost)
-    if not permissions.may(Operation.READ, name):
+    if not permissions.may(Operation.READ, name, "queue"):
         raise access_refused(permissions, Operation.READ, "queue", name)
     return queue
 
@@ -63,7 +63,7 @@ def readable_streams(call: Call, vhost: VirtualHost) -> Steps:
     found |= {name: [queue] for name, queue in _plain_streams(vhost)}
     views = []
     for name, parts in sorted(found.items()):
-        if all(may_read(Operation.READ, part.name) for part in parts):
+        if all(may_read(Operation.READ, part.name, "queue") for part in parts):
             views.append(_view(name, parts))
         yield
     return {"queues": views}

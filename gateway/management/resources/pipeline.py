@@ -112,10 +112,10 @@ def _require_own_consumer(call: Call, vhost: VirtualHost, consumer: str) -> None
 def _require_readable(call: Call, vhost: VirtualHost, queue: str) -> None:
     """Check that the user may read a stream or one of its partitions. :raises HttpError: if not."""
     permissions, exchange = call.permissions(vhost), vhost.exchange_by_name.get(queue)
-    if permissions.may(Operation.READ, queue):
+    if permissions.may(Operation.READ, queue, "queue"):
         return
     parts = [] if exchange is None or queue in vhost.queue_by_name else partitions_of(vhost, exchange)
-    if not any(permissions.may(Operation.READ, part.name) for part in parts):
+    if not any(permissions.may(Operation.READ, part.name, "queue") for part in parts):
         raise access_refused(permissions, Operation.READ, "queue", queue)
 
 
@@ -127,7 +127,7 @@ def _partitions(call: Call, vhost: VirtualHost, report: Report) -> list[Fields]:
         parts = [] if exchange is None or queue in vhost.queue_by_name else partitions_of(vhost, exchange)
         for number, offset in partitions.items():
             name = parts[int(number)].name if int(number) < len(parts) else queue
-            if may_read(Operation.READ, name):
+            if may_read(Operation.READ, name, "queue"):
                 views.append(lag_view(vhost, queue, number, name, offset))
     return views
 

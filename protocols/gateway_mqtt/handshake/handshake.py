@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from gateway.access import Challenge, Operation, Permissions, VhostPermissions
+from gateway.access import Challenge, Operation, Permissions, PermissionUnknown, VhostPermissions
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
 from gateway.kernel.messages.origin import Origin
@@ -150,10 +150,18 @@ class Handshake:
         connection = self._connection
         try:
             step()
+        except PermissionUnknown as unknown:
+            unknown.when_known(lambda: self._run_late(step))
         except MqttError as error:
             connection.end(error.reason, str(error))
         except GatewayError as error:
             connection.end(_reason(error), str(error))
+
+    def _run_late(self, step: Callable[[], None]) -> None:
+        """Run a step again that waited for a permission, if the connection is still open."""
+        if self._connection.state is State.AUTHENTICATING:
+            self._run_step(step)
+            self._connection.resume_reading()
 
     def _enter_late(self, accepted: LoginAccepted) -> None:
         """Enter after the client's previous session has ended, if the connection is still open."""
@@ -262,7 +270,7 @@ class Handshake:
         if session is None or (session.user and session.belongs_to(user)):
             return
         names = [session.own_queue_name(level) for level in (0, 1)]
-        if session.user or not all(accepted.permissions.may(Operation.CONFIGURE, name) for name in names):
+        if session.user or not all(accepted.permissions.may(Operation.CONFIGURE, name, "queue") for name in names):
             text = f"the session of client '{self.client_id}' belongs to another user"
             raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, text)
 

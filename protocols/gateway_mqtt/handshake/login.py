@@ -16,6 +16,7 @@ from gateway.access import (
     Failure,
     GuardedDialogue,
     Permissions,
+    PermissionUnknown,
     Principal,
     Success,
     Visitor,
@@ -257,6 +258,9 @@ class Login:
         try:
             vhost = broker.vhost(name)
             permissions = self._access.enter(principal, name)
+        except PermissionUnknown as unknown:
+            unknown.when_known(lambda: self._enter(principal, data, answer))
+            return
         except Refused as refusal:
             self._refuse(answer, ReasonCode.NOT_AUTHORIZED, str(refusal))
             return

@@ -1,5 +1,6 @@
 """The will message, published if the connection ends without a normal DISCONNECT (MQTT 5.0, 3.1.2.5)."""
 
+from gateway.access import Permissions, PermissionUnknown
 from gateway.kernel.errors import AccessRefused
 from gateway.kernel.messages.message import Message
 from gateway_mqtt.codec.errors import MqttError
@@ -39,9 +40,21 @@ class Will:
 
         It is discarded if the user has no permission to publish it any more.
         """
+        try:
+            permissions = scope.host.permissions
+        except AccessRefused:  # the user has lost access to the virtual host
+            return
+        self._leave(scope, permissions)
+
+    def _leave(self, scope: Scope, permissions: Permissions) -> None:
         packet = self._packet
         routing_key = scope.mapping.routing_key(packet.topic)
-        if not self._is_permitted(scope, routing_key):
+        try:
+            is_permitted = scope.may_publish(packet.topic, routing_key, permissions)
+        except PermissionUnknown as unknown:
+            unknown.when_known(lambda: self._leave(scope, permissions))
+            return
+        if not is_permitted:
             return
         delay_s = min(packet.properties.get(PropertyId.WILL_DELAY_INTERVAL, 0), scope.session.expiry_s)
         block = write_block({name: value for name, value in packet.properties.items() if name not in _OF_THE_WILL})
@@ -58,9 +71,3 @@ class Will:
         )
         message = Message(scope.exchange_name, routing_key, header, packet.payload)
         scope.vhost.wills.leave(scope.client_id, message, packet.retain, delay_s)
-
-    def _is_permitted(self, scope: Scope, routing_key: str) -> bool:
-        try:
-            return scope.may_publish(self._packet.topic, routing_key)
-        except AccessRefused:  # the user has lost access to the virtual host
-            return False

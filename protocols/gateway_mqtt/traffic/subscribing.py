@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from gateway.access import Operation
+from gateway.access import Operation, PermissionUnknown
 from gateway.kernel.errors import NotAllowed, Refused
 from gateway.kernel.journal.records.sessions import SubscriptionRecord
 from gateway.kernel.queueing.queue_like import QueueLike
@@ -38,6 +38,24 @@ class Subscribing:
         self._session = scope.session
         self._delivering = delivering
         self._feed = feed
+
+    def await_permissions(self, packet: Subscribe) -> None:
+        """Ask for all permissions of a request before it has any effect, where other servers are asked for them.
+
+        :raises PermissionUnknown: while an answer is awaited; refusals are left to ``subscribe``.
+        """
+        if not self._scope.host.permissions.asks_elsewhere:
+            return
+        unknown: PermissionUnknown | None = None
+        for request in packet.filters:
+            try:
+                self._require_access(self._record(request, 0))
+            except PermissionUnknown as one:
+                unknown = one
+            except (MqttError, Refused):
+                continue
+        if unknown is not None:
+            raise unknown
 
     def subscribe(self, packet: Subscribe) -> Iterator[None]:
         """Subscribe to each filter, then send retained messages. The answer waits until the subscriptions are durable.
@@ -101,11 +119,29 @@ class Subscribing:
     def _subscribe(self, request: SubscriptionRequest, identifier: int) -> tuple[SubscriptionRecord, QueueLike, bool]:
         """Return the subscription, its queue, and whether to send retained messages."""
         scope = self._scope
+        subscription = self._record(request, identifier)
+        self._require_access(subscription)
+        earlier = self._session.subscriptions.get(request.filter)
+        if earlier is None and len(self._session.subscriptions) >= scope.settings.max_subscriptions:
+            text = f"the session has {scope.settings.max_subscriptions} subscriptions, the limit of max_subscriptions"
+            raise NotAllowed(text)
+        queue = self._session.subscribe(scope.exchange, subscription)
+        if subscription.group:
+            scope.vhost.sessions.groups.joined(self._session, subscription)
+            if earlier is not None:
+                self._delivering.stop_consuming(queue)  # the terms may have changed
+        wants = request.retain_handling == _RETAINED_ALWAYS
+        wants = wants or (request.retain_handling == _RETAINED_IF_NEW and earlier is None)
+        return subscription, queue, wants and not subscription.group  # none for shared subscriptions (4.8.2)
+
+    def _record(self, request: SubscriptionRequest, identifier: int) -> SubscriptionRecord:
+        """Return the subscription that a client requests. :raises MqttError: if its filter is invalid."""
+        scope = self._scope
         shared, filter = parse_filter(request.filter)
         binding_key = scope.mapping.binding_key(filter)
         if objection := scope.settings.topics.objection(filter, binding_key):
             raise MqttError(ReasonCode.TOPIC_FILTER_INVALID, objection)
-        subscription = SubscriptionRecord(
+        return SubscriptionRecord(
             scope.vhost.name,
             scope.client_id,
             request.filter,
@@ -116,19 +152,6 @@ class Subscribing:
             request.no_local,
             request.retain_as_published,
         )
-        self._require_access(subscription)
-        earlier = self._session.subscriptions.get(request.filter)
-        if earlier is None and len(self._session.subscriptions) >= scope.settings.max_subscriptions:
-            text = f"the session has {scope.settings.max_subscriptions} subscriptions, the limit of max_subscriptions"
-            raise NotAllowed(text)
-        queue = self._session.subscribe(scope.exchange, subscription)
-        if shared is not None:
-            scope.vhost.sessions.groups.joined(self._session, subscription)
-            if earlier is not None:
-                self._delivering.stop_consuming(queue)  # the terms may have changed
-        wants = request.retain_handling == _RETAINED_ALWAYS
-        wants = wants or (request.retain_handling == _RETAINED_IF_NEW and earlier is None)
-        return subscription, queue, wants and shared is None  # none for shared subscriptions (4.8.2)
 
     def _require_access(self, subscription: SubscriptionRecord) -> None:
         """Check RabbitMQ's permissions: configure, write and read on the queue, read on the exchange and the topic."""
