@@ -1,7 +1,7 @@
 """Connections to AMQP 0-9-1 brokers as a client, with pika's adapter for Twisted."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -135,7 +135,7 @@ class _OneConnection(Factory):
 
 
 class AmqpDialer:
-    """Opens connections. ``connect_local`` reaches this broker; ``default_vhost`` is used where a URI names none."""
+    """Opens connections. ``connect_local`` reaches this broker."""
 
     def __init__(self, reactor: Any, connect_local: LocalConnect) -> None:
         self._reactor = reactor
@@ -163,6 +163,15 @@ class AmqpDialer:
             connection.abort()
             raise
         return connection
+
+    async def connect_first(self, uris: Sequence[BrokerUri], name: str, vhost: str) -> tuple[AmqpConnection, BrokerUri]:
+        """Return a connection to the first broker that accepts one. :raises Exception: the last one's error."""
+        for uri in uris[:-1]:
+            try:
+                return await self.connect(uri, name, vhost), uri
+            except Exception:  # any failure of this broker makes it try the next one
+                continue
+        return await self.connect(uris[-1], name, vhost), uris[-1]
 
 
 def connection_parameters(uri: BrokerUri, name: str, vhost: str) -> Any:

@@ -46,17 +46,24 @@ class AmqpSource(AmqpEnd):
         self._queue = queue
         self._no_ack = no_ack
         self.consumer_arguments: Mapping[str, Value] = {}
+        self.consumer_tag: str | None = None
         self._receive: Callable[[Parcel], None] = lambda parcel: None
 
     def start(self, receive: Callable[[Parcel], None]) -> None:
         """Begin to call ``receive`` with each message."""
         self._receive = receive
         consuming: Deferred[None] = Deferred.fromCoroutine(self._consume())
-        consuming.addErrback(lambda failure: self._ended(failure.value))
+        consuming.addErrback(self.consuming_failed)
+
+    def consuming_failed(self, failure: Failure) -> None:
+        """End the link: the consumer was cancelled, or the channel ended."""
+        self._ended(failure.value)
 
     async def _consume(self) -> None:
         arguments = dict(self.consumer_arguments) or None
-        deliveries, _ = await self.channel.basic_consume(self._queue, auto_ack=self._no_ack, arguments=arguments)
+        deliveries, _ = await self.channel.basic_consume(
+            self._queue, auto_ack=self._no_ack, consumer_tag=self.consumer_tag, arguments=arguments
+        )
         while not self._is_closed:
             received = await deliveries.get()
             method = received.method
@@ -143,8 +150,15 @@ async def open_channel(connection: AmqpConnection) -> Any:
     return channel
 
 
-async def ensure_queue(connection: AmqpConnection, queue: str, arguments: Mapping[str, Value], passive: bool) -> int:
-    """Declare a durable queue unless it exists, whatever its properties; return the number of its messages.
+async def ensure_queue(
+    connection: AmqpConnection,
+    queue: str,
+    arguments: Mapping[str, Value],
+    passive: bool,
+    *,
+    is_durable: bool = True,
+) -> int:
+    """Declare a queue unless it exists, whatever its properties; return the number of its messages.
 
     ``passive`` does not declare it. :raises ChannelClosedByBroker: with the reason of the broker.
     """
@@ -155,6 +169,6 @@ async def ensure_queue(connection: AmqpConnection, queue: str, arguments: Mappin
         if refusal.reply_code != _NOT_FOUND or passive:
             raise
         channel = await open_channel(connection)
-        declared = await channel.queue_declare(queue, durable=True, arguments=dict(arguments) or None)
+        declared = await channel.queue_declare(queue, durable=is_durable, arguments=dict(arguments) or None)
     channel.close()
     return int(declared.method.message_count)

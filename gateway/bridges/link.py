@@ -72,6 +72,10 @@ class Link:
             self._timer.cancel()
             self._timer = None
 
+    def release(self) -> None:
+        """Ignore the loss of an end from now on: the link is about to stop."""
+        self._attempt = None
+
     def fail(self, reason: str) -> None:
         """Record that the link cannot start: its settings are invalid."""
         self.reason = reason

@@ -5,8 +5,16 @@ from typing import Any
 
 from gateway.bridges.amqp_connection import AmqpDialer, LocalConnect
 from gateway.bridges.broker_uri import BrokerUri
+from gateway.bridges.federation import Federation
 from gateway.bridges.shovel_definition import COMPONENT, require_valid_shovel, shovel_of
 from gateway.bridges.shovels import Shovels
+from gateway.bridges.upstreams import (
+    UPSTREAM,
+    UPSTREAM_SET,
+    require_valid_upstream,
+    require_valid_upstream_set,
+    upstream_of,
+)
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.topology import ParameterRecord
 
@@ -17,26 +25,45 @@ class BridgeService:
     def __init__(
         self, broker: Broker, reactor: Any, connect_local: LocalConnect, touch: Callable[[], None]
     ) -> None:  # Any: Twisted's interfaces are not types
-        self._shovels = Shovels(broker, AmqpDialer(reactor, connect_local), touch)
+        dialer = AmqpDialer(reactor, connect_local)
+        self._shovels = Shovels(broker, dialer, touch)
+        self._federation = Federation(broker, dialer)
         broker.components[COMPONENT] = require_valid_shovel
+        broker.components[UPSTREAM] = require_valid_upstream
+        broker.components[UPSTREAM_SET] = require_valid_upstream_set
 
     def start(self) -> None:
         """Start what the stored parameters define."""
         self._shovels.start()
+        self._federation.start()
 
     def stop(self) -> None:
         """Close all connections. Messages that are not settled return to their queues."""
         self._shovels.stop()
+        self._federation.stop()
 
     def local_vhosts(self, record: ParameterRecord) -> Sequence[str]:
         """Return the virtual hosts of this broker that a valid parameter connects to without a user's password."""
-        definition = shovel_of(record)
-        uris: Sequence[BrokerUri] = (*definition.src_uris, *definition.dest_uris)
-        return [uri.vhost or "/" for uri in uris if uri.is_local and not uri.username]
+        uris: Sequence[BrokerUri] = ()
+        default = "/"
+        if record.component == COMPONENT:
+            definition = shovel_of(record)
+            uris = (*definition.src_uris, *definition.dest_uris)
+        elif record.component == UPSTREAM:
+            uris, default = upstream_of(record, {}).uris, record.vhost
+        return [default if uri.vhost is None else uri.vhost for uri in uris if uri.is_local and not uri.username]
 
     def shovel_statuses(self) -> Iterable[Mapping[str, Any]]:
         """Return the status of each shovel."""
         return list(self._shovels.statuses())
+
+    def federation_statuses(self) -> Iterable[Mapping[str, Any]]:
+        """Return the status of each federation link."""
+        return list(self._federation.statuses())
+
+    def restart_federation_link(self, vhost: str, id: str) -> bool:
+        """Connect a federation link again; return whether it exists."""
+        return self._federation.restart(vhost, id)
 
     def restart_shovel(self, vhost: str, name: str) -> bool:
         """Connect a shovel again; return whether it exists."""

@@ -100,16 +100,9 @@ class Shovel:
             raise
 
     async def _connected(self, uris: Sequence[BrokerUri], end: str) -> tuple[Any, BrokerUri]:
-        """Return a connection to the first broker of the list that accepts one. :raises Exception: the last error."""
-        name = f"Shovel {self.definition.name} ({end})"
-        for uri in uris[:-1]:
-            try:
-                return await self._dialer.connect(uri, name, "/"), uri
-            except Exception:  # any failure of this broker makes it try the next one, as for a single URI
-                continue
-        return await self._dialer.connect(uris[-1], name, "/"), uris[-1]
+        return await self._dialer.connect_first(uris, f"Shovel {self.definition.name} ({end})", "/")
 
-    def _addressed(self, parcel: Parcel) -> None:
+    def _addressed(self, parcel: Parcel) -> bool:
         """Set exchange, routing key and properties of a message for the destination."""
         definition = self.definition
         value, properties = definition.value, parcel.properties
@@ -126,6 +119,7 @@ class Shovel:
             properties.headers = {**(properties.headers or {}), SHOVELLED: entries}
         if definition.adds_timestamp:
             properties.headers = {**(properties.headers or {}), TIMESTAMP: self._clock.wall_ms() // 1000}
+        return True
 
     def _forward_header(self) -> dict[str, str]:
         definition = self.definition

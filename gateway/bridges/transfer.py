@@ -27,9 +27,10 @@ class ShovelAckMode(Enum):
 class Transfer:
     """Moves messages from ``source`` to ``destination``.
 
-    ``address`` changes exchange, routing key and properties of each message. ``remaining`` is the number of messages
-    after which ``on_done`` is called; ``None`` moves messages without end. ``forwarded`` counts the messages that the
-    source may forget, ``pending`` those that were received and are not forwarded yet.
+    ``address`` changes exchange, routing key and properties of each message, and returns whether it is to be sent.
+    ``remaining`` is the number of messages after which ``on_done`` is called; ``None`` moves messages without end.
+    ``forwarded`` counts the messages that the source may forget, ``pending`` those that were received and are not
+    forwarded yet.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Transfer:
         source: MessageSource,
         destination: MessageDestination,
         ack_mode: ShovelAckMode,
-        address: Callable[[Parcel], None],
+        address: Callable[[Parcel], bool],
         call_later: Callable[[float, Callable[[], None]], object],
         remaining: int | None = None,
         on_done: Callable[[], None] = lambda: None,
@@ -100,14 +101,16 @@ class Transfer:
             self._source.pause(is_paused)
 
     def _send(self, parcel: Parcel) -> None:
-        self._address(parcel)
-        if self._ack_mode is ShovelAckMode.ON_CONFIRM:
-            self._destination.publish(parcel, partial(self._answered, parcel.tag))
-            return
-        self._destination.publish(parcel, lambda is_taken: None)
-        if self._ack_mode is ShovelAckMode.ON_PUBLISH:
+        if not self._address(parcel):
             self._source.accept(parcel.tag)
-        self._forwarded()
+            self._forwarded()
+        elif self._ack_mode is ShovelAckMode.ON_CONFIRM:
+            self._destination.publish(parcel, partial(self._answered, parcel.tag))
+        else:
+            self._destination.publish(parcel, lambda is_taken: None)
+            if self._ack_mode is ShovelAckMode.ON_PUBLISH:
+                self._source.accept(parcel.tag)
+            self._forwarded()
 
     def _answered(self, tag: int, is_taken: bool) -> None:
         """Settle a message at the source as the destination answered."""

@@ -37,6 +37,14 @@ class Bridges(Protocol):
         """Return the status of each shovel."""
         ...
 
+    def federation_statuses(self) -> Iterable[Mapping[str, Any]]:
+        """Return the status of each federation link."""
+        ...
+
+    def restart_federation_link(self, vhost: str, id: str) -> bool:
+        """Connect a federation link again; return whether it exists."""
+        ...
+
     def restart_shovel(self, vhost: str, name: str) -> bool:
         """Connect a shovel again; return whether it exists."""
         ...
@@ -56,6 +64,14 @@ class NoBridges:
     def shovel_statuses(self) -> Iterable[Mapping[str, Any]]:
         """Return none."""
         return ()
+
+    def federation_statuses(self) -> Iterable[Mapping[str, Any]]:
+        """Return none."""
+        return ()
+
+    def restart_federation_link(self, vhost: str, id: str) -> bool:
+        """Return that it does not exist."""
+        return False
 
     def restart_shovel(self, vhost: str, name: str) -> bool:
         """Return that it does not exist."""

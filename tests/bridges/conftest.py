@@ -17,7 +17,7 @@ from tests.running import Gateway
 @pytest.fixture
 def near(tmp_path: Path) -> Iterator[Gateway]:
     """Yield the running gateway that has the bridges."""
-    gateway = Gateway(tmp_path / "near").start()
+    gateway = Gateway(tmp_path / "near", "node_name=near").start()
     yield gateway
     gateway.end()
 
@@ -25,7 +25,7 @@ def near(tmp_path: Path) -> Iterator[Gateway]:
 @pytest.fixture
 def far(tmp_path: Path) -> Iterator[Gateway]:
     """Yield the running gateway at the other end. Its port stays the same when it restarts."""
-    gateway = Gateway(tmp_path / "far", f"amqp.port={free_port()}").start()
+    gateway = Gateway(tmp_path / "far", f"amqp.port={free_port()}", "node_name=far").start()
     yield gateway
     gateway.end()
 

@@ -28,7 +28,7 @@ class Attempts:
         await self.waiting[-1]
         self.sources.append(FakeSource())
         ends = self.sources[-1], FakeDestination()
-        self.transfers.append(Transfer(*ends, ShovelAckMode.ON_CONFIRM, lambda parcel: None, self.clock.call_later))
+        self.transfers.append(Transfer(*ends, ShovelAckMode.ON_CONFIRM, lambda parcel: True, self.clock.call_later))
         return self.transfers[-1]
 
 

@@ -8,6 +8,8 @@ from gateway.bridges.transfer import MOST_HELD, REFUSED_DELAY_S, ShovelAckMode, 
 from gateway.testing import FakeClock
 from tests.bridges.ends import FakeDestination, FakeSource
 
+UNWANTED = -1
+
 
 class Bench:
     """A started transfer between two fake ends."""
@@ -20,8 +22,9 @@ class Bench:
         )
         self.transfer.start()
 
-    def address(self, parcel: Parcel) -> None:
+    def address(self, parcel: Parcel) -> bool:
         parcel.routing_key = "new"
+        return parcel.tag != UNWANTED
 
     def finish(self) -> None:
         self.done += 1
@@ -45,6 +48,13 @@ def test_on_publish_accepts_at_once_and_no_ack_never() -> None:
         assert bench.transfer.forwarded == 1
     assert on_publish.source.accepted == [1]
     assert no_ack.source.accepted == []
+
+
+def test_a_message_that_is_not_to_be_sent_is_accepted() -> None:
+    bench = Bench()
+    bench.source.send(UNWANTED)
+    assert bench.source.accepted == [UNWANTED]
+    assert not bench.destination.published
 
 
 def test_a_refused_message_returns_after_a_delay() -> None:

@@ -36,7 +36,6 @@ UNSUPPORTED: Final[Mapping[str, str]] = {
         (
             *("autocomplete", "list_unresponsive_queues", "resume_listeners", "suspend_listeners"),
             *("log_tail", "log_location", "consume_event_stream", "message_size_stats", "tls_versions"),
-            *("federation_status", "restart_federation_link"),
         ),
         NOT_YET,
     ),

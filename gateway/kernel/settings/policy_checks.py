@@ -48,6 +48,10 @@ def _is_truth(value: Value) -> bool:
     return isinstance(value, bool)
 
 
+def _is_text(value: Value) -> bool:
+    return isinstance(value, str)
+
+
 def _delivery_limit(one: int, other: int) -> int:
     """Return the smaller of two limits; a negative one means no limit, and then the larger (R140)."""
     return max(one, other) if one < 0 or other < 0 else min(one, other)
@@ -73,7 +77,7 @@ class PolicyKey(NamedTuple):
     merge: Merge | None = None
 
 
-#: The policy keys; those of ``IDLE`` are accepted besides.
+#: The policy keys; those of ``OBSOLETE`` are accepted besides.
 KEYS: Final[Mapping[str, PolicyKey]] = {
     "alternate-exchange": PolicyKey(is_valid_key, "is not a valid alternate exchange name"),
     "consumer-timeout": PolicyKey(_integer(0, LONGEST_MS), "is not a valid consumer timeout", min),
@@ -82,6 +86,9 @@ KEYS: Final[Mapping[str, PolicyKey]] = {
     "dead-letter-strategy": PolicyKey(_one_of("at-most-once", "at-least-once"), "is not a valid dead letter strategy"),
     "delivery-limit": PolicyKey(_integer(-1), "is not a valid delivery limit", _delivery_limit),
     "expires": PolicyKey(_integer(1, LONGEST_MS), "is not a valid queue expiry", min),
+    "federation-upstream": PolicyKey(_is_text, "is not a valid federation upstream name"),
+    "federation-upstream-pattern": PolicyKey(_is_text, "is not a valid federation upstream pattern name"),
+    "federation-upstream-set": PolicyKey(_is_text, "is not a valid federation upstream set name"),
     "initial-cluster-size": PolicyKey(_integer(1), "is not a valid initial cluster size"),
     "max-age": PolicyKey(_is_age, "is not a valid max age", min),
     "max-in-memory-bytes": PolicyKey(_integer(0), "is not a valid maximum memory in bytes", min),
@@ -126,11 +133,8 @@ OBSOLETE: Final = frozenset(
     }
 )
 
-#: Keys of federation, which this broker does not have: accepted, so that definitions with them can be imported.
-FEDERATION: Final = frozenset({"federation-upstream", "federation-upstream-pattern", "federation-upstream-set"})
-
-#: The keys that are accepted without any effect.
-IDLE: Final = OBSOLETE | FEDERATION
+#: The keys of federation, of which a policy may have one.
+FEDERATION: Final = ("federation-upstream", "federation-upstream-set", "federation-upstream-pattern")
 
 #: The keys of operator policies that have an effect: limits only (R140). RabbitMQ 3.10 accepts mirroring there too.
 OPERATOR_KEYS: Final = frozenset(name for name, key in KEYS.items() if key.merge is not None)
@@ -160,18 +164,30 @@ def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None
     if unknown:
         terms = ",".join(f"{{{as_erlang(key)},{as_erlang(value)}}}" for key, value in unknown.items())
         _refuse(f"[{terms}] are not recognised policy settings")
+    _require_valid_federation(record, compile_pattern)
+
+
+def _require_valid_federation(record: PolicyRecord, compile_pattern: Compile) -> None:
+    if sum(key in record.definition for key in FEDERATION) > 1:
+        _refuse(f"cannot specify {', '.join(FEDERATION[:-1])} and {FEDERATION[-1]} together")
+    pattern = record.definition.get("federation-upstream-pattern")
+    if isinstance(pattern, str):
+        try:
+            compile_pattern(pattern)
+        except PreconditionFailed as refusal:
+            _refuse(f"could not compile pattern {pattern} to a regular expression. Error: {refusal}")
 
 
 def ineffective_keys(record: PolicyRecord) -> str:
     """Return a sentence with the keys of a policy that have no effect; empty if all have."""
-    idle = sorted(IDLE.intersection(record.definition))
+    idle = sorted(OBSOLETE.intersection(record.definition))
     return f"no effect: {', '.join(idle)}" if idle else ""
 
 
 def _is_known(key: str, is_operator: bool) -> bool:
     if is_operator:
         return key in OPERATOR_KEYS or key in OBSOLETE
-    return key in KEYS or key in IDLE
+    return key in KEYS or key in OBSOLETE
 
 
 def _refuse(reason: str) -> NoReturn:

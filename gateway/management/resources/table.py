@@ -15,6 +15,7 @@ from gateway.management.resources import (
     delayed,
     exchanges,
     feature_flags,
+    federation_links,
     health,
     mqtt,
     nodes,
@@ -42,7 +43,7 @@ _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
     topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
-    store, shovels,
+    store, shovels, federation_links,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)
