@@ -4,6 +4,9 @@ Topic permissions restrict the routing keys of a user's publishes. A user could 
 that republishes messages, so its declaration requires the same permission.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from gateway.access.permissions import Operation, Permissions
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.routing.exchange import Exchange
@@ -46,11 +49,19 @@ def require_unrestricted_topics(permissions: Permissions, name: str, exchange: E
         permissions.require_every_topic(Operation.WRITE, name)
 
 
-def require_sender_topics(permissions: Permissions, exchange: Exchange, message: Message) -> None:
-    """Require permission for all keys of a message, including ``CC`` and ``BCC``. :raises AccessRefused: if missing."""
+def require_sender_topics(
+    permissions: Permissions,
+    exchange: Exchange,
+    message: Message,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Require permission for all keys of a message, including ``CC`` and ``BCC``; see ``Permissions.may_use_topic``.
+
+    :raises AccessRefused: if it is missing for a key.
+    """
     if exchange.type_name == "topic" and permissions.restricts_topics:
         for routing_key in (message.routing_key, *message.header.sender_keys):
-            permissions.require_topic(Operation.WRITE, exchange.name, routing_key)
+            permissions.require_topic(Operation.WRITE, exchange.name, routing_key, variables)
 
 
 def _has_topics(exchange: ExchangeIdentity | None) -> bool:

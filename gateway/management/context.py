@@ -82,12 +82,40 @@ class NoBridges:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class PublishAddress:
+    """The address of a publish of some protocol: exchange and routing key.
+
+    ``variables`` are those of its user's topic permissions. ``declares_queue`` is the queue that the publish declares
+    if it does not exist, and ``refusal`` the reason why no client may publish there; both are empty for none.
+    """
+
+    exchange: str
+    routing_key: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    declares_queue: str = ""
+    refusal: str = ""
+
+
+class PublishAddresses(Protocol):
+    """Conversion of the addresses of MQTT and STOMP to those of the kernel."""
+
+    def of_topic(self, vhost: str, topic: str, client_id: str, user: str) -> PublishAddress:
+        """Return the address of an MQTT topic name. :raises PreconditionFailed: if it is invalid."""
+        ...
+
+    def of_destination(self, destination: str) -> PublishAddress:
+        """Return the address of a STOMP destination. :raises PreconditionFailed: if it is invalid."""
+        ...
+
+
 @dataclass(slots=True)
 class ApiContext:
     """The broker and the services that the API's resources use.
 
     ``login`` authenticates users, ``access_of`` returns the access of one virtual host, ``topics_of`` its conversion of
-    topics. ``addresses`` maps listener names to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
+    topics, and ``publish_addresses`` that of topics and destinations of publishes. ``addresses`` maps listener names to
+    (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
     ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time. ``http`` holds the limits of clients,
     ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and the certificate.
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
@@ -100,6 +128,7 @@ class ApiContext:
     access_of: Callable[[str], Access]
     statistics: Statistics
     topics_of: Callable[[str], TopicNames]
+    publish_addresses: PublishAddresses
     pipeline: PipelineContext
     passwords: PasswordVerifier = field(default_factory=PasswordVerifier)
     login_counts: Callable[[], Mapping[str, int]] = dict

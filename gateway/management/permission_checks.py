@@ -1,5 +1,7 @@
 """Permission checks of changes over HTTP, the same as those of AMQP."""
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from gateway.access import Operation, Permissions
@@ -55,19 +57,35 @@ def require_bindable(
 
 def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, message: Message) -> None:
     """Check the permissions for publishing. :raises Refused: if one is missing, or the message is not acceptable."""
-    permissions = call.permissions(vhost)
-    permissions.require(Operation.WRITE, "exchange", exchange.name)
-    if exchange.is_internal:
-        raise AccessRefused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'")
-    exchange.require_working()
-    _require_sender_keys(message)
-    require_sender_topics(permissions, exchange, message)
+    for check in publish_checks(call.permissions(vhost), exchange, message).values():
+        check()
     user, principal = message.properties.user_id, call.principal
     if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
         raise PreconditionFailed(f"user_id property set to '{user}' but authenticated user was '{principal.name}'")
     limit = call.context.max_message_size
     if len(message.body) > limit:
         raise PreconditionFailed(f"message size {len(message.body)} is larger than configured max size {limit}")
+
+
+def publish_checks(
+    permissions: Permissions, exchange: Exchange, message: Message, variables: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Callable[[], None]]:
+    """Return the checks of a publish by their names; each raises ``Refused`` if it does not allow the publish.
+
+    ``variables`` are those of ``Permissions.may_use_topic``.
+    """
+    return {
+        "write": lambda: permissions.require(Operation.WRITE, "exchange", exchange.name),
+        "not_internal": lambda: _require_not_internal(exchange),
+        "type_available": exchange.require_working,
+        "sender_keys": lambda: _require_sender_keys(message),
+        "topic_write": lambda: require_sender_topics(permissions, exchange, message, variables),
+    }
+
+
+def _require_not_internal(exchange: Exchange) -> None:
+    if exchange.is_internal:
+        raise AccessRefused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{exchange.vhost_name}'")
 
 
 def _require_sender_keys(message: Message) -> None:

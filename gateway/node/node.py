@@ -41,6 +41,7 @@ from gateway.node.pipeline import pipeline_context
 from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Services
 from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
+from gateway.node.publish_addresses import PublishAddressesOf
 from gateway.node.reload import reload
 from gateway.node.startup import Start, progress_fields, progress_text
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
@@ -312,6 +313,7 @@ class Node:
             access_of=self._vhost_access.access_of,
             statistics=self._statistics,
             topics_of=self._mqtt.context.mapping_of,
+            publish_addresses=PublishAddressesOf(self._mqtt.context, lambda: self.settings.stomp),
             pipeline=pipeline_context(settings, self.broker.clock, self._worker, self._archive),
             touch=self._turn.touch,
             addresses=lambda: self.addresses,

@@ -1,7 +1,7 @@
 """The context that the parts of one open connection share."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 from gateway.access import Operation, Permissions
 from gateway.kernel.journal.journal import Journal
@@ -13,12 +13,7 @@ from gateway_mqtt.codec.packets import Auth
 from gateway_mqtt.codec.properties import Properties
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.traffic.packet_outbox import PacketOutbox
-from gateway_mqtt.translation.topics import TopicMapping
-
-#: Reserved first levels of topics, to which clients cannot publish.
-_OF_THE_BROKER: Final = ("$SYS", "$share")
-
-_NO_WILDCARDS: Final = str.maketrans({"*": "%2A", "#": "%23"})
+from gateway_mqtt.translation.topics import TopicMapping, is_reserved, topic_variables
 
 
 class Host(Protocol):
@@ -105,8 +100,8 @@ class Scope:
 
         :raises AccessRefused: if it has lost access to the virtual host; ``PermissionUnknown`` if that is not known.
         """
-        if topic.partition("/")[0] in _OF_THE_BROKER or routing_key.partition(".")[0] in _OF_THE_BROKER:
-            return False  # with RabbitMQ's mapping ``$SYS.a`` becomes ``$SYS/a``
+        if is_reserved(topic, routing_key):
+            return False
         return self.may_use(Operation.WRITE, routing_key, permissions or self.host.permissions)
 
     def may_use(self, operation: Operation, routing_key: str, permissions: Permissions) -> bool:
@@ -119,9 +114,5 @@ class Scope:
 
     @property
     def topic_variables(self) -> Mapping[str, str]:
-        """The values of ``{client_id}`` and ``{username}`` in topic permissions, in the form of routing keys.
-
-        Wildcards in them are escaped; otherwise a client named ``*`` could read the topics of all others.
-        """
-        names = {"client_id": self.client_id, "username": self.origin.user}
-        return {variable: self.mapping.routing_key(name).translate(_NO_WILDCARDS) for variable, name in names.items()}
+        """The values of ``{client_id}`` and ``{username}`` in topic permissions, in the form of routing keys."""
+        return topic_variables(self.mapping, self.client_id, self.origin.user)

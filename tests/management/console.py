@@ -18,6 +18,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from gateway.config.stomp import Stomp
 from gateway.management.context import ApiContext
 from gateway.management.http.cross_origin import CrossOriginPolicy
 from gateway.management.http.site import management_site
@@ -28,6 +29,9 @@ from gateway.management.pipeline.staging import Staging
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
+from gateway.node.publish_addresses import PublishAddressesOf
+from gateway_mqtt.handshake.login import LoginRules
+from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.translation.topics import REVERSIBLE
 from tests.management.inline_worker import InlineWorker
 from tests.protocols.amqp.dialogue import Gateway
@@ -82,6 +86,7 @@ class Console:
                 access_of=self.gateway.settings.access_of,
                 statistics=self.statistics,
                 topics_of=lambda vhost: REVERSIBLE,
+                publish_addresses=self._publish_addresses(),
                 pipeline=self.pipeline,
                 touch=self.gateway.end_turn if ends_turns else lambda: None,
                 addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
@@ -94,6 +99,11 @@ class Console:
                 reactor=self.clock,
             )
         )
+
+    def _publish_addresses(self) -> PublishAddressesOf:
+        settings = self.gateway.settings
+        mqtt = MqttContext(settings.broker, LoginRules(settings.broker, settings.access_of), settings.access_of, str)
+        return PublishAddressesOf(mqtt, Stomp)
 
     def _pipeline(self) -> PipelineContext:
         self.worker = InlineWorker(self.clock)

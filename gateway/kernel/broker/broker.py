@@ -64,7 +64,7 @@ class Broker:
         self.node = node
         self.clock = clock
         self.events = Events()
-        self.faults = Faults(self.events, self._plugin_of)
+        self.faults = Faults(self.events, self.plugin_of)
         self.events.on_fault = partial(self.faults.contain, "event listener")
         self.alarms = Alarms()
         self.connections = Connections()
@@ -175,7 +175,7 @@ class Broker:
         user = self.directory.user(name)
         return {} if user is None else user.limits
 
-    def _plugin_of(self, vhost: str, part: object) -> str:
+    def plugin_of(self, vhost: str, part: object) -> str:
         """Return the plugin that supplies a component of a virtual host; ``""`` if unknown."""
         view = self._view_by_vhost.get(vhost)
         return view.plugin_of(part) if view is not None else ""

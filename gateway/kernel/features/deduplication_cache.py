@@ -68,14 +68,22 @@ class DeduplicationCache:
         if key is None:
             return False
         now_ms = self._journal.clock.wall_ms()
-        until_ms = self._until_ms_by_key.get(key)
-        if until_ms is not None and (not until_ms or now_ms < until_ms):
+        if self._has(key, now_ms):
             if self._survives:
                 self._journal.indirect_lsn = self._journal.lsn  # its confirm waits until the first message is durable
             return True
         ttl_ms = positive(message.headers.get("x-cache-ttl")) or self._ttl_ms
         self._remember(key, 0 if ttl_ms is None else now_ms + ttl_ms)
         return False
+
+    def has_key_of(self, message: Message) -> bool:
+        """Return whether a message's key is in the cache, without adding it."""
+        key = _key_of(message)
+        return key is not None and self._has(key, self._journal.clock.wall_ms())
+
+    def _has(self, key: bytes, now_ms: int) -> bool:
+        until_ms = self._until_ms_by_key.get(key)
+        return until_ms is not None and (not until_ms or now_ms < until_ms)
 
     def forget(self, message: Message) -> None:
         """Remove the key of a message that was not accepted."""

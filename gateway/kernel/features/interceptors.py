@@ -87,9 +87,16 @@ class DelayingDeduplicator:
         """Return the queue that gets a message instead of its routes; ``None`` to route it as usual."""
         if self._deduplication_cache is not None and self._deduplication_cache.is_repeated(message):
             return self._discard_queue
-        if self.waiting is not None and delay_ms(message):
-            return self.waiting
-        return None
+        return self._delaying_queue(message)
+
+    def would_take(self, message: Message) -> Queue | None:
+        """Return the answer of ``takes``, without remembering the key of the message."""
+        if self._deduplication_cache is not None and self._deduplication_cache.has_key_of(message):
+            return self._discard_queue
+        return self._delaying_queue(message)
+
+    def _delaying_queue(self, message: Message) -> Queue | None:
+        return self.waiting if self.waiting is not None and delay_ms(message) else None
 
     def close(self) -> None:
         """Delete delayed messages and the deduplication cache: the exchange is deleted."""

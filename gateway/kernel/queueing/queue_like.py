@@ -135,6 +135,10 @@ class QueueLike(ConsumedQueue):
         """Take in the message, or return why it was refused. A message that ``was_delayed`` is not delayed again."""
         raise NotImplementedError
 
+    def refusal_of(self, message: Message) -> DeathReason | None:
+        """Return why ``offer`` would refuse a message, without offering it; ``None`` if it would not."""
+        return self._feature_dispatch.admit(message)
+
     def offer_due(self, message: Message) -> None:
         """Take in a message that an exchange delayed; it is not refused."""
         raise NotImplementedError

@@ -13,6 +13,9 @@ class ExchangeType(Protocol):
     ``bind`` and ``unbind`` come in pairs, each binding at most once at a time; the exchange keeps the list of bindings.
     ``route`` returns the destinations of the matching bindings of a published message, in any order; duplicates are
     delivered once. All calls are made on the kernel's thread and must not block.
+
+    A type whose ``route`` changes its own state also has a method ``peek`` with the same parameter and result, and
+    without the change: an explanation of a route calls it instead.
     """
 
     def bind(self, binding: Binding) -> None:

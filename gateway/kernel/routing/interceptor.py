@@ -18,6 +18,10 @@ class ExchangeInterceptor(Protocol):
         """Return the queue that gets a message instead of its routes; ``None`` to route it as usual."""
         ...
 
+    def would_take(self, message: Message) -> Queue | None:
+        """Return the answer of ``takes`` without its effects, for an explanation."""
+        ...
+
     def close(self) -> None:
         """Delete delayed messages and the deduplication cache: the exchange is deleted."""
         ...

@@ -1,6 +1,6 @@
 """Routing: from a message to its queues, through bindings, exchange-to-exchange bindings and alternate exchanges."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.budget import LOOK_EVERY, SLOW_S
@@ -12,6 +12,8 @@ from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
 if TYPE_CHECKING:
     from gateway.kernel.archives.archive import Archive
     from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.queueing.queue import Queue
+    from gateway.kernel.routing.binding import Destination
 
 
 #: Destinations examined between two readings of the clock.
@@ -74,7 +76,7 @@ class Router:
 
     def find(self, exchange: Exchange, message: Message) -> Route | Walk:
         """Return the route of a message, or the walk to it if it leads to very many queues: to one at least."""
-        if exchange.interceptor is not None and (taker := exchange.interceptor.takes(message)) is not None:
+        if exchange.interceptor is not None and (taker := self._taker(exchange, message)) is not None:
             return self._route_to(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
         return self._find_past_interceptor(exchange, message)
 
@@ -92,14 +94,19 @@ class Router:
         return found.route
 
     def _find_past_interceptor(self, exchange: Exchange, message: Message) -> Route | Walk:
+        if not message.header.sender_keys:
+            route = exchange.routes.get(message.routing_key)
+            if route is not None:
+                return route
+        return self._walked(exchange, message)
+
+    def _walked(self, exchange: Exchange, message: Message) -> Route | Walk:
+        """Return the route of a message, found without the cache, or the walk to it."""
         if message.header.sender_keys:
             keys = dict.fromkeys((message.routing_key, *message.header.sender_keys))
             walk = Walk(exchange, tuple([message.with_routing_key(key) for key in keys]), self._version)
             self._advance(walk)
         else:
-            route = exchange.routes.get(message.routing_key)
-            if route is not None:
-                return route
             walk = Walk(exchange, (message,), self._version)
             self._timed_advance(walk)
         return walk if walk.destinations else self._finish(walk)
@@ -150,10 +157,11 @@ class Router:
             walk.is_cacheable = walk.is_cacheable and exchange.routes_by_key
             if exchange.archive is not None:
                 walk.archives = (*walk.archives, exchange.archive)
-            interceptor = exchange.interceptor if exchange is not walk.start else None
-            if interceptor is not None and (taker := interceptor.takes(messages[0])) is not None:
-                found[taker] = None
-                continue
+            if exchange.interceptor is not None and exchange is not walk.start:
+                taker = self._taker(exchange, messages[0])
+                if taker is not None:
+                    found[taker] = None
+                    continue
             destinations = self._destinations(exchange, walk)
             if len(destinations) > MOST_QUEUES and (found or _has_queue(destinations[:MOST_QUEUES])):
                 walk.destinations = destinations
@@ -218,13 +226,21 @@ class Router:
         destinations: tuple[object, ...]
         try:
             if len(messages) == 1:
-                destinations = tuple(exchange.type.route(messages[0]))
+                destinations = tuple(self._selected(exchange, messages[0]))
             else:
-                destinations = tuple([found for message in messages for found in exchange.type.route(message)])
+                destinations = tuple([found for message in messages for found in self._selected(exchange, message)])
         except BaseException as error:  # plugin code: only this message is unroutable
             self._contain(exchange, error, walk)
             destinations = ()
         return destinations or self._alternates(exchange)
+
+    def _taker(self, exchange: Exchange, message: Message) -> "Queue | None":
+        """Return the queue that the interceptor of an exchange, if any, puts a message in instead of routing it."""
+        return None if exchange.interceptor is None else exchange.interceptor.takes(message)
+
+    def _selected(self, exchange: Exchange, message: Message) -> "Iterable[Destination]":
+        """Return the destinations that the exchange type selects."""
+        return exchange.type.route(message)
 
     def _alternates(self, exchange: Exchange) -> tuple[Exchange, ...]:
         """Return the alternate exchange, for messages without a destination, if it exists."""

@@ -1,6 +1,6 @@
 """A virtual host: exchanges, queues, bindings and sessions, and the operations on them that all protocols share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from gateway.kernel.routing.dead_letter_publisher import DeadLetters
 from gateway.kernel.routing.default_exchange import default_exchange
 from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
 from gateway.kernel.routing.exchange_identity import ExchangeIdentity
+from gateway.kernel.routing.explaining_router import ExplainingRouter
 from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.sessions.retained import Retained
 from gateway.kernel.sessions.sessions import Sessions
@@ -43,6 +44,7 @@ from gateway.kernel.settings.user_counters import UserTallies, without_limits
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.exchanges import Exchanges
+from gateway.kernel.vhosts.explanation import Explainer, Explanation
 from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.queues import Queues
@@ -246,6 +248,11 @@ class VirtualHost:
         """Contain an exception of a queue: the other queues get the message; its publisher gets a nack."""
         self._faults.contain("offer", error, vhost=self.name, subject=queue.name)
         self.deduplication_caches.refused(message)
+
+    def explaining(self, exchange: Exchange, message: Message) -> Generator[None, None, Explanation]:
+        """Return the steps that explain where a message would go and why, without publishing it."""
+        router = ExplainingRouter(self.exchange_by_name, self._context.journal, self._faults)
+        return Explainer(router, self.bindings, self.exchange_types).steps(exchange, message)
 
     def publish_will(self, message: Message, is_retained: bool, client_id: str) -> None:
         """Publish a client's will; drop it if its exchange does not exist, or an interceptor refuses it."""

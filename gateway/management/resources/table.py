@@ -14,6 +14,7 @@ from gateway.management.resources import (
     definitions,
     delayed,
     exchanges,
+    explain,
     feature_flags,
     federation_links,
     health,
@@ -43,7 +44,7 @@ _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
     topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
-    store, shovels, federation_links,
+    store, shovels, federation_links, explain,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

@@ -1,6 +1,7 @@
 """Topic names and topic filters (4.7, 4.8.2), and their two mappings to routing keys and binding keys."""
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
 from gateway_mqtt.codec.errors import MqttError, malformed, shown
@@ -202,3 +203,25 @@ class Lossy:
 
 REVERSIBLE: Final[TopicMapping] = Reversible()
 LOSSY: Final[TopicMapping] = Lossy()
+
+
+# ---- Permissions of topics ------------------------------------------------------------------------------------------
+
+#: Reserved first levels of topics, to which clients cannot publish.
+_OF_THE_BROKER: Final = ("$SYS", "$share")
+
+_NO_WILDCARDS: Final = str.maketrans({"*": "%2A", "#": "%23"})
+
+
+def is_reserved(topic: str, routing_key: str) -> bool:
+    """Whether no client may publish to a topic. With RabbitMQ's mapping ``$SYS.a`` becomes ``$SYS/a``."""
+    return topic.partition("/")[0] in _OF_THE_BROKER or routing_key.partition(".")[0] in _OF_THE_BROKER
+
+
+def topic_variables(mapping: TopicMapping, client_id: str, user: str) -> Mapping[str, str]:
+    """Return the values of ``{client_id}`` and ``{username}`` in topic permissions, in the form of routing keys.
+
+    Wildcards in them are escaped; otherwise a client named ``*`` could read the topics of all others.
+    """
+    names = {"client_id": client_id, "username": user}
+    return {variable: mapping.routing_key(name).translate(_NO_WILDCARDS) for variable, name in names.items()}
