@@ -2,8 +2,11 @@
 
 These rules hold for all hooks:
 
-* A hook is called once, while a virtual host starts, and returns *objects*. It is never called per message, connection
-  or declaration; those call the objects.
+* A hook is called while a virtual host starts, and returns *objects*. It is never called per message, connection or
+  declaration; those call the objects.
+* It is called again when an operator enables its plugin, replaces the plugin by another version or changes its
+  settings. The new objects replace the former ones in one turn. A former object's method ``close`` is called if it has
+  one, also when the plugin is disabled, the virtual host is deleted or the broker stops.
 * A hook is called for the plugins that its virtual host enables, and for the built-in ones that are always enabled.
   Each plugin is called separately and gets its own ``settings``: the virtual host's table under the plugin's name.
 * If the plugin implements ``gateway_settings_model``, ``settings`` is a validated instance of that model. Otherwise it

@@ -80,6 +80,13 @@ class Access:
         self._trusts_loopback = trusts_loopback
         self._closed = closed
 
+    def adopt(self, other: "Access") -> None:
+        """Replace the authenticators, authorizers and methods by those of another access; logins in progress go on."""
+        self._authenticators = other._authenticators
+        self._authorizers = other._authorizers
+        self._methods = other._methods
+        self._closed = other._closed
+
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` once, now or later, with the principal, or with ``None`` if it is refused.
 
@@ -87,7 +94,7 @@ class Access:
         """
         throttle = self._throttle
         if throttle is None or credentials.mechanism == EXTERNAL:
-            self._ask(0, credentials, answer)
+            self._ask(self._authenticators, credentials, answer)
             return
         attempt = throttle.attempt_of(credentials)
         throttle.admit(attempt, lambda admitted: self._admitted(admitted, attempt, credentials, answer))
@@ -102,7 +109,7 @@ class Access:
 
         It is the first step of an anonymous login, so an unknown client is not a failed attempt.
         """
-        self._ask(0, credentials, answer, is_attempt=False)
+        self._ask(self._authenticators, credentials, answer, is_attempt=False)
 
     def start_dialogue(self, method: str, visitor: Visitor) -> GuardedDialogue | None:
         """Start an dialogue of the named authentication method; return ``None`` if no plugin offers it."""
@@ -171,29 +178,29 @@ class Access:
             throttle.ended(attempt, principal is not None)
             answer(principal)
 
-        self._ask(0, credentials, judged)
+        self._ask(self._authenticators, credentials, judged)
 
     def _ask(
         self,
-        turn: int,
+        authenticators: tuple[Authenticator, ...],
         credentials: Credentials,
         answer: Callable[[Principal | None], None],
         *,
         is_attempt: bool = True,
     ) -> None:
-        """Call the authenticators from index ``turn`` on, until one accepts."""
-        if turn == len(self._authenticators):
+        """Call the authenticators in order, until one accepts."""
+        if not authenticators:
             if is_attempt:
                 # clients may send a password as user name
                 claimed = replace(credentials, username=masked(credentials.username))
                 self._log_refusal(claimed, "no such user, or wrong password")
             answer(None)
             return
-        authenticator = self._authenticators[turn]
+        authenticator, *others = authenticators
 
         def answered(principal: Principal | None) -> None:
             if principal is None:
-                self._ask(turn + 1, credentials, answer, is_attempt=is_attempt)
+                self._ask(tuple(others), credentials, answer, is_attempt=is_attempt)
             elif not isinstance(principal, Principal):
                 wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
                 self._on_fault("authenticator", authenticator, wrong)

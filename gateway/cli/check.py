@@ -39,16 +39,16 @@ def check_plugins(settings: Settings) -> None:
     :raises ConfigurationError: with one line for each plugin that is broken, is missing, or refuses its settings.
     """
     from gateway.kernel.journal.records.topology import ExchangeRecord, VhostRecord
+    from gateway.plugins.enabling import enabled_plugins
     from gateway.plugins.registry import load_plugins  # imported here because plugins are slow to import
 
     registry = load_plugins(settings.plugins_dir)
     stored = _stored(settings)
-    enabled: dict[str, dict[str, Value]] = {
-        entity.name: dict(entity.plugins) for entity in stored if isinstance(entity, VhostRecord)
-    }
-    for name in (settings.default_vhost, *settings.vhosts):
+    recorded = {entity.name: entity.plugins for entity in stored if isinstance(entity, VhostRecord)}
+    enabled: dict[str, dict[str, Value]] = {}
+    for name in {settings.default_vhost: None, **settings.vhosts, **recorded}:
         configured = settings.vhosts.get(name)
-        enabled.setdefault(name, {}).update(configured.plugins if configured is not None else {})
+        enabled[name] = enabled_plugins(configured.plugins if configured is not None else {}, recorded.get(name, {}))
     views = {name: registry.view(name, plugins) for name, plugins in enabled.items()}
     for name, view in views.items():
         _call_hooks(name, view)

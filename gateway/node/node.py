@@ -37,6 +37,7 @@ from gateway.node.event_log import EventLog
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.http import http_cross_origin_policy, http_limits
+from gateway.node.live_plugins import LivePlugins
 from gateway.node.pipeline import pipeline_context
 from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Services
 from gateway.node.protocols.amqp import AmqpProtocol
@@ -80,7 +81,7 @@ class Node:
         self.passwords = PasswordVerifier(
             self._hashing, reactor.seconds, login.remember_passwords_s, login.password_hashing
         )
-        registry = load_plugins(settings.plugins_dir, is_lenient=True)
+        registry = self._registry = load_plugins(settings.plugins_dir, is_lenient=True)
         self._vhost_access = VhostAccess(settings, registry, self.passwords)
         self.store_files = StoreFiles(settings.storage.compact_at)
         self._store = open_store(settings, reactor, self.store_files)
@@ -89,6 +90,7 @@ class Node:
         clock.on_fault = partial(self.broker.faults.contain, "timer")
         self.throttle = LoginThrottle(throttle_rules(settings), clock.monotonic_s, clock.call_later)
         self._vhost_access.throttle = self.throttle
+        self.live_plugins = LivePlugins(self._vhost_access, registry, self.broker)
         apply_access_settings(settings, self.broker, self.throttle)
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
@@ -118,6 +120,7 @@ class Node:
         self.broker.on_vhost = self._vhost_added
         self.broker.events.subscribe(EventLog())
         self.broker.events.subscribe(access.forget_deleted)
+        self.broker.events.subscribe(self.live_plugins.forget_deleted)
 
     def _kernel(self, clock: ReactorClock) -> Broker:
         settings = self.settings
@@ -382,6 +385,7 @@ class Node:
             return
         self._clockwork.stop()
         self._turn.end()
+        self._vhost_access.close_all()
         self.broker.stop()
         self._close(done)
 

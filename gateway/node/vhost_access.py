@@ -10,6 +10,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value
 from gateway.logs import StructuredLog
+from gateway.plugins.enabling import enabled_plugins
 from gateway.plugins.registry import PluginRegistry, PluginView
 
 _log: Final = StructuredLog("node")
@@ -33,15 +34,48 @@ class VhostAccess:
         self._view_by_vhost: dict[str, PluginView] = {}
         self._access_by_vhost: dict[str, Access] = {}
 
-    def view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
-        """Return what a virtual host's plugins supply: those of its record, and those of the configuration."""
-        configured = self.settings.vhosts.get(vhost)
-        plugins: dict[str, Value] = {name: dict(settings) for name, settings in enabled.items()}
-        plugins.update(configured.plugins if configured is not None else {})
+    def view(self, vhost: str, recorded: Mapping[str, Value]) -> PluginView:
+        """Return what a virtual host's plugins supply: those of the configuration, changed by those of its record."""
+        plugins = enabled_plugins(self.configured(vhost), recorded)
         view = self._registry.view(vhost, plugins, is_lenient=self.is_lenient)
         self._view_by_vhost[vhost] = view
         self._access_by_vhost[vhost] = self._access(view, vhost)
         return view
+
+    def configured(self, vhost: str) -> Mapping[str, Value]:
+        """Return the plugins that the configuration enables in a virtual host, with their settings."""
+        configured = self.settings.vhosts.get(vhost)
+        return configured.plugins if configured is not None else {}
+
+    def view_in_use(self, vhost: str) -> PluginView:
+        """Return the plugins of an existing virtual host."""
+        return self._view_by_vhost[vhost]
+
+    def candidate(
+        self, vhost: str, recorded: Mapping[str, Value], versions: Mapping[str, int]
+    ) -> tuple[PluginView, Access]:
+        """Return what the plugins would supply with another record and these versions; plugins that fail are inert."""
+        plugins = enabled_plugins(self.configured(vhost), recorded)
+        former = self._view_by_vhost[vhost]
+        view = self._registry.view(vhost, plugins, is_lenient=True, versions=versions, former=former)
+        return view, self._access(view, vhost)
+
+    def adopt(self, vhost: str, view: PluginView, access: Access) -> None:
+        """Put a candidate in use, for logins and permissions from now on; close the former objects."""
+        former, self._view_by_vhost[vhost] = self._view_by_vhost[vhost], view
+        self._access_by_vhost[vhost].adopt(access)
+        view.forget_former()
+        self.close(vhost, former, view)
+
+    def close(self, vhost: str, view: PluginView, successor: PluginView | None = None) -> None:
+        """Close the objects of a view that the successor does not use."""
+        for part, error in view.close(successor):
+            self.broker.faults.contain_in_part("close", error, vhost, part)
+
+    def close_all(self) -> None:
+        """Close the objects of all plugins: the broker stops."""
+        for vhost, view in self._view_by_vhost.items():
+            self.close(vhost, view)
 
     def access_of(self, vhost: str) -> Access:
         """Return the access checks of a virtual host."""
@@ -77,7 +111,9 @@ class VhostAccess:
     def forget_deleted(self, event: Event) -> None:
         """Drop what belongs to a virtual host that is deleted; other events are ignored."""
         if event.name == "vhost.deleted":
-            self._view_by_vhost.pop(event.vhost, None)
+            view = self._view_by_vhost.pop(event.vhost, None)
+            if view is not None:
+                self.close(event.vhost, view)
             self._access_by_vhost.pop(event.vhost, None)
 
     def _access(self, view: PluginView, vhost: str) -> Access:

@@ -37,17 +37,30 @@ def plugin_files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def load_file(path: Path) -> object:
-    """Import a single file under a unique module name."""
-    spec = spec_from_file_location(f"gateway_plugin_file_{path.stem}", path)
+def read_plugin(path: Path) -> bytes:
+    """Return the source of a plugin file. :raises ConfigurationError: if other users may write to it."""
+    _require_safe(path.parent)
+    _require_safe(path)
+    return path.read_bytes()
+
+
+def load_file(path: Path, source: bytes | None = None, number: int = 1) -> object:
+    """Execute a single file as a module of a unique name; ``number`` is that of the version.
+
+    Compiled from its source each time: a cached compilation is found by the second of its file's time, so a file
+    that was changed twice in a second could be executed in its former version.
+    """
+    name = f"gateway_plugin_file_{path.stem}" + (f"_{number}" if number > 1 else "")
+    spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError("no loader for this file")
+    code = compile(path.read_bytes() if source is None else source, str(path), "exec")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle need it there
+    sys.modules[name] = module  # dataclasses and pickle need it there
     try:
-        spec.loader.exec_module(module)
+        exec(code, module.__dict__)
     except BaseException:
-        del sys.modules[spec.name]
+        del sys.modules[name]
         raise
     return module
 

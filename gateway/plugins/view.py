@@ -1,6 +1,7 @@
 """The plugins of one virtual host: calls each hook of each plugin with the plugin's settings."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pluggy import PluginManager
@@ -37,29 +38,41 @@ class DuplicateAuthenticationMethod(DuplicateOffer):
     kind = "authentication method"
 
 
+@dataclass(frozen=True, slots=True)
+class EnabledPlugin:
+    """A plugin with the settings of one virtual host. ``number`` is that of its version; ``origin`` is its source."""
+
+    plugin: object
+    origin: str
+    settings: object
+    number: int = 1
+
+
 class PluginView:
-    """The plugins of one virtual host. Each method calls its hook again, so each is called once per start.
+    """The plugins of one virtual host. Each method calls its hook again, so each is called once per view.
 
     ``inert`` maps unusable plugins to the reasons. If it is given, a plugin that fails is added to it and skipped;
-    otherwise a failure raises. ``decides_access`` returns whether a plugin authenticates or authorizes.
+    otherwise a failure raises. ``decides_access`` returns whether a plugin authenticates or authorizes. The objects
+    that a ``former`` view got from plugins that did not change are used again.
     """
 
     def __init__(
         self,
         vhost: str,
         plugins: PluginManager,
-        origins: Mapping[str, str],
-        settings_by_name: Mapping[str, object],
+        enabled: Mapping[str, EnabledPlugin],
         decides_access: Callable[[str], bool],
         inert: dict[str, str] | None = None,
+        former: "PluginView | None" = None,
     ) -> None:
         self.inert: dict[str, str] = {} if inert is None else inert
+        self.enabled = enabled
         self._is_lenient = inert is not None
         self._decides_access = decides_access
         self._vhost = vhost
         self._plugins = plugins
-        self._origins = origins
-        self._settings_by_name = settings_by_name
+        self._former = former
+        self._answers_by_hook: dict[tuple[str, str], list[Any]] = {}
         self._plugin_by_type: dict[str, str] = {}
         self._suppliers: list[tuple[object, str]] = []
         self.exchange_types: dict[str, ExchangeFactory] = self._merged_exchange_types()
@@ -67,7 +80,30 @@ class PluginView:
     @property
     def names(self) -> list[str]:
         """The plugins in use, in the order of the calls."""
-        return list(self._settings_by_name)
+        return list(self.enabled)
+
+    def is_changed(self, name: str) -> bool:
+        """Return whether a plugin has another version or other settings than in the former view."""
+        return self._former is None or self._former.enabled.get(name) != self.enabled.get(name)
+
+    def close(self, successor: "PluginView | None" = None) -> Iterator[tuple[object, BaseException]]:
+        """Call ``close`` of the supplied objects that have one, except those that a successor uses too.
+
+        Yield the objects that raise, with the exceptions.
+        """
+        kept = {id(part) for part, _ in successor._suppliers} if successor is not None else set()
+        for part, _ in self._suppliers:
+            close = getattr(part, "close", None)
+            if id(part) in kept or not callable(close):
+                continue
+            try:
+                close()
+            except BaseException as error:  # plugin code
+                yield part, error
+
+    def forget_former(self) -> None:
+        """Release the former view, whose objects are closed."""
+        self._former = None
 
     @property
     def objection(self) -> str:
@@ -168,25 +204,34 @@ class PluginView:
 
     def _answers(self, hook: str, shape: type, **asked: object) -> Iterator[tuple[str, Any]]:
         """Call the hook of each plugin with its own settings; yield plugin names and results."""
-        for name, settings in self._settings_by_name.items():
+        for name, plugin in self.enabled.items():
             if name in self.inert:
                 continue
             try:
-                answers = self._asked(name, hook, shape, {"settings": settings, **asked})
+                answers = self._former_answers(name, hook)
+                if answers is None:
+                    answers = self._asked(name, hook, shape, {"settings": plugin.settings, **asked})
+                self._answers_by_hook[name, hook] = answers
             except ConfigurationError as error:
                 self._refuse(name, error)
                 continue
             for answer in answers:
                 yield name, answer
 
+    def _former_answers(self, name: str, hook: str) -> list[Any] | None:
+        """Return the objects that an unchanged plugin supplied to the former view, which stay in use."""
+        if self._former is None or self.is_changed(name):
+            return None
+        return self._former._answers_by_hook.get((name, hook))
+
     def _asked(self, name: str, hook: str, shape: type, asked: Mapping[str, object]) -> list[Any]:
         """Call the hook of one plugin. :raises ConfigurationError: if it fails or returns a wrong type."""
-        others = self._plugins.get_plugins() - {self._plugins.get_plugin(name)}
+        others = self._plugins.get_plugins() - {self.enabled[name].plugin}
         caller = self._plugins.subset_hook_caller(hook, others)
         try:
             answers: list[Any] = caller(**asked)
         except BaseException as error:  # a plugin may raise anything; the error must name the plugin
-            raise broken(name, self._origins[name], error, f" for virtual host {self._vhost!r}") from error
+            raise broken(name, self._origin(name), error, f" for virtual host {self._vhost!r}") from error
         if len(answers) < len(caller.get_hookimpls()):
             raise self._fault(name, f"{hook} returned None")
         for answer in answers:
@@ -200,13 +245,16 @@ class PluginView:
             raise error
         self.inert[name] = str(error)
 
+    def _origin(self, name: str) -> str:
+        return self.enabled[name].origin
+
     def _fault(self, name: str, reason: str) -> ConfigurationError:
-        return ConfigurationError(f"plugin {name!r} ({self._origins[name]}) for virtual host {self._vhost!r}: {reason}")
+        return ConfigurationError(f"plugin {name!r} ({self._origin(name)}) for virtual host {self._vhost!r}: {reason}")
 
     def _clash(self, kind: str, name: str, first: str, second: str) -> str:
         return (
             f"virtual host {self._vhost!r}: {kind} {name!r} is offered by two plugins, "
-            f"{first!r} ({self._origins[first]}) and {second!r} ({self._origins[second]})"
+            f"{first!r} ({self._origin(first)}) and {second!r} ({self._origin(second)})"
         )
 
 

@@ -29,6 +29,7 @@ from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 from gateway.patterns import compile_pattern
+from gateway.plugins.enabling import enabled_plugins
 from gateway.plugins.registry import PluginRegistry, PluginView, load_plugins
 from gateway.testing.clock import FakeClock
 from gateway_memory import MemoryStore
@@ -114,8 +115,8 @@ class MemoryBroker:
             reserve=self._queue_rules.reserve,
         )
 
-    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Value]]) -> PluginView:
-        return self._registry.view(vhost, {name: dict(settings) for name, settings in enabled.items()})
+    def _view(self, vhost: str, recorded: Mapping[str, Value]) -> PluginView:
+        return self._registry.view(vhost, enabled_plugins({}, recorded))
 
 
 def header_of(

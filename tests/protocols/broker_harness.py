@@ -18,6 +18,7 @@ from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.turn import Schedule, Turn
 from gateway.patterns import compile_pattern
+from gateway.plugins.enabling import enabled_plugins
 from gateway.plugins.registry import PluginRegistry, PluginView, load_plugins
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
@@ -102,8 +103,8 @@ class BrokerHarness:
             self.store.commit()
         self.turn.end()
 
-    def _view(self, vhost: str, enabled: Mapping[str, Mapping[str, Any]]) -> PluginView:
-        self._views[vhost] = view = _plugins().view(vhost, {name: dict(given) for name, given in enabled.items()})
+    def _view(self, vhost: str, recorded: Mapping[str, Any]) -> PluginView:
+        self._views[vhost] = view = _plugins().view(vhost, enabled_plugins({}, recorded))
         return view
 
     def _access(self, vhost: str) -> Access:

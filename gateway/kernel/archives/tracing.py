@@ -28,6 +28,10 @@ class VhostTracing:
         self._table = table
         self._faults = faults
 
+    def use(self, tracers: "Sequence[Tracer]") -> None:
+        """Replace the tracers."""
+        self._tracers = tuple(tracers)
+
     @property
     def is_needed(self) -> bool:
         """Whether a tracer or the trace table is active."""

@@ -29,6 +29,7 @@ from gateway.kernel.patterns import Compile
 from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
+from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -145,8 +146,7 @@ class Broker:
 
     def install_vhost(self, record: VhostRecord) -> VirtualHost:
         """Build a virtual host from its record, with the plugins it enables."""
-        enabled = {plugin: dict(settings) for plugin, settings in record.plugins.items() if isinstance(settings, dict)}
-        view = self._view_by_vhost[record.name] = self._plugins(record.name, enabled)
+        view = self._view_by_vhost[record.name] = self._plugins(record.name, record.plugins)
         vhost = VirtualHost(
             record,
             self.journal,
@@ -161,15 +161,28 @@ class Broker:
             self.user_tallies,
             compile_pattern=self.compile_pattern,
         )
+        parts = PluginParts.of(view, self.tracing_scope(vhost))
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
-        scope = VhostTracingScope(vhost.name, self.node, vhost.publish_trace)
-        tracers = view.tracers(scope)
-        self._tracing_by_vhost[record.name] = VhostTracing(record.name, tracers, vhost.trace_table, self.faults)
+        self._tracing_by_vhost[record.name] = VhostTracing(record.name, parts.tracers, vhost.trace_table, self.faults)
         self._apply_tracing(vhost)
-        if interceptors := view.interceptors(scope):
-            vhost.interception.apply(interceptors)
+        if parts.interceptors:
+            vhost.interception.apply(parts.interceptors)
         return vhost
+
+    def tracing_scope(self, vhost: VirtualHost) -> VhostTracingScope:
+        """Return the interface of a virtual host to its tracers."""
+        return VhostTracingScope(vhost.name, self.node, vhost.publish_trace)
+
+    def adopt_plugins(
+        self, vhost: VirtualHost, recorded: Mapping[str, Value], view: "VhostPlugins", parts: PluginParts
+    ) -> None:
+        """Put other plugins of a virtual host in use, whose exchange types were swapped in this turn; store them."""
+        self._view_by_vhost[vhost.name] = view
+        self._tracing_by_vhost[vhost.name].use(parts.tracers)
+        vhost.interception.apply(parts.interceptors)
+        self._update_record(replace(vhost.record, plugins=dict(recorded)))
+        vhost.invalidate_caches()
 
     def _limits_of_user(self, name: str) -> Mapping[str, Value]:
         user = self.directory.user(name)

@@ -121,7 +121,7 @@ def interceptor_for(
     *,
     is_durable: bool,
     route_due: Callable[[Message], None],
-    is_inert: bool = False,
+    is_inert: Callable[[], bool] = lambda: False,
 ) -> DelayingDeduplicator | None:
     """Return the interceptor of an exchange, ``None`` if it needs none. ``route_due`` routes a message that is due.
 
@@ -134,7 +134,7 @@ def interceptor_for(
     if record.type == DELAYED:
 
         def release(entry: QueuedMessage) -> DeathReason | None:
-            if is_inert:
+            if is_inert():
                 return DeathReason.MAXLEN  # as if all queues were full: the message stays delayed
             route_due(entry.message)
             place.forget(entry)  # in the step in which it was routed, so a crash neither loses nor duplicates it

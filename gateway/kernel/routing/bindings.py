@@ -65,6 +65,24 @@ class Bindings:
         """Return the bindings of a destination."""
         return list(self._by_destination.get(destination, ()))
 
+    def holds(self, binding: Binding) -> bool:
+        """Return whether a binding still exists."""
+        return binding in self._by_destination.get(binding.destination, ())
+
+    def is_unheeded(self, binding: Binding) -> bool:
+        """Return whether the exchange type refused a binding, which is then without effect."""
+        return binding in self._unheeded
+
+    def replace_unheeded(self, source: ExchangeIdentity, unheeded: set[Binding]) -> None:
+        """Set the bindings without effect of an exchange whose type was replaced."""
+        formerly = {binding for binding in self._unheeded if binding.source is source} if self._unheeded else set()
+        self._unheeded -= formerly
+        for binding in unheeded:
+            if self.holds(binding):
+                self._unheeded.add(binding)
+                if binding not in formerly:
+                    self._events.emit(_event("binding.inert", binding, reason="the exchange type refuses it"))
+
     def find(
         self, source: ExchangeIdentity, destination: Destination, routing_key: str, arguments: Arguments
     ) -> Binding | None:

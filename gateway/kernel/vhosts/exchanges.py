@@ -29,7 +29,8 @@ _METHODS: Final = ("bind", "unbind", "route")
 class Exchanges:
     """Declares, builds and deletes the exchanges of one virtual host, and stores the durable ones.
 
-    ``departed`` is called after each deletion, so that publishers look up their exchange again.
+    ``types`` are the factories by exchange type; ``use`` replaces them. ``departed`` is called after each deletion, so
+    that publishers look up their exchange again.
     """
 
     def __init__(
@@ -41,8 +42,9 @@ class Exchanges:
     ) -> None:
         self._context = context
         self._exchange_by_name = exchange_by_name
-        self._types = types
+        self.types = types
         self._departed = departed
+        self.recent: list[Exchange] | None = None  # those created while types are swapped
         context.bindings.on_abandoned = self._remove
         for name, type, is_internal in PREDECLARED:
             record = ExchangeRecord(context.vhost_name, name, type, False, is_internal, {})
@@ -50,7 +52,7 @@ class Exchanges:
 
     def factory(self, type: str, arguments: Arguments) -> "ExchangeFactory":
         """Return the factory of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
-        return factory_of(self._types, type, arguments)
+        return factory_of(self.types, type, arguments)
 
     def declare(self, declaration: "ExchangeDeclaration") -> Exchange:
         """Return the declared exchange; create it if needed. Raises as ``VirtualHost.declare_exchange`` does."""
@@ -70,7 +72,7 @@ class Exchanges:
         :raises Refused: when no plugin supplies its type, or the type refuses its arguments or fails.
         """
         factory = self.factory(record.type, record.arguments)
-        type, routes_by_key = self._type_from(factory, record)
+        type, routes_by_key = self._type_from(factory, record.vhost, record.name, record.type, record.arguments)
         return self._place(record, type, routes_by_key, is_durable=is_durable)
 
     def restore(self, record: ExchangeRecord) -> Exchange:
@@ -78,19 +80,21 @@ class Exchanges:
         try:
             return self.install(record, is_durable=True)
         except Refused as refusal:
-            reason = f"{refusal}; repair or enable the plugin that supplies it and restart, or delete the exchange"
+            reason = _remedied(refusal)
             exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=reason)
             details = {"type": record.type, "reason": exchange.inert_reason}
             self._context.events.emit(Event("exchange.inert", record.vhost, record.name, details))
             return exchange
 
-    def _type_from(self, factory: "ExchangeFactory", record: ExchangeRecord) -> "tuple[ExchangeType, bool]":
+    def _type_from(
+        self, factory: "ExchangeFactory", vhost: str, name: str, type_name: str, arguments: Arguments
+    ) -> "tuple[ExchangeType, bool]":
         """Return an instance of the exchange type, and whether it routes by key only.
 
         :raises PreconditionFailed: when the factory refuses or fails.
         """
         try:
-            type = factory(record.arguments)
+            type = factory(arguments)
             routes_by_key = bool(getattr(type, "routes_by_key", getattr(factory, "routes_by_key", False)))
             missing = [method for method in _METHODS if not callable(getattr(type, method, None))]
             if missing:
@@ -98,9 +102,8 @@ class Exchanges:
         except Refused:
             raise
         except BaseException as error:  # plugin code: only this declaration fails
-            faults = self._context.faults
-            faults.contain_in_type("declare", error, record.vhost, record.name, record.type, factory)
-            failed = f"exchange type '{record.type}' failed to make exchange '{record.name}': {described(error)}"
+            self._context.faults.contain_in_type("declare", error, vhost, name, type_name, factory)
+            failed = f"exchange type '{type_name}' failed to make exchange '{name}': {described(error)}"
             raise PreconditionFailed(failed) from None
         return type, routes_by_key
 
@@ -130,14 +133,49 @@ class Exchanges:
                 self._context.deduplication_caches,
                 is_durable=is_durable,
                 route_due=lambda message: self._route_due(exchange, message),
-                is_inert=bool(inert_reason),
+                is_inert=lambda: bool(exchange.inert_reason),
             ),
         )
         exchange.inert_reason = inert_reason
         self._exchange_by_name[record.name] = exchange
+        if self.recent is not None:
+            self.recent.append(exchange)
         self._context.policy_applier.apply_to_exchange(exchange)
         self._context.router.forget()
         return exchange
+
+    # Replacing exchange types
+
+    def declared(self) -> list[Exchange]:
+        """Return all exchanges but the default one."""
+        return [exchange for exchange in self._exchange_by_name.values() if exchange.name]
+
+    def holds(self, exchange: Exchange) -> bool:
+        """Return whether an exchange was not deleted."""
+        return self._exchange_by_name.get(exchange.name) is exchange
+
+    def offered(self, types: "ExchangeTypes | None", exchange: Exchange) -> "tuple[ExchangeFactory | None, str]":
+        """Return the factory of an exchange among ``types``, by default those in use; or why there is none."""
+        try:
+            return factory_of(self.types if types is None else types, exchange.type_name, exchange.arguments), ""
+        except Refused as refusal:
+            return None, _remedied(refusal)
+
+    def type_of(self, exchange: Exchange, factory: "ExchangeFactory") -> "tuple[ExchangeType, bool]":
+        """Return a new type for an exchange, and whether it routes by key only.
+
+        :raises PreconditionFailed: when the factory refuses or fails.
+        """
+        return self._type_from(factory, exchange.vhost_name, exchange.name, exchange.type_name, exchange.arguments)
+
+    def use(self, types: "ExchangeTypes") -> None:
+        """Build later exchanges with these types, and forget all routes."""
+        self.types = types
+        self._context.router.forget()
+
+    def emit(self, event: Event) -> None:
+        """Emit an event about an exchange."""
+        self._context.events.emit(event)
 
     def delete(self, name: str, *, if_unused: bool = False) -> bool:
         """Delete an exchange with its bindings; return whether it existed.
@@ -229,6 +267,11 @@ class Exchanges:
         for archive in route.archives:
             if archive is not exchange.archive:  # which took it when it arrived
                 archive.keep(message)
+
+
+def _remedied(refusal: Refused) -> str:
+    """Return why an exchange is inert, with the remedy."""
+    return f"{refusal}; repair or enable the plugin that supplies it, or delete the exchange"
 
 
 def factory_of(types: "ExchangeTypes", type: str, arguments: Arguments) -> "ExchangeFactory":

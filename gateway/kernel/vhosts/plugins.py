@@ -1,6 +1,7 @@
 """The interface of a virtual host's plugins to the kernel: exchange types, tracers and interceptors."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from gateway.kernel.archives.tracer import Tracer
@@ -23,13 +24,29 @@ class VhostPlugins(Protocol):
         ...
 
     def tracers(self, vhost: VhostTracingScope) -> Sequence[Tracer]:
-        """Return new tracers for a virtual host; called once, when it starts."""
+        """Return new tracers for a virtual host; called when it starts, and when its plugins change."""
         ...
 
     def interceptors(self, vhost: VhostTracingScope) -> Sequence[Interceptor]:
-        """Return new interceptors for a virtual host; called once, when it starts."""
+        """Return new interceptors for a virtual host; called when it starts, and when its plugins change."""
         ...
 
 
-Plugins: TypeAlias = Callable[[str, Mapping[str, Mapping[str, Value]]], VhostPlugins]
-"""Called once per virtual host that starts, with its name and the settings of its enabled plugins."""
+@dataclass(frozen=True, slots=True)
+class PluginParts:
+    """The objects that observe and change the messages of one virtual host."""
+
+    tracers: Sequence[Tracer] = ()
+    interceptors: Sequence[Interceptor] = ()
+
+    @classmethod
+    def of(cls, plugins: VhostPlugins, vhost: VhostTracingScope) -> "PluginParts":
+        """Return the objects that the plugins supply."""
+        return cls(plugins.tracers(vhost), plugins.interceptors(vhost))
+
+
+Plugins: TypeAlias = Callable[[str, Mapping[str, Value]], VhostPlugins]
+"""Called once per virtual host that starts, with its name and the plugins of its record.
+
+A plugin's value is its settings, or ``False`` if it is disabled.
+"""

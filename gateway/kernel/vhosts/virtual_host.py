@@ -43,6 +43,7 @@ from gateway.kernel.settings.policies import Policies
 from gateway.kernel.settings.user_counters import UserTallies, without_limits
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
+from gateway.kernel.vhosts.exchange_swap import ExchangeSwap
 from gateway.kernel.vhosts.exchanges import Exchanges
 from gateway.kernel.vhosts.explanation import Explainer, Explanation
 from gateway.kernel.vhosts.fanout import SlicedFanout
@@ -96,7 +97,6 @@ class VirtualHost:
         self.reply_queue_by_name: dict[str, QueueLike] = {}
         self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
-        self.exchange_types = exchange_types
         self._budget = journal.budget
         self._router = router = Router(self.exchange_by_name, journal, faults)
         users = users or without_limits()
@@ -149,9 +149,20 @@ class VirtualHost:
         """The virtual host's record."""
         return self._context.record
 
+    @property
+    def exchange_types(self) -> "ExchangeTypes":
+        """The factories by exchange type, as the plugins supply them now."""
+        return self.exchanges.types
+
     def update_record(self, record: VhostRecord) -> None:
         """Replace the virtual host's record."""
         self._context.record = record
+
+    def swap(
+        self, types: "ExchangeTypes", is_changed: Callable[[str], bool], *, may_become_inert: bool
+    ) -> ExchangeSwap:
+        """Return the swap that replaces the exchange types."""
+        return ExchangeSwap(self.exchanges, self.bindings, types, is_changed, may_become_inert=may_become_inert)
 
     def _archives_changed(self) -> None:
         self.archiving = self.archives if len(self.archives) else None

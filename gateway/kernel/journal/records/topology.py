@@ -9,7 +9,7 @@ from gateway.kernel.messages.message import Value
 
 @dataclass(frozen=True, slots=True)
 class VhostRecord(Entity):
-    """A virtual host, and the plugins it enables: name to settings.
+    """A virtual host, and its plugins: name to settings, or to ``False`` for one that the configuration enables.
 
     An empty ``default_queue_type`` means the node's. Deleting it is refused while it ``is_protected`` (since layout 2);
     ``trace_table`` (since layout 3) enables the table of its message events.

@@ -1,0 +1,177 @@
+"""Plugins of running virtual hosts: enabled, disabled, replaced by another version, and rolled back."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.plugin_swap import swapping_plugins
+from gateway.kernel.errors import ConfigurationError, PreconditionFailed
+from gateway.kernel.events import Event
+from gateway.kernel.messages.message import Value
+from gateway.kernel.vhosts.plugins import PluginParts
+from gateway.node.vhost_access import VhostAccess
+from gateway.plugins.enabling import DISABLED
+from gateway.plugins.registry import ALWAYS_ON, PluginRegistry, PluginView
+
+#: Event names by the change that they report.
+ENABLED: Final = "plugin.enabled"
+DISABLED_EVENT: Final = "plugin.disabled"
+CHANGED: Final = "plugin.settings_changed"
+RELOADED: Final = "plugin.reloaded"
+ROLLED_BACK: Final = "plugin.rolled_back"
+SWITCHED_OFF: Final = "plugin.switched_off"
+
+
+class LivePlugins:
+    """Changes the plugins of one virtual host at a time, without effect on its clients or on other virtual hosts.
+
+    Each change is an iterator of steps. It takes effect at the end of the last one, as a whole; if a step raises, the
+    virtual host keeps what it had. ``former_version`` has the version that a rollback returns to, by virtual host and
+    plugin.
+    """
+
+    def __init__(self, access: VhostAccess, registry: PluginRegistry, broker: Broker) -> None:
+        self._access = access
+        self._registry = registry
+        self._broker = broker
+        self.former_version: dict[tuple[str, str], int] = {}
+
+    def enabling(self, vhost: str, name: str, settings: Mapping[str, Value] | None = None) -> Iterator[None]:
+        """Return the steps that enable a plugin, or change the settings of an enabled one.
+
+        Without ``settings`` a plugin that the configuration enables gets those of the configuration. A plugin that was
+        not enabled is loaded from its file as it is now.
+
+        :raises ConfigurationError: if it is unknown, broken, or refuses the settings.
+        :raises PreconditionFailed: if one of its exchange types refuses an exchange or a binding.
+        """
+        view = self._view(vhost)
+        recorded = dict(self._recorded(vhost))
+        versions = {}
+        is_enabled = name in view.enabled
+        if not is_enabled and (self._registry.is_file(name) or name not in self._registry.origins):
+            versions[name] = self._registry.load_file_again(name).number
+        if settings is not None:
+            recorded[name] = dict(settings)
+        elif recorded.get(name) is DISABLED and name in self._access.configured(vhost):
+            del recorded[name]
+        elif not is_enabled:
+            recorded[name] = {}
+        yield from self._changing(vhost, name, recorded, versions, CHANGED if is_enabled else ENABLED)
+
+    def disabling(self, vhost: str, name: str, *, fault: str = "") -> Iterator[None]:
+        """Return the steps that disable a plugin; exchanges of its types become inert and keep their bindings.
+
+        ``fault`` is the reason of the broker to do so, empty for an operator.
+
+        :raises PreconditionFailed: if it is always enabled, or not enabled.
+        """
+        if name in ALWAYS_ON:
+            raise PreconditionFailed(f"plugin '{name}' is built in and always enabled")
+        recorded = dict(self._recorded(vhost))
+        configured = name in self._access.configured(vhost)
+        if name not in self._view(vhost).enabled and (recorded.get(name, DISABLED) is DISABLED and not configured):
+            raise PreconditionFailed(f"plugin '{name}' is not enabled in vhost '{vhost}'")
+        recorded.pop(name, None)
+        if configured:
+            recorded[name] = DISABLED
+        event = SWITCHED_OFF if fault else DISABLED_EVENT
+        details = {"reason": fault} if fault else {}
+        yield from self._changing(vhost, name, recorded, {}, event, details, may_become_inert=True)
+        self.former_version.pop((vhost, name), None)
+
+    def reloading(self, vhost: str, name: str) -> Iterator[None]:
+        """Return the steps that replace a plugin by the version that is in its file now.
+
+        :raises ConfigurationError: if it is not a file, or its new version is broken or refuses the settings.
+        :raises PreconditionFailed: if it is not enabled, or the new version refuses an exchange or a binding.
+        """
+        former = self._enabled_version(vhost, name)
+        version = self._registry.load_file_again(name).number
+        yield from self._replacing(vhost, name, version, former, RELOADED)
+
+    def rolling_back(self, vhost: str, name: str) -> Iterator[None]:
+        """Return the steps that put the version before the last reload in use again.
+
+        :raises PreconditionFailed: if the plugin is not enabled, or was not reloaded.
+        """
+        current = self._enabled_version(vhost, name)
+        if (vhost, name) not in self.former_version:
+            raise PreconditionFailed(f"plugin '{name}' has no former version in vhost '{vhost}': it was not reloaded")
+        yield from self._replacing(vhost, name, self.former_version[vhost, name], current, ROLLED_BACK)
+
+    def forget_deleted(self, event: Event) -> None:
+        """Drop what belongs to a virtual host that is deleted; other events are ignored."""
+        if event.name == "vhost.deleted":
+            for key in [key for key in self.former_version if key[0] == event.vhost]:
+                del self.former_version[key]
+
+    def _replacing(self, vhost: str, name: str, version: int, former: int, event: str) -> Iterator[None]:
+        """Return the steps that put one version of a plugin in the place of another."""
+        details = {"version": version, "former_version": former}
+        yield from self._changing(vhost, name, self._recorded(vhost), {name: version}, event, details)
+        if version != former:
+            self.former_version[vhost, name] = former
+        self._forget_versions(name)
+
+    def _changing(
+        self,
+        vhost_name: str,
+        name: str,
+        recorded: Mapping[str, Value],
+        versions: Mapping[str, int],
+        event: str,
+        details: Mapping[str, object] | None = None,
+        *,
+        may_become_inert: bool = False,
+    ) -> Iterator[None]:
+        """Return the steps of any change. Plugins that do not change keep their versions and their objects."""
+        vhost, access, broker = self._broker.vhost(vhost_name), self._access, self._broker
+        former = self._view(vhost_name)
+        numbers = {plugin: enabled.number for plugin, enabled in former.enabled.items()} | dict(versions)
+        view, candidate = access.candidate(vhost_name, recorded, numbers)
+        try:
+            parts = PluginParts.of(view, broker.tracing_scope(vhost))
+            _require_usable(view, former, name)
+            yield from swapping_plugins(
+                broker,
+                vhost,
+                view,
+                parts,
+                recorded,
+                is_changed=lambda type_name: view.is_changed(view.plugin_of(type_name)),
+                may_become_inert=may_become_inert,
+            )
+        except BaseException:
+            access.close(vhost_name, view, former)
+            raise
+        access.adopt(vhost_name, view, candidate)
+        broker.events.emit(Event(event, vhost_name, name, details or {}))
+
+    def _forget_versions(self, name: str) -> None:
+        """Unload versions of a plugin that no virtual host uses or can return to."""
+        in_use = {number for (_, plugin), number in self.former_version.items() if plugin == name}
+        for vhost in self._broker.vhost_by_name:
+            if (enabled := self._view(vhost).enabled.get(name)) is not None:
+                in_use.add(enabled.number)
+        self._registry.forget_versions(name, in_use)
+
+    def _enabled_version(self, vhost: str, name: str) -> int:
+        enabled = self._view(vhost).enabled.get(name)
+        if enabled is None:
+            raise PreconditionFailed(f"plugin '{name}' is not enabled in vhost '{vhost}'")
+        return enabled.number
+
+    def _recorded(self, vhost: str) -> Mapping[str, Value]:
+        return self._broker.vhost(vhost).record.plugins
+
+    def _view(self, vhost: str) -> PluginView:
+        self._broker.vhost(vhost)
+        return self._access.view_in_use(vhost)
+
+
+def _require_usable(view: PluginView, former: PluginView, name: str) -> None:
+    """Require that no plugin fails that did not fail before. :raises ConfigurationError: with its reason."""
+    failed = [plugin for plugin in view.inert if plugin == name or plugin not in former.inert]
+    if failed:
+        raise ConfigurationError(view.inert[name] if name in failed else view.inert[failed[0]])
