@@ -106,7 +106,7 @@ def test_another_change_does_not_replace_a_version(broker: LiveBroker) -> None:
     assert broker.reached("other") == ["a", "b"]
 
 
-def test_versions_that_nobody_uses_are_unloaded(broker: LiveBroker) -> None:
+def test_unused_versions_are_unloaded(broker: LiveBroker) -> None:
     do(broker.live.enabling("/", "mine"))
     for n in (3, 4, 5):
         broker.write("mine", TYPE.format(n=n))

@@ -65,7 +65,7 @@ class TwinType:
 
 @dataclass(slots=True)
 class _Successor:
-    """What an exchange gets: a type, or the reason why it becomes inert. ``unheeded`` are bindings it refuses."""
+    """The new type of an exchange, or the reason why it becomes inert; ``unheeded`` are bindings that it refuses."""
 
     exchange: Exchange
     type: "ExchangeType"
