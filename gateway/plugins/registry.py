@@ -66,6 +66,12 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "auth-scram": "gateway_auth.scram",
     "auth-http": "gateway_auth.http.plugin",
     "tracing-firehose": "gateway_tracing.firehose",
+    "interceptor-timestamp": "gateway_interceptors.timestamp",
+    "interceptor-routing-node": "gateway_interceptors.routing_node",
+    "interceptor-client-id": "gateway_interceptors.client_id",
+    "interceptor-rewrite": "gateway_interceptors.rewrite",
+    "interceptor-rate-limit": "gateway_interceptors.rate_limit",
+    "interceptor-json-schema": "gateway_interceptors.json_schema",
 }
 
 #: The plugins that every virtual host enables by default.

@@ -176,3 +176,14 @@ def test_the_interceptor_of_its_page_works(tmp_path: Path, monkeypatch: pytest.M
     broker.kernel.declare_vhost("shop", plugins=settings.vhosts["/"].plugins)  # type: ignore[arg-type]
     assert broker.kernel.vhost("shop").interception.publishing is not None
     assert broker.vhost.interception.publishing is None
+
+
+def test_the_settings_of_the_built_in_interceptors_are_valid(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text(examples("interceptors.md")["gateway.toml"])
+    plugins = load(file).vhosts["/"].plugins
+    assert sorted(plugins) == sorted(name for name in BUILT_IN_MODULES if name.startswith("interceptor-"))
+    broker = MemoryBroker()
+    vhost = broker.kernel.declare_vhost("shop", plugins=plugins)  # type: ignore[arg-type]
+    assert vhost.interception.publishing is not None
+    assert vhost.interception.delivering is not None

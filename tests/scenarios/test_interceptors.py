@@ -7,6 +7,7 @@ from pamqp import commands
 
 from gateway.api import Decision, Diversion, Interceptor, Message, Origin, Refusal, RefusalCause
 from gateway.kernel.events import Event
+from gateway_mqtt.codec.properties import PropertyId
 from tests.protocols.amqp.frames import publish
 from tests.protocols.mqtt.packets import Will
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker, all_of, fetched, properties_of, published, queue
@@ -203,7 +204,8 @@ def test_mqtt_5_answers_with_the_reason(gateway: AllProtocolsBroker, cause: Refu
     use(gateway, Gate(cause))
     sensor = gateway.client("sensor")
     (answer,) = sensor.request_frames(sensor.write.publish("t/1", b"no", qos=1, id=7))
-    assert str(answer).startswith(f"PUBACK #7 {reason}")
+    assert str(answer) == f"PUBACK #7 {reason}"
+    assert dict(answer.properties)[PropertyId.REASON_STRING] == DROPPED
     assert sensor.publish("t/1", b"no", qos=2, id=8)[0].startswith(f"PUBREC #8 {reason}")
     assert sensor.publish("t/1", b"yes", qos=1, id=9) == ["PUBACK #9"]
 

@@ -1,0 +1,214 @@
+"""The built-in interceptors: stamps, rewriting of headers, rate limits, JSON Schema."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.api import ConfigurationError, Diversion, Interceptor, Message, Origin, Refusal, RefusalCause, Value
+from gateway.plugins.registry import load_plugins
+from gateway.testing import check_interceptor, plain_message
+from gateway_interceptors.token_buckets import TokenBuckets
+from gateway_mqtt.codec.properties import PropertyId
+from tests.protocols.mqtt.dialogue import Client
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker, all_of, fetched, properties_of, published, queue
+
+AMQP = Origin("127.0.0.1:5001 -> 127.0.0.1:5672", 1, "guest", "amqp091")
+MQTT = Origin("127.0.0.1:5001 -> 127.0.0.1:1883", 0, "guest", "MQTT 5.0", "sensor-1")
+ORDER: dict[str, Any] = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "interceptor-timestamp": {},
+    "interceptor-routing-node": {"overwrite": True},
+    "interceptor-client-id": {},
+    "interceptor-rewrite": {"rules": [{"set": {"a": 1}, "rename": {"text": "b"}, "remove": ["number"]}]},
+    "interceptor-rate-limit": {"messages_per_s": 1.5, "burst": 2},
+    "interceptor-json-schema": {"rules": [{"exchange": "source", "schema": ORDER}]},
+}
+
+
+class Vhost:
+    name = "/"
+    node = "gateway@here"
+
+    def publish(self, exchange: str, routing_key: str, properties: object, body: bytes) -> None:
+        raise NotImplementedError
+
+
+def interceptor(name: str, **settings: Any) -> Interceptor:
+    view = load_plugins().view("/", {name: settings or SETTINGS[name]})
+    (found,) = view.interceptors(Vhost())
+    return found
+
+
+def changed(found: Interceptor, origin: Origin = AMQP, **headers: Value) -> dict[str, Value]:
+    decision = found.on_publish(plain_message(headers=headers), origin)
+    assert isinstance(decision, Message)
+    return dict(decision.headers)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_each_fulfils_the_contract(name: str) -> None:
+    found = interceptor(name)
+    check_interceptor(found)
+    assert found.on_error in ("refuse", "pass")
+
+
+# Stamps
+
+
+def test_the_time_of_arrival_is_in_milliseconds_and_kept_unless_it_may_be_overwritten() -> None:
+    stamped = changed(interceptor("interceptor-timestamp"))["timestamp_in_ms"]
+    assert isinstance(stamped, int)
+    assert stamped > 1_700_000_000_000
+    assert changed(interceptor("interceptor-timestamp"), timestamp_in_ms=1) == {"timestamp_in_ms": 1}
+    assert changed(interceptor("interceptor-timestamp", overwrite=True), timestamp_in_ms=1)["timestamp_in_ms"] != 1
+
+
+def test_the_routing_node_is_that_of_the_broker() -> None:
+    assert changed(interceptor("interceptor-routing-node")) == {"x-routed-by": "gateway@here"}
+
+
+def test_the_client_id_is_that_of_an_mqtt_client_whatever_it_claims() -> None:
+    found = interceptor("interceptor-client-id")
+    assert changed(found, MQTT, **{"x-opt-mqtt-client-id": "other"}) == {"x-opt-mqtt-client-id": "sensor-1"}
+    assert changed(found) == {}
+
+
+# Rewriting
+
+
+def test_headers_are_renamed_set_and_removed() -> None:
+    rule = {"rename": {"old": "new"}, "set": {"stage": "test", "n": 1}, "remove": ["secret"]}
+    found = interceptor("interceptor-rewrite", rules=[rule])
+    assert changed(found, old="x", secret="y", kept=True) == {"new": "x", "stage": "test", "n": 1, "kept": True}
+
+
+def test_a_rule_may_be_for_one_exchange_and_for_deliveries() -> None:
+    rules = [{"exchange": "other", "set": {"a": 1}}, {"on": "deliver", "remove": ["internal"]}]
+    found = interceptor("interceptor-rewrite", rules=rules)
+    assert changed(found, internal=1) == {"internal": 1}
+    assert dict(found.on_deliver(plain_message(headers={"internal": 1}), "q", AMQP).headers) == {}
+
+
+# Rate limits
+
+
+@given(
+    per_s=st.floats(0.1, 1000),
+    burst=st.integers(1, 50),
+    pauses=st.lists(st.floats(0, 5), min_size=1, max_size=200),
+)
+def test_a_bucket_never_gives_more_than_its_burst_and_its_rate(per_s: float, burst: int, pauses: list[float]) -> None:
+    now_s = 0.0
+    buckets = TokenBuckets(per_s, burst, lambda: now_s)
+    taken = 0
+    for pause_s in pauses:
+        now_s += pause_s
+        wait_s = buckets.take("key")
+        taken += not wait_s
+        assert 0 <= wait_s <= 1 / per_s + 1e-9
+    assert taken <= burst + now_s * per_s + 1e-6
+
+
+def test_the_buckets_of_ever_new_clients_are_bounded() -> None:
+    buckets = TokenBuckets(1, 1, lambda: 0.0)
+    assert all(buckets.take(str(number)) == 0 for number in range(10_500))
+    assert len(buckets) <= 10_000
+
+
+@pytest.mark.parametrize(("per", "first", "other"), [("user", 1, 1), ("client", 1, 0), ("vhost", 1, 1)])
+def test_a_limit_is_shared_by_a_user_a_client_or_all(per: str, first: int, other: int) -> None:
+    found = interceptor("interceptor-rate-limit", messages_per_s=0.01, burst=1, per=per)
+    message = plain_message()
+    assert found.on_publish(message, AMQP) is message
+    refused = [isinstance(found.on_publish(message, origin), Refusal) for origin in (AMQP, MQTT)]
+    assert refused == [bool(first), bool(other)]
+
+
+def test_every_protocol_shows_the_limit_to_its_publisher() -> None:
+    gateway = AllProtocolsBroker()
+    reason = "rate limit exceeded: 0.5 messages a second for user 'guest'; try again in"
+    gateway.vhost.interception.apply([interceptor("interceptor-rate-limit", messages_per_s=0.5, burst=1)])
+    gateway.peer().send(published("t.1")).receive()
+    (closed,) = gateway.peer().send(published("t.1")).receive()
+    assert closed.startswith(f"Channel.Close 406 PRECONDITION_FAILED - {reason}")
+    sensor: Client = gateway.client("sensor")
+    (answer,) = sensor.request_frames(sensor.write.publish("t/1", qos=1, id=1))
+    assert str(answer) == "PUBACK #1 QUOTA_EXCEEDED"
+    assert dict(answer.properties)[PropertyId.REASON_STRING].startswith(reason)
+    error = gateway.stomp().publish("/topic/t.1")[0]
+    assert reason.encode() in error.body
+
+
+# JSON Schema
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (b"{", "it is not JSON"),
+        (b"\xff", "it is not JSON"),
+        (b"[" * 10_000, "it is not JSON"),
+        (b"[]", "$: [] is not of type 'object'"),
+        (b'{"id": "one"}', "$.id: 'one' is not of type 'integer'"),
+        (b" " * 20_000, "it has 20000 bytes, at most 16384 are allowed"),
+    ],
+)
+def test_a_body_that_does_not_match_is_refused_with_the_place_of_the_fault(body: bytes, complaint: str) -> None:
+    decision = interceptor("interceptor-json-schema").on_publish(plain_message(body=body), AMQP)
+    assert decision == Refusal(f"the body is invalid: {complaint}", RefusalCause.PAYLOAD)
+
+
+def test_a_body_that_matches_and_a_message_without_a_rule_pass() -> None:
+    found = interceptor("interceptor-json-schema")
+    for message in (
+        plain_message(body=b'{"id": 1}'),
+        plain_message(body=b"{").with_address("other", "", plain_message().header),
+    ):
+        assert found.on_publish(message, AMQP) is message
+
+
+def test_an_invalid_message_goes_to_quarantine_with_its_reason() -> None:
+    gateway = AllProtocolsBroker()
+    peer = gateway.peer()
+    peer.send(*queue("quarantine"), *queue("orders", "order.#")).receive()
+    rule = {"exchange": "amq.topic", "schema": ORDER, "quarantine": "quarantine"}
+    gateway.vhost.interception.apply([interceptor("interceptor-json-schema", rules=[rule])])
+    peer.send(published("order.new", b'{"id": 1}'), published("order.new", b'{"id": "x"}', headers={"shop": 7}))
+    peer.receive()
+    assert all_of(peer, "orders") == [b'{"id": 1}']
+    headers = properties_of(fetched(peer, "quarantine")).headers
+    assert headers == {
+        "shop": 7,
+        "x-quarantine-reason": "the body is invalid: $.id: 'x' is not of type 'integer'",
+        "x-quarantine-exchange": "amq.topic",
+        "x-quarantine-routing-key": "order.new",
+    }
+
+
+def test_a_quarantine_diverts_to_the_default_exchange() -> None:
+    rule = {"exchange": "source", "schema": ORDER, "quarantine": "bad"}
+    decision = interceptor("interceptor-json-schema", rules=[rule]).on_publish(plain_message(body=b"1"), AMQP)
+    assert isinstance(decision, Diversion)
+    assert (decision.exchange, decision.routing_key) == ("", "bad")
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "complaint"),
+    [
+        ("interceptor-timestamp", {"overwrit": True}, "overwrit"),
+        ("interceptor-rewrite", {"rules": []}, "'rules' must have at least one rule"),
+        ("interceptor-rewrite", {"rules": [{"exchange": "x"}]}, "rule 1 needs 'set', 'rename' or 'remove'"),
+        ("interceptor-rate-limit", {"messages_per_s": 0}, "messages_per_s"),
+        ("interceptor-rate-limit", {}, "messages_per_s"),
+        ("interceptor-json-schema", {"rules": []}, "'rules' must have at least one rule"),
+        ("interceptor-json-schema", {"rules": [{"exchange": "x", "schema": {"type": 1}}]}, "the schema is not valid"),
+    ],
+)
+def test_wrong_settings_name_the_plugin_and_the_fault(name: str, settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}.*{complaint}"):
+        load_plugins().view("/", {name: settings}).interceptors(Vhost())
