@@ -349,7 +349,7 @@ class Node:
 
     def _check_memory(self) -> None:
         """Collect garbage that is due, and compare memory and disk with their limits."""
-        self.collector.tick()
+        self.collector.tick(is_idle=not len(self.broker.connections))
         self._watermarks.tick()
 
     def _login_counts(self) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.node.garbage_collector import FULL_INTERVAL_S, GarbageCollector
+from gateway.node.garbage_collector import FULL_INTERVAL_S, IDLE_INTERVAL_S, GarbageCollector
 
 
 class Node:
@@ -108,3 +108,24 @@ def test_full_collections_run_at_most_once_a_minute(collector: GarbageCollector,
     assert not collector.collect_all()
     time.now_s += FULL_INTERVAL_S
     assert collector.collect_all()
+
+
+def test_without_clients_everything_is_collected_after_an_interval(collector: GarbageCollector, time: Time) -> None:
+    reference = weakref.ref(Node())
+    gc.freeze()
+    time.now_s += IDLE_INTERVAL_S / 2
+    collector.tick(is_idle=True)
+    assert collector.full_collections == 0
+    time.now_s += IDLE_INTERVAL_S / 2
+    collector.tick(is_idle=True)
+    assert collector.full_collections == 1
+    assert reference() is None
+    collector.tick(is_idle=True)
+    assert collector.full_collections == 1
+
+
+def test_a_broker_with_clients_is_never_paused_by_a_timed_collection(collector: GarbageCollector, time: Time) -> None:
+    for _ in range(10):
+        time.now_s += IDLE_INTERVAL_S
+        collector.tick()
+    assert collector.full_collections == 0
