@@ -35,7 +35,7 @@ _TOO_MANY: Final = 2
 FULL_INTERVAL_S: Final = 60.0
 
 #: Shortest time between two full collections while no client is connected, in seconds. With clients there are none:
-#: even the objects of a new broker take 130 to 260 ms.
+#: a broker with few entities was paused for 130 to 260 ms.
 IDLE_INTERVAL_S: Final = 600.0
 
 
