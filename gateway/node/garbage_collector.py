@@ -74,7 +74,7 @@ class GarbageCollector:
     def tick(self, is_idle: bool = False) -> None:
         """Run the collections that are due; called several times a second, between turns.
 
-        ``is_idle``: no client is connected, so that a long pause delays nobody.
+        ``is_idle``: no client is connected, so that a long pause delays none.
         """
         if self._is_due:
             self._is_due = False
