@@ -21,9 +21,10 @@ SCHEMES: Final[Mapping[str, tuple[int, bool]]] = {
     "stomps": (61614, True),
 }
 
-#: The options of TLS, and those of AMQP connections.
+#: The options of TLS, and those of AMQP and MQTT connections.
 TLS_OPTIONS: Final = frozenset({"cacertfile", "certfile", "keyfile", "verify", "server_name_indication"})
 AMQP_OPTIONS: Final = frozenset({"heartbeat", "connection_timeout", "channel_max", "auth_mechanism"})
+MQTT_OPTIONS: Final = frozenset({"version"})
 
 #: Limit of the options that are numbers.
 _MOST: Final = 65_535
@@ -80,6 +81,8 @@ def parse_uri(text: str, *schemes: str) -> BrokerUri:
     path = parts.path[1:]
     if "/" in path:
         raise InvalidUri("a slash in the name of the virtual host must be written as %2F")
+    if path and parts.scheme.startswith("mqtt"):
+        raise InvalidUri("an MQTT URI has no path")
     if parts.fragment:
         raise InvalidUri("it has a fragment")
     return BrokerUri(
@@ -105,8 +108,8 @@ def without_secrets(text: str) -> str:
 
 def _options(parts: SplitResult) -> Mapping[str, str]:
     """Return the options after the question mark. :raises InvalidUri: for an unknown or invalid one."""
-    is_amqp = parts.scheme.startswith("amqp")
-    known = (AMQP_OPTIONS if is_amqp else frozenset()) | (TLS_OPTIONS if SCHEMES[parts.scheme][1] else frozenset())
+    of_protocol = {"amqp": AMQP_OPTIONS, "mqtt": MQTT_OPTIONS}.get(parts.scheme.removesuffix("s"), frozenset())
+    known = of_protocol | (TLS_OPTIONS if SCHEMES[parts.scheme][1] else frozenset())
     try:
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
@@ -118,6 +121,8 @@ def _options(parts: SplitResult) -> Mapping[str, str]:
             raise InvalidUri(f"{name} is not a number from 0 to {_MOST}")
         if name == "verify" and value not in ("verify_peer", "verify_none"):
             raise InvalidUri("verify is neither verify_peer nor verify_none")
+        if name == "version" and value not in ("3.1.1", "5"):
+            raise InvalidUri("version is neither 3.1.1 nor 5")
         if name == "auth_mechanism" and value not in ("plain", "external"):
             raise InvalidUri("auth_mechanism is neither plain nor external")
     if "certfile" in options and "keyfile" not in options:

@@ -27,7 +27,7 @@ class MessageSource(Protocol):
         ...
 
     def accept(self, tag: int) -> None:
-        """Settle a message: it is safe at the destination."""
+        """Settle a message: it is safe at the destination, or was sent if that is enough."""
         ...
 
     def requeue(self, tag: int) -> None:

@@ -4,9 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.bridges.amqp_connection import AmqpDialer, LocalConnect
+from gateway.bridges.amqp_shovel import AmqpShovelEnds
 from gateway.bridges.broker_uri import BrokerUri
 from gateway.bridges.federation import Federation
-from gateway.bridges.shovel_definition import COMPONENT, require_valid_shovel, shovel_of
+from gateway.bridges.mqtt_ends import TopicMap
+from gateway.bridges.mqtt_shovel import MqttShovelEnds
+from gateway.bridges.shovel_definition import AMQP, COMPONENT, MQTT, require_valid_shovel, shovel_of
+from gateway.bridges.shovel_ends import ShovelEnds
 from gateway.bridges.shovels import Shovels
 from gateway.bridges.upstreams import (
     UPSTREAM,
@@ -20,13 +24,23 @@ from gateway.kernel.journal.records.topology import ParameterRecord
 
 
 class BridgeService:
-    """Owns the bridges. ``connect_local`` connects with this broker itself; ``touch`` schedules the end of a turn."""
+    """Owns the bridges.
+
+    ``connect_local`` connects with this broker itself, ``topics_of`` returns the conversion of MQTT topics in a virtual
+    host, ``touch`` schedules the end of a turn.
+    """
 
     def __init__(
-        self, broker: Broker, reactor: Any, connect_local: LocalConnect, touch: Callable[[], None]
-    ) -> None:  # Any: Twisted's interfaces are not types
+        self,
+        broker: Broker,
+        reactor: Any,  # Any: Twisted's interfaces are not types
+        connect_local: LocalConnect,
+        topics_of: Callable[[str], TopicMap],
+        touch: Callable[[], None],
+    ) -> None:
         dialer = AmqpDialer(reactor, connect_local)
-        self._shovels = Shovels(broker, dialer, touch)
+        ends: Mapping[str, ShovelEnds] = {AMQP: AmqpShovelEnds(dialer), MQTT: MqttShovelEnds(reactor, topics_of)}
+        self._shovels = Shovels(broker, ends, touch)
         self._federation = Federation(broker, dialer)
         broker.components[COMPONENT] = require_valid_shovel
         broker.components[UPSTREAM] = require_valid_upstream

@@ -1,15 +1,15 @@
-"""Shovels between AMQP brokers: opens both ends as the definition says, and addresses the messages."""
+"""One shovel: opens both ends as the definition says, and addresses the messages."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
-from gateway.bridges.amqp_connection import AmqpDialer
-from gateway.bridges.amqp_ends import AmqpDestination, AmqpSource, ensure_queue, open_channel
 from gateway.bridges.broker_uri import BrokerUri
 from gateway.bridges.link import Lost
-from gateway.bridges.parcel import MessageDestination, MessageSource, Parcel
+from gateway.bridges.parcel import Parcel
 from gateway.bridges.shovel_definition import NEVER, ShovelDefinition
-from gateway.bridges.transfer import ShovelAckMode, Transfer
+from gateway.bridges.shovel_ends import OpenedDestination, OpenedSource, ShovelEnds
+from gateway.bridges.transfer import Transfer
 from gateway.kernel.clock import Clock
 
 #: The header that records the shovels that a message passed.
@@ -17,20 +17,28 @@ SHOVELLED: Final = "x-shovelled"
 TIMESTAMP: Final = "x-shovelled-timestamp"
 
 
+E = TypeVar("E")
+
+
 class Shovel:
     """Opens the ends of one shovel. ``node`` is the name in forward headers; ``on_done`` is called when it has moved
     as many messages as it was to move.
 
-    ``src_uri`` and ``dest_uri`` are those in use.
+    ``ends`` opens the ends by protocol; ``src_uri`` and ``dest_uri`` are those in use.
     """
 
     def __init__(
-        self, definition: ShovelDefinition, dialer: AmqpDialer, clock: Clock, node: str, on_done: Callable[[], None]
+        self,
+        definition: ShovelDefinition,
+        ends: Mapping[str, ShovelEnds],
+        clock: Clock,
+        node: str,
+        on_done: Callable[[], None],
     ) -> None:
         self.definition = definition
         self.src_uri = definition.src_uris[0]
         self.dest_uri = definition.dest_uris[0]
-        self._dialer = dialer
+        self._ends = ends
         self._clock = clock
         self._node = node
         self._on_done = on_done
@@ -38,14 +46,16 @@ class Shovel:
     async def open(self, lost: Lost) -> Transfer:
         """Open both ends. Raises the errors of the connections; then no end is left open."""
         definition = self.definition
-        source, remaining = await self._source(lost)
+        source, self.src_uri = await _first(definition.src_uris, partial(self._source, lost))
         try:
-            destination = await self._destination(lost)
+            destination, self.dest_uri = await _first(definition.dest_uris, partial(self._destination, lost))
         except BaseException:
-            source.close()
+            source.end.close()
             raise
+        after = definition.delete_after
+        remaining = None if after == NEVER else after if isinstance(after, int) else source.queue_length
         return Transfer(
-            source,
+            source.end,
             destination,
             definition.ack_mode,
             self._addressed,
@@ -54,53 +64,11 @@ class Shovel:
             self._on_done,
         )
 
-    async def _source(self, lost: Lost) -> tuple[MessageSource, int | None]:
-        """Return the source, and the number of messages to move; ``None`` is no limit."""
-        definition = self.definition
-        connection, self.src_uri = await self._connected(definition.src_uris, "src")
-        try:
-            queue, count = await self._source_queue(connection)
-            channel = await open_channel(connection)
-            if not queue:
-                declared = await channel.queue_declare("", exclusive=True)
-                queue = declared.method.queue
-                await channel.queue_bind(queue, definition.text("src-exchange"), definition.text("src-exchange-key"))
-            await channel.basic_qos(prefetch_count=min(definition.prefetch, 65_535))
-            no_ack = definition.ack_mode is ShovelAckMode.NO_ACK
-            source = AmqpSource(connection, channel, lost, queue, no_ack)
-            source.consumer_arguments = definition.table("src-consumer-args")
-        except BaseException:
-            connection.leave()
-            raise
-        after = definition.delete_after
-        return source, None if after == NEVER else after if isinstance(after, int) else count
+    async def _source(self, lost: Lost, uri: BrokerUri) -> OpenedSource:
+        return await self._ends[self.definition.src_protocol].source(self.definition, uri, lost)
 
-    async def _source_queue(self, connection: Any) -> tuple[str, int]:
-        """Return the source's queue and its length; an empty name if it is an exchange."""
-        definition = self.definition
-        queue = definition.text("src-queue")
-        if not queue:
-            return "", 0
-        passive = bool(definition.value.get("src-predeclared"))
-        return queue, await ensure_queue(connection, queue, definition.table("src-queue-args"), passive)
-
-    async def _destination(self, lost: Lost) -> MessageDestination:
-        definition = self.definition
-        connection, self.dest_uri = await self._connected(definition.dest_uris, "dest")
-        try:
-            if queue := definition.text("dest-queue"):
-                passive = bool(definition.value.get("dest-predeclared"))
-                await ensure_queue(connection, queue, definition.table("dest-queue-args"), passive)
-            channel = await open_channel(connection)
-            if definition.ack_mode is ShovelAckMode.ON_CONFIRM:
-                await channel.confirm_delivery()
-            return AmqpDestination(connection, channel, lost)
-        except BaseException:
-            connection.leave()
-            raise
-
-    async def _connected(self, uris: Sequence[BrokerUri], end: str) -> tuple[Any, BrokerUri]:
-        return await self._dialer.connect_first(uris, f"Shovel {self.definition.name} ({end})", "/")
+    async def _destination(self, lost: Lost, uri: BrokerUri) -> OpenedDestination:
+        return await self._ends[self.definition.dest_protocol].destination(self.definition, uri, lost)
 
     def _addressed(self, parcel: Parcel) -> bool:
         """Set exchange, routing key and properties of a message for the destination."""
@@ -133,3 +101,13 @@ class Shovel:
             "dest-uri": self.dest_uri.shown,
             **{name: definition.text(name) for name in names if name in definition.value},
         }
+
+
+async def _first(uris: Sequence[BrokerUri], opening: Callable[[BrokerUri], Awaitable[E]]) -> tuple[E, BrokerUri]:
+    """Return the first end that can be opened. :raises Exception: the error of the last one."""
+    for uri in uris[:-1]:
+        try:
+            return await opening(uri), uri
+        except Exception:  # any failure of this broker makes it try the next one
+            continue
+    return await opening(uris[-1]), uris[-1]

@@ -27,9 +27,10 @@ from gateway.kernel.settings.erlang_terms import as_erlang
 COMPONENT: Final = "shovel"
 
 AMQP: Final = "amqp091"
+MQTT: Final = "mqtt"
 
 #: Protocol to the schemes of its URIs.
-PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {AMQP: ("amqp", "amqps")}
+PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {AMQP: ("amqp", "amqps"), MQTT: ("mqtt", "mqtts")}
 
 #: Defaults, as in RabbitMQ.
 _PREFETCH: Final = 1000
@@ -74,6 +75,28 @@ def _are_properties(name: str, value: Value) -> str:
     return next((fault for fault in (PROPERTIES[key](key, item) for key, item in value.items()) if fault), "")
 
 
+def _is_qos(name: str, value: Value) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 2:
+        return ""
+    return f"{name} should be 0, 1 or 2, actually was {as_erlang(value)}"
+
+
+def _is_filter(name: str, value: Value) -> str:
+    if not isinstance(value, str):
+        return is_text(name, value)
+    levels = value.split("/")
+    is_valid = value and "\0" not in value and "#" not in levels[:-1]
+    if is_valid and not any(len(level) > 1 and ("+" in level or "#" in level) for level in levels):
+        return ""
+    return f"{name} should be a topic filter, actually was {as_erlang(value)}"
+
+
+def _is_topic(name: str, value: Value) -> str:
+    if isinstance(value, str) and not {"+", "#", "\0"} & set(value):
+        return ""
+    return is_text(name, value) or f"{name} should be a topic without wildcards, actually was {as_erlang(value)}"
+
+
 _COMMON: Final = (
     ParameterKey("reconnect-delay", is_number),
     ParameterKey("ack-mode", one_of("no-ack", "on-publish", "on-confirm")),
@@ -101,6 +124,12 @@ _SOURCE_KEYS: Final[Mapping[str, Sequence[ParameterKey]]] = {
         ParameterKey("src-consumer-args", is_table),
         ParameterKey("src-predeclared", is_truth),
     ),
+    MQTT: (
+        ParameterKey("src-uri", _uri(MQTT), is_mandatory=True),
+        ParameterKey("src-topic", each(_is_filter), is_mandatory=True),
+        ParameterKey("src-qos", _is_qos),
+        ParameterKey("src-client-id", is_text),
+    ),
 }
 
 _DESTINATION_KEYS: Final[Mapping[str, Sequence[ParameterKey]]] = {
@@ -111,6 +140,14 @@ _DESTINATION_KEYS: Final[Mapping[str, Sequence[ParameterKey]]] = {
         ParameterKey("dest-exchange-key", is_text),
         ParameterKey("dest-queue-args", is_table),
         ParameterKey("dest-predeclared", is_truth),
+    ),
+    MQTT: (
+        ParameterKey("dest-uri", _uri(MQTT), is_mandatory=True),
+        ParameterKey("dest-topic", _is_topic),
+        ParameterKey("dest-topic-prefix", _is_topic),
+        ParameterKey("dest-qos", _is_qos),
+        ParameterKey("dest-retain", is_truth),
+        ParameterKey("dest-client-id", is_text),
     ),
 }
 
@@ -140,6 +177,11 @@ class ShovelDefinition:
     def text(self, key: str) -> str:
         """Return the value of a key that is a string; empty if it is not set."""
         return str(self.value.get(key, ""))
+
+    def number(self, key: str, default: int) -> int:
+        """Return the value of a key that is an integer."""
+        value = self.value.get(key, default)
+        return value if isinstance(value, int) else default
 
     def table(self, key: str) -> Mapping[str, Value]:
         """Return the value of a key that is an object; empty if it is not set."""
@@ -206,8 +248,19 @@ def _amqp_destination_conflicts(value: Mapping[str, Value]) -> list[str]:
     return ["Cannot specify 'dest-exchange' and 'dest-queue'"] if both else []
 
 
-_CONFLICTS_OF_SOURCE: Final = {AMQP: _amqp_source_conflicts}
-_CONFLICTS_OF_DESTINATION: Final = {AMQP: _amqp_destination_conflicts}
+def _mqtt_source_conflicts(value: Mapping[str, Value]) -> list[str]:
+    after = _first(value, ("src-delete-after", "delete-after"), NEVER)
+    return ["Cannot specify 'queue-length' for a source without a queue"] if after == QUEUE_LENGTH else []
+
+
+def _mqtt_destination_conflicts(value: Mapping[str, Value]) -> list[str]:
+    if value.get("ack-mode", "on-confirm") == "on-confirm" and value.get("dest-qos", 1) == 0:
+        return ["Cannot specify 'on-confirm' and 'dest-qos' 0, which is not confirmed"]
+    return []
+
+
+_CONFLICTS_OF_SOURCE: Final = {AMQP: _amqp_source_conflicts, MQTT: _mqtt_source_conflicts}
+_CONFLICTS_OF_DESTINATION: Final = {AMQP: _amqp_destination_conflicts, MQTT: _mqtt_destination_conflicts}
 
 
 def _first(value: Mapping[str, Value], keys: Sequence[str], default: Value) -> Value:

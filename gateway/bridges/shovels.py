@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from gateway.bridges.amqp_connection import AmqpDialer
 from gateway.bridges.link import Link, LinkState
 from gateway.bridges.shovel import Shovel
 from gateway.bridges.shovel_definition import COMPONENT, shovel_of
+from gateway.bridges.shovel_ends import ShovelEnds
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.events import Event
@@ -16,6 +16,12 @@ from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.logs import StructuredLog
 
 _log: Final = StructuredLog("bridges")
+
+#: The keys of a definition that a status repeats.
+_SHOWN: Final = (
+    *("src-exchange", "src-exchange-key", "src-queue", "src-topic", "src-destination"),
+    *("dest-exchange", "dest-exchange-key", "dest-queue", "dest-topic", "dest-destination"),
+)
 
 ShovelKey = tuple[str, str]
 """Virtual host and name."""
@@ -27,9 +33,9 @@ class Shovels:
     ``touch`` schedules the end of a turn after a shovel has removed its parameter.
     """
 
-    def __init__(self, broker: Broker, dialer: AmqpDialer, touch: Callable[[], None]) -> None:
+    def __init__(self, broker: Broker, ends: Mapping[str, ShovelEnds], touch: Callable[[], None]) -> None:
         self._broker = broker
-        self._dialer = dialer
+        self._ends = ends
         self._touch = touch
         self._links: dict[ShovelKey, Link] = {}
         self._shovels: dict[ShovelKey, Shovel] = {}
@@ -89,7 +95,7 @@ class Shovels:
             link = self._links[key] = Link(record.name, _never, 0, clock, _log)
             link.fail(" ".join(str(refusal).split()))
             return
-        shovel = Shovel(definition, self._dialer, clock, self._broker.node, partial(self._done, key))
+        shovel = Shovel(definition, self._ends, clock, self._broker.node, partial(self._done, key))
         delay_s = definition.reconnect_delay_s
         link = Link(record.name, shovel.open, delay_s, clock, _log, kind=COMPONENT, vhost=record.vhost)
         self._links[key], self._shovels[key] = link, shovel
@@ -125,14 +131,13 @@ class Shovels:
             return {**status, "reason": link.reason}
         shovel = self._shovels[key]
         definition = shovel.definition
-        names = ("src-exchange", "src-exchange-key", "src-queue", "dest-exchange", "dest-exchange-key", "dest-queue")
         return {
             **status,
             "src_uri": shovel.src_uri.shown,
             "src_protocol": definition.src_protocol,
             "dest_uri": shovel.dest_uri.shown,
             "dest_protocol": definition.dest_protocol,
-            **{name.replace("-", "_"): definition.text(name) for name in names if name in definition.value},
+            **{name.replace("-", "_"): definition.text(name) for name in _SHOWN if name in definition.value},
             **_transfer_fields(link),
         }
 

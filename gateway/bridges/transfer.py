@@ -108,8 +108,7 @@ class Transfer:
             self._destination.publish(parcel, partial(self._answered, parcel.tag))
         else:
             self._destination.publish(parcel, lambda is_taken: None)
-            if self._ack_mode is ShovelAckMode.ON_PUBLISH:
-                self._source.accept(parcel.tag)
+            self._source.accept(parcel.tag)
             self._forwarded()
 
     def _answered(self, tag: int, is_taken: bool) -> None:

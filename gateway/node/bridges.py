@@ -7,6 +7,7 @@ from twisted.internet.protocol import Factory
 
 from gateway.access import Access, Credentials, Permissions, Principal
 from gateway.bridges.amqp_connection import LOCAL_USER
+from gateway.bridges.mqtt_ends import TopicMap
 from gateway.bridges.service import BridgeService
 from gateway.kernel.broker.broker import Broker
 from gateway.net.inside import connect_inside
@@ -32,11 +33,17 @@ class _AllPermissions:
         return Permissions(principal.name, vhost, ".*", ".*", ".*")
 
 
-def node_bridges(broker: Broker, amqp: AmqpProtocol, reactor: Any, touch: Callable[[], None]) -> BridgeService:
+def node_bridges(
+    broker: Broker,
+    amqp: AmqpProtocol,
+    topics_of: Callable[[str], TopicMap],
+    reactor: Any,  # Any: Twisted's interfaces are not types
+    touch: Callable[[], None],
+) -> BridgeService:
     """Return the bridges of a node; they log in to it with a user's password, or as the bridge itself."""
     access = Access((_BridgeLogin(),), (_AllPermissions(),))
 
     def connect_local(client: Factory, is_user: bool) -> None:
         connect_inside(reactor, amqp.factory(is_tls=False) if is_user else amqp.inside_factory(access), client)
 
-    return BridgeService(broker, reactor, connect_local, touch)
+    return BridgeService(broker, reactor, connect_local, topics_of, touch)

@@ -22,10 +22,14 @@ def near(tmp_path: Path) -> Iterator[Gateway]:
     gateway.end()
 
 
+def _ports() -> list[str]:
+    return [f"{name}.port={free_port()}" for name in ("amqp", "mqtt", "stomp")]
+
+
 @pytest.fixture
 def far(tmp_path: Path) -> Iterator[Gateway]:
-    """Yield the running gateway at the other end. Its port stays the same when it restarts."""
-    gateway = Gateway(tmp_path / "far", f"amqp.port={free_port()}", "node_name=far").start()
+    """Yield the running gateway at the other end. Its ports stay the same when it restarts."""
+    gateway = Gateway(tmp_path / "far", *_ports(), "node_name=far").start()
     yield gateway
     gateway.end()
 

@@ -16,6 +16,12 @@ def uri_of(gateway: Gateway, vhost: str = "%2F") -> str:
     return f"amqp://guest:guest@{host}:{port}/{vhost}"
 
 
+def mqtt_uri_of(gateway: Gateway, version: str = "3.1.1") -> str:
+    """Return the MQTT URI of a gateway."""
+    host, port = gateway.addresses["mqtt"]
+    return f"mqtt://guest:guest@{host}:{port}?version={version}"
+
+
 def put_shovel(gateway: Gateway, name: str, **value: Any) -> None:
     """Set a shovel; underscores in the names of keys stand for hyphens."""
     put(gateway, f"parameters/shovel/%2F/{name}", {"value": {key.replace("_", "-"): v for key, v in value.items()}})

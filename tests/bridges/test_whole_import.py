@@ -10,6 +10,7 @@ from gateway.bridges.service import BridgeService
 from gateway.definitions import apply_definitions, parse_definitions
 from gateway.kernel.errors import ConfigurationError
 from gateway.testing import MemoryBroker
+from gateway_mqtt.translation.topics import REVERSIBLE
 
 EXPORT = Path(__file__).parents[1] / "management/fixtures/rabbitmq-3.10.8-ctl.json"
 
@@ -17,7 +18,7 @@ EXPORT = Path(__file__).parents[1] / "management/fixtures/rabbitmq-3.10.8-ctl.js
 @pytest.fixture
 def broker() -> MemoryBroker:
     broker = MemoryBroker()
-    BridgeService(broker.kernel, Clock(), lambda client, is_user: None, lambda: None)
+    BridgeService(broker.kernel, Clock(), lambda client, is_user: None, lambda vhost: REVERSIBLE, lambda: None)
     return broker
 
 
