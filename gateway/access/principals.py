@@ -36,11 +36,17 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated user. ``peer_host`` is its address, empty if the authenticator does not keep it."""
+    """An authenticated user. ``peer_host`` is its address, empty if the authenticator does not keep it.
+
+    ``grant`` holds the permissions that came with the login, such as a token's; only the authorizer that understands it
+    returns permissions then. ``expires_at_s`` is the Unix time at which the connection ends; 0 is never.
+    """
 
     name: str
     tags: frozenset[str] = frozenset()
     peer_host: str = field(default="", compare=False)
+    grant: object = field(default=None, compare=False, repr=False)
+    expires_at_s: float = field(default=0.0, compare=False)
 
 
 def is_loopback(host: str) -> bool:

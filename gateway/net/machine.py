@@ -8,6 +8,9 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway.net.turn import TurnParticipant
 
+#: The reason for closing a connection whose credentials have expired.
+EXPIRED: Final = "the credentials have expired"
+
 
 class Phase(Enum):
     """Progress of a connection; time limits depend on it."""
@@ -81,6 +84,15 @@ class Machine:
     def user_name(self) -> str:
         """The authenticated user's name, empty before the login."""
         raise NotImplementedError
+
+    @property
+    def expires_at_s(self) -> float:
+        """The Unix time at which the client's credentials expire; 0 is never."""
+        return 0.0
+
+    def expire(self) -> None:
+        """Close the connection: the client's credentials have expired."""
+        self.force_close(EXPIRED)
 
     @property
     def has_unsettled(self) -> bool:

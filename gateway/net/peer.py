@@ -311,6 +311,11 @@ class PeerProtocol(Protocol):
                 self.give_up("handshake timeout")
         else:
             self._count_silence()
+            expires_at_s = self.machine.expires_at_s
+            if expires_at_s and self._broker.clock.wall_ms() >= expires_at_s * 1000:
+                self.machine.expire()
+                self._turn.touch()
+                return
             if not self.io.is_reading and self._has_hung_up():
                 return
             self._held_ticks = 0 if self.io.is_reading else self._held_ticks + 1

@@ -65,6 +65,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "auth-certificate": "gateway_auth.certificate",
     "auth-scram": "gateway_auth.scram",
     "auth-http": "gateway_auth.http.plugin",
+    "auth-oauth2": "gateway_auth.oauth.plugin",
     "tracing-firehose": "gateway_tracing.firehose",
     "interceptor-timestamp": "gateway_interceptors.timestamp",
     "interceptor-routing-node": "gateway_interceptors.routing_node",

@@ -55,7 +55,9 @@ class InternalAuthorizer:
         directory.on_change(self._forget)
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
-        """Return the cached snapshot; ``None`` if the user has no permission in the virtual host."""
+        """Return the cached snapshot; ``None`` if the user has no permission here, or its own from the login."""
+        if principal.grant is not None:
+            return None
         key = (vhost, principal.name)
         snapshot = self._snapshot_by_key.get(key) or self._take_snapshot(vhost, principal.name)
         if snapshot is not None:

@@ -17,7 +17,7 @@ from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.queueing.consumer import Resumption
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.net.machine import Driver, Machine, Phase
+from gateway.net.machine import EXPIRED, Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway.net.turn import TurnParticipant
 from gateway_amqp.channel import ACK, PUBLISH
@@ -94,6 +94,15 @@ class Connection(Machine):
         if self.state is State.OPEN:
             return Phase.OPEN
         return Phase.LEAVING if self.state in (State.CLOSING, State.CLOSED) else Phase.ENTERING
+
+    @property
+    def expires_at_s(self) -> float:
+        """The Unix time at which the client's token expires; 0 is never."""
+        return self.identity.expires_at_s
+
+    def expire(self) -> None:
+        """Close the connection: the client's token has expired (403)."""
+        self.force_close(EXPIRED, 403)
 
     @property
     def has_unsettled(self) -> bool:

@@ -37,7 +37,7 @@ def perform_while_closing(connection: Visitor, kind: int, number: int, payload: 
 
 
 def _update_secret(connection: Visitor, method: commands.Connection.UpdateSecret) -> None:
-    connection.send_method(commands.Connection.UpdateSecretOk())
+    Handshake(connection).update_secret(method)
 
 
 def _close(connection: Visitor, method: commands.Connection.Close) -> None:

@@ -5,9 +5,9 @@ from typing import Final, Protocol
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import PermissionUnknown, Principal
+from gateway.access import Credentials, PermissionUnknown, Principal
 from gateway.kernel.broker.connection_limits import require_room_for_connection
-from gateway.kernel.errors import GatewayError
+from gateway.kernel.errors import GatewayError, NotAllowed
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver
 from gateway_amqp.errors import reply_text
@@ -94,6 +94,37 @@ class Handshake:
         access.authenticate(
             connection.identity.credentials, lambda principal: self._authenticated_in_vhost(principal, vhost)
         )
+
+    def update_secret(self, method: commands.Connection.UpdateSecret) -> None:
+        """Replace the client's token by a new one (10, 70). Other logins do not expire and need no new secret."""
+        identity, settings = self._connection.identity, self._connection.settings
+        assert identity.principal is not None
+        assert identity.vhost is not None
+        if identity.principal.grant is None:
+            self._connection.send_method(commands.Connection.UpdateSecretOk())
+            return
+        peer_host = self._connection.driver.peer_host
+        secret = bytes_of(method.new_secret).decode(errors="replace")
+        claimed = Credentials("PLAIN", identity.user_name, secret, peer_host=peer_host)
+        settings.access_of(identity.vhost.name).authenticate(claimed, self._renewed)
+
+    def _renewed(self, principal: Principal | None) -> None:
+        """Continue with a new secret; user and virtual host cannot change."""
+        connection, identity = self._connection, self._connection.identity
+        if connection.state is not State.OPEN:
+            return
+        try:
+            if principal is None or principal.name != identity.user_name:
+                raise NotAllowed("the new secret was refused")
+            identity.renew(principal)
+        except PermissionUnknown as unknown:
+            unknown.when_known(lambda: self._renewed(principal))
+        except GatewayError as error:
+            connection.fail(error)
+        else:
+            assert identity.vhost is not None
+            connection.settings.broker.permissions_changed(identity.vhost.name)
+            connection.send_method(commands.Connection.UpdateSecretOk())
 
     def _authenticated(self, principal: Principal | None) -> None:
         """Continue after the authentication, with the input received meanwhile."""

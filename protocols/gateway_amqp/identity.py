@@ -55,6 +55,17 @@ class PeerIdentity:
         return self._permissions.current
 
     @property
+    def expires_at_s(self) -> float:
+        """The Unix time at which the credentials expire; 0 is never."""
+        return 0.0 if self.principal is None else self.principal.expires_at_s
+
+    def renew(self, principal: Principal) -> None:
+        """Replace the principal by the one of a new secret. :raises NotAllowed: when it has no access."""
+        assert self.vhost is not None
+        self._permissions = VhostPermissions(self._settings.access_of, principal, self.vhost)
+        self.principal = principal
+
+    @property
     def user_name(self) -> str:
         """The authenticated user's name, empty before the login."""
         return "" if self.principal is None else self.principal.name

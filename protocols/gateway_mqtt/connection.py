@@ -12,7 +12,7 @@ from gateway.access import Permissions, PermissionUnknown
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.net.machine import Driver, Machine, Phase
+from gateway.net.machine import EXPIRED, Driver, Machine, Phase
 from gateway.net.turn import TurnParticipant
 from gateway_mqtt.codec.data_types import LARGEST_PACKET, require_minimal
 from gateway_mqtt.codec.decoding import check_flags, connect_version, decode_auth, decode_connect
@@ -100,6 +100,15 @@ class Connection(Machine):
     def user_name(self) -> str:
         """The user name; empty before login."""
         return self.handshake.user_name
+
+    @property
+    def expires_at_s(self) -> float:
+        """The Unix time at which the client's token expires; 0 is never."""
+        return self.handshake.expires_at_s
+
+    def expire(self) -> None:
+        """End the connection: the client's token has expired."""
+        self.end(ReasonCode.NOT_AUTHORIZED, EXPIRED)
 
     @property
     def has_unsettled(self) -> bool:

@@ -76,6 +76,11 @@ class Connection(Machine):
         return self.opening.user_name
 
     @property
+    def expires_at_s(self) -> float:
+        """The Unix time at which the client's token expires; 0 is never."""
+        return 0.0 if self.opening.principal is None else self.opening.principal.expires_at_s
+
+    @property
     def has_unsettled(self) -> bool:
         """Whether deliveries wait for the client's acknowledgement."""
         return self.conversation is not None and self.conversation.subscribing.unsettled > 0

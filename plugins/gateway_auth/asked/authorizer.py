@@ -70,10 +70,12 @@ class AskedAuthorizer:
         self._has_topics = has_topics
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
-        """Return the permissions; ``None`` if the server refuses the virtual host.
+        """Return the permissions; ``None`` if the server refuses the virtual host, or the user brought its own.
 
         :raises PermissionUnknown: while the answer is awaited.
         """
+        if principal.grant is not None:
+            return None
         tags = tuple(sorted(principal.tags))
         asked = Question(principal.name, tags, vhost, ResourceKind.VHOST, vhost, peer_host=principal.peer_host)
         if not self._verdicts.allows(asked):

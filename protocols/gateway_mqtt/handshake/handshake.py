@@ -81,6 +81,11 @@ class Handshake:
         return "" if self._accepted is None else self._accepted.principal.name
 
     @property
+    def expires_at_s(self) -> float:
+        """The Unix time at which the credentials expire; 0 is never."""
+        return 0.0 if self._accepted is None else self._accepted.principal.expires_at_s
+
+    @property
     def permissions(self) -> Permissions:
         """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
         assert self._permissions is not None
@@ -217,6 +222,7 @@ class Handshake:
         if (accepted.principal.name, accepted.vhost) != (self._accepted.principal.name, self._accepted.vhost):
             raise MqttError(ReasonCode.NOT_AUTHORIZED, "re-authentication cannot change the user or the virtual host")
         self._accept(accepted)
+        self._connection.settings.broker.permissions_changed(accepted.vhost.name)
         self._write(auth(ReasonCode.SUCCESS, self._method(accepted.data)))
 
     def _accept(self, accepted: LoginAccepted) -> None:
