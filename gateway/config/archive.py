@@ -32,3 +32,16 @@ class ArchiveSettings(Section):
 
     max_backlog: Annotated[Size, Field(ge=2**20, le=10**12)] = 512 * 2**20
     """Data of one exchange or queue that may wait to be written before its publishers are blocked."""
+
+
+class Traces(Section):
+    """The traces of messages, which each virtual host keeps in memory."""
+
+    sample: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Fraction of messages that is traced from the start, from 0 (off) to 1."""
+
+    max_messages: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    """Traces that a virtual host keeps; the oldest is dropped for a later one."""
+
+    max_bytes: Annotated[Size, Field(ge=2**16, le=10**12)] = 32 * 2**20
+    """Memory of the traces of a virtual host, estimated."""

@@ -96,6 +96,8 @@ def _allowed(field: FieldInfo) -> str:
         return " or ".join(f'"{choice}"' for choice in get_args(field.annotation))
     if field.annotation is int:
         return f"a whole number from {low} to {high}"
+    if field.annotation is float:
+        return f"a number from {low} to {high}"
     return {bool: "true or false", str: "a string", list[str]: "a list of strings"}[field.annotation]  # type: ignore[index]  # every kind in use has an entry; a test reads them all
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from gateway.config.archive import ArchiveSettings, Streams
+from gateway.config.archive import ArchiveSettings, Streams, Traces
 from gateway.config.kinds import (
     BindAddress,
     DirectoryPath,
@@ -235,6 +235,7 @@ class Settings(Section):
     queues: QueueDefaults = QueueDefaults()
     streams: Streams = Streams()
     archive: ArchiveSettings = ArchiveSettings()
+    traces: Traces = Traces()
     pipeline: Pipeline = Pipeline()
     log: LogSettings = LogSettings()
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()

@@ -8,6 +8,7 @@ from gateway.access import HashingThreads, LoginThrottle, PasswordVerifier
 from gateway.archive.service import WORKER, ArchiveService, archive_rules
 from gateway.config import Settings
 from gateway.definitions import read_definitions, steps_of
+from gateway.kernel.archives.message_traces import TraceRules
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.broker.recovery import Recovery
@@ -133,6 +134,7 @@ class Node:
             node=settings.node,
             compile_pattern=compile_pattern,
             archive_rules=archive_rules(settings),
+            trace_rules=TraceRules(settings.traces.sample, settings.traces.max_messages, settings.traces.max_bytes),
             queue_rules=QueueRules(
                 resident_messages=settings.queues.resident_messages,
                 permits_transient=settings.deprecated_features.permit_transient_nonexcl_queues,

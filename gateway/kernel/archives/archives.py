@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.archives.blocked_publishers import BlockedPublishers
+from gateway.kernel.archives.message_traces import TraceRules
 from gateway.kernel.clock import drained
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put, Removed
@@ -26,10 +27,11 @@ class ArchiveContext:
     """The archive settings and callbacks that all virtual hosts share.
 
     ``on_sealed`` is called with each segment that is complete. ``blocked_publishers`` are the connections that publish
-    faster than files are written.
+    faster than files are written. ``trace_rules`` are those of the traces in memory.
     """
 
     rules: ArchiveRules = field(default_factory=ArchiveRules)
+    trace_rules: TraceRules = field(default_factory=TraceRules)
     on_sealed: "Callable[[Archive, StreamSegment], None]" = lambda archive, segment: None
     blocked_publishers: BlockedPublishers = field(default_factory=BlockedPublishers)
 
@@ -70,6 +72,11 @@ class Archives:
     def rules(self) -> ArchiveRules:
         """The limits of segments and of unexported data."""
         return self._archive_context.rules
+
+    @property
+    def trace_rules(self) -> TraceRules:
+        """The sampling and the limits of the traces in memory."""
+        return self._archive_context.trace_rules
 
     @property
     def now_ms(self) -> int:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 Row: TypeAlias = "list[str | int | bool | None]"
 """One event; ``TraceTable`` documents the columns."""
 
-#: Message numbers start at the time in milliseconds, so that two runs of the node never use the same ones.
-_NUMBERS_PER_MS: Final = 1 << 20
-
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
@@ -60,7 +57,6 @@ class TraceTable:
         self._clock = clock
         self._archive: Archive | None = None
         self._rows: list[Row] = []
-        self._number = 0
         self._header = native_header(Properties())
         self.dropped = 0
 
@@ -73,7 +69,6 @@ class TraceTable:
         """Start or stop recording. After a restart, starting it again also keeps the events of the earlier run."""
         if is_on and self._archive is None:
             self._archive = self._archives.open(TRACE)
-            self._number = max(self._number, self._clock.wall_ms() * _NUMBERS_PER_MS)
         elif not is_on and self._archive is not None:
             self._flush()
             self._archive = None
@@ -81,16 +76,11 @@ class TraceTable:
 
     # Events
 
-    def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
-        """Record a publish and the queues it is routed to; return the message with its number."""
-        self._number += 1
-        numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, self._number)
-        # the publisher holds another object for this message: the journal must not report it as stored nowhere
-        self._journal.indirect_lsn = self._journal.lsn
-        self._add("publish", numbered, origin=origin)
+    def published(self, message: TracedMessage, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> None:
+        """Record a publish and the queues it is routed to."""
+        self._add("publish", message, origin=origin)
         for queue in queues:
-            self._add("route", numbered, queue.name)
-        return numbered
+            self._add("route", message, queue.name)
 
     def enqueued(self, queue: "QueueIdentity", message: Message, position: int | None) -> None:
         """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""

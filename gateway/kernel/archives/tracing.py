@@ -1,4 +1,4 @@
-"""The tracing of one virtual host: plugin tracers and the trace table."""
+"""The tracing of one virtual host: plugin tracers, the trace table and the traces in memory."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ from gateway.kernel.faults import Faults
 from gateway.kernel.messages.message import Message
 
 if TYPE_CHECKING:
-    from gateway.kernel.archives.trace_table import TraceTable
+    from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.archives.tracer import Tracer
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
 
 class VhostTracing:
-    """Passes publishes and deliveries of one virtual host to its tracers and its trace table.
+    """Passes publishes and deliveries of one virtual host to its tracers and its trace events.
 
     An exception in a tracer does not affect the message: ``faults`` contain it. Tracers are called while
-    ``tells_tracers``, the trace table while it is on.
+    ``tells_tracers``, the trace events while they are on.
     """
 
-    def __init__(self, vhost_name: str, tracers: "Sequence[Tracer]", table: "TraceTable", faults: Faults) -> None:
+    def __init__(
+        self, vhost_name: str, tracers: "Sequence[Tracer]", trace_events: "TraceEvents", faults: Faults
+    ) -> None:
         self.tells_tracers = True
         self._vhost_name = vhost_name
         self._tracers = tuple(tracers)
-        self._table = table
+        self._events = trace_events
         self._faults = faults
 
     def use(self, tracers: "Sequence[Tracer]") -> None:
@@ -34,8 +36,8 @@ class VhostTracing:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a tracer or the trace table is active."""
-        return self.tells_tracers or self._table.is_on
+        """Whether a tracer or a record of events is active."""
+        return self.tells_tracers or self._events.is_on
 
     def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
         """Report a publish and its queues; return the message to enqueue.
@@ -46,7 +48,7 @@ class VhostTracing:
             names = [queue.name for queue in queues]
             for tracer in self._tracers:
                 self._call_safely(tracer, lambda tracer: tracer.published(message, names, origin))
-        return self._table.published(message, queues, origin) if self._table.is_on else message
+        return self._events.published(message, queues, origin) if self._events.is_on else message
 
     def delivered(
         self,
@@ -60,9 +62,9 @@ class VhostTracing:
         if self.tells_tracers:
             for tracer in self._tracers:
                 self._call_safely(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
-        if self._table.is_on:
+        if self._events.is_on:
             position = None if entry is None else entry.position
-            self._table.delivered(message, queue, redelivered, origin, position)
+            self._events.delivered(message, queue, redelivered, origin, position)
 
     def _call_safely(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
         try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.archives.archives import ArchiveContext
+from gateway.kernel.archives.message_traces import TraceRules
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.broker.connections import Connections
@@ -61,6 +62,7 @@ class Broker:
         compile_pattern: Compile,
         queue_rules: QueueRules | None = None,
         archive_rules: ArchiveRules | None = None,
+        trace_rules: TraceRules | None = None,
     ) -> None:
         self.node = node
         self.clock = clock
@@ -90,7 +92,7 @@ class Broker:
         self._departing: set[str] = set()  # virtual hosts that are being deleted
         self.queue_rules = queue_rules or QueueRules()
         self.reserve = MemoryBudget(self.queue_rules.reserve)
-        self.archive_context = ArchiveContext(archive_rules or ArchiveRules())
+        self.archive_context = ArchiveContext(archive_rules or ArchiveRules(), trace_rules or TraceRules())
         self.archive_context.blocked_publishers.on_change = self._update_flow_control_of
         self.directory.on_change(self._forget_permissions)
         self.journal.on_backlog = self._update_flow_control
@@ -164,7 +166,8 @@ class Broker:
         parts = PluginParts.of(view, self.tracing_scope(vhost))
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
-        self._tracing_by_vhost[record.name] = VhostTracing(record.name, parts.tracers, vhost.trace_table, self.faults)
+        tracing = VhostTracing(record.name, parts.tracers, vhost.trace_events, self.faults)
+        self._tracing_by_vhost[record.name] = tracing
         self._apply_tracing(vhost)
         if parts.interceptors:
             vhost.interception.apply(parts.interceptors)
@@ -261,6 +264,16 @@ class Broker:
             self._apply_tracing(vhost)
             vhost.policy_applier.reapply_all()
 
+    def trace_messages(self, name: str, sample: float) -> None:
+        """Trace a fraction of the messages of a virtual host in memory, from 0 (off) to 1, until the node stops.
+
+        :raises NotAllowed: when it does not exist.
+        """
+        vhost = self.vhost(name)
+        vhost.message_traces.sample = sample
+        self._apply_tracing(vhost)
+        vhost.policy_applier.reapply_all()
+
     def resume_archives(self, vhost: VirtualHost) -> None:
         """Resume archives and tracing where an earlier run of the node stopped; called once, after recovery."""
         if vhost.record.trace_table:
@@ -270,7 +283,7 @@ class Broker:
         vhost.archives.resume()
 
     def _apply_tracing(self, vhost: VirtualHost) -> None:
-        """Connect a virtual host to its tracing while a tracer or the trace table is active."""
+        """Connect a virtual host to its tracing while a tracer or a record of events is active."""
         tracing = self._tracing_by_vhost[vhost.name]
         tracing.tells_tracers = vhost.record.tracing
         vhost.tracing = tracing if tracing.is_needed else None

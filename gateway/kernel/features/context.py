@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.archives import Archives
-    from gateway.kernel.archives.trace_table import TraceTable
+    from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.clock import Clock
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.journal.journal import Journal
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class FeatureContext:
     """Services of the virtual host that features use.
 
-    Archived messages go to ``archives``, message events to ``trace_table``, keys of recent messages to
+    Archived messages go to ``archives``, message events to ``trace_events``, keys of recent messages to
     ``deduplication_caches``. ``delete`` deletes a queue.
     """
 
@@ -27,5 +27,5 @@ class FeatureContext:
     dead_letters: "DeadLetters"
     delete: "Callable[[QueueLike], object]"
     archives: "Archives"
-    trace_table: "TraceTable"
+    trace_events: "TraceEvents"
     deduplication_caches: "DeduplicationCaches"

@@ -1,4 +1,4 @@
-"""Tracing: the message events of a queue are recorded in the trace table of its virtual host."""
+"""Tracing: the message events of a queue are recorded by the trace events of its virtual host."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
-    from gateway.kernel.archives.trace_table import TraceTable
+    from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 def tracing(queue: "QueueLike", context: "FeatureContext") -> "QueueTracing | None":
-    """Return the feature while the trace table is on; unnamed queues are internal and not traced."""
-    table = context.trace_table
-    return QueueTracing(queue, table) if table.is_on and queue.name else None
+    """Return the feature while events are recorded; unnamed queues are internal and not traced."""
+    events = context.trace_events
+    return QueueTracing(queue, events) if events.is_on and queue.name else None
 
 
 class QueueTracing(QueueFeature):
-    """Records the events of one queue in the trace table."""
+    """Records the events of one queue."""
 
-    def __init__(self, queue: "QueueLike", table: "TraceTable") -> None:
+    def __init__(self, queue: "QueueLike", events: "TraceEvents") -> None:
         self._queue = queue
-        self._table = table
+        self._events = events
 
     def accepted(self, message: "Message", position: int | None) -> None:
         """Record that the queue accepted a message."""
-        self._table.enqueued(self._queue, message, position)
+        self._events.enqueued(self._queue, message, position)
 
     def settled(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""
-        self._table.settled(self._queue, entry.message, entry.position, outcome)
+        self._events.settled(self._queue, entry.message, entry.position, outcome)
 
     def refused(self, message: "Message", reason: DeathReason) -> None:
         """Record that a message was rejected."""
-        self._table.dropped_from(self._queue, message, reason)
+        self._events.dropped_from(self._queue, message, reason)
 
     def dropped(self, message: "Message", reason: DeathReason) -> None:
         """Record that a message was dropped."""
-        self._table.dropped_from(self._queue, message, reason)
+        self._events.dropped_from(self._queue, message, reason)

@@ -8,7 +8,7 @@ from gateway.kernel.events import Event
 from gateway.kernel.messages.death_records import DeathReason, deaths_of, is_cycle
 
 if TYPE_CHECKING:
-    from gateway.kernel.archives.trace_table import TraceTable
+    from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
     from gateway.kernel.journal.journal import Journal
@@ -47,7 +47,7 @@ class DeadLetters:
         self._journal = journal
         self._events = events
         self._faults = faults
-        self.trace_table: TraceTable | None = None
+        self.trace_events: TraceEvents | None = None
         self._waiting: deque[tuple[Message, DeathReason, Collection[ConsumedQueue], OnIncomplete | None]] = deque()
         self._is_publishing = False
         self._cycles: set[tuple[str, str]] = set()
@@ -92,6 +92,8 @@ class DeadLetters:
             return
         deaths = () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
         route = self._router.route(exchange, letter)
+        if self.trace_events is not None and self.trace_events.is_on:
+            self.trace_events.dead_lettered(letter, reason)
         route.count += 1
         have_it: set[ConsumedQueue] = {*takers}
         for queue in route.queues:
@@ -104,8 +106,6 @@ class DeadLetters:
                 have_it.add(queue)
         for archive in route.archives:
             archive.keep(letter)
-        if self.trace_table is not None and self.trace_table.is_on:
-            self.trace_table.dead_lettered(letter, reason)
         is_routed = bool(route.queues or route.archives)
         if on_incomplete is not None and not (is_routed and have_it.issuperset(route.queues)):
             on_incomplete(have_it)

@@ -5,6 +5,8 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import ArchiveContext, Archives
+from gateway.kernel.archives.message_traces import MessageTraces
+from gateway.kernel.archives.trace_events import TraceEvents
 from gateway.kernel.archives.trace_table import TraceTable
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
@@ -108,10 +110,13 @@ class VirtualHost:
         )
         self.archives.on_change = self._archives_changed
         self.archiving: Archives | None = None
-        self.trace_table = dead_letters.trace_table = TraceTable(self.archives, journal, clock)
+        self.trace_table = TraceTable(self.archives, journal, clock)
+        self.message_traces = MessageTraces(journal, self.archives.trace_rules)
+        events_of_messages = TraceEvents(self.trace_table, self.message_traces, journal, clock)
+        self.trace_events = dead_letters.trace_events = events_of_messages
         self.deduplication_caches = DeduplicationCaches(record.name, journal)
         feature_context = FeatureContext(
-            clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_table, self.deduplication_caches
+            clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_events, self.deduplication_caches
         )
         self.policy_applier = PolicyApplier(
             self.policies, feature_context, self.queue_by_name, self.exchange_by_name, router.forget

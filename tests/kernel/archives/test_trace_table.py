@@ -101,9 +101,9 @@ def test_an_expired_message_and_its_dead_letter_have_one_trace_id() -> None:
     broker.advance(2)
     broker.end_turn()
     found = trace_events(broker)
-    assert [event["event"] for event in found] == ["publish", "route", "enqueue", "expire", "enqueue", "dead-letter"]
+    assert [event["event"] for event in found] == ["publish", "route", "enqueue", "expire", "dead-letter", "enqueue"]
     assert {event["trace_id"] for event in found} == {found[0]["trace_id"]}
-    assert (found[3]["queue"], found[4]["queue"], found[5]["reason"]) == ("q", "dead", "expired")
+    assert (found[3]["queue"], found[4]["reason"], found[5]["queue"]) == ("q", "expired", "dead")
 
 
 @pytest.mark.parametrize(

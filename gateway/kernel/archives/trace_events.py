@@ -1,0 +1,97 @@
+"""The events of the messages of one virtual host: each gets a number, and is recorded where tracing is on."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from gateway.kernel.archives.trace_table import TracedMessage, TraceTable
+from gateway.kernel.messages.message import Message
+
+if TYPE_CHECKING:
+    from gateway.kernel.archives.message_traces import MessageTraces
+    from gateway.kernel.clock import Clock
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.death_records import DeathReason
+    from gateway.kernel.messages.origin import Origin
+    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+    from gateway.kernel.queueing.queue_like import QueueLike
+
+#: Message numbers start at the time in milliseconds, so that two runs of the node never use the same ones.
+_NUMBERS_PER_MS: Final = 1 << 20
+
+
+class TraceEvents:
+    """Passes each event to the trace table and to the traces in memory, as far as they are on.
+
+    A message has one number in both. Of messages that are not sampled, only the table records events.
+    """
+
+    def __init__(self, table: TraceTable, traces: "MessageTraces", journal: "Journal", clock: "Clock") -> None:
+        self.table = table
+        self.traces = traces
+        self._journal = journal
+        self._number = clock.wall_ms() * _NUMBERS_PER_MS
+
+    @property
+    def is_on(self) -> bool:
+        """Whether events are recorded."""
+        return self.table.is_on or self.traces.is_on
+
+    def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
+        """Record a publish and the queues it is routed to; return the message with its number, if it gets one."""
+        is_sampled = self.traces.sample > 0 and self.traces.chooses()
+        if not is_sampled and not self.table.is_on:
+            return message
+        self._number += 1
+        numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, self._number)
+        # the publisher holds another object for this message: the journal must not report it as stored nowhere
+        self._journal.indirect_lsn = self._journal.lsn
+        if self.table.is_on:
+            self.table.published(numbered, queues, origin)
+        if is_sampled:
+            self.traces.published(self._number, numbered, queues, origin)
+        return numbered
+
+    def enqueued(self, queue: "QueueLike", message: Message, position: int | None) -> None:
+        """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""
+        if self.table.is_on:
+            self.table.enqueued(queue, message, position)
+        if isinstance(message, TracedMessage) and self.traces.is_on:
+            self.traces.enqueued(message.trace_id, queue, message, position)
+
+    def delivered(
+        self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None
+    ) -> None:
+        """Record a delivery."""
+        if self.table.is_on:
+            self.table.delivered(message, queue, redelivered, origin, position)
+        if self.traces.is_on and (id := self._id_of(message, queue, position)) is not None:
+            self.traces.noted(id, "deliver", queue.name, position, "", origin, redelivered)
+
+    def settled(self, queue: "QueueIdentity", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
+        """Record the outcome of a delivery."""
+        if self.table.is_on:
+            self.table.settled(queue, message, position, outcome)
+        if self.traces.is_on and (id := self._id_of(message, queue, position)) is not None:
+            word = outcome.name.lower()
+            self.traces.noted(id, "requeue" if word == "requeued" else "settle", queue.name, position, word)
+
+    def dropped_from(self, queue: "QueueIdentity", message: Message, reason: "DeathReason") -> None:
+        """Record that a queue dropped or rejected a message."""
+        if self.table.is_on:
+            self.table.dropped_from(queue, message, reason)
+        if self.traces.is_on and (id := self._id_of(message, queue, None)) is not None:
+            kind = "expire" if reason.value == "expired" else "drop"
+            self.traces.noted(id, kind, queue.name, None, reason.value)
+
+    def dead_lettered(self, letter: Message, reason: "DeathReason") -> None:
+        """Record the publish of a dead letter."""
+        if self.table.is_on:
+            self.table.dead_lettered(letter, reason)
+        if self.traces.is_on and isinstance(letter, TracedMessage):
+            self.traces.dead_lettered(letter.trace_id, letter, reason.value)
+
+    def _id_of(self, message: Message, queue: "QueueIdentity", position: int | None) -> int | None:
+        if isinstance(message, TracedMessage):
+            return message.trace_id
+        return self.traces.id_of(message, queue.name, position)

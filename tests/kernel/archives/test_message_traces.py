@@ -1,0 +1,186 @@
+"""Traces of messages in memory: one number, the events in order, and limits."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.kernel.archives.message_traces import MessageTrace, TraceRules, whereabouts
+from gateway.kernel.journal.records.topology import PolicyRecord
+from gateway.kernel.messages.message import Message, Value
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.testing import MemoryBroker
+from gateway.testing.broker import header_of
+from tests.effort import examples
+
+ORIGIN = Origin("client -> broker", 1, "guest", "amqp091")
+
+
+def traced(sample: float = 1.0, *, resident_messages: int = 2048, **limits: int) -> MemoryBroker:
+    broker = MemoryBroker(resident_messages=resident_messages)
+    broker.vhost.message_traces.rules = TraceRules(**limits)
+    broker.kernel.trace_messages("/", sample)
+    return broker
+
+
+def declare(broker: MemoryBroker, name: str = "q", **arguments: Value) -> None:
+    asked = {f"x-{argument.replace('_', '-')}": value for argument, value in arguments.items()}
+    broker.vhost.declare_queue(name, is_durable=True, arguments=asked)
+
+
+def publish(broker: MemoryBroker, key: str = "q", *, is_persistent: bool = True) -> None:
+    message = Message("", key, header_of(is_persistent=is_persistent), b"body")
+    broker.vhost.publish(broker.vhost.default_exchange, message, ORIGIN)
+
+
+def only(broker: MemoryBroker) -> MessageTrace:
+    [trace] = broker.vhost.message_traces
+    return trace
+
+
+def kinds(trace: MessageTrace) -> list[str]:
+    return [event.kind for event in trace.events]
+
+
+def where(broker: MemoryBroker, trace: MessageTrace | None = None) -> dict[str, str]:
+    return dict(whereabouts(trace or only(broker), broker.vhost.queue_by_name.__contains__))
+
+
+def deliver(broker: MemoryBroker, outcome: DeliveryOutcome | None, name: str = "q") -> None:
+    queue = broker.vhost.queue(name)
+    entry = queue.take()
+    assert entry is not None
+    assert broker.vhost.tracing is not None
+    broker.vhost.tracing.delivered(entry.message, queue, entry.is_redelivered, ORIGIN, entry)
+    if outcome is not None:
+        queue.settle(entry, outcome)
+
+
+def test_a_message_is_followed_from_its_publish_to_its_acknowledgement() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    assert where(broker) == {"q": "ready"}
+    deliver(broker, DeliveryOutcome.REQUEUED)
+    assert where(broker) == {"q": "ready"}
+    deliver(broker, None)
+    assert where(broker) == {"q": "unsettled"}
+    trace = only(broker)
+    assert kinds(trace) == ["publish", "route", "enqueue", "deliver", "requeue", "deliver"]
+    first, second = [event for event in trace.events if event.kind == "deliver"]
+    assert (first.origin, first.redelivered, second.redelivered) == (ORIGIN, False, True)
+    assert trace.events[0].origin is ORIGIN
+
+
+def test_an_accepted_message_is_consumed() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    deliver(broker, DeliveryOutcome.ACCEPTED)
+    assert (kinds(only(broker))[-1], where(broker)) == ("settle", {"q": "consumed"})
+
+
+def test_a_dead_letter_keeps_its_number() -> None:
+    broker = traced()
+    declare(broker, message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="dead")
+    declare(broker, "dead")
+    publish(broker)
+    broker.advance(2)
+    trace = only(broker)
+    assert kinds(trace) == ["publish", "route", "enqueue", "expire", "dead-letter", "enqueue"]
+    assert (trace.events[4].routing_key, trace.events[4].detail) == ("dead", "expired")
+    assert where(broker) == {"q": "expired", "dead": "ready"}
+
+
+def test_drops_have_their_reasons() -> None:
+    broker = traced()
+    declare(broker, max_length=1, overflow="reject-publish")
+    for key in ("q", "q", "nowhere"):
+        publish(broker, key)
+    unroutable, refused, _ = broker.vhost.message_traces
+    assert (where(broker, refused), where(broker, unroutable)) == ({"q": "maxlen"}, {"": "unroutable"})
+
+
+def test_a_deleted_queue_is_shown() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    broker.vhost.delete_queue(broker.vhost.queue("q"))
+    assert where(broker) == {"q": "queue deleted"}
+
+
+def test_the_policy_of_the_queue_is_noted() -> None:
+    broker = traced()
+    declare(broker)
+    broker.kernel.put_policy(PolicyRecord("/", "limit", False, "q", "queues", 0, {"max-length": 5}))
+    publish(broker)
+    assert only(broker).events[-1].detail == "policy limit"
+
+
+@pytest.mark.parametrize("is_persistent", [True, False])
+def test_a_message_that_was_paged_out_keeps_its_trace(is_persistent: bool) -> None:
+    broker = traced(resident_messages=8)
+    declare(broker)
+    for _ in range(100):
+        publish(broker, is_persistent=is_persistent)
+    broker.commit()
+    for _ in range(100):
+        deliver(broker, DeliveryOutcome.ACCEPTED)
+        broker.commit()
+    assert {tuple(kinds(trace)) for trace in broker.vhost.message_traces} == {
+        ("publish", "route", "enqueue", "deliver", "settle")
+    }
+
+
+def test_sampling_is_even() -> None:
+    broker = traced(0.25)
+    declare(broker)
+    for _ in range(100):
+        publish(broker)
+    assert len(broker.vhost.message_traces) == 25
+
+
+def test_nothing_is_traced_while_it_is_off() -> None:
+    broker = traced()
+    declare(broker)
+    broker.kernel.trace_messages("/", 0)
+    publish(broker)
+    assert len(broker.vhost.message_traces) == 0
+    assert broker.vhost.tracing is None
+
+
+@settings(max_examples=examples(40))
+@given(
+    most_messages=st.integers(1, 20),
+    most_bytes=st.integers(1000, 20_000),
+    actions=st.lists(st.sampled_from(["publish", "accept", "requeue", "lost"]), max_size=60),
+)
+def test_the_store_stays_within_its_limits(most_messages: int, most_bytes: int, actions: list[str]) -> None:
+    broker = traced(most_messages=most_messages, most_bytes=most_bytes)
+    declare(broker)
+    published = 0
+    for action in actions:
+        if action in ("publish", "lost"):
+            publish(broker, "q" if action == "publish" else "nowhere")
+            published += 1
+            assert_bounded(broker, most_messages, most_bytes)
+        elif len(broker.vhost.queue("q")):
+            deliver(broker, DeliveryOutcome.ACCEPTED if action == "accept" else DeliveryOutcome.REQUEUED)
+    traces = broker.vhost.message_traces
+    assert len(traces) + traces.evicted == published
+    assert traces.bytes == sum(trace.size for trace in traces)
+    traces.clear()
+    assert (traces.bytes, list(internals(broker))) == (0, [0, 0, 0])
+
+
+def assert_bounded(broker: MemoryBroker, most_messages: int, most_bytes: int) -> None:
+    traces = broker.vhost.message_traces
+    assert len(traces) <= most_messages
+    assert traces.bytes <= most_bytes or len(traces) == 1
+
+
+def internals(broker: MemoryBroker) -> Iterator[int]:
+    traces = broker.vhost.message_traces
+    return (len(table) for table in (traces._trace_by_id, traces._id_by_place, traces._id_by_content))
