@@ -42,7 +42,8 @@ from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.queue_like import QueueLike as Queue
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
+from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes, KeepingType
+from gateway.kernel.routing.kept_messages import KeptMessages
 from gateway.kernel.routing.topic_trie import TopicTrie
 from gateway.logs import StructuredLog
 from gateway.plugins.settings import PluginSettings
@@ -73,6 +74,8 @@ __all__ = [
     "Failure",
     "GatewayError",
     "Interceptor",
+    "KeepingType",
+    "KeptMessages",
     "Message",
     "NotAllowed",
     "NotFound",

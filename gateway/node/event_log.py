@@ -20,6 +20,7 @@ _WARNINGS: Final = frozenset(
         "plugin.inert",
         "queue.advice",
         "retained.refused",
+        "kept.refused",
         "stream.encoding_failed",
         "will.refused",
     }

@@ -16,6 +16,7 @@ from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType
+from gateway.testing.keeping_type import check_keeping
 
 #: Keys to bind with: empty, a number for types that read a weight, words, wildcards, the longest key AMQP allows.
 BINDING_KEYS: Final = ("", "1", "dog", "dog.puppy", "dog.*", "#", "ключ", "k" * 255)
@@ -63,6 +64,7 @@ def check_exchange_type(
     check.unbound_destinations_get_nothing(in_order=list)
     check.unbound_destinations_get_nothing(in_order=reversed)
     check.a_removed_binding_can_be_added_again()
+    check.kept_messages_are_handed_over()
     if check.routes_by_key():
         check.messages_with_the_same_key_are_routed_alike()
         check.unbinding_restores_the_earlier_routing()
@@ -165,6 +167,9 @@ class _Check:
                     f"The type says routes_by_key, but for the key {key!r} an exchange routes after an unbind "
                     "differently from one that never had the bindings."
                 )
+
+    def kept_messages_are_handed_over(self) -> None:
+        check_keeping(lambda: self._exchange([]), self._messages, self._bindings)
 
     def routes_by_key(self) -> bool:
         """Whether the type promises that its routes depend only on the routing key and the bindings."""

@@ -110,3 +110,34 @@ def test_a_jms_topic_routes_by_selectors(confirming: BlockingChannel, name: str)
         confirming.basic_publish(name, "", str(price).encode(), pika.BasicProperties(headers={"price": price}))
     assert fetch(confirming, queue, 1) == [b"99"]
     assert counts(confirming, [queue]) == [0]
+
+
+def test_a_recent_history_is_handed_to_a_new_queue(confirming: BlockingChannel, name: str) -> None:
+    confirming.exchange_declare(name, "x-recent-history", arguments={"x-recent-history-length": 2})
+    for body in (b"1", b"2", b"3"):
+        confirming.basic_publish(name, "k", body)
+    confirming.basic_publish(name, "k", b"4", pika.BasicProperties(headers={"x-recent-history-no-store": True}))
+    (queue,) = bound_queues(confirming, name, ["any"])
+    confirming.basic_publish(name, "k", b"5")
+    assert fetch(confirming, queue, 3) == [b"2", b"3", b"5"]
+    confirming.exchange_delete(name)
+
+
+def test_a_history_length_is_refused_as_rabbitmq_does(channel: BlockingChannel, name: str) -> None:
+    with pytest.raises(ChannelClosedByBroker) as closed:
+        channel.exchange_declare(name, "x-recent-history", arguments={"x-recent-history-length": -1})
+    text = "PRECONDITION_FAILED - Invalid argument -1, 'x-recent-history-length' must be a positive integer"
+    assert (closed.value.reply_code, closed.value.reply_text) == (406, text)
+
+
+def test_a_last_value_is_handed_to_a_new_queue(confirming: BlockingChannel, name: str) -> None:
+    confirming.exchange_declare(name, "x-lvc")
+    for key, body in (("a", b"1"), ("a", b"2"), ("b", b"3")):
+        confirming.basic_publish(name, key, body)
+    queues = bound_queues(confirming, name, ["a", "b", "c"])
+    assert [fetch(confirming, queue, count) for queue, count in zip(queues, [1, 1, 0], strict=True)] == [
+        [b"2"],
+        [b"3"],
+        [],
+    ]
+    confirming.exchange_delete(name)

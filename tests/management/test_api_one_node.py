@@ -106,7 +106,14 @@ def test_all_exchange_types_are_listed(console: Console) -> None:
     for types in (console.get("/overview")["exchange_types"], console.get("/nodes")[0]["exchange_types"]):
         names = {each["name"] for each in types}
         assert {"direct", "topic", "x-consistent-hash", "x-jms-topic", "x-local-random", "x-modulus-hash"} <= names
-        assert {"x-random", "x-rtopic", "x-delayed-message", "x-message-deduplication"} <= names
+        assert {
+            "x-random",
+            "x-rtopic",
+            "x-lvc",
+            "x-recent-history",
+            "x-delayed-message",
+            "x-message-deduplication",
+        } <= names
     needed = {
         "x-delayed-message": {"x-delayed-type": "direct"},
         "x-message-deduplication": {"x-cache-size": 10},

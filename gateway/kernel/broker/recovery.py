@@ -77,6 +77,7 @@ class Recovery:
             self._broker.resume_archives(vhost)
             vhost.producers.settle()
             vhost.deduplication_caches.settle()
+            vhost.keeping.settle(vhost.exchange_by_name)
             yield
 
     def _take(self, change: "Recovered") -> None:

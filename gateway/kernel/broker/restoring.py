@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records.access import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.kept import KeptRecord
 from gateway.kernel.journal.records.progress import CleanStopRecord, ProducerRecord, SeenRecord, StreamOffsetRecord
 from gateway.kernel.journal.records.sessions import (
     GroupRecord,
@@ -127,6 +128,14 @@ def _seen(broker: "Broker", record: SeenRecord) -> None:
         vhost.deduplication_caches.install(record)
 
 
+def _kept(broker: "Broker", record: KeptRecord) -> None:
+    vhost = broker.vhost_by_name.get(record.vhost)
+    if vhost is None:  # the broker was killed while it deleted these messages
+        broker.journal.record(Removed(record.kind, record.key))
+    else:
+        vhost.keeping.install(record)
+
+
 def _clean_stop(broker: "Broker", record: CleanStopRecord) -> None:
     broker.journal.record(Removed(record.kind, record.key))
 
@@ -158,4 +167,5 @@ RESTORE: Final[dict[str, Restore]] = {
     WillRecord.kind: _will,
     ProducerRecord.kind: _producer,
     SeenRecord.kind: _seen,
+    KeptRecord.kind: _kept,
 }

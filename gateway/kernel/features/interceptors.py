@@ -21,6 +21,7 @@ from gateway.kernel.queueing.queue import Queue
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.routing.binding import Binding
 
 DELAYED: Final = "x-delayed-message"
 DEDUPLICATED: Final = "x-message-deduplication"
@@ -97,6 +98,9 @@ class DelayingDeduplicator:
 
     def _delaying_queue(self, message: Message) -> Queue | None:
         return self.waiting if self.waiting is not None and delay_ms(message) else None
+
+    def bound(self, binding: "Binding") -> None:
+        """Do nothing: a new destination gets later messages only."""
 
     def close(self) -> None:
         """Delete delayed messages and the deduplication cache: the exchange is deleted."""

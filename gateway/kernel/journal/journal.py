@@ -102,6 +102,11 @@ class Journal:
         """Add a change to this turn."""
         self._changes.append(change)
 
+    def record_large(self, change: Change, size: int) -> None:
+        """Add a change that takes about ``size`` bytes in the store to this turn."""
+        self._turn_bytes += size
+        self._changes.append(change)
+
     # Messages in durable queues
 
     def enqueued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:

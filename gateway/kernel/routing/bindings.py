@@ -107,6 +107,8 @@ class Bindings:
             if put is not None:
                 self._journal.record(put)
             self._events.emit(_event("binding.created", binding))
+            if source.interceptor is not None:
+                source.interceptor.bound(binding)
         return binding
 
     def install(

@@ -5,6 +5,7 @@ from typing import Protocol, TypeAlias
 
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.routing.binding import Binding, Destination
+from gateway.kernel.routing.kept_messages import KeptMessages
 
 
 class ExchangeType(Protocol):
@@ -28,6 +29,32 @@ class ExchangeType(Protocol):
 
     def route(self, message: Message) -> Iterable[Destination]:
         """Return the destinations of a message."""
+        ...
+
+
+class KeepingType(ExchangeType, Protocol):
+    """An exchange type that keeps messages and hands some of them to each new destination: all three methods or none.
+
+    Exceptions are contained as in ``route``: the message is not kept, or the destination gets none. ``route`` is called
+    for every message then, so ``routes_by_key`` has no effect.
+    """
+
+    def attach(self, kept: KeptMessages) -> None:
+        """Set where to keep messages. Called before any binding or message, and again when plugins are replaced.
+
+        After a restart ``kept`` gets its messages after this call and before the first message is published.
+        """
+        ...
+
+    def published(self, message: Message) -> None:
+        """Keep a message, or not. Called once per message that the exchange gets, before it is routed."""
+        ...
+
+    def bound(self, binding: Binding) -> Iterable[Message]:
+        """Return the messages for the destination of a new binding, in order; no other destination gets them.
+
+        Called after ``bind`` when a client creates a binding, not when a binding is restored.
+        """
         ...
 
 

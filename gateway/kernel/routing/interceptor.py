@@ -1,9 +1,12 @@
 """The interface of exchange interceptors, which handle messages before the exchange routes them."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue import Queue
+
+if TYPE_CHECKING:
+    from gateway.kernel.routing.binding import Binding
 
 
 class ExchangeInterceptor(Protocol):
@@ -22,6 +25,10 @@ class ExchangeInterceptor(Protocol):
         """Return the answer of ``takes`` without its effects, for an explanation."""
         ...
 
+    def bound(self, binding: "Binding") -> None:
+        """Called when a client has created a binding of the exchange."""
+        ...
+
     def close(self) -> None:
-        """Delete delayed messages and the deduplication cache: the exchange is deleted."""
+        """Delete delayed and kept messages and the deduplication cache: the exchange is deleted."""
         ...

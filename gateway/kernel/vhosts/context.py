@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
+    from gateway.kernel.features.keeping import Keeping
     from gateway.kernel.features.policy_applier import PolicyApplier
     from gateway.kernel.interception.interception import Interception
     from gateway.kernel.journal.journal import Journal
@@ -30,6 +31,7 @@ class VhostContext:
     next_queue_id: Callable[[], int]
     faults: "Faults"
     deduplication_caches: "DeduplicationCaches"
+    keeping: "Keeping"
     users: "UserTallies"
     interception: "Interception"
 

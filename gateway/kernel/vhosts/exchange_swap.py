@@ -25,14 +25,14 @@ _STEP: Final = 16
 class TwinType:
     """The type of an exchange while its successor is built: routes with ``old``, binds and unbinds in both.
 
-    ``bound`` are the bindings in ``new``. ``failure`` is what ``new`` raised for a change of a client, which ``old``
+    ``bound_bindings`` are those in ``new``. ``failure`` is what ``new`` raised for a change of a client, which ``old``
     accepted.
     """
 
     def __init__(self, old: "ExchangeType", new: "ExchangeType") -> None:
         self.old = old
         self.new = new
-        self.bound: set[Binding] = set()
+        self.bound_bindings: set[Binding] = set()
         self.failure: BaseException | None = None
 
     def bind(self, binding: Binding) -> None:
@@ -40,7 +40,7 @@ class TwinType:
         self.old.bind(binding)
         try:
             self.new.bind(binding)
-            self.bound.add(binding)
+            self.bound_bindings.add(binding)
         except BaseException as error:  # plugin code: the swap fails, not the client's binding
             self.failure = error
 
@@ -51,8 +51,8 @@ class TwinType:
 
     def forget(self, binding: Binding) -> None:
         """Unbind in the new type, if it is bound there."""
-        if binding in self.bound:
-            self.bound.remove(binding)
+        if binding in self.bound_bindings:
+            self.bound_bindings.remove(binding)
             try:
                 self.new.unbind(binding)
             except BaseException as error:  # plugin code: the swap fails
@@ -61,6 +61,10 @@ class TwinType:
     def route(self, message: "Message") -> "Iterable[Destination]":
         """Return the destinations of the old type."""
         return self.old.route(message)
+
+    def __getattr__(self, name: str) -> object:
+        """Return an optional method of the old type, such as ``peek`` or those of a type that keeps messages."""
+        return getattr(self.old, name)
 
 
 @dataclass(slots=True)
@@ -163,11 +167,11 @@ class ExchangeSwap:
     def _binding(self, successor: _Successor, twin: TwinType) -> Iterator[None]:
         exchange = successor.exchange
         for number, binding in enumerate(self._bindings.of(exchange)):
-            if self._bindings.holds(binding) and binding not in twin.bound:
+            if self._bindings.holds(binding) and binding not in twin.bound_bindings:
                 was_unheeded = self._bindings.is_unheeded(binding)
                 try:
                     twin.new.bind(binding)
-                    twin.bound.add(binding)
+                    twin.bound_bindings.add(binding)
                     if was_unheeded:
                         successor.formerly_unheeded.append(binding)
                 except BaseException as error:  # plugin code
@@ -186,6 +190,7 @@ class ExchangeSwap:
         self._bindings.replace_unheeded(exchange, successor.unheeded)
         exchange.type = successor.type
         exchange.routes_by_key = successor.routes_by_key and exchange.interceptor is None
+        self._exchanges.fit_keeping(exchange)
         was_inert, exchange.inert_reason = bool(exchange.inert_reason), successor.inert_reason
         if successor.inert_reason:
             details = {"type": exchange.type_name, "reason": successor.inert_reason}

@@ -8,6 +8,7 @@ from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFai
 from gateway.kernel.events import Event
 from gateway.kernel.faults import BadAnswer, described, shown
 from gateway.kernel.features.interceptors import holds_messages, interceptor_for, routing_type
+from gateway.kernel.features.keeping import KeepingInterceptor
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.records.topology import ExchangeRecord
@@ -137,6 +138,7 @@ class Exchanges:
             ),
         )
         exchange.inert_reason = inert_reason
+        self._context.keeping.fit(exchange)
         self._exchange_by_name[record.name] = exchange
         if self.recent is not None:
             self.recent.append(exchange)
@@ -167,6 +169,10 @@ class Exchanges:
         :raises PreconditionFailed: when the factory refuses or fails.
         """
         return self._type_from(factory, exchange.vhost_name, exchange.name, exchange.type_name, exchange.arguments)
+
+    def fit_keeping(self, exchange: Exchange) -> None:
+        """Let the type of an exchange keep messages, if it does and the former type did not."""
+        self._context.keeping.fit(exchange)
 
     def use(self, types: "ExchangeTypes") -> None:
         """Build later exchanges with these types, and forget all routes."""
@@ -261,6 +267,8 @@ class Exchanges:
 
     def _route_due(self, exchange: Exchange, message: Message) -> None:
         """Route a message whose delay is over."""
+        if isinstance(exchange.interceptor, KeepingInterceptor):
+            exchange.interceptor.keep(message)
         route = self._context.router.route_past_interceptor(exchange, message)
         for queue in route.queues:
             queue.offer_due(message)

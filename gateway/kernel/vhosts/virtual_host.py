@@ -16,6 +16,7 @@ from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
+from gateway.kernel.features.keeping import Keeping
 from gateway.kernel.features.policy_applier import PolicyApplier
 from gateway.kernel.interception.interception import Interception
 from gateway.kernel.interception.interceptor import Refusal
@@ -115,6 +116,7 @@ class VirtualHost:
         events_of_messages = TraceEvents(self.trace_table, self.message_traces, journal, clock)
         self.trace_events = dead_letters.trace_events = events_of_messages
         self.deduplication_caches = DeduplicationCaches(record.name, journal)
+        self.keeping = Keeping(self.name, journal, events, faults, self.publish)
         feature_context = FeatureContext(
             clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_events, self.deduplication_caches
         )
@@ -138,6 +140,7 @@ class VirtualHost:
             next_queue_id,
             faults,
             self.deduplication_caches,
+            self.keeping,
             users,
             self.interception,
         )

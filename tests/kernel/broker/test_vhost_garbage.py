@@ -22,10 +22,10 @@ from gateway.testing import MemoryBroker, Recipient, header_of
 from tests.garbage import left_by
 
 #: Bytes that a deleted virtual host may leave until the next collection.
-MOST_BYTES = 16 * 1024
+MOST_BYTES = 24 * 1024
 
 #: Objects of the gateway's classes that it may leave: one of each part, and a few that several parts have.
-MOST_PARTS = 36
+MOST_PARTS = 40
 
 QUEUES: dict[str, Arguments] = {
     "classic": {},
@@ -50,6 +50,9 @@ QUEUES: dict[str, Arguments] = {
 INTERCEPTED: dict[str, Arguments] = {
     "x-delayed-message": {"x-delayed-type": "topic"},
     "x-message-deduplication": {"x-cache-size": 10},
+    "x-recent-history": {"x-message-deduplication": True},
+    "x-lvc": {},
+    "x-consistent-hash": {},
 }
 
 
