@@ -22,7 +22,7 @@ SCHEMES: Final[Mapping[str, tuple[int, bool]]] = {
 }
 
 #: The options of TLS, and those of AMQP and MQTT connections.
-TLS_OPTIONS: Final = frozenset({"cacertfile", "certfile", "keyfile", "verify", "server_name_indication"})
+TLS_OPTIONS: Final = frozenset({"cacertfile", "certfile", "keyfile", "verify"})
 AMQP_OPTIONS: Final = frozenset({"heartbeat", "connection_timeout", "channel_max", "auth_mechanism"})
 MQTT_OPTIONS: Final = frozenset({"version"})
 
@@ -110,6 +110,8 @@ def _options(parts: SplitResult) -> Mapping[str, str]:
     """Return the options after the question mark. :raises InvalidUri: for an unknown or invalid one."""
     of_protocol = {"amqp": AMQP_OPTIONS, "mqtt": MQTT_OPTIONS}.get(parts.scheme.removesuffix("s"), frozenset())
     known = of_protocol | (TLS_OPTIONS if SCHEMES[parts.scheme][1] else frozenset())
+    if parts.scheme == "amqps":
+        known |= {"server_name_indication"}
     try:
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:

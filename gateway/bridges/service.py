@@ -9,9 +9,10 @@ from gateway.bridges.broker_uri import BrokerUri
 from gateway.bridges.federation import Federation
 from gateway.bridges.mqtt_ends import TopicMap
 from gateway.bridges.mqtt_shovel import MqttShovelEnds
-from gateway.bridges.shovel_definition import AMQP, COMPONENT, MQTT, require_valid_shovel, shovel_of
+from gateway.bridges.shovel_definition import AMQP, COMPONENT, MQTT, STOMP, require_valid_shovel, shovel_of
 from gateway.bridges.shovel_ends import ShovelEnds
 from gateway.bridges.shovels import Shovels
+from gateway.bridges.stomp_shovel import StompShovelEnds
 from gateway.bridges.upstreams import (
     UPSTREAM,
     UPSTREAM_SET,
@@ -39,7 +40,11 @@ class BridgeService:
         touch: Callable[[], None],
     ) -> None:
         dialer = AmqpDialer(reactor, connect_local)
-        ends: Mapping[str, ShovelEnds] = {AMQP: AmqpShovelEnds(dialer), MQTT: MqttShovelEnds(reactor, topics_of)}
+        ends: Mapping[str, ShovelEnds] = {
+            AMQP: AmqpShovelEnds(dialer),
+            MQTT: MqttShovelEnds(reactor, topics_of),
+            STOMP: StompShovelEnds(reactor),
+        }
         self._shovels = Shovels(broker, ends, touch)
         self._federation = Federation(broker, dialer)
         broker.components[COMPONENT] = require_valid_shovel

@@ -28,9 +28,14 @@ COMPONENT: Final = "shovel"
 
 AMQP: Final = "amqp091"
 MQTT: Final = "mqtt"
+STOMP: Final = "stomp"
 
 #: Protocol to the schemes of its URIs.
-PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {AMQP: ("amqp", "amqps"), MQTT: ("mqtt", "mqtts")}
+PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    AMQP: ("amqp", "amqps"),
+    MQTT: ("mqtt", "mqtts"),
+    STOMP: ("stomp", "stomps"),
+}
 
 #: Defaults, as in RabbitMQ.
 _PREFETCH: Final = 1000
@@ -130,6 +135,10 @@ _SOURCE_KEYS: Final[Mapping[str, Sequence[ParameterKey]]] = {
         ParameterKey("src-qos", _is_qos),
         ParameterKey("src-client-id", is_text),
     ),
+    STOMP: (
+        ParameterKey("src-uri", _uri(STOMP), is_mandatory=True),
+        ParameterKey("src-destination", is_text, is_mandatory=True),
+    ),
 }
 
 _DESTINATION_KEYS: Final[Mapping[str, Sequence[ParameterKey]]] = {
@@ -148,6 +157,10 @@ _DESTINATION_KEYS: Final[Mapping[str, Sequence[ParameterKey]]] = {
         ParameterKey("dest-qos", _is_qos),
         ParameterKey("dest-retain", is_truth),
         ParameterKey("dest-client-id", is_text),
+    ),
+    STOMP: (
+        ParameterKey("dest-uri", _uri(STOMP), is_mandatory=True),
+        ParameterKey("dest-destination", is_text, is_mandatory=True),
     ),
 }
 
@@ -248,7 +261,7 @@ def _amqp_destination_conflicts(value: Mapping[str, Value]) -> list[str]:
     return ["Cannot specify 'dest-exchange' and 'dest-queue'"] if both else []
 
 
-def _mqtt_source_conflicts(value: Mapping[str, Value]) -> list[str]:
+def _no_queue_conflicts(value: Mapping[str, Value]) -> list[str]:
     after = _first(value, ("src-delete-after", "delete-after"), NEVER)
     return ["Cannot specify 'queue-length' for a source without a queue"] if after == QUEUE_LENGTH else []
 
@@ -259,7 +272,7 @@ def _mqtt_destination_conflicts(value: Mapping[str, Value]) -> list[str]:
     return []
 
 
-_CONFLICTS_OF_SOURCE: Final = {AMQP: _amqp_source_conflicts, MQTT: _mqtt_source_conflicts}
+_CONFLICTS_OF_SOURCE: Final = {AMQP: _amqp_source_conflicts, MQTT: _no_queue_conflicts, STOMP: _no_queue_conflicts}
 _CONFLICTS_OF_DESTINATION: Final = {AMQP: _amqp_destination_conflicts, MQTT: _mqtt_destination_conflicts}
 
 

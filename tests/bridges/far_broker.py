@@ -22,6 +22,12 @@ def mqtt_uri_of(gateway: Gateway, version: str = "3.1.1") -> str:
     return f"mqtt://guest:guest@{host}:{port}?version={version}"
 
 
+def stomp_uri_of(gateway: Gateway) -> str:
+    """Return the STOMP URI of a gateway."""
+    host, port = gateway.addresses["stomp"]
+    return f"stomp://guest:guest@{host}:{port}/%2F"
+
+
 def put_shovel(gateway: Gateway, name: str, **value: Any) -> None:
     """Set a shovel; underscores in the names of keys stand for hyphens."""
     put(gateway, f"parameters/shovel/%2F/{name}", {"value": {key.replace("_", "-"): v for key, v in value.items()}})
