@@ -38,6 +38,13 @@ class PasswordCheck(Protocol):
         """
         ...
 
+    def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[], None]) -> bool:
+        """Run slow hashing in a thread, then call ``done`` with its result, or ``failed``, on the kernel's thread.
+
+        Return ``False`` if too much waits; then neither is called.
+        """
+        ...
+
 
 @dataclass(slots=True)
 class _PendingCheck:

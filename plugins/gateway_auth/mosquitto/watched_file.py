@@ -1,0 +1,77 @@
+"""A file that is read at the start, and again in a thread when it has changed."""
+
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from twisted.internet.threads import deferToThread
+
+from gateway.api import ConfigurationError, StructuredLog
+
+_log: Final = StructuredLog("access")
+
+T = TypeVar("T")
+
+
+class WatchedFile(Generic[T]):
+    """The parsed ``content`` of a file. A changed file that is invalid is logged, and its old content stays in use.
+
+    It is checked every ``interval_s``, as long as this object is in use; ``changed`` is called after a change.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        parse: Callable[[str], T],
+        interval_s: float,
+        reactor: Any,  # Any: Twisted's reactors have no common type
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """:raises ConfigurationError: if the file cannot be read or is invalid."""
+        self._path = path
+        self._parse = parse
+        self._interval_s = interval_s
+        self._reactor = reactor
+        self._changed = changed
+        self._state, self.content = self._read()
+        _check_later(weakref.ref(self), reactor, interval_s)
+
+    def check(self) -> None:
+        """Read the file in a thread, if it has changed, then schedule the next check."""
+        done: Any = deferToThread(self._read_if_changed)
+        done.addCallbacks(self._take, self._log_error)
+        done.addBoth(lambda _: _check_later(weakref.ref(self), self._reactor, self._interval_s))
+
+    def _read(self) -> tuple[tuple[int, int], T]:
+        try:
+            found = Path(self._path).stat()
+            return (found.st_mtime_ns, found.st_size), self._parse(Path(self._path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"cannot read {self._path}: {error}") from None
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self._path}: {error}") from None
+
+    def _read_if_changed(self) -> tuple[tuple[int, int], T] | None:
+        try:
+            found = Path(self._path).stat()
+        except OSError as error:
+            raise ConfigurationError(f"cannot read {self._path}: {error}") from None
+        return None if (found.st_mtime_ns, found.st_size) == self._state else self._read()
+
+    def _take(self, read: tuple[tuple[int, int], T] | None) -> None:
+        if read is not None:
+            self._state, self.content = read
+            self._changed()
+
+    def _log_error(self, failure: Any) -> None:
+        _log.error("file not read again", reason=str(failure.value))
+
+
+def _check_later(watched: "weakref.ref[WatchedFile[T]]", reactor: Any, interval_s: float) -> None:
+    def check() -> None:
+        found = watched()
+        if found is not None:
+            found.check()
+
+    reactor.callLater(interval_s, check)
