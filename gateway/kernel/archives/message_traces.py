@@ -5,7 +5,7 @@ The oldest traces are dropped first: the store has a limit of messages and one o
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ class TraceRules:
     most_bytes: int = 32 * 2**20
 
 
-class TraceEvent:
+class TraceEvent(NamedTuple):
     """One event of a message; what does not apply is empty or ``None``.
 
     ``kind`` is ``publish``, ``route``, ``enqueue``, ``deliver``, ``settle``, ``requeue``, ``expire``, ``drop`` or
@@ -38,45 +38,74 @@ class TraceEvent:
     policy of the queue that accepted the message.
     """
 
-    __slots__ = ("at_ms", "detail", "exchange", "kind", "origin", "position", "queue", "redelivered", "routing_key")
+    kind: str
+    at_ms: int
+    queue: str = ""
+    position: int | None = None
+    detail: str = ""
+    origin: "Origin | None" = None
+    redelivered: bool = False
+    exchange: str = ""
+    routing_key: str = ""
 
-    def __init__(
-        self,
-        kind: str,
-        at_ms: int,
-        queue: str = "",
-        position: int | None = None,
-        detail: str = "",
-        origin: "Origin | None" = None,
-        redelivered: bool = False,
-        exchange: str = "",
-        routing_key: str = "",
-    ) -> None:
-        self.kind = kind
-        self.at_ms = at_ms
-        self.queue = queue
-        self.position = position
-        self.detail = detail
-        self.origin = origin
-        self.redelivered = redelivered
-        self.exchange = exchange
-        self.routing_key = routing_key
+
+_Row: TypeAlias = "tuple[str, int, str, int | None, str, Origin | None, bool]"
 
 
 class MessageTrace:
-    """The events of one message, in order. ``header`` is that of its publisher, to search for its message id."""
+    """The events of one message, in order. ``header`` is that of its publisher, to search for its message id.
 
-    __slots__ = ("body_size", "content_id", "events", "exchange", "header", "id", "routing_key", "size")
+    Events are noted as plain tuples, and the publish and its routes not as events at all: a message has five events, so
+    their cost decides what tracing costs.
+    """
 
-    def __init__(self, id: int, message: "Message") -> None:
+    __slots__ = (
+        "_at_ms",
+        "_letters",
+        "_origin",
+        "body_size",
+        "content_id",
+        "exchange",
+        "header",
+        "id",
+        "is_evicted",
+        "queues",
+        "routing_key",
+        "rows",
+        "size",
+    )
+
+    def __init__(
+        self, id: int, message: "Message", at_ms: int, queues: tuple[str, ...], origin: "Origin | None"
+    ) -> None:
         self.id = id
         self.exchange = message.exchange
         self.routing_key = message.routing_key
         self.header: Header = message.header
         self.body_size = len(message.body)
         self.content_id = 0
-        self.events: list[TraceEvent] = []
-        self.size = _TRACE_BYTES + len(message.routing_key) + len(message.header.raw)
+        self.is_evicted = False
+        self.queues = queues
+        self.rows: list[_Row] = []
+        self.size = _TRACE_BYTES + len(message.routing_key) + len(message.header.raw) + _EVENT_BYTES * len(queues)
+        self._at_ms = at_ms
+        self._origin = origin
+        self._letters: dict[int, tuple[str, str]] | None = None  # address of each dead letter, by row
+
+    @property
+    def events(self) -> list[TraceEvent]:
+        """The events in order."""
+        at_ms, letters = self._at_ms, self._letters or {}
+        publish = TraceEvent("publish", at_ms, "", None, "", self._origin, False, self.exchange, self.routing_key)
+        routes = [TraceEvent("route", at_ms, queue) for queue in self.queues]
+        rows = [TraceEvent(*row, *letters.get(number, ())) for number, row in enumerate(self.rows)]
+        return [publish, *routes, *rows]
+
+    def address_letter(self, exchange: str, routing_key: str) -> None:
+        """Note the address of the dead letter that the latest event is about."""
+        if self._letters is None:
+            self._letters = {}
+        self._letters[len(self.rows) - 1] = exchange, routing_key
 
 
 class MessageTraces:
@@ -93,8 +122,8 @@ class MessageTraces:
         self.evicted = 0
         self._journal = journal
         self._trace_by_id: dict[int, MessageTrace] = {}
-        self._id_by_place: dict[tuple[str, int], int] = {}
-        self._id_by_content: dict[int, int] = {}
+        self._trace_by_place: dict[tuple[str, int], MessageTrace] = {}
+        self._trace_by_content: dict[int, MessageTrace] = {}
         self._share = 0.0
 
     def __len__(self) -> int:
@@ -115,9 +144,11 @@ class MessageTraces:
 
     def clear(self) -> None:
         """Drop all traces."""
+        for trace in self._trace_by_id.values():
+            trace.is_evicted = True
         self._trace_by_id.clear()
-        self._id_by_place.clear()
-        self._id_by_content.clear()
+        self._trace_by_place.clear()
+        self._trace_by_content.clear()
         self.bytes = 0
 
     def chooses(self) -> bool:
@@ -132,78 +163,62 @@ class MessageTraces:
 
     def published(
         self, id: int, message: "Message", queues: "Sequence[QueueIdentity]", origin: "Origin | None"
-    ) -> None:
+    ) -> MessageTrace:
         """Begin a trace with the publish and the queues that the message is routed to."""
-        trace = self._trace_by_id[id] = MessageTrace(id, message)
         at_ms = self._journal.turn_ms or self._journal.now_ms
-        events = trace.events
-        events.append(TraceEvent("publish", at_ms, "", None, "", origin, False, message.exchange, message.routing_key))
-        for queue in queues:
-            events.append(TraceEvent("route", at_ms, queue.name))
-        if not queues:
-            events.append(TraceEvent("drop", at_ms, "", None, "unroutable"))
-        trace.size += _EVENT_BYTES * len(events)
+        names = (queues[0].name,) if len(queues) == 1 else tuple([queue.name for queue in queues])
+        trace = self._trace_by_id[id] = MessageTrace(id, message, at_ms, names, origin)
         self.bytes += trace.size
+        if not names:
+            self.noted(trace, "drop", "", None, "unroutable")
         if self.bytes > self.rules.most_bytes or len(self._trace_by_id) > self.rules.most_messages:
             self._evict()
+        return trace
 
-    def enqueued(self, id: int, queue: "QueueLike", message: "Message", position: int | None) -> None:
+    def enqueued(self, trace: MessageTrace, queue: "QueueLike", message: "Message", position: int | None) -> None:
         """Note that a queue accepted a message, and the policy of the queue."""
         policy = queue.settings.policy
         name = queue.name
-        trace = self._add(id, "enqueue", name, position, "" if policy is None else f"policy {policy.name}")
-        if trace is not None and position is not None:
-            self._id_by_place[name, position] = id
+        self.noted(trace, "enqueue", name, position, "" if policy is None else f"policy {policy.name}")
+        if position is not None and not trace.is_evicted:
+            self._trace_by_place[name, position] = trace
             if message.id:
                 trace.content_id = message.id
-                self._id_by_content[message.id] = id
+                self._trace_by_content[message.id] = trace
 
     def noted(
         self,
-        id: int,
-        kind: str,
-        queue: str,
-        position: int | None = None,
-        detail: str = "",
-        origin: "Origin | None" = None,
-        redelivered: bool = False,
-    ) -> None:
-        """Note another event in a queue."""
-        self._add(id, kind, queue, position, detail, origin, redelivered)
-
-    def dead_lettered(self, id: int, letter: "Message", reason: str) -> None:
-        """Note that a dead letter is published."""
-        trace = self._add(id, "dead-letter", "", None, reason)
-        if trace is not None:
-            event = trace.events[-1]
-            event.exchange, event.routing_key = letter.exchange, letter.routing_key
-
-    def id_of(self, message: "Message", queue: str = "", position: int | None = None) -> int | None:
-        """Return the number of a message that was read back from the store."""
-        if position is not None:
-            id = self._id_by_place.get((queue, position))
-            if id is not None:
-                return id
-        return self._id_by_content.get(message.id) if message.id else None
-
-    def _add(
-        self,
-        id: int,
+        trace: MessageTrace,
         kind: str,
         queue: str = "",
         position: int | None = None,
         detail: str = "",
         origin: "Origin | None" = None,
         redelivered: bool = False,
-    ) -> MessageTrace | None:
-        trace = self._trace_by_id.get(id)
-        if trace is None:
-            return None  # evicted
-        at_ms = self._journal.turn_ms or self._journal.now_ms
-        trace.events.append(TraceEvent(kind, at_ms, queue, position, detail, origin, redelivered))
+    ) -> None:
+        """Note another event, unless the trace was dropped meanwhile."""
+        if trace.is_evicted:
+            return
+        journal = self._journal
+        trace.rows.append((kind, journal.turn_ms or journal.now_ms, queue, position, detail, origin, redelivered))
         trace.size += _EVENT_BYTES
         self.bytes += _EVENT_BYTES
-        return trace
+        if self.bytes > self.rules.most_bytes:
+            self._evict()
+
+    def dead_lettered(self, trace: MessageTrace, letter: "Message", reason: str) -> None:
+        """Note that a dead letter is published."""
+        if not trace.is_evicted:
+            self.noted(trace, "dead-letter", "", None, reason)
+            trace.address_letter(letter.exchange, letter.routing_key)
+
+    def trace_of(self, message: "Message", queue: str, position: int | None) -> MessageTrace | None:
+        """Return the trace of a message that was read back from the store."""
+        if position is not None:
+            trace = self._trace_by_place.get((queue, position))
+            if trace is not None:
+                return trace
+        return self._trace_by_content.get(message.id) if message.id else None
 
     def _evict(self) -> None:
         """Drop the oldest traces, up to the limits; the latest one stays."""
@@ -212,10 +227,15 @@ class MessageTraces:
             trace = traces.pop(next(iter(traces)))
             self.bytes -= trace.size
             self.evicted += 1
-            self._id_by_content.pop(trace.content_id, None)
-            for event in trace.events:
-                if event.kind == "enqueue" and event.position is not None:
-                    self._id_by_place.pop((event.queue, event.position), None)
+            self._forget(trace)
+
+    def _forget(self, trace: MessageTrace) -> None:
+        trace.is_evicted = True
+        if trace.content_id:
+            self._trace_by_content.pop(trace.content_id, None)
+        for row in trace.rows:
+            if row[0] == "enqueue" and row[3] is not None:
+                self._trace_by_place.pop((row[2], row[3]), None)
 
 
 def whereabouts(trace: MessageTrace, has_queue: Callable[[str], bool]) -> list[tuple[str, str]]:

@@ -5,19 +5,25 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.archives.trace_table import TracedMessage, TraceTable
 from gateway.kernel.messages.message import Message
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 if TYPE_CHECKING:
-    from gateway.kernel.archives.message_traces import MessageTraces
+    from gateway.kernel.archives.message_traces import MessageTrace, MessageTraces
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.queueing.declared import QueueIdentity
-    from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
     from gateway.kernel.queueing.queue_like import QueueLike
 
 #: Message numbers start at the time in milliseconds, so that two runs of the node never use the same ones.
 _NUMBERS_PER_MS: Final = 1 << 20
+
+#: The kind of event of each outcome of a delivery, and the word for the outcome.
+_WORDS: Final = {
+    outcome: ("requeue" if outcome is DeliveryOutcome.REQUEUED else "settle", outcome.name.lower())
+    for outcome in DeliveryOutcome
+}
 
 
 class TraceEvents:
@@ -49,15 +55,15 @@ class TraceEvents:
         if self.table.is_on:
             self.table.published(numbered, queues, origin)
         if is_sampled:
-            self.traces.published(self._number, numbered, queues, origin)
+            numbered.trace = self.traces.published(self._number, numbered, queues, origin)
         return numbered
 
     def enqueued(self, queue: "QueueLike", message: Message, position: int | None) -> None:
         """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""
         if self.table.is_on:
             self.table.enqueued(queue, message, position)
-        if isinstance(message, TracedMessage) and self.traces.is_on:
-            self.traces.enqueued(message.trace_id, queue, message, position)
+        if isinstance(message, TracedMessage) and message.trace is not None:
+            self.traces.enqueued(message.trace, queue, message, position)
 
     def delivered(
         self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None
@@ -65,33 +71,33 @@ class TraceEvents:
         """Record a delivery."""
         if self.table.is_on:
             self.table.delivered(message, queue, redelivered, origin, position)
-        if self.traces.is_on and (id := self._id_of(message, queue, position)) is not None:
-            self.traces.noted(id, "deliver", queue.name, position, "", origin, redelivered)
+        if (trace := self._trace_of(message, queue, position)) is not None:
+            self.traces.noted(trace, "deliver", queue.name, position, "", origin, redelivered)
 
     def settled(self, queue: "QueueIdentity", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""
         if self.table.is_on:
             self.table.settled(queue, message, position, outcome)
-        if self.traces.is_on and (id := self._id_of(message, queue, position)) is not None:
-            word = outcome.name.lower()
-            self.traces.noted(id, "requeue" if word == "requeued" else "settle", queue.name, position, word)
+        if (trace := self._trace_of(message, queue, position)) is not None:
+            kind, word = _WORDS[outcome]
+            self.traces.noted(trace, kind, queue.name, position, word)
 
     def dropped_from(self, queue: "QueueIdentity", message: Message, reason: "DeathReason") -> None:
         """Record that a queue dropped or rejected a message."""
         if self.table.is_on:
             self.table.dropped_from(queue, message, reason)
-        if self.traces.is_on and (id := self._id_of(message, queue, None)) is not None:
+        if (trace := self._trace_of(message, queue, None)) is not None:
             kind = "expire" if reason.value == "expired" else "drop"
-            self.traces.noted(id, kind, queue.name, None, reason.value)
+            self.traces.noted(trace, kind, queue.name, None, reason.value)
 
     def dead_lettered(self, letter: Message, reason: "DeathReason") -> None:
         """Record the publish of a dead letter."""
         if self.table.is_on:
             self.table.dead_lettered(letter, reason)
-        if self.traces.is_on and isinstance(letter, TracedMessage):
-            self.traces.dead_lettered(letter.trace_id, letter, reason.value)
+        if isinstance(letter, TracedMessage) and letter.trace is not None:
+            self.traces.dead_lettered(letter.trace, letter, reason.value)
 
-    def _id_of(self, message: Message, queue: "QueueIdentity", position: int | None) -> int | None:
+    def _trace_of(self, message: Message, queue: "QueueIdentity", position: int | None) -> "MessageTrace | None":
         if isinstance(message, TracedMessage):
-            return message.trace_id
-        return self.traces.id_of(message, queue.name, position)
+            return message.trace
+        return self.traces.trace_of(message, queue.name, position)

@@ -15,6 +15,7 @@ from gateway.kernel.messages.native_header import native_header
 if TYPE_CHECKING:
     from gateway.kernel.archives.archive import Archive
     from gateway.kernel.archives.archives import Archives
+    from gateway.kernel.archives.message_traces import MessageTrace
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.death_records import DeathReason
@@ -30,17 +31,29 @@ _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).e
 
 
 class TracedMessage(Message):
-    """A message with the number that identifies it in events. A message paged out to disk loses its number."""
+    """A message with the number that identifies it in events, and its ``trace`` in memory, if it is sampled.
 
-    __slots__ = ("trace_id",)
+    A message paged out to disk loses both.
+    """
 
-    def __init__(self, exchange: str, routing_key: str, header: "Header", body: bytes, trace_id: int) -> None:
+    __slots__ = ("trace", "trace_id")
+
+    def __init__(
+        self,
+        exchange: str,
+        routing_key: str,
+        header: "Header",
+        body: bytes,
+        trace_id: int,
+        trace: "MessageTrace | None" = None,
+    ) -> None:
         super().__init__(exchange, routing_key, header, body)
         self.trace_id = trace_id
+        self.trace = trace
 
     def with_address(self, exchange: str, routing_key: str, header: "Header") -> "TracedMessage":
         """Return a message with the same content and number, and another address and header."""
-        return TracedMessage(exchange, routing_key, header, self.body, self.trace_id)
+        return TracedMessage(exchange, routing_key, header, self.body, self.trace_id, self.trace)
 
 
 class TraceTable:
@@ -59,19 +72,17 @@ class TraceTable:
         self._rows: list[Row] = []
         self._header = native_header(Properties())
         self.dropped = 0
-
-    @property
-    def is_on(self) -> bool:
-        """Whether events are recorded."""
-        return self._archive is not None
+        self.is_on = False
 
     def set_enabled(self, is_on: bool) -> None:
         """Start or stop recording. After a restart, starting it again also keeps the events of the earlier run."""
         if is_on and self._archive is None:
             self._archive = self._archives.open(TRACE)
+            self.is_on = True
         elif not is_on and self._archive is not None:
             self._flush()
             self._archive = None
+            self.is_on = False
             self._archives.retire(TRACE)
 
     # Events
