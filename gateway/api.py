@@ -35,6 +35,7 @@ from gateway.kernel.errors import (
     PreconditionFailed,
     Refused,
 )
+from gateway.kernel.events import Event
 from gateway.kernel.interception.interceptor import Decision, Diversion, Interceptor, Refusal, RefusalCause
 from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.messages.message import Arguments, Message, Properties, Value
@@ -45,6 +46,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes, KeepingType
 from gateway.kernel.routing.kept_messages import KeptMessages
 from gateway.kernel.routing.topic_trie import TopicTrie
+from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.logs import StructuredLog
 from gateway.plugins.settings import PluginSettings
 from gateway.selectors import Selector, SelectorError
@@ -67,6 +69,8 @@ __all__ = [
     "Dialogue",
     "Directory",
     "Diversion",
+    "Event",
+    "EventListener",
     "Exchange",
     "ExchangeFactory",
     "ExchangeType",
@@ -79,6 +83,7 @@ __all__ = [
     "Message",
     "NotAllowed",
     "NotFound",
+    "ObservedVhost",
     "Operation",
     "Origin",
     "PasswordCheck",

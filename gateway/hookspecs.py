@@ -29,6 +29,7 @@ from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Properties, Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
+from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 
 if TYPE_CHECKING:
     from gateway.access import AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
@@ -196,5 +197,24 @@ def gateway_tracers(vhost: TracedVhost, settings: Settings) -> Sequence[Tracer]:
     :param vhost: the virtual host that is starting; usable from the first traced message on, not yet during the call.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: tracers, possibly none. ``gateway.api.Tracer`` is their contract.
+    """
+    raise NotImplementedError
+
+
+# -- Events ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_event_listeners(vhost: ObservedVhost, settings: Settings) -> Sequence[EventListener]:
+    """Offer event listeners, which observe what happens in a virtual host and on its node, except messages.
+
+    Called once per virtual host while it starts. The listeners of all plugins are joined in order. They are called with
+    the events of their virtual host and of the node: connections, channels, logins, users, permissions, virtual hosts,
+    exchanges, queues, bindings, policies, alarms, the store, faults.
+
+    :param vhost: the virtual host that is starting; an exchange may be provided during the call, and messages be
+        published from the first event on.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: listeners, possibly none. ``gateway.api.EventListener`` is their contract.
     """
     raise NotImplementedError

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
+from gateway.kernel.events import Event
+
 
 class Resource(Enum):
     """A resource that can run low; the value is RabbitMQ's reason in ``connection.blocked``."""
@@ -17,11 +19,12 @@ AlarmListener: TypeAlias = Callable[[], None]
 
 
 class Alarms:
-    """The raised alarms; listeners are called whenever the set changes."""
+    """The raised alarms; listeners are called whenever the set changes, then ``emit`` with an event."""
 
     def __init__(self) -> None:
         self._standing: dict[Resource, str] = {}
         self._listeners: list[AlarmListener] = []
+        self.emit: Callable[[Event], None] = lambda event: None
 
     def __bool__(self) -> bool:
         return bool(self._standing)
@@ -50,3 +53,4 @@ class Alarms:
             del self._standing[resource]
         for listener in self._listeners:
             listener()
+        self.emit(Event("alarm.set" if is_low else "alarm.cleared", "", resource.name.lower(), {"detail": detail}))

@@ -13,6 +13,7 @@ from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.faults import shown
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.routing.exchange_type import ExchangeFactory
+from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.plugins.faults import broken
 
 if TYPE_CHECKING:
@@ -162,6 +163,10 @@ class PluginView:
     def interceptors(self, vhost: hookspecs.TracedVhost) -> tuple[Interceptor, ...]:
         """Return the interceptors. :raises ConfigurationError: if a plugin fails."""
         return self._joined("gateway_interceptors", ["on_publish", "on_deliver"], vhost=vhost)
+
+    def event_listeners(self, vhost: ObservedVhost) -> tuple[EventListener, ...]:
+        """Return the event listeners. :raises ConfigurationError: if a plugin fails."""
+        return self._joined("gateway_event_listeners", ["on_event"], vhost=vhost)
 
     def _merged_exchange_types(self) -> dict[str, ExchangeFactory]:
         factories: dict[str, ExchangeFactory] = {}

@@ -14,6 +14,7 @@ from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedH
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.bounds import require_sender_keys
 from gateway.kernel.messages.message import Header, Message
+from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway_amqp.consuming import Consuming
 from gateway_amqp.content import Assembly
@@ -73,6 +74,16 @@ class Channel:
         self._confirms: Confirms | None = None
         self._answered = 0
         self._confirmed = 0
+
+    @property
+    def origin(self) -> Origin:
+        """The connection, the number and the user of the channel."""
+        return self._scope.origin
+
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host of its connection."""
+        return self._vhost.name
 
     # Frames in
 

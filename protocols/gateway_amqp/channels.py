@@ -100,7 +100,7 @@ class Channels:
     def drop(self, number: int) -> None:
         """Release what a channel holds, and remove it."""
         channel = self.open_by_number.pop(number)
-        self._settings.broker.connections.channel_closed(self._user)
+        self._settings.broker.connections.channel_closed(self._user, channel.origin, channel.vhost_name)
         channel.close()
 
     def retire(self) -> None:
@@ -173,8 +173,8 @@ class Channels:
             require_room_for_channel(settings.broker, user)
         except NotAllowed as refusal:
             raise FrameError(530, str(refusal)) from None  # on the connection, without a method, as RabbitMQ
-        settings.broker.connections.channel_opened(user)
         origin = Origin(owner.driver.name, number, user, "amqp091")
+        settings.broker.connections.channel_opened(user, origin, owner.vhost.name)
         journal, largest = settings.broker.journal, settings.max_message_size
         scope = Scope(number, owner, owner.vhost, self._outbox, journal, origin, settings.token, largest)
         return Channel(scope, owner.limits[0])

@@ -178,15 +178,16 @@ class Handshake:
 
     def _set_principal(self, principal: Principal) -> None:
         self._connection.identity.principal = principal
-        self._connection.settings.broker.connections.count_login(_PROTOCOL, True)
+        self._connection.settings.broker.connections.count_login(_PROTOCOL, True, principal.name)
         self._connection.driver.log("connection authenticated", user=principal.name)
 
     def _refuse(self) -> None:
         """Report the reason to a client with RabbitMQ's authentication_failure_close; close the connection."""
         connection = self._connection
-        connection.settings.broker.connections.count_login(_PROTOCOL, False)
-        assert connection.identity.credentials is not None
-        mechanism = connection.identity.credentials.mechanism
+        claimed = connection.identity.credentials
+        assert claimed is not None
+        connection.settings.broker.connections.count_login(_PROTOCOL, False, claimed.username, claimed.peer_host)
+        mechanism = claimed.mechanism
         if connection.identity.has_capability("authentication_failure_close"):
             text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
             connection.send_method(commands.Connection.Close(403, reply_text(403, text), 0, 0))

@@ -145,13 +145,13 @@ class Handshake:
             unknown.when_known(lambda: self._authenticated(connection, principal, claimed, vhost_name))
             return
         except NotAllowed as refusal:
-            _count(broker, False)
+            _count(broker, False, claimed)
             connection.fail(StompError("Bad CONNECT", str(refusal)))
         except GatewayError as error:
-            _count(broker, False)
+            _count(broker, False, claimed)
             connection.fail(error)
         else:
-            _count(broker, True)
+            _count(broker, True, claimed)
             self._enter(connection, principal, vhost)
         connection.go_on()
 
@@ -188,5 +188,5 @@ class Handshake:
             connection.outbox.write(encode("CONNECTED", connected, Version.V10))
 
 
-def _count(broker: Broker, has_succeeded: bool) -> None:
-    broker.connections.count_login(_PROTOCOL, has_succeeded)
+def _count(broker: Broker, has_succeeded: bool, claimed: Credentials) -> None:
+    broker.connections.count_login(_PROTOCOL, has_succeeded, claimed.username, claimed.peer_host)

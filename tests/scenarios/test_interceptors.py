@@ -7,6 +7,7 @@ from pamqp import commands
 
 from gateway.api import Decision, Diversion, Interceptor, Message, Origin, Refusal, RefusalCause
 from gateway.kernel.events import Event
+from gateway.kernel.faults import FAULT
 from gateway_mqtt.codec.properties import PropertyId
 from tests.protocols.amqp.frames import publish
 from tests.protocols.mqtt.packets import Will
@@ -340,7 +341,8 @@ def test_a_message_diverted_to_no_exchange_is_a_fault(gateway: AllProtocolsBroke
     use(gateway, Lost())
     by_amqp(gateway, b"a")
     assert all_of(gateway.peer(), "q") == [b"a"]
-    assert events[-1].details["error"] == "on_publish() diverts to the exchange 'nowhere', which does not exist"
+    (fault,) = [event for event in events if event.name == FAULT]
+    assert fault.details["error"] == "on_publish() diverts to the exchange 'nowhere', which does not exist"
 
 
 def test_the_interceptors_of_another_virtual_host_see_nothing(gateway: AllProtocolsBroker) -> None:

@@ -30,6 +30,7 @@ from gateway.kernel.patterns import Compile
 from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
+from gateway.kernel.vhosts.event_listeners import EventListeners
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
@@ -86,6 +87,9 @@ class Broker:
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
         self.compile_pattern = compile_pattern
+        self._event_listeners = EventListeners(self.faults)
+        self.events.subscribe(self._event_listeners.pass_on)
+        self.directory.emit = self.connections.emit = self.alarms.emit = self.events.emit
         self._tracing_by_vhost: dict[str, VhostTracing] = {}
         self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._queue_id = 0
@@ -171,11 +175,14 @@ class Broker:
         self._apply_tracing(vhost)
         if parts.interceptors:
             vhost.interception.apply(parts.interceptors)
+        self._event_listeners.use(record.name, parts.event_listeners)
         return vhost
 
     def tracing_scope(self, vhost: VirtualHost) -> VhostTracingScope:
-        """Return the interface of a virtual host to its tracers."""
-        return VhostTracingScope(vhost.name, self.node, vhost.publish_trace)
+        """Return the interface of a virtual host to its tracers, interceptors and event listeners."""
+        return VhostTracingScope(
+            vhost.name, self.node, vhost.publish_trace, vhost.exchanges.provide_internal, vhost.is_bound
+        )
 
     def adopt_plugins(
         self, vhost: VirtualHost, recorded: Mapping[str, Value], view: "VhostPlugins", parts: PluginParts
@@ -184,6 +191,7 @@ class Broker:
         self._view_by_vhost[vhost.name] = view
         self._tracing_by_vhost[vhost.name].use(parts.tracers)
         vhost.interception.apply(parts.interceptors)
+        self._event_listeners.use(vhost.name, parts.event_listeners)
         self._update_record(replace(vhost.record, plugins=dict(recorded)))
         vhost.invalidate_caches()
 
@@ -246,6 +254,7 @@ class Broker:
         self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
         self._departing.discard(name)
+        self._event_listeners.use(name, ())
 
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when it does not exist."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.clock import drained
 from gateway.kernel.counters import Counters
+from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Arguments
+from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.settings.limits import ConnectionLimits
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 #: Calls of ``tick`` per second: with two, a heartbeat interval of one second can be kept.
 TICKS_PER_S: Final = 2
+
+#: The longest name of a user in the report of a login, in characters: any client may send one.
+_LONGEST_USER: Final = 256
 
 #: Connections that are compared between two readings of the clock.
 _STEP: Final = 64
@@ -169,6 +174,7 @@ class Connections:
         self._count_by_vhost: Counter[str] = Counter()
         self._count_by_user: Counter[str] = Counter()
         self._channels_by_user: Counter[str] = Counter()
+        self.emit: Callable[[Event], None] = lambda event: None
         self.limits = ConnectionLimits()
         self.opened = 0
         self.channels_opened = 0
@@ -199,6 +205,7 @@ class Connections:
             place = self._login_by_peer[peer] = peer.vhost_name, peer.user_name
             self._count_by_vhost[place[0]] += 1
             self._count_by_user[place[1]] += 1
+            self.emit(Event("connection.created", peer.vhost_name, peer.name, _details_of(peer)))
 
     def remove(self, peer: Peer) -> None:
         """Remove a connection; calling it twice is harmless."""
@@ -208,6 +215,7 @@ class Connections:
         if place is not None:
             _count_out(self._count_by_vhost, place[0])
             _count_out(self._count_by_user, place[1])
+            self.emit(Event("connection.closed", place[0], peer.name, {"user": place[1]}))
 
     def count_in(self, vhost: str) -> int:
         """Return the number of connections to a virtual host."""
@@ -221,20 +229,33 @@ class Connections:
         """Return the number of channels of a user."""
         return self._channels_by_user[user]
 
-    def channel_opened(self, user: str) -> None:
-        """Count an opened channel."""
+    def channel_opened(self, user: str, origin: Origin | None = None, vhost: str = "") -> None:
+        """Count an opened channel, and report it."""
         self.channels_opened += 1
         self._channels_by_user[user] += 1
+        self._emit_channel("channel.created", origin, vhost)
 
-    def channel_closed(self, user: str) -> None:
-        """Count a closed channel."""
+    def channel_closed(self, user: str, origin: Origin | None = None, vhost: str = "") -> None:
+        """Count a closed channel, and report it."""
         _count_out(self._channels_by_user, user)
+        self._emit_channel("channel.closed", origin, vhost)
 
-    def count_login(self, protocol: str, has_succeeded: bool) -> None:
-        """Count a login attempt, whether or not a connection results from it."""
+    def _emit_channel(self, name: str, origin: Origin | None, vhost: str) -> None:
+        if origin is not None:
+            details = {"connection": origin.connection, "number": origin.channel, "user": origin.user}
+            self.emit(Event(name, vhost, f"{origin.connection} ({origin.channel})", details))
+
+    def count_login(self, protocol: str, has_succeeded: bool, user: str = "", peer_host: str = "") -> None:
+        """Count a login attempt, whether or not a connection results from it, and report it."""
         logins = self.logins_by_protocol.setdefault(protocol, Logins())
         logins.succeeded += has_succeeded
         logins.failed += not has_succeeded
+        self.report_login(protocol, has_succeeded, user, peer_host)
+
+    def report_login(self, protocol: str, has_succeeded: bool, user: str, peer_host: str = "") -> None:
+        """Report a login attempt. ``user`` is the name that the client claims, cut if it is very long."""
+        name = "user.authentication.success" if has_succeeded else "user.authentication.failure"
+        self.emit(Event(name, "", user[:_LONGEST_USER], {"connection_type": protocol, "peer_host": peer_host}))
 
     def force_close(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> None:
         """Close the matching connections from this side."""
@@ -252,6 +273,23 @@ class Connections:
                 yield
             elif number % _STEP == 0:
                 yield
+
+
+def _details_of(peer: Peer) -> dict[str, object]:
+    """Return the details of a new connection, with RabbitMQ's names."""
+    info = peer.info()
+    return {
+        "user": peer.user_name,
+        "protocol": info.protocol,
+        "host": info.host,
+        "port": info.port,
+        "peer_host": info.peer_host,
+        "peer_port": info.peer_port,
+        "ssl": info.is_tls,
+        "auth_mechanism": info.auth_mechanism,
+        "client_properties": info.client_properties,
+        "connected_at": info.connected_at_ms,
+    }
 
 
 def _count_out(counts: Counter[str], key: str) -> None:

@@ -11,6 +11,7 @@ from weakref import WeakMethod
 from gateway.kernel.broker.entity_checks import require_valid_user
 from gateway.kernel.clock import drained
 from gateway.kernel.errors import NotFound, PreconditionFailed
+from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.records.access import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
@@ -24,12 +25,16 @@ Listener = Callable[[str], None]
 
 
 class Directory:
-    """Owns users, permissions, topic permissions and secrets; records each change, then calls the listeners."""
+    """Owns users, permissions, topic permissions and secrets; records each change, then calls the listeners.
+
+    ``emit`` is called with an event for each change of a user or a permission.
+    """
 
     def __init__(self, record: Callable[[Change], None], compile_pattern: Compile) -> None:
         self._record = record
         self._compile_pattern = compile_pattern
         self._listeners: list[Callable[[], Listener | None]] = []
+        self.emit: Callable[[Event], None] = lambda event: None
         self._user_by_name: dict[str, UserRecord] = {}
         self._permission_by_key: dict[tuple[Value, ...], PermissionRecord] = {}
         self._topic_permission_by_key: dict[tuple[Value, ...], TopicPermissionRecord] = {}
@@ -101,7 +106,16 @@ class Directory:
         :raises PreconditionFailed: when a name, a tag or a limit is invalid.
         """
         require_valid_user(user)
+        known = self.user(user.name)
         self._change(writable(user))
+        details = {"tags": user.tags}
+        if known is None:
+            self.emit(Event("user.created", "", user.name, details))
+            return
+        if known.password_hash != user.password_hash:
+            self.emit(Event("user.password.changed", "", user.name))
+        if known.tags != user.tags:
+            self.emit(Event("user.tags.set", "", user.name, details))
 
     def remove_user(self, name: str) -> None:
         """Remove the user and its permissions. :raises NotFound: when there is no such user."""
@@ -110,6 +124,7 @@ class Directory:
             if permission.user == name:
                 self._change(removal(permission))
         self._change(Removed(UserRecord.kind, (name,)))
+        self.emit(Event("user.deleted", "", name))
 
     def put_permission(self, permission: PermissionRecord) -> None:
         """Set a user's permission for a virtual host.
@@ -121,11 +136,14 @@ class Directory:
         for pattern in _patterns_of(permission):
             self._compile_pattern(pattern)
         self._change(writable(permission))
+        patterns = {"configure": permission.configure, "write": permission.write, "read": permission.read}
+        self.emit(Event("permission.created", permission.vhost, permission.user, patterns))
 
     def remove_permission(self, vhost: str, user: str) -> None:
         """Remove a user's permission for a virtual host; harmless if it has none."""
         if (permission := self.permission(vhost, user)) is not None:
             self._change(removal(permission))
+            self.emit(Event("permission.deleted", vhost, user))
 
     def put_topic_permission(self, permission: TopicPermissionRecord) -> None:
         """Set a user's permitted routing keys with one topic exchange. Raises as ``put_permission`` does."""

@@ -224,5 +224,11 @@ def _record(binding: Binding) -> BindingRecord:
 
 
 def _event(name: str, binding: Binding, **more: object) -> Event:
-    details = {"source": binding.source.name, "routing_key": binding.routing_key, **more}
+    details = {
+        "source": binding.source.name,
+        "destination_kind": "exchange" if isinstance(binding.destination, ExchangeIdentity) else "queue",
+        "routing_key": binding.routing_key,
+        "arguments": binding.arguments,
+        **more,
+    }
     return Event(name, binding.source.vhost_name, binding.destination.name, details)

@@ -51,6 +51,12 @@ class Exchanges:
             record = ExchangeRecord(context.vhost_name, name, type, False, is_internal, {})
             self.install(record, is_durable=True)
 
+    def provide_internal(self, name: str) -> None:
+        """Create an internal topic exchange of a plugin, unless it exists. It is not stored."""
+        if name not in self._exchange_by_name:
+            record = ExchangeRecord(self._context.vhost_name, name, "topic", False, True, {})
+            self.install(record, is_durable=True)
+
     def factory(self, type: str, arguments: Arguments) -> "ExchangeFactory":
         """Return the factory of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
         return factory_of(self.types, type, arguments)
@@ -245,7 +251,14 @@ class Exchanges:
         exchange = self.install(record, is_durable=declaration.is_durable)
         if exchange.is_durable:
             self._context.journal.record(put)
-        self._context.events.emit(Event("exchange.created", record.vhost, record.name))
+        details = {
+            "type": record.type,
+            "durable": exchange.is_durable,
+            "auto_delete": record.is_auto_delete,
+            "internal": record.is_internal,
+            "arguments": record.arguments,
+        }
+        self._context.events.emit(Event("exchange.created", record.vhost, record.name, details))
         return exchange
 
     def _remove(self, exchange: Exchange) -> None:

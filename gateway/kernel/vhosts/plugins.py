@@ -8,6 +8,7 @@ from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
+from gateway.kernel.vhosts.event_listeners import EventListener
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 
@@ -31,18 +32,23 @@ class VhostPlugins(Protocol):
         """Return new interceptors for a virtual host; called when it starts, and when its plugins change."""
         ...
 
+    def event_listeners(self, vhost: VhostTracingScope) -> Sequence[EventListener]:
+        """Return new event listeners for a virtual host; called when it starts, and when its plugins change."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PluginParts:
-    """The objects that observe and change the messages of one virtual host."""
+    """The objects that observe and change the messages of one virtual host, or observe its events."""
 
     tracers: Sequence[Tracer] = ()
     interceptors: Sequence[Interceptor] = ()
+    event_listeners: Sequence[EventListener] = ()
 
     @classmethod
     def of(cls, plugins: VhostPlugins, vhost: VhostTracingScope) -> "PluginParts":
         """Return the objects that the plugins supply."""
-        return cls(plugins.tracers(vhost), plugins.interceptors(vhost))
+        return cls(plugins.tracers(vhost), plugins.interceptors(vhost), plugins.event_listeners(vhost))
 
 
 Plugins: TypeAlias = Callable[[str, Mapping[str, Value]], VhostPlugins]

@@ -244,7 +244,14 @@ class Queues:
         if declaration.survives:
             self._context.journal.record(put)
         emit = self._context.events.emit
-        emit(Event("queue.created", record.vhost, record.name))
+        details = {
+            "durable": declaration.is_durable,
+            "auto_delete": record.is_auto_delete,
+            "exclusive": declaration.owner is not None,
+            "arguments": record.arguments,
+            "user": record.user,
+        }
+        emit(Event("queue.created", record.vhost, record.name, details))
         for argument, advice in warnings_on(record.arguments):
             emit(Event("queue.advice", record.vhost, record.name, {"argument": argument, "advice": advice}))
         return queue

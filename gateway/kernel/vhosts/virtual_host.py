@@ -395,6 +395,11 @@ class VirtualHost:
 
     # Bindings
 
+    def is_bound(self, exchange: str) -> bool:
+        """Return whether anything is bound to an exchange; not if it does not exist."""
+        found = self.exchange_by_name.get(exchange)
+        return found is not None and bool(self.bindings.of(found))
+
     def bind(
         self,
         source: Exchange,

@@ -93,7 +93,9 @@ class ApiSite:
         self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal | None
     ) -> None:
         """Receive the body of a request after its login."""
-        self._context.broker.connections.count_login("http", principal is not None)
+        self._context.broker.connections.count_login(
+            "http", principal is not None, "" if principal is None else principal.name
+        )
 
         if principal is None:
             raise login_failed()

@@ -271,6 +271,7 @@ class Login:
             self._end(answer, LoginRefused(ReasonCode.QUOTA_EXCEEDED, str(refusal)))
             return
         self._principal, self._dialogue, self._stage = principal, None, _Stage.ACCEPTED
+        self._settings.broker.connections.report_login("mqtt", True, principal.name, self._source.peer_host)
         answer(LoginAccepted(vhost, principal, permissions, data))
 
     def _require_room(self, principal: Principal) -> None:
@@ -289,6 +290,8 @@ class Login:
 
     def _end(self, answer: LoginCallback, result: LoginRefused) -> None:
         self._stage = _Stage.OVER
+        user, peer_host = self._choice.username or "", self._source.peer_host
+        self._settings.broker.connections.report_login("mqtt", False, user, peer_host)
         answer(result)
 
     def _log(self, reason: str) -> None:

@@ -1,0 +1,96 @@
+"""The event listeners of plugins, which observe connections, logins, topology, policies, users and alarms."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gateway.kernel.events import Event
+from gateway.kernel.faults import Faults
+
+if TYPE_CHECKING:
+    from gateway.kernel.messages.message import Properties
+
+#: The kind of the faults of listeners.
+FAULT: Final = "plugin event listener"
+
+
+class EventListener(Protocol):
+    """Observes the events of one virtual host and of the node; created per virtual host.
+
+    ``all_vhosts`` asks for the events of the other virtual hosts too.
+    """
+
+    all_vhosts: bool = False
+
+    def on_event(self, event: Event) -> None:
+        """Observe an event, at once after what it reports. Must not wait.
+
+        An exception is contained, counted and logged; it affects neither the event nor other listeners. Events that the
+        call itself causes are not passed to listeners.
+        """
+        ...
+
+
+class ObservedVhost(Protocol):
+    """The virtual host as an event listener sees it: names, publishing, and an exchange to publish to."""
+
+    @property
+    def name(self) -> str:
+        """The name of the virtual host."""
+        ...
+
+    @property
+    def node(self) -> str:
+        """The name of the node it runs on."""
+        ...
+
+    def publish(self, exchange: str, routing_key: str, properties: "Properties", body: bytes) -> None:
+        """Publish a message of the broker itself: unconfirmed, not intercepted or traced, dropped without a queue."""
+        ...
+
+    def provide_exchange(self, name: str) -> None:
+        """Create an internal topic exchange, unless it exists: clients bind to it, and cannot publish to it."""
+        ...
+
+    def is_bound(self, exchange: str) -> bool:
+        """Return whether anything is bound to an exchange."""
+        ...
+
+
+class EventListeners:
+    """The listeners of all virtual hosts of one node; ``pass_on`` subscribes to the node's events."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self._listeners_by_vhost: dict[str, tuple[EventListener, ...]] = {}
+        self._is_passing = False
+
+    def use(self, vhost: str, listeners: Sequence[EventListener]) -> None:
+        """Use these listeners for all later events, instead of earlier ones of the virtual host."""
+        if listeners:
+            self._listeners_by_vhost[vhost] = tuple(listeners)
+        else:
+            self._listeners_by_vhost.pop(vhost, None)
+
+    @property
+    def by_vhost(self) -> Mapping[str, Sequence[EventListener]]:
+        """The listeners by virtual host."""
+        return self._listeners_by_vhost
+
+    def pass_on(self, event: Event) -> None:
+        """Pass an event to the listeners that may see it."""
+        if not self._listeners_by_vhost or self._is_passing:
+            return
+        self._is_passing = True
+        try:
+            for vhost, listeners in tuple(self._listeners_by_vhost.items()):
+                for listener in listeners:
+                    if event.vhost in ("", vhost) or listener.all_vhosts:
+                        self._tell(vhost, listener, event)
+        finally:
+            self._is_passing = False
+
+    def _tell(self, vhost: str, listener: EventListener, event: Event) -> None:
+        try:
+            listener.on_event(event)
+        except BaseException as error:  # a plugin's exception must not undo what the event reports
+            self._faults.contain_in_part(FAULT, error, vhost, listener)
