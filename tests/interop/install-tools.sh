@@ -18,6 +18,9 @@ done
 java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
 version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p') || true
 [ "${version:-0}" -ge 17 ] || missing="$missing openjdk-17-jre-headless"
+# RabbitMQ's JMS client: the JDK compiles its test, Maven fetches it.
+command -v javac >/dev/null 2>&1 || missing="$missing openjdk-17-jdk-headless"
+command -v mvn >/dev/null 2>&1 || missing="$missing maven"
 command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 headers=$("$(dirname "$0")/../../.venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 [ -f "$headers/Python.h" ] || missing="$missing python3-dev"
