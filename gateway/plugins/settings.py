@@ -64,13 +64,14 @@ def validated(model: type[BaseModel], values: Mapping[str, object]) -> BaseModel
 
     :raises ConfigurationError: with one line for each wrong key: the key, the allowed values and the value.
     """
-    schema = model.model_json_schema()
-    lines = [_unknown(key, schema) for key in values if key not in _accepted(model)]
-    if lines and model.model_config.get("extra") != "allow":
-        raise ConfigurationError("\n".join(lines))
+    unknown = [key for key in values if key not in _accepted(model)]
+    if unknown and model.model_config.get("extra") != "allow":
+        schema = model.model_json_schema()
+        raise ConfigurationError("\n".join(_unknown(key, schema) for key in unknown))
     try:
         return model.model_validate(dict(values))
     except ValidationError as errors:
+        schema = model.model_json_schema()
         raise ConfigurationError("\n".join(_line(error, schema) for error in errors.errors())) from None
 
 

@@ -133,10 +133,10 @@ class Channel:
         if len(body) > self._max_message_size:
             self._refuse_size(len(body))
         target = self._targets.get(method)
-        header = _header(properties)
         try:
             if target is None or target.version != self._vhost.version:
                 target = self._target(method)
+            header = _header(properties)
             if not header.is_ordinary:
                 header = self._checked(header, target)
         except PermissionUnknown as unknown:
