@@ -47,6 +47,8 @@ WRITES = {
     ("PUT", "/operator-policies/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),
     ("PUT", "/global-parameters/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("POST", "/explain/<vhost>"): (MANAGE, "entry", DEFAULT_BODY, _NONE),
+    ("PUT", "/message-traces/<vhost>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("POST", "/rebalance/queues"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("POST", "/store/compact"): (ADMIN, "", DEFAULT_BODY, "one at a time"),
     ("PUT", "/stream/<vhost>/<name>/tracking/<consumer>"): (MANAGE, "read", DEFAULT_BODY, "consumers of a stream"),
