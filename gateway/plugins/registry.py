@@ -70,6 +70,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "auth-oauth2": "gateway_auth.oauth.plugin",
     "auth-mosquitto": "gateway_auth.mosquitto.plugin",
     "event-exchange": "gateway_tracing.event_exchange",
+    "auth-ldap": "gateway_auth.ldap.plugin",
     "tracing-firehose": "gateway_tracing.firehose",
     "interceptor-timestamp": "gateway_interceptors.timestamp",
     "interceptor-routing-node": "gateway_interceptors.routing_node",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install what the tests need beside Python: Node.js with npm, amqp-tools (rabbitmq-c), mosquitto-clients, the Java that
+# Install what the tests need beside Python: Node.js with npm, amqp-tools (rabbitmq-c), mosquitto-clients, slapd, the Java that
 # Spark runs on, what compiles the wheel that is tested too (a C compiler and Python's headers), and the rabbitmqadmin
 # script out of Debian's rabbitmq-server, which is only unpacked: installing it could start a broker.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
@@ -14,6 +14,7 @@ done
 for tool in mosquitto_pub mosquitto_sub mosquitto_rr; do
     command -v "$tool" >/dev/null 2>&1 || { missing="$missing mosquitto-clients"; break; }
 done
+PATH="$PATH:/usr/sbin" command -v slapd >/dev/null 2>&1 || missing="$missing slapd"
 # Spark 4 needs Java 17 at least; JAVA_HOME, where it is set, says which one Spark takes.
 java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
 version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p') || true
@@ -40,6 +41,8 @@ work=$(mktemp -d)
 log="$work/log"
 trap 'rm -rf "$work"' EXIT
 export DEBIAN_FRONTEND=noninteractive
+# The tests start their own slapd; without a configuration the package starts none.
+case "$missing" in *slapd*) echo "slapd slapd/no_configuration boolean true" | debconf-set-selections ;; esac
 # The package lists of a fresh machine may be empty or old: fetch them only when the first attempt fails.
 # shellcheck disable=SC2086
 get_missing() { apt-get install --yes --no-install-recommends $missing >"$log" 2>&1; }

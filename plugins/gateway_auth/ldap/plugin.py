@@ -1,0 +1,115 @@
+"""auth-ldap: logins by binding to an LDAP server, and permissions by queries about the user.
+
+Requests to the server run in threads of this plugin. Permissions are asked for when a connection first needs them, and
+kept for ``cache_ttl_s``; a request that needs one waits for it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from twisted.python.threadpool import ThreadPool
+
+from gateway.api import Authenticator, Authorizer, Credentials, PluginSettings, Principal, StructuredLog, hookimpl
+from gateway_auth.asked.authorizer import AskedAuthorizer
+from gateway_auth.asked.questions import Question, Verdict
+from gateway_auth.asked.verdicts import Verdicts
+from gateway_auth.ldap.settings import LdapSettings
+from gateway_auth.remembering import remembering
+
+if TYPE_CHECKING:
+    from gateway_auth.ldap.directory import LdapDirectory
+
+_log: Final = StructuredLog("access")
+
+#: The most requests that wait for a thread; others fail at once.
+MOST_WAITING: Final = 1000
+
+T = TypeVar("T")
+
+
+class LdapThreads:
+    """Runs requests in at most ``threads`` threads; they end with the reactor."""
+
+    def __init__(self, reactor: Any, threads: int) -> None:
+        self._reactor = reactor
+        self._most = threads + MOST_WAITING
+        self._unfinished = 0
+        self._pool: Any = ThreadPool(0, threads, "auth-ldap")
+        reactor.callWhenRunning(self._pool.start)
+        reactor.addSystemEventTrigger("during", "shutdown", self._pool.stop)
+
+    def run(self, work: Callable[[], T], answer: Callable[[T | None], None]) -> None:
+        """Run ``work``, then call ``answer`` with its result; with ``None`` after an error was logged."""
+        if self._unfinished >= self._most:
+            _log.warning("access server gave no answer", server="auth-ldap", reason="too many requests wait for it")
+            answer(None)
+            return
+        self._unfinished += 1
+        self._pool.callInThreadWithCallback(
+            lambda is_done, result: self._reactor.callFromThread(self._finish, is_done, result, answer), work
+        )
+
+    def _finish(self, is_done: bool, result: Any, answer: Callable[[Any], None]) -> None:
+        self._unfinished -= 1
+        if is_done:
+            answer(result)
+        else:
+            reason = f"{result.type.__name__}: {result.value}"
+            _log.warning("access server gave no answer", server="auth-ldap", reason=reason[:200])
+            answer(None)
+
+
+class LdapAuthenticator:
+    """Authenticates users by a bind with their password."""
+
+    def __init__(self, directory: "LdapDirectory", vhost: str, threads: LdapThreads) -> None:
+        self._directory = directory
+        self._vhost = vhost
+        self._threads = threads
+
+    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
+        """Call ``answer`` when a thread has asked the server; at once for other mechanisms and empty passwords."""
+        user, password = credentials.username, credentials.password
+        if credentials.mechanism not in ("PLAIN", "AMQPLAIN") or not user or not password:
+            answer(None)
+            return
+        self._threads.run(lambda: self._directory.log_in(user, password, self._vhost), answer)
+
+
+def _reactor() -> Any:
+    from twisted.internet import reactor  # the broker chooses the reactor before its plugins start
+
+    return reactor
+
+
+def _directory(settings: LdapSettings) -> "LdapDirectory":
+    from gateway_auth.ldap.directory import LdapDirectory  # ldap3 is loaded only where it is used
+
+    return LdapDirectory(settings)
+
+
+@hookimpl
+def gateway_settings_model() -> type[PluginSettings]:
+    """Describe the settings."""
+    return LdapSettings
+
+
+@hookimpl
+def gateway_authenticators(vhost: str, settings: LdapSettings) -> Sequence[Authenticator]:
+    """Offer the authenticator of the directory's users."""
+    reactor = _reactor()
+    asked = LdapAuthenticator(_directory(settings), vhost, LdapThreads(reactor, settings.threads))
+    return [remembering(asked, settings.remember_logins_s, reactor.seconds)]
+
+
+@hookimpl
+def gateway_authorizers(permissions_changed: Callable[[], None], settings: LdapSettings) -> Sequence[Authorizer]:
+    """Offer the authorizer that asks the queries."""
+    reactor = _reactor()
+    directory, threads = _directory(settings), LdapThreads(reactor, settings.threads)
+
+    def ask(question: Question, answer: Callable[[Verdict], None]) -> None:
+        threads.run(lambda: directory.allows(question), answer)
+
+    verdicts = Verdicts(ask, reactor, settings.cache_ttl_s, permissions_changed)
+    return [AskedAuthorizer(verdicts, has_topics=settings.topic_access_query != "true")]
