@@ -3,19 +3,51 @@
 from collections.abc import Callable, Coroutine
 from enum import Enum
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
-from gateway.bridges.transfer import Transfer
 from gateway.kernel.clock import Clock, Timer
 from gateway.logs import StructuredLog
 
 Lost: TypeAlias = Callable[[str], None]
 """To be called with the reason when an end is lost."""
 
-Opener: TypeAlias = Callable[[Lost], Coroutine[Any, Any, Transfer]]
+
+class MessageFlow(Protocol):
+    """The movement of messages between open ends: a ``Transfer``, or several as one."""
+
+    @property
+    def forwarded(self) -> int:
+        """The number of messages that were moved."""
+        ...
+
+    @property
+    def pending(self) -> int:
+        """The number of messages that were received and are not moved yet."""
+        ...
+
+    @property
+    def remaining(self) -> int | None:
+        """The number of messages to be moved; ``None`` is no limit."""
+        ...
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a destination accepts no messages for now."""
+        ...
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def close(self) -> None:
+        """Close all ends."""
+        ...
+
+
+Opener: TypeAlias = Callable[[Lost], Coroutine[Any, Any, MessageFlow]]
 """Opens both ends. If it fails, it leaves no end open."""
 
 
@@ -41,14 +73,14 @@ class Link:
         self.state = LinkState.STARTING
         self.reason = ""
         self.since_ms = clock.wall_ms()
-        self.transfer: Transfer | None = None
+        self.transfer: MessageFlow | None = None
         self.on_change: Callable[[], None] = lambda: None
         self._opener = opener
         self._delay_s = delay_s
         self._clock = clock
         self._log = log
         self._logged = logged
-        self._opening: Deferred[Transfer] | None = None
+        self._opening: Deferred[MessageFlow] | None = None
         self._attempt: object | None = None
         self._timer: Timer | None = None
 
@@ -81,7 +113,7 @@ class Link:
         self.reason = reason
         self._enter(LinkState.TERMINATED)
 
-    def _opened(self, attempt: object, transfer: Transfer) -> None:
+    def _opened(self, attempt: object, transfer: MessageFlow) -> None:
         if attempt is not self._attempt:
             transfer.close()  # stopped, or an end was lost before both were open
             return

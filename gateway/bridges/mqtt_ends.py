@@ -35,6 +35,10 @@ class TopicMap(Protocol):
         """Return the routing key of a topic."""
         ...
 
+    def binding_key(self, filter: str) -> str:
+        """Return the binding key of a filter."""
+        ...
+
 
 class MqttSource:
     """Receives the messages of a session. ``routing_key_of`` converts topics."""
@@ -96,13 +100,17 @@ class MqttSource:
 
 
 class MqttDestination:
-    """Publishes. ``topic_of`` returns the topic of a message; a message with an invalid one is refused.
+    """Publishes. ``topic_of`` and ``qos`` return those of a message; with an invalid topic it is refused.
 
     The acknowledgement of QoS 1 and 2 is the confirm; with QoS 0 there is none but that it was sent.
     """
 
     def __init__(
-        self, connection: MqttConnection, topic_of: Callable[[Parcel], str], qos: int | None, retain: bool
+        self,
+        connection: MqttConnection,
+        topic_of: Callable[[Parcel], str],
+        qos: Callable[[Parcel], int],
+        retain: bool,
     ) -> None:
         self.on_ready: Callable[[], None] = lambda: None
         self._connection = connection
@@ -120,9 +128,9 @@ class MqttDestination:
     def publish(self, parcel: Parcel, done: Callable[[bool], None]) -> None:
         """Send a message; see ``MessageDestination``."""
         properties = _mqtt_properties(parcel.properties) if self._connection.is_five else None
-        qos = _qos_of(parcel.properties) if self._qos is None else self._qos
+        topic, qos = self._topic_of(parcel), self._qos(parcel)
         try:
-            number = self._connection.publish(self._topic_of(parcel), parcel.body, qos, self._retain, properties)
+            number = self._connection.publish(topic, parcel.body, qos, self._retain, properties)
         except ValueError:  # no topic: it has a wildcard, or is too long
             done(False)
             return
@@ -141,7 +149,7 @@ class MqttDestination:
                 self.on_ready()
 
 
-def _qos_of(properties: BasicProperties) -> int:
+def qos_of(properties: BasicProperties) -> int:
     """Return the QoS of a message: that of its MQTT publisher, else 1 for a persistent one."""
     qos = (properties.headers or {}).get(PUBLISH_QOS)
     if isinstance(qos, int) and 0 <= qos <= 2:

@@ -48,7 +48,7 @@ class MqttShovelEnds:
 
         qos = definition.number("dest-qos", 1)
         retain = definition.value.get("dest-retain") is True
-        destination = MqttDestination(connection, topic_of, qos, retain)
+        destination = MqttDestination(connection, topic_of, lambda parcel: qos, retain)
         await connection.connect()
         return destination
 

@@ -7,6 +7,9 @@ from gateway.bridges.amqp_connection import AmqpDialer, LocalConnect
 from gateway.bridges.amqp_shovel import AmqpShovelEnds
 from gateway.bridges.broker_uri import BrokerUri
 from gateway.bridges.federation import Federation
+from gateway.bridges.mqtt_bridge_rules import COMPONENT as MQTT_BRIDGE
+from gateway.bridges.mqtt_bridge_rules import require_valid_bridge
+from gateway.bridges.mqtt_bridges import MqttBridges
 from gateway.bridges.mqtt_ends import TopicMap
 from gateway.bridges.mqtt_shovel import MqttShovelEnds
 from gateway.bridges.shovel_definition import AMQP, COMPONENT, MQTT, STOMP, require_valid_shovel, shovel_of
@@ -28,7 +31,7 @@ class BridgeService:
     """Owns the bridges.
 
     ``connect_local`` connects with this broker itself, ``topics_of`` returns the conversion of MQTT topics in a virtual
-    host, ``touch`` schedules the end of a turn.
+    host, ``mqtt_exchange`` is the exchange of MQTT clients, ``touch`` schedules the end of a turn.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class BridgeService:
         reactor: Any,  # Any: Twisted's interfaces are not types
         connect_local: LocalConnect,
         topics_of: Callable[[str], TopicMap],
+        mqtt_exchange: str,
         touch: Callable[[], None],
     ) -> None:
         dialer = AmqpDialer(reactor, connect_local)
@@ -47,6 +51,8 @@ class BridgeService:
         }
         self._shovels = Shovels(broker, ends, touch)
         self._federation = Federation(broker, dialer)
+        self._mqtt_bridges = MqttBridges(broker, dialer, reactor, topics_of, mqtt_exchange)
+        broker.components[MQTT_BRIDGE] = require_valid_bridge
         broker.components[COMPONENT] = require_valid_shovel
         broker.components[UPSTREAM] = require_valid_upstream
         broker.components[UPSTREAM_SET] = require_valid_upstream_set
@@ -55,14 +61,18 @@ class BridgeService:
         """Start what the stored parameters define."""
         self._shovels.start()
         self._federation.start()
+        self._mqtt_bridges.start()
 
     def stop(self) -> None:
         """Close all connections. Messages that are not settled return to their queues."""
         self._shovels.stop()
         self._federation.stop()
+        self._mqtt_bridges.stop()
 
     def local_vhosts(self, record: ParameterRecord) -> Sequence[str]:
         """Return the virtual hosts of this broker that a valid parameter connects to without a user's password."""
+        if record.component == MQTT_BRIDGE:
+            return [record.vhost]
         uris: Sequence[BrokerUri] = ()
         default = "/"
         if record.component == COMPONENT:
@@ -73,8 +83,8 @@ class BridgeService:
         return [default if uri.vhost is None else uri.vhost for uri in uris if uri.is_local and not uri.username]
 
     def shovel_statuses(self) -> Iterable[Mapping[str, Any]]:
-        """Return the status of each shovel."""
-        return list(self._shovels.statuses())
+        """Return the status of each shovel and MQTT bridge."""
+        return [*self._shovels.statuses(), *self._mqtt_bridges.statuses()]
 
     def federation_statuses(self) -> Iterable[Mapping[str, Any]]:
         """Return the status of each federation link."""

@@ -37,6 +37,7 @@ def node_bridges(
     broker: Broker,
     amqp: AmqpProtocol,
     topics_of: Callable[[str], TopicMap],
+    mqtt_exchange: str,
     reactor: Any,  # Any: Twisted's interfaces are not types
     touch: Callable[[], None],
 ) -> BridgeService:
@@ -46,4 +47,4 @@ def node_bridges(
     def connect_local(client: Factory, is_user: bool) -> None:
         connect_inside(reactor, amqp.factory(is_tls=False) if is_user else amqp.inside_factory(access), client)
 
-    return BridgeService(broker, reactor, connect_local, topics_of, touch)
+    return BridgeService(broker, reactor, connect_local, topics_of, mqtt_exchange, touch)

@@ -115,7 +115,9 @@ class Node:
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         self._tls_contexts: list[TlsContext] = []
         self._context: ApiContext | None = None
-        self._bridges = node_bridges(self.broker, self._amqp, self._mqtt.context.mapping_of, reactor, self._turn.touch)
+        self._bridges = node_bridges(
+            self.broker, self._amqp, self._mqtt.context.mapping_of, settings.mqtt.exchange, reactor, self._turn.touch
+        )
         self._clockwork = self._wound_clockwork()
         self.broker.on_failure = self._store_failed
         self.broker.on_vhost = self._vhost_added

@@ -18,7 +18,9 @@ EXPORT = Path(__file__).parents[1] / "management/fixtures/rabbitmq-3.10.8-ctl.js
 @pytest.fixture
 def broker() -> MemoryBroker:
     broker = MemoryBroker()
-    BridgeService(broker.kernel, Clock(), lambda client, is_user: None, lambda vhost: REVERSIBLE, lambda: None)
+    BridgeService(
+        broker.kernel, Clock(), lambda client, is_user: None, lambda vhost: REVERSIBLE, "amq.topic", lambda: None
+    )
     return broker
 
 

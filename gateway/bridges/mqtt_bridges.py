@@ -1,0 +1,93 @@
+"""The MQTT bridges of the node: one for each parameter of the component ``mqtt-bridge``, and their status."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from gateway.bridges.amqp_connection import AmqpDialer
+from gateway.bridges.link import Link, LinkState
+from gateway.bridges.mqtt_bridge import MqttBridge
+from gateway.bridges.mqtt_bridge_rules import COMPONENT, bridge_of
+from gateway.bridges.mqtt_ends import TopicMap
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.events import Event
+from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.logs import StructuredLog
+
+_log: Final = StructuredLog("bridges")
+
+
+class MqttBridges:
+    """Owns the bridges. They run from ``start`` to ``stop`` and follow their parameters."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        dialer: AmqpDialer,
+        reactor: Any,  # Any: Twisted's interfaces are not types
+        topics_of: Callable[[str], TopicMap],
+        exchange: str,
+    ) -> None:
+        self._broker = broker
+        self._dialer = dialer
+        self._reactor = reactor
+        self._topics_of = topics_of
+        self._exchange = exchange
+        self._bridges: dict[tuple[str, str], tuple[MqttBridge, Link]] = {}
+        self._is_running = False
+        broker.events.subscribe(self._changed)
+
+    def start(self) -> None:
+        """Start the bridges of the stored parameters."""
+        self._is_running = True
+        for record in list(self._broker.parameters.values()):
+            if record.component == COMPONENT:
+                self._start(record)
+
+    def stop(self) -> None:
+        """Stop all bridges."""
+        self._is_running = False
+        for key in list(self._bridges):
+            self._stop(key)
+
+    def statuses(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the status of each bridge, in the form of a shovel's."""
+        for (vhost, name), (bridge, link) in sorted(self._bridges.items()):
+            status: dict[str, Any] = {
+                "node": self._broker.node,
+                "timestamp": datetime.fromtimestamp(link.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+                "name": name,
+                "vhost": vhost,
+                "type": COMPONENT,
+                "state": link.state.value,
+                "address": bridge.uri.shown,
+            }
+            if link.state is LinkState.TERMINATED:
+                status["reason"] = link.reason
+            if (transfer := link.transfer) is not None:
+                status |= {"forwarded": transfer.forwarded, "pending": transfer.pending}
+            yield status
+
+    def _changed(self, event: Event) -> None:
+        if not self._is_running or event.details.get("component") != COMPONENT:
+            return
+        if event.name == "parameter.set":
+            self._start(self._broker.parameters[event.vhost, COMPONENT, event.subject])
+        elif event.name == "parameter.cleared":
+            self._stop((event.vhost, event.subject))
+
+    def _start(self, record: ParameterRecord) -> None:
+        key = (record.vhost, record.name)
+        self._stop(key)
+        definition, clock = bridge_of(record), self._broker.clock
+        topics = self._topics_of(record.vhost)
+        bridge = MqttBridge(definition, self._dialer, self._reactor, topics, self._exchange, clock)
+        delay_s = definition.reconnect_delay_s
+        link = Link(record.name, bridge.open, delay_s, clock, _log, kind=COMPONENT, vhost=record.vhost)
+        self._bridges[key] = (bridge, link)
+        link.start()
+
+    def _stop(self, key: tuple[str, str]) -> None:
+        found = self._bridges.pop(key, None)
+        if found is not None:
+            found[1].stop()
