@@ -72,6 +72,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "event-exchange": "gateway_tracing.event_exchange",
     "auth-ldap": "gateway_auth.ldap.plugin",
     "tracing-firehose": "gateway_tracing.firehose",
+    "tracing-json-lines": "gateway_tracing.json_lines",
     "interceptor-timestamp": "gateway_interceptors.timestamp",
     "interceptor-routing-node": "gateway_interceptors.routing_node",
     "interceptor-client-id": "gateway_interceptors.client_id",
