@@ -73,6 +73,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "auth-ldap": "gateway_auth.ldap.plugin",
     "tracing-firehose": "gateway_tracing.firehose",
     "tracing-json-lines": "gateway_tracing.json_lines",
+    "tracing-opentelemetry": "gateway_tracing.open_telemetry",
     "interceptor-timestamp": "gateway_interceptors.timestamp",
     "interceptor-routing-node": "gateway_interceptors.routing_node",
     "interceptor-client-id": "gateway_interceptors.client_id",

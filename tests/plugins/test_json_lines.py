@@ -75,7 +75,7 @@ class BlockedFile(LineFile):
         super().emit(record)
 
 
-def test_a_slow_disk_delays_nobody_and_left_out_lines_are_counted(tmp_path: Path) -> None:
+def test_a_slow_disk_delays_no_client_and_left_out_lines_are_counted(tmp_path: Path) -> None:
     file = BlockedFile(tmp_path / "trace")
     tracer = JsonLines(JsonLinesSettings(path="trace", max_waiting=2), file)
     tracer.published(message("first"), [], ORIGIN)
