@@ -47,7 +47,7 @@ from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, 
 from gateway.kernel.routing.kept_messages import KeptMessages
 from gateway.kernel.routing.topic_trie import TopicTrie
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
-from gateway.logs import StructuredLog
+from gateway.logs import StructuredLog, log_line
 from gateway.plugins.settings import PluginSettings
 from gateway.selectors import Selector, SelectorError
 
@@ -112,6 +112,7 @@ __all__ = [
     "Visitor",
     "hash_password",
     "hookimpl",
+    "log_line",
     "scram_credential",
     "verify_password",
 ]

@@ -122,3 +122,8 @@ def _traceback(format: logging.Formatter, record: logging.LogRecord) -> list[str
     if not record.exc_info:
         return []
     return [f"    {escape(line)}" for line in _traceback_lines(format, record)]
+
+
+def log_line(record: logging.LogRecord) -> str:
+    """Return a log record as a line of text."""
+    return TextFormat().format(record)

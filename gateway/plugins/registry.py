@@ -71,6 +71,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "auth-mosquitto": "gateway_auth.mosquitto.plugin",
     "event-exchange": "gateway_tracing.event_exchange",
     "auth-ldap": "gateway_auth.ldap.plugin",
+    "log-exchange": "gateway_tracing.log_exchange",
     "tracing-firehose": "gateway_tracing.firehose",
     "tracing-json-lines": "gateway_tracing.json_lines",
     "tracing-opentelemetry": "gateway_tracing.open_telemetry",
