@@ -1,13 +1,15 @@
 """The requests of RabbitMQ's HTTP authentication backend, and their responses: ``allow [tags]`` or ``deny``."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from gateway.api import Credentials, Principal, StructuredLog
 from gateway_auth.asked.questions import Question, ResourceKind, Verdict
 from gateway_auth.http.settings import HttpSettings
-from gateway_auth.http_client import HttpClient
+
+if TYPE_CHECKING:
+    from gateway_auth.http_client import HttpClient
 
 _log: Final = StructuredLog("access")
 
@@ -17,7 +19,7 @@ PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "AMQPLAIN"})
 class HttpBackend:
     """An authenticator that asks ``user_path``; ``ask`` asks the others."""
 
-    def __init__(self, settings: HttpSettings, vhost: str, client: HttpClient) -> None:
+    def __init__(self, settings: HttpSettings, vhost: str, client: "HttpClient") -> None:
         self._settings = settings
         self._vhost = vhost
         self._client = client

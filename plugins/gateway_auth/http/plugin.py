@@ -12,11 +12,12 @@ from gateway_auth.asked.authorizer import AskedAuthorizer
 from gateway_auth.asked.verdicts import Verdicts
 from gateway_auth.http.backend import HttpBackend
 from gateway_auth.http.settings import HttpSettings
-from gateway_auth.http_client import HttpClient
 from gateway_auth.remembering import remembering
 
 
 def _backend(settings: HttpSettings, vhost: str, reactor: Any) -> HttpBackend:
+    from gateway_auth.http_client import HttpClient  # Twisted's client is loaded only where it is used
+
     client = HttpClient(
         reactor,
         "auth-http",

@@ -6,7 +6,7 @@ presented a new one: by ``connection.update-secret`` in AMQP, by AUTH in MQTT 5.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.api import (
     Answer,
@@ -23,11 +23,11 @@ from gateway.api import (
     Visitor,
     hookimpl,
 )
-from gateway_auth.http_client import HttpClient
-from gateway_auth.oauth.keys import KeySet
-from gateway_auth.oauth.scopes import ScopePermissions
+from gateway_auth.oauth.scopes import ScopePermissions, TokenGrant
 from gateway_auth.oauth.settings import OAuthSettings
-from gateway_auth.oauth.tokens import TokenGrant, TokenVerifier
+
+if TYPE_CHECKING:
+    from gateway_auth.oauth.tokens import TokenVerifier
 
 METHOD: Final = "OAUTHBEARER"
 
@@ -37,7 +37,7 @@ _BEARER: Final = "auth=bearer "
 class TokenAuthenticator:
     """Authenticates clients whose password is a token."""
 
-    def __init__(self, verifier: TokenVerifier) -> None:
+    def __init__(self, verifier: "TokenVerifier") -> None:
         self._verifier = verifier
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
@@ -69,7 +69,7 @@ class TokenAuthorizer:
 class TokenMethod:
     """The authentication method ``OAUTHBEARER``."""
 
-    def __init__(self, verifier: TokenVerifier) -> None:
+    def __init__(self, verifier: "TokenVerifier") -> None:
         self._verifier = verifier
 
     def begin(self, visitor: Visitor) -> "TokenDialogue":
@@ -80,7 +80,7 @@ class TokenMethod:
 class TokenDialogue:
     """One client's dialogue: its message with the token, and the result."""
 
-    def __init__(self, verifier: TokenVerifier) -> None:
+    def __init__(self, verifier: "TokenVerifier") -> None:
         self._verifier = verifier
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
@@ -102,8 +102,12 @@ def _token_in(data: bytes) -> str:
     return text if bearer is None else bearer[len(_BEARER) :].strip()
 
 
-def _verifier(settings: OAuthSettings) -> TokenVerifier:
+def _verifier(settings: OAuthSettings) -> "TokenVerifier":
     from twisted.internet import reactor  # the broker chooses the reactor before its plugins start
+
+    from gateway_auth.http_client import HttpClient  # this, and PyJWT, are loaded only where they are used
+    from gateway_auth.oauth.keys import KeySet
+    from gateway_auth.oauth.tokens import TokenVerifier
 
     chosen: Any = reactor
     client = HttpClient(chosen, "auth-oauth2", timeout_s=settings.timeout_s, most_parallel=1, ca_file=settings.ca_file)

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from gateway.api import Operation, Permissions
+from gateway_auth.oauth.settings import OAuthSettings
 
 DEFAULT_EXCHANGE: Final = "amq.default"
 
@@ -66,6 +67,14 @@ class Scopes:
     def in_vhost(self, vhost: str) -> tuple[Scope, ...]:
         """Return the permissions that apply to a virtual host."""
         return tuple(scope for scope in self.permissions if matches(scope.vhost, vhost))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenGrant:
+    """The scopes of a verified token. ``settings`` are those that it was verified with."""
+
+    scopes: Scopes
+    settings: OAuthSettings
 
 
 class ScopePermissions(Permissions):

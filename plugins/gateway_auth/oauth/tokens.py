@@ -1,14 +1,13 @@
 """Verification of JSON Web Tokens (RFC 7519), and the principal of each."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import jwt
 
 from gateway.api import Principal, StructuredLog
 from gateway_auth.oauth.keys import KeySet, VerificationKey
-from gateway_auth.oauth.scopes import Scopes
+from gateway_auth.oauth.scopes import Scopes, TokenGrant
 from gateway_auth.oauth.settings import OAuthSettings
 
 _log: Final = StructuredLog("access")
@@ -17,14 +16,6 @@ _log: Final = StructuredLog("access")
 LONGEST_TOKEN: Final = 64 * 1024
 
 _USER_CLAIMS: Final = ("sub", "client_id")
-
-
-@dataclass(frozen=True, slots=True)
-class TokenGrant:
-    """The scopes of a verified token. ``settings`` are those that it was verified with."""
-
-    scopes: Scopes
-    settings: OAuthSettings
 
 
 class TokenVerifier:
