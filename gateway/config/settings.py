@@ -27,6 +27,7 @@ from gateway.config.login import LoginSettings
 from gateway.config.management import Management
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
+from gateway.config.plugins import PluginRules
 from gateway.config.section import Section
 from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
 from gateway.version import RABBITMQ_VERSION
@@ -237,6 +238,7 @@ class Settings(Section):
     archive: ArchiveSettings = ArchiveSettings()
     traces: Traces = Traces()
     pipeline: Pipeline = Pipeline()
+    plugins: PluginRules = PluginRules()
     log: LogSettings = LogSettings()
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()
     vhosts: dict[str, VhostSettings] = Field(default_factory=dict)

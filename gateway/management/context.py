@@ -10,6 +10,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.pipeline.context import PipelineContext
+from gateway.management.plugin_control import PluginControl
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 
@@ -121,6 +122,7 @@ class ApiContext:
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
     garbage collector, ``turns`` durations of event loop turns, ``store_info`` sizes of the store's file.
     ``compact_store`` starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
+    ``plugins`` lists and changes plugins, ``None`` if they cannot be changed.
     """
 
     broker: Broker
@@ -148,4 +150,5 @@ class ApiContext:
     store_info: Callable[[], Mapping[str, Any]] = dict
     compact_store: Callable[[], bool] = lambda: False
     inert_plugins: Callable[[str], Mapping[str, str]] = lambda vhost: {}
+    plugins: PluginControl | None = None
     bridges: Bridges = field(default_factory=NoBridges)

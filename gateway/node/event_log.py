@@ -18,6 +18,8 @@ _WARNINGS: Final = frozenset(
         "binding.inert",
         "exchange.inert",
         "plugin.inert",
+        "plugin.faulty",
+        "plugin.switched_off",
         "queue.advice",
         "retained.refused",
         "kept.refused",
@@ -30,8 +32,20 @@ _WARNINGS: Final = frozenset(
 _FAULT_INTERVAL_S: Final = 60.0
 
 
+#: Changes of plugins by operators.
+PLUGIN_CHANGES: Final = frozenset(
+    {
+        "exchange.revived",
+        "plugin.disabled",
+        "plugin.enabled",
+        "plugin.reloaded",
+        "plugin.rolled_back",
+        "plugin.settings_changed",
+    }
+)
+
 #: Events logged at info level, which need no action.
-_NOTES: Final = frozenset({"store.compacting", "store.compaction_catches_up", "store.compacted"})
+_NOTES: Final = frozenset({"store.compacting", "store.compaction_catches_up", "store.compacted", *PLUGIN_CHANGES})
 
 
 class EventLog:

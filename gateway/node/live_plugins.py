@@ -12,6 +12,7 @@ from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.node.vhost_access import VhostAccess
 from gateway.plugins.enabling import DISABLED
 from gateway.plugins.registry import ALWAYS_ON, PluginRegistry, PluginView
+from gateway.plugins.view import EnabledPlugin
 
 #: Event names by the change that they report.
 ENABLED: Final = "plugin.enabled"
@@ -32,8 +33,8 @@ class LivePlugins:
 
     def __init__(self, access: VhostAccess, registry: PluginRegistry, broker: Broker) -> None:
         self._access = access
-        self._registry = registry
-        self._broker = broker
+        self.registry = registry
+        self.broker = broker
         self.former_version: dict[tuple[str, str], int] = {}
 
     def enabling(self, vhost: str, name: str, settings: Mapping[str, Value] | None = None) -> Iterator[None]:
@@ -49,8 +50,8 @@ class LivePlugins:
         recorded = dict(self._recorded(vhost))
         versions = {}
         is_enabled = name in view.enabled
-        if not is_enabled and (self._registry.is_file(name) or name not in self._registry.origins):
-            versions[name] = self._registry.load_file_again(name).number
+        if not is_enabled and (self.registry.is_file(name) or name not in self.registry.origins):
+            versions[name] = self.registry.load_file_again(name).number
         if settings is not None:
             recorded[name] = dict(settings)
         elif recorded.get(name) is DISABLED and name in self._access.configured(vhost):
@@ -87,7 +88,7 @@ class LivePlugins:
         :raises PreconditionFailed: if it is not enabled, or the new version refuses an exchange or a binding.
         """
         former = self._enabled_version(vhost, name)
-        version = self._registry.load_file_again(name).number
+        version = self.registry.load_file_again(name).number
         yield from self._replacing(vhost, name, version, former, RELOADED)
 
     def rolling_back(self, vhost: str, name: str) -> Iterator[None]:
@@ -126,7 +127,7 @@ class LivePlugins:
         may_become_inert: bool = False,
     ) -> Iterator[None]:
         """Return the steps of any change. Plugins that do not change keep their versions and their objects."""
-        vhost, access, broker = self._broker.vhost(vhost_name), self._access, self._broker
+        vhost, access, broker = self.broker.vhost(vhost_name), self._access, self.broker
         former = self._view(vhost_name)
         numbers = {plugin: enabled.number for plugin, enabled in former.enabled.items()} | dict(versions)
         view, candidate = access.candidate(vhost_name, recorded, numbers)
@@ -148,13 +149,17 @@ class LivePlugins:
         access.adopt(vhost_name, view, candidate)
         broker.events.emit(Event(event, vhost_name, name, details or {}))
 
+    def enabled(self, vhost: str) -> Mapping[str, EnabledPlugin]:
+        """Return the plugins in use in a virtual host, with their versions."""
+        return self._view(vhost).enabled
+
     def _forget_versions(self, name: str) -> None:
         """Unload versions of a plugin that no virtual host uses or can return to."""
         in_use = {number for (_, plugin), number in self.former_version.items() if plugin == name}
-        for vhost in self._broker.vhost_by_name:
+        for vhost in self.broker.vhost_by_name:
             if (enabled := self._view(vhost).enabled.get(name)) is not None:
                 in_use.add(enabled.number)
-        self._registry.forget_versions(name, in_use)
+        self.registry.forget_versions(name, in_use)
 
     def _enabled_version(self, vhost: str, name: str) -> int:
         enabled = self._view(vhost).enabled.get(name)
@@ -163,10 +168,10 @@ class LivePlugins:
         return enabled.number
 
     def _recorded(self, vhost: str) -> Mapping[str, Value]:
-        return self._broker.vhost(vhost).record.plugins
+        return self.broker.vhost(vhost).record.plugins
 
     def _view(self, vhost: str) -> PluginView:
-        self._broker.vhost(vhost)
+        self.broker.vhost(vhost)
         return self._access.view_in_use(vhost)
 
 

@@ -40,6 +40,8 @@ from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.http import http_cross_origin_policy, http_limits
 from gateway.node.live_plugins import LivePlugins
 from gateway.node.pipeline import pipeline_context
+from gateway.node.plugin_control import NodePlugins
+from gateway.node.plugin_faults import PluginFaults
 from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Services
 from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
@@ -82,7 +84,7 @@ class Node:
         self.passwords = PasswordVerifier(
             self._hashing, reactor.seconds, login.remember_passwords_s, login.password_hashing
         )
-        registry = self._registry = load_plugins(settings.plugins_dir, is_lenient=True)
+        registry = load_plugins(settings.plugins_dir, is_lenient=True)
         self._vhost_access = VhostAccess(settings, registry, self.passwords)
         self.store_files = StoreFiles(settings.storage.compact_at)
         self._store = open_store(settings, reactor, self.store_files)
@@ -92,6 +94,7 @@ class Node:
         self.throttle = LoginThrottle(throttle_rules(settings), clock.monotonic_s, clock.call_later)
         self._vhost_access.throttle = self.throttle
         self.live_plugins = LivePlugins(self._vhost_access, registry, self.broker)
+        self._plugin_faults = PluginFaults(self.live_plugins, settings.plugins.fault_limit)
         apply_access_settings(settings, self.broker, self.throttle)
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
@@ -124,6 +127,7 @@ class Node:
         self.broker.events.subscribe(EventLog())
         self.broker.events.subscribe(access.forget_deleted)
         self.broker.events.subscribe(self.live_plugins.forget_deleted)
+        self.broker.events.subscribe(self._plugin_faults)
 
     def _kernel(self, clock: ReactorClock) -> Broker:
         settings = self.settings
@@ -338,6 +342,7 @@ class Node:
             store_info=self.store_files.info,
             compact_store=self.store_files.compact,
             inert_plugins=self._vhost_access.inert_plugins,
+            plugins=NodePlugins(self.live_plugins, self._vhost_access, self._plugin_faults),
             bridges=self._bridges,
         )
         return management_site(self._context)

@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Final
@@ -32,9 +33,35 @@ def plugin_files(directory: Path) -> Iterator[Path]:
     if cache.exists():
         _require_safe(cache)
     for path in sorted(directory.glob("*.py")):
-        if not any(fnmatchcase(path.name, pattern) for pattern in _TESTS):
+        if not is_test(path):
             _require_safe(path)
             yield path
+
+
+def is_test(path: Path) -> bool:
+    """Return whether a file has the name of a test file, which is not a plugin."""
+    return any(fnmatchcase(path.name, pattern) for pattern in _TESTS)
+
+
+def write_plugin(path: Path, source: bytes) -> tuple[bool, str]:
+    """Write a plugin file as a whole; return whether it existed, and the digest of its source.
+
+    :raises ConfigurationError: if it is not Python, or the directory or the file cannot be written safely.
+    """
+    try:
+        compile(source, path.name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigurationError(f"{path.name} is not Python: {error}") from None
+    _require_safe(path.parent)
+    existed = path.exists()
+    draft = path.with_suffix(".draft")
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
+            file.write(source)
+        draft.replace(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+    return existed, sha256(source).hexdigest()
 
 
 def read_plugin(path: Path) -> bytes:

@@ -81,6 +81,18 @@ def described_settings(model: type[BaseModel]) -> list[dict[str, object]]:
     return list(_rows(schema, schema, ""))
 
 
+def secret_settings(model: type[BaseModel]) -> set[str]:
+    """Return the names of the settings that must not be shown: fields of type ``SecretStr`` and tables with one."""
+    schema = model.model_json_schema()
+    return {key for key, part in schema.get("properties", {}).items() if _is_secret(part, schema)}
+
+
+def _is_secret(part: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    part = _resolved(part, schema)
+    inner = (*part.get("anyOf", ()), *part.get("properties", {}).values())
+    return part.get("format") == "password" or any(_is_secret(each, schema) for each in inner)
+
+
 def _rows(part: Mapping[str, Any], schema: Mapping[str, Any], prefix: str) -> Iterator[dict[str, object]]:
     required = part.get("required", ())
     for key, raw in part.get("properties", {}).items():

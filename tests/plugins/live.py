@@ -12,6 +12,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.native_header import NATIVE
 from gateway.node.access import throttle_rules
 from gateway.node.live_plugins import LivePlugins
+from gateway.node.plugin_faults import PluginFaults
 from gateway.node.vhost_access import VhostAccess
 from gateway.patterns import compile_pattern
 from gateway.plugins.registry import load_plugins
@@ -64,6 +65,7 @@ class LiveBroker:
         )
         self.access.broker = self.kernel
         self.live = LivePlugins(self.access, self.registry, self.kernel)
+        self.faults = PluginFaults(self.live, 0)
         self.events: list[Event] = []
         self.kernel.events.subscribe(self.events.append)
         self.kernel.events.subscribe(self.access.forget_deleted)

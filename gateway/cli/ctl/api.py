@@ -62,6 +62,10 @@ class ApiClient:
         """Create or update the entity at a path."""
         self._request("PUT", path, body=_encoded(body))
 
+    def put_raw(self, *path: str, body: bytes) -> None:
+        """Put these bytes at a path."""
+        self._request("PUT", path, body=body)
+
     def post(self, *path: str, body: bytes) -> None:
         """Post an encoded JSON document to a path."""
         self._request("POST", path, body=body)

@@ -28,6 +28,7 @@ from gateway.cli.ctl import (
     nodes,
     parameters,
     permissions,
+    plugins,
     policies,
     queues,
     status,
@@ -67,6 +68,7 @@ VERB_MODULES: Final = (
     status,
     nodes,
     store,
+    plugins,
     bridges,
 )
 
@@ -100,7 +102,10 @@ def gatewayctl(context: click.Context, /, **given: object) -> None:
     """
     environment = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
     shared = environment | {name: value for name, value in given.items() if value}
-    context.default_map = dict.fromkeys(gatewayctl.commands, shared)
+    context.default_map = {
+        name: dict.fromkeys(command.commands, shared) if isinstance(command, click.Group) else shared
+        for name, command in gatewayctl.commands.items()
+    }
 
 
 @gatewayctl.command("help")

@@ -7,6 +7,7 @@ ONE_NODE: Final = "a gateway is a single node"
 ERLANG: Final = "there is no Erlang runtime"
 PROCESS: Final = "end the process with SIGTERM, or systemctl stop gateway"
 CONFIGURATION: Final = "it is a setting of the configuration file"
+PLUGINS: Final = "use plugin list, plugin enable NAME, plugin disable NAME, each with -p VHOST"
 NOT_YET: Final = "not supported yet"
 
 #: Verb to reason.
@@ -15,6 +16,12 @@ UNSUPPORTED: Final[Mapping[str, str]] = {
     "start_app": "start the process: gateway run",
     "wait": "use await_startup",
     "set_stream_retention_policy": "use set_policy with max-age and max-length-bytes, --apply-to streams",
+    "enable": PLUGINS,
+    "disable": PLUGINS,
+    "set": PLUGINS,
+    "list": "use plugin list, or list_queues, list_exchanges, ...",
+    "is_enabled": "use plugin is_enabled",
+    "directories": "use plugin describe NAME, which shows the source; the setting plugins_dir names the directory",
     "node_health_check": "use check_running, check_local_alarms, check_virtual_hosts",
     "cluster_status": f"{ONE_NODE}; use status",
     "report": "use status and the lists",

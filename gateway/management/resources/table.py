@@ -27,6 +27,7 @@ from gateway.management.resources import (
     permissions,
     pipeline,
     pipeline_sink,
+    plugins,
     policies,
     queues,
     shovels,
@@ -45,7 +46,7 @@ _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
     topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
-    store, shovels, federation_links, explain, message_traces,
+    store, shovels, federation_links, explain, message_traces, plugins,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

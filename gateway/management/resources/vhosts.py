@@ -6,7 +6,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import boolean, tags, text
 from gateway.management.http.call import Call
-from gateway.management.http.errors import HttpError, missing
+from gateway.management.http.errors import HttpError, bad_request, missing
 from gateway.management.http.listing import Listing, with_columns
 from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 from gateway.management.resources.channels import channel_listing
@@ -41,11 +41,18 @@ def put_vhost(call: Call, name: str) -> Reply:
     labels = tags(fields["tags"]) if "tags" in fields else None
     queue_type = text(fields, "default_queue_type") if "default_queue_type" in fields else None
     existed = name in broker.vhost_by_name
+    plugins = _plugins(fields)
+    if existed and plugins:
+        raise bad_request("plugins of an existing virtual host are changed with PUT /api/plugins/VHOST/NAME")
     if existed:
         broker.describe_vhost(name, description, labels, queue_type)
     else:
         broker.declare_vhost(
-            name, description=description or "", tags=labels or (), default_queue_type=queue_type or ""
+            name,
+            description=description or "",
+            tags=labels or (),
+            default_queue_type=queue_type or "",
+            plugins=plugins,
         )
         _grant_all(call, name)
     if "trace_table" in fields:
@@ -134,6 +141,14 @@ def _existing(call: Call, name: str) -> VirtualHost:
     if vhost is None:
         raise missing()
     return vhost
+
+
+def _plugins(fields: Fields) -> dict[str, Fields]:
+    """Return the plugins to enable in a new virtual host: names with settings."""
+    plugins = fields.get("plugins", {})
+    if not isinstance(plugins, dict) or not all(isinstance(settings, dict) for settings in plugins.values()):
+        raise bad_request("plugins must be an object of plugin names with objects of settings")
+    return plugins
 
 
 def _grant_all(call: Call, name: str) -> None:
