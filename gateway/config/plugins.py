@@ -8,7 +8,7 @@ from gateway.config.section import Section
 
 
 class PluginRules(Section):
-    """What may change in a running broker."""
+    """Uploads of plugin files, and the limit of faults."""
 
     allow_upload: bool = False
     """Whether administrators may write files into plugins_dir over HTTP. The broker executes these files."""

@@ -1,10 +1,12 @@
 """Test support for plugins and storage engines."""
 
+from gateway.testing.access import check_authenticator, check_authorizer
 from gateway.testing.broker import MemoryBroker, Received, Recipient, header_of
 from gateway.testing.clock import FakeClock
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway.testing.interceptor import check_interceptor
 from gateway.testing.store import StorePlace, check_store
+from gateway.testing.tracer import StandInVhost, check_tracer
 
 __all__ = [
     "FakeClock",
@@ -12,10 +14,14 @@ __all__ = [
     "Received",
     "Recipient",
     "StandIn",
+    "StandInVhost",
     "StorePlace",
+    "check_authenticator",
+    "check_authorizer",
     "check_exchange_type",
     "check_interceptor",
     "check_store",
+    "check_tracer",
     "header_of",
     "plain_message",
     "stand_in_binding",

@@ -11,7 +11,7 @@ LIMIT = 3
 
 
 class Failing(Exception):
-    """What the plugins of these tests raise."""
+    """An error of a plugin."""
 
 
 @pytest.fixture

@@ -1,0 +1,165 @@
+"""A pytest plugin: the fixture ``gateway_broker``, a whole broker with real protocols on free ports.
+
+The broker is a child process with a store in memory, started for the first test that uses it. Each test gets a new
+virtual host in it, so tests do not see each other's queues.
+"""
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+
+HOST: Final = "127.0.0.1"
+LISTENERS: Final = ("amqp", "management", "mqtt", "web_mqtt", "stomp", "web_stomp")
+USER: Final = "guest"
+_STOP_TIMEOUT_S: Final = 10.0
+
+
+class BrokerProcess:
+    """A broker as a child process. ``ports`` maps the names of its listeners to their ports."""
+
+    def __init__(self, directory: Path, settings: Sequence[str] = ()) -> None:
+        given = ("bind=127.0.0.1", *(f"{name}.port=0" for name in LISTENERS), 'storage.engine="memory"', *settings)
+        command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data")]
+        command += [word for setting in given for word in ("--set", setting)]
+        self._log = directory / "gateway.log"
+        with self._log.open("wb") as log:
+            self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        self.ports: dict[str, int] = {}
+        self._numbers = count(1)
+        self._wait_until_ready()
+
+    def request(self, method: str, *path: str, fields: object = None) -> Any:  # Any: a JSON value
+        """Send a request to the management API; return the JSON of the answer, ``None`` if it has none.
+
+        :raises RuntimeError: for an error status, with its reason.
+        """
+        connection = HTTPConnection(HOST, self.ports["management"], timeout=30)
+        login = b64encode(f"{USER}:{USER}".encode()).decode()
+        body = None if fields is None else json.dumps(fields)
+        url = "/api/" + "/".join(quote(part, safe="") for part in path)
+        try:
+            connection.request(method, url, body, {"Authorization": f"Basic {login}"})
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise RuntimeError(f"{method} {url}: {response.status} {content.decode(errors='replace')}")
+        return json.loads(content) if content else None
+
+    def new_vhost(self) -> str:
+        """Create a virtual host; return its name."""
+        name = f"test-{next(self._numbers)}"
+        self.request("PUT", "vhosts", name, fields={})
+        return name
+
+    def stop(self) -> None:
+        """End the process."""
+        self._child.terminate()
+        try:
+            self._child.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        if self._child.stdout is not None:
+            self._child.stdout.close()
+
+    def _wait_until_ready(self) -> None:
+        """Read the listeners, which the broker prints in one write once it serves clients."""
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            words = line.decode(errors="replace").split()
+            if len(words) == 2 and words[0] in LISTENERS:
+                self.ports[words[0]] = int(words[1].rpartition(":")[2])
+            if len(self.ports) == len(LISTENERS):
+                return
+        raise RuntimeError(f"the broker does not start:\n{self._log.read_text(errors='replace')}")
+
+
+@dataclass(frozen=True, slots=True)
+class TestBroker:
+    """A broker for one test: addresses, login and a virtual host of its own.
+
+    An MQTT client names the virtual host in its user name, ``mqtt_username``.
+    """
+
+    __test__ = False
+
+    process: BrokerProcess
+    vhost: str
+    host: str = HOST
+    username: str = USER
+    password: str = USER
+
+    @property
+    def amqp_port(self) -> int:
+        """The port of AMQP 0-9-1."""
+        return self.process.ports["amqp"]
+
+    @property
+    def mqtt_port(self) -> int:
+        """The port of MQTT."""
+        return self.process.ports["mqtt"]
+
+    @property
+    def stomp_port(self) -> int:
+        """The port of STOMP."""
+        return self.process.ports["stomp"]
+
+    @property
+    def management_port(self) -> int:
+        """The port of the management API."""
+        return self.process.ports["management"]
+
+    @property
+    def amqp_url(self) -> str:
+        """The URL for AMQP clients."""
+        vhost = quote(self.vhost, safe="")
+        return f"amqp://{self.username}:{self.password}@{self.host}:{self.amqp_port}/{vhost}"
+
+    @property
+    def mqtt_username(self) -> str:
+        """The user name of MQTT clients, with the virtual host."""
+        return f"{self.vhost}:{self.username}"
+
+    def request(self, method: str, *path: str, fields: object = None) -> Any:  # Any: a JSON value
+        """Send a request to the management API, such as ``request("GET", "queues", broker.vhost)``."""
+        return self.process.request(method, *path, fields=fields)
+
+    def enable(self, plugin: str, settings: dict[str, Any] | None = None) -> None:
+        """Enable a plugin in the virtual host of this test."""
+        self.request("PUT", "plugins", self.vhost, plugin, fields=settings or {})
+
+
+@pytest.fixture(scope="session")
+def gateway_settings() -> Sequence[str]:
+    """Return the settings of the broker as ``SECTION.KEY=VALUE``; a project overrides this fixture."""
+    return ()
+
+
+@pytest.fixture(scope="session")
+def gateway_process(
+    gateway_settings: Sequence[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
+    """Yield the broker that all tests of a session share."""
+    process = BrokerProcess(tmp_path_factory.mktemp("gateway"), gateway_settings)
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def gateway_broker(gateway_process: BrokerProcess) -> Iterator[TestBroker]:
+    """Yield a broker with a new virtual host, which is deleted after the test."""
+    broker = TestBroker(gateway_process, gateway_process.new_vhost())
+    yield broker
+    gateway_process.request("DELETE", "vhosts", broker.vhost)
