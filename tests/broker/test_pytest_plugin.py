@@ -1,8 +1,13 @@
 """The fixture ``gateway_broker``, as an outside project uses it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ["pytester"]
+
+PAGE = Path(__file__).parents[2] / "docs" / "plugins" / "testing.md"
 
 OUTSIDE = """
 import time
@@ -38,4 +43,12 @@ def test_the_second_use_is_fast(gateway_process):
 def test_an_outside_project_uses_the_fixture(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(OUTSIDE)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
-    result.assert_outcomes(passed=3)
+    assert result.parseoutcomes() == {"passed": 3}
+
+
+def test_the_test_of_the_page_passes(pytester: pytest.Pytester) -> None:
+    found = re.search(r"```python\n# test_orders.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    pytester.makepyfile(found[1])
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
+    assert result.parseoutcomes() == {"passed": 1}
