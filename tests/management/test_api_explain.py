@@ -102,6 +102,14 @@ def test_topic_permissions_use_the_client_id(shop: Console) -> None:
     assert (own["allowed"], other["allowed"]) == (True, False)
 
 
+def test_the_plugins_of_interceptors_are_listed_and_not_called(shop: Console) -> None:
+    assert explained(shop, exchange="orders", routing_key="us.x")["interceptors"] == []
+    shop.gateway.broker.declare_vhost("limited", plugins={"interceptor-timestamp": {}})
+    fields = {"exchange": "amq.direct", "routing_key": "k", "user": "guest"}
+    answer = shop.post("/explain/limited", fields)
+    assert (answer["interceptors"], answer["outcome"]) == (["interceptor-timestamp"], "unroutable")
+
+
 def test_only_administrators_explain_for_others(shop: Console) -> None:
     shop.add_user("al", "management")
     fields = {"exchange": "orders", "routing_key": "x"}

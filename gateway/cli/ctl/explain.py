@@ -67,6 +67,8 @@ def _lines(answer: Json) -> Iterator[str]:
         yield f"  check {text(check, 'check')}: {verdict}"
     if declared := text(answer, "declares_queue"):
         yield f"  declares the queue '{declared}' if it does not exist"
+    if interceptors := part(answer, "interceptors"):
+        yield f"  first passes the interceptors of the plugins {compact(interceptors)}"
     for exchange in objects(part(answer, "exchanges")):
         yield from _exchange_lines(exchange)
     for queue in objects(part(answer, "queues")):

@@ -46,6 +46,11 @@ class PublishChain:
         self._budget = context.budget
         self._has_exchange = has_exchange
 
+    @property
+    def interceptors(self) -> tuple[Interceptor, ...]:
+        """The interceptors in the order of their calls."""
+        return tuple([interceptor for interceptor, _ in self._calls])
+
     def intercept(self, message: Message, origin: "Origin") -> Message | Refusal:
         """Return the message to publish, or why it is refused.
 

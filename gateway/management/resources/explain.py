@@ -48,10 +48,17 @@ def explain(call: Call, vhost: str) -> LongTask:
             "declares_queue": address.declares_queue or None,
             "allowed": all(check["allowed"] for check in checks),
             "checks": checks,
+            "interceptors": _interceptors(call, virtual_host),
             **view,
         }
 
     return LongTask(steps())
+
+
+def _interceptors(call: Call, vhost: VirtualHost) -> list[str]:
+    """Return the plugins whose interceptors would see the message first, in order; they are not called."""
+    chain = vhost.interception.publishing
+    return [] if chain is None else [call.broker.plugin_of(vhost.name, each) for each in chain.interceptors]
 
 
 def _require_known(fields: Fields) -> None:
