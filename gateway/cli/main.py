@@ -15,6 +15,7 @@ from gateway.cli.check import check
 from gateway.cli.compact import compact
 from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
 from gateway.cli.pipeline import pipeline
+from gateway.cli.plugin import plugin
 from gateway.cli.repair import repair
 from gateway.cli.run import run
 from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
@@ -35,6 +36,7 @@ gateway.add_command(backup)
 gateway.add_command(repair)
 gateway.add_command(compact)
 gateway.add_command(pipeline)
+gateway.add_command(plugin)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
