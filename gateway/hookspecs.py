@@ -91,7 +91,7 @@ def gateway_settings_model() -> type[BaseModel]:
 def gateway_exchange_types(vhost: str, settings: Settings) -> ExchangeTypes:
     """Offer exchange types to a virtual host.
 
-    Called once per virtual host while it starts, before any exchange is recovered. The mappings of all plugins are
+    At the start of a virtual host it is called before any exchange is recovered. The mappings of all plugins are
     merged; the same name from two plugins stops the start with ``DuplicateExchangeType``.
 
     :param vhost: the name of the virtual host that is starting.
@@ -112,8 +112,7 @@ def gateway_authenticators(
 ) -> "Sequence[Authenticator]":
     """Offer authenticators to a virtual host.
 
-    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a login tries one
-    after the other until one accepts the client.
+    The sequences of all plugins are joined in order; a login tries one after the other until one accepts the client.
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
@@ -130,10 +129,10 @@ def gateway_authentication_methods(
 ) -> "Mapping[str, AuthenticationMethod]":
     """Offer authentication methods to a virtual host: dialogues of several steps, for protocols that support them.
 
-    Called once per virtual host while it starts. The mappings of all plugins are merged; the same name from two plugins
-    stops the start with ``DuplicateAuthenticationMethod``. A client requests a method by its name (MQTT 5: the
-    Authentication Method of its CONNECT), so a name should be that of the IANA's SASL registry if it has one. The
-    permissions of the client come from the authorizers as usual.
+    The mappings of all plugins are merged; the same name from two plugins stops the start with
+    ``DuplicateAuthenticationMethod``. A client requests a method by its name (MQTT 5: the Authentication Method of its
+    CONNECT), so a name should be that of the IANA's SASL registry if it has one. The permissions of the client come
+    from the authorizers as usual.
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
@@ -150,8 +149,8 @@ def gateway_authorizers(
 ) -> "Sequence[Authorizer]":
     """Offer authorizers to a virtual host.
 
-    Called once per virtual host while it starts. The sequences of all plugins are joined in order; a connection calls
-    one after the other until one returns the user's permissions. It caches them until permissions change.
+    The sequences of all plugins are joined in order; a connection calls one after the other until one returns the
+    user's permissions. It caches them until permissions change.
 
     :param vhost: the name of the virtual host that is starting.
     :param directory: the users and permissions of the internal database, for reading.
@@ -171,9 +170,9 @@ def gateway_authorizers(
 def gateway_interceptors(vhost: TracedVhost, settings: Settings) -> Sequence[Interceptor]:
     """Offer interceptors, which inspect, change, refuse or divert the messages of a virtual host.
 
-    Called once per virtual host while it starts. The interceptors of all plugins are joined in order; each gets what
-    the one before it returned. They are called for every message that a client publishes, before it is routed, and for
-    every delivery. If one fails, its own ``on_error`` decides whether the message is refused or goes on.
+    The interceptors of all plugins are joined in order; each gets what the one before it returned. They are called for
+    every message that a client publishes, before it is routed, and for every delivery. If one fails, its own
+    ``on_error`` decides whether the message is refused or goes on.
 
     :param vhost: the virtual host that is starting; usable from the first message on, not yet during the call.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
@@ -190,9 +189,9 @@ def gateway_interceptors(vhost: TracedVhost, settings: Settings) -> Sequence[Int
 def gateway_tracers(vhost: TracedVhost, settings: Settings) -> Sequence[Tracer]:
     """Offer tracers, which observe every message of a virtual host.
 
-    Called once per virtual host while it starts. The tracers of all plugins are joined in order. They are called for
-    every message that is published and delivered, while tracing is on for the virtual host. An exception of a tracer is
-    logged and counted as a fault; it does not affect the message.
+    The tracers of all plugins are joined in order. They are called for every message that is published and delivered,
+    while tracing is on for the virtual host. An exception of a tracer is logged and counted as a fault; it does not
+    affect the message.
 
     :param vhost: the virtual host that is starting; usable from the first traced message on, not yet during the call.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
@@ -208,9 +207,9 @@ def gateway_tracers(vhost: TracedVhost, settings: Settings) -> Sequence[Tracer]:
 def gateway_event_listeners(vhost: ObservedVhost, settings: Settings) -> Sequence[EventListener]:
     """Offer event listeners, which observe what happens in a virtual host and on its node, except messages.
 
-    Called once per virtual host while it starts. The listeners of all plugins are joined in order. They are called with
-    the events of their virtual host and of the node: connections, channels, logins, users, permissions, virtual hosts,
-    exchanges, queues, bindings, policies, alarms, the store, faults.
+    The listeners of all plugins are joined in order. They are called with the events of their virtual host and of the
+    node: connections, channels, logins, users, permissions, virtual hosts, exchanges, queues, bindings, policies,
+    alarms, the store, faults.
 
     :param vhost: the virtual host that is starting; an exchange may be provided during the call, and messages be
         published from the first event on.
