@@ -9,6 +9,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
@@ -244,11 +245,19 @@ class PluginRegistry:
                 f"plugin {name!r} ({self._origins[name]}) is not a file of plugins_dir; a restart loads its new version"
             )
         if self.plugins_dir is None:
-            raise ConfigurationError(f"plugin {name!r} was not found, and there is no plugins_dir")
+            raise ConfigurationError(
+                f"plugin {name!r} was not found{self._suggestion(name)}, and there is no plugins_dir"
+            )
         path = next((path for path in plugin_files(self.plugins_dir) if path.stem == name), None)
         if path is None:
-            raise ConfigurationError(f"plugin {name!r} was not found; {self.plugins_dir} has no {name}.py")
+            raise ConfigurationError(
+                f"plugin {name!r} was not found{self._suggestion(name)}; {self.plugins_dir} has no {name}.py"
+            )
         return path
+
+    def _suggestion(self, name: str) -> str:
+        close = get_close_matches(name, self._origins, n=1)
+        return f" (did you mean {close[0]!r}?)" if close else ""
 
     def _load(self, name: str, origin: str, load: Callable[[], object], digest: str, number: int = 1) -> PluginVersion:
         """Execute and register one version of a plugin. :raises ConfigurationError: if it is broken."""

@@ -134,7 +134,8 @@ def test_a_file_that_was_added_later_can_be_enabled(broker: LiveBroker) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "reason"),
     [
-        ("lost", None, "'lost' was not found"),
+        ("lost", None, "'lost' was not found;"),
+        ("exchange-rtopics", None, r"'exchange-rtopics' was not found \(did you mean 'exchange-rtopic'\?\)"),
         ("mine", {"a": 1}, "has no settings, but was given a"),
         ("auth-certificate", {"login_from": "x"}, "login_from: must be 'common_name' or 'distinguished_name', not 'x'"),
     ],
