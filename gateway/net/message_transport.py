@@ -9,15 +9,23 @@ from wsproto.utilities import LocalProtocolError
 from zope.interface import implementer  # type: ignore[import-untyped]
 
 #: Attributes that a protocol over WebSocket may use of the connection below, unchanged.
-_PASSED_ON: Final = ("getPeer", "getHost", "setTcpNoDelay", "abortConnection", "getPeerCertificate", "promote")
+_PASSED_ON: Final = (
+    "getPeer",
+    "getHost",
+    "setTcpNoDelay",
+    "abortConnection",
+    "getPeerCertificate",
+    "getHandle",
+    "promote",
+)
 
 
 class MessageTransport:
     """The transport of a protocol whose bytes are carried in messages; ``encode`` turns an event into bytes.
 
     ``origin`` is the web page that opened the WebSocket, as the browser reports it; empty for clients that are not
-    browsers. ``getPeerCertificate`` exists if the connection has it. Each write becomes one message: text if the peer
-    sends text and the data is valid UTF-8, otherwise binary.
+    browsers. ``getPeerCertificate`` and ``getHandle`` exist if the connection has them, as with TLS. Each write becomes
+    one message: text if the peer sends text and the data is valid UTF-8, otherwise binary.
     """
 
     def __init__(self, connection: Any, encode: Callable[[Event], bytes]) -> None:  # Any: TCP and TLS share no type

@@ -89,7 +89,8 @@ class Broker:
         self.compile_pattern = compile_pattern
         self._event_listeners = EventListeners(self.faults)
         self.events.subscribe(self._event_listeners.pass_on)
-        self.directory.emit = self.connections.emit = self.alarms.emit = self.events.emit
+        self.connections.listeners = self._event_listeners
+        self.directory.emit = self.alarms.emit = self.events.emit
         self._tracing_by_vhost: dict[str, VhostTracing] = {}
         self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._queue_id = 0

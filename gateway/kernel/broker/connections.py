@@ -12,6 +12,7 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.settings.limits import ConnectionLimits
+from gateway.kernel.vhosts.event_listeners import EventListeners
 
 if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
@@ -164,7 +165,8 @@ class Connections:
     """The connections of one node.
 
     ``opened`` and ``channels_opened`` are totals since the start; adapters report channels. ``logins_by_protocol`` has
-    RabbitMQ's short names as keys: ``amqp091``, ``http``.
+    RabbitMQ's short names as keys: ``amqp091``, ``http``. Events of connections, channels and logins go to
+    ``listeners`` only: the adapters log them, and a name that a client claims may be its password.
     """
 
     def __init__(self) -> None:
@@ -174,7 +176,7 @@ class Connections:
         self._count_by_vhost: Counter[str] = Counter()
         self._count_by_user: Counter[str] = Counter()
         self._channels_by_user: Counter[str] = Counter()
-        self.emit: Callable[[Event], None] = lambda event: None
+        self.listeners: EventListeners | None = None
         self.limits = ConnectionLimits()
         self.opened = 0
         self.channels_opened = 0
@@ -205,7 +207,8 @@ class Connections:
             place = self._login_by_peer[peer] = peer.vhost_name, peer.user_name
             self._count_by_vhost[place[0]] += 1
             self._count_by_user[place[1]] += 1
-            self.emit(Event("connection.created", peer.vhost_name, peer.name, _details_of(peer)))
+            if (listeners := self._present_listeners) is not None:
+                listeners.pass_on(Event("connection.created", peer.vhost_name, peer.name, _details_of(peer)))
 
     def remove(self, peer: Peer) -> None:
         """Remove a connection; calling it twice is harmless."""
@@ -215,7 +218,8 @@ class Connections:
         if place is not None:
             _count_out(self._count_by_vhost, place[0])
             _count_out(self._count_by_user, place[1])
-            self.emit(Event("connection.closed", place[0], peer.name, {"user": place[1]}))
+            if (listeners := self._present_listeners) is not None:
+                listeners.pass_on(Event("connection.closed", place[0], peer.name, {"user": place[1]}))
 
     def count_in(self, vhost: str) -> int:
         """Return the number of connections to a virtual host."""
@@ -241,9 +245,14 @@ class Connections:
         self._emit_channel("channel.closed", origin, vhost)
 
     def _emit_channel(self, name: str, origin: Origin | None, vhost: str) -> None:
-        if origin is not None:
+        if origin is not None and (listeners := self._present_listeners) is not None:
             details = {"connection": origin.connection, "number": origin.channel, "user": origin.user}
-            self.emit(Event(name, vhost, f"{origin.connection} ({origin.channel})", details))
+            listeners.pass_on(Event(name, vhost, f"{origin.connection} ({origin.channel})", details))
+
+    @property
+    def _present_listeners(self) -> EventListeners | None:
+        """The event listeners, if there are any: most brokers have none, and need no event per login."""
+        return self.listeners if self.listeners is not None and self.listeners.by_vhost else None
 
     def count_login(self, protocol: str, has_succeeded: bool, user: str = "", peer_host: str = "") -> None:
         """Count a login attempt, whether or not a connection results from it, and report it."""
@@ -254,8 +263,10 @@ class Connections:
 
     def report_login(self, protocol: str, has_succeeded: bool, user: str, peer_host: str = "") -> None:
         """Report a login attempt. ``user`` is the name that the client claims, cut if it is very long."""
-        name = "user.authentication.success" if has_succeeded else "user.authentication.failure"
-        self.emit(Event(name, "", user[:_LONGEST_USER], {"connection_type": protocol, "peer_host": peer_host}))
+        if (listeners := self._present_listeners) is not None:
+            name = "user.authentication.success" if has_succeeded else "user.authentication.failure"
+            details = {"connection_type": protocol, "peer_host": peer_host}
+            listeners.pass_on(Event(name, "", user[:_LONGEST_USER], details))
 
     def force_close(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> None:
         """Close the matching connections from this side."""
