@@ -74,8 +74,8 @@ def test_mqtt_works_over_a_websocket_with_tls(gateway: Gateway, tmp_path_factory
         client_context(authority).wrap_socket(line, server_hostname="127.0.0.1") as wrapped,
     ):
         converse(WebClient(wrapped, "mqtt"))
-        (listed,) = listed(gateway, "connections")
-        assert (listed["ssl"], listed["ssl_protocol"]) == (True, (wrapped.version() or "").lower())
+        (connection,) = listed(gateway, "connections")
+        assert (connection["ssl"], connection["ssl_protocol"]) == (True, (wrapped.version() or "").lower())
 
 
 def test_an_anonymous_client_has_the_address_that_its_proxy_reports(gateway: Gateway) -> None:
