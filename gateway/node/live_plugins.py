@@ -132,7 +132,7 @@ class LivePlugins:
         numbers = {plugin: enabled.number for plugin, enabled in former.enabled.items()} | dict(versions)
         view, candidate = access.candidate(vhost_name, recorded, numbers)
         try:
-            parts = PluginParts.of(view, broker.tracing_scope(vhost))
+            parts = PluginParts.of(view, broker.plugins_in_use.scope_of(vhost))
             _require_usable(view, former, name)
             yield from swapping_plugins(
                 broker,

@@ -122,7 +122,7 @@ class Node:
             self.broker, self._amqp, self._mqtt.context.mapping_of, settings.mqtt.exchange, reactor, self._turn.touch
         )
         self._clockwork = self._wound_clockwork()
-        self.broker.on_failure = self._store_failed
+        self.broker.store_reports.on_failure = self._store_failed
         self.broker.on_vhost = self._vhost_added
         self.broker.events.subscribe(EventLog())
         self.broker.events.subscribe(access.forget_deleted)
@@ -215,7 +215,7 @@ class Node:
         warn_of_logins_without_secret(self.settings, self.broker.directory)
         self._clock.release()
         self.broker.journal.flush()
-        aside = len(self.broker.set_aside)
+        aside = len(self.broker.store_reports.set_aside)
         count = self._recovery.messages
         _log.info("recovered", vhosts=len(self.broker.vhost_by_name), messages=count, set_aside=aside)
         self._clockwork.start()

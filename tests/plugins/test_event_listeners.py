@@ -40,7 +40,7 @@ class Failing(EventListener):
 
 
 def listen(broker: Any, *listeners: EventListener, vhost: str = "/") -> None:
-    broker._event_listeners.use(vhost, listeners)
+    broker.plugins_in_use.event_listeners.use(vhost, listeners)
 
 
 @pytest.fixture

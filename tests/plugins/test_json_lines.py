@@ -107,7 +107,7 @@ def test_a_virtual_host_uses_it_while_tracing_is_on(tmp_path: Path) -> None:
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), ORIGIN)
     broker.kernel.trace("a/b", True)
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b"1"), ORIGIN)
-    registry_view = broker.kernel._view_by_vhost["a/b"]
+    registry_view = broker.kernel.plugins_in_use._view_by_vhost["a/b"]
     assert list(registry_view.close()) == []
     [row] = lines(tmp_path / "a%2Fb.jsonl")
     assert (row["queues"], row["body_size"]) == (["q"], 1)

@@ -5,21 +5,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.kernel.alarms import Alarms, Resource
+from gateway.kernel.alarms import Alarms
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.archives.archives import ArchiveContext
 from gateway.kernel.archives.message_traces import TraceRules
-from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.entity_checks import ParameterCheck, require_valid_parameter, require_valid_vhost
+from gateway.kernel.broker.plugins_in_use import PluginsInUse
+from gateway.kernel.broker.store_reports import StoreReports
 from gateway.kernel.clock import drained
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
-from gateway.kernel.faults import Faults
-from gateway.kernel.journal.changes import Lsn, Put, Removed, SetAside
+from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.journal.records.progress import CleanStopRecord
@@ -30,10 +30,8 @@ from gateway.kernel.patterns import Compile
 from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
-from gateway.kernel.vhosts.event_listeners import EventListeners
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.queue_rules import QueueRules
-from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 if TYPE_CHECKING:
@@ -48,8 +46,8 @@ class Broker:
 
     ``doubtful_up_to`` is the last position assigned when this node was last killed: messages up to there may have been
     delivered before. ``on_vhost`` is called with each virtual host while it is still empty. All queues share the memory
-    budget ``reserve``. ``compile_pattern`` is the regular expression engine. ``set_aside`` lists the records of the
-    store that cannot be used. ``components`` maps the components that have runtime parameters to their validation.
+    budget ``reserve``. ``compile_pattern`` is the regular expression engine. ``components`` maps the components that
+    have runtime parameters to their validation.
     """
 
     def __init__(
@@ -68,7 +66,8 @@ class Broker:
         self.node = node
         self.clock = clock
         self.events = Events()
-        self.faults = Faults(self.events, self.plugin_of)
+        self.plugins_in_use = PluginsInUse(node, self.events)
+        self.faults = self.plugins_in_use.faults
         self.events.on_fault = partial(self.faults.contain, "event listener")
         self.alarms = Alarms()
         self.connections = Connections()
@@ -82,17 +81,11 @@ class Broker:
         self.components: dict[str, ParameterCheck] = {}
         self.departed_traffic = Traffic()
         self.doubtful_up_to = 0
-        self.set_aside: list[SetAside] = []
-        self.on_failure: Callable[[str], None] = lambda reason: None
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
         self.compile_pattern = compile_pattern
-        self._event_listeners = EventListeners(self.faults)
-        self.events.subscribe(self._event_listeners.pass_on)
-        self.connections.listeners = self._event_listeners
+        self.connections.listeners = self.plugins_in_use.event_listeners
         self.directory.emit = self.alarms.emit = self.events.emit
-        self._tracing_by_vhost: dict[str, VhostTracing] = {}
-        self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._queue_id = 0
         self._departing: set[str] = set()  # virtual hosts that are being deleted
         self.queue_rules = queue_rules or QueueRules()
@@ -101,10 +94,11 @@ class Broker:
         self.archive_context.blocked_publishers.on_change = self._update_flow_control_of
         self.directory.on_change(self._forget_permissions)
         self.journal.on_backlog = self._update_flow_control
-        self.journal.on_set_aside = self.on_set_aside
+        self.store_reports = StoreReports(self.journal, self.alarms, self.connections, self.events)
+        self.journal.on_set_aside = self.store_reports.on_set_aside
         self.alarms.subscribe(self._update_flow_control)
         clock.background.is_paused = partial(getattr, self.journal, "is_filling")
-        store.listen(self)
+        store.listen(self.store_reports)
 
     # Virtual hosts
 
@@ -153,7 +147,7 @@ class Broker:
 
     def install_vhost(self, record: VhostRecord) -> VirtualHost:
         """Build a virtual host from its record, with the plugins it enables."""
-        view = self._view_by_vhost[record.name] = self._plugins(record.name, record.plugins)
+        view = self._plugins(record.name, record.plugins)
         vhost = VirtualHost(
             record,
             self.journal,
@@ -168,42 +162,24 @@ class Broker:
             self.user_tallies,
             compile_pattern=self.compile_pattern,
         )
-        parts = PluginParts.of(view, self.tracing_scope(vhost))
+        parts = self.plugins_in_use.add(vhost, view)
         self.on_vhost(vhost)
         self.vhost_by_name[record.name] = vhost
-        tracing = VhostTracing(record.name, parts.tracers, vhost.trace_events, self.faults)
-        self._tracing_by_vhost[record.name] = tracing
-        self._apply_tracing(vhost)
-        if parts.interceptors:
-            vhost.interception.apply(parts.interceptors)
-        self._event_listeners.use(record.name, parts.event_listeners)
+        self.plugins_in_use.use(vhost, view, parts)
+        self.plugins_in_use.apply_tracing(vhost)
         return vhost
-
-    def tracing_scope(self, vhost: VirtualHost) -> VhostTracingScope:
-        """Return the interface of a virtual host to its tracers, interceptors and event listeners."""
-        return VhostTracingScope(
-            vhost.name, self.node, vhost.publish_trace, vhost.exchanges.provide_internal, vhost.is_bound
-        )
 
     def adopt_plugins(
         self, vhost: VirtualHost, recorded: Mapping[str, Value], view: "VhostPlugins", parts: PluginParts
     ) -> None:
         """Put other plugins of a virtual host in use, whose exchange types were swapped in this turn; store them."""
-        self._view_by_vhost[vhost.name] = view
-        self._tracing_by_vhost[vhost.name].use(parts.tracers)
-        vhost.interception.apply(parts.interceptors)
-        self._event_listeners.use(vhost.name, parts.event_listeners)
+        self.plugins_in_use.use(vhost, view, parts)
         self._update_record(replace(vhost.record, plugins=dict(recorded)))
         vhost.invalidate_caches()
 
     def _limits_of_user(self, name: str) -> Mapping[str, Value]:
         user = self.directory.user(name)
         return {} if user is None else user.limits
-
-    def plugin_of(self, vhost: str, part: object) -> str:
-        """Return the plugin that supplies a component of a virtual host; ``""`` if unknown."""
-        view = self._view_by_vhost.get(vhost)
-        return view.plugin_of(part) if view is not None else ""
 
     def delete_vhost(self, name: str) -> None:
         """Delete a virtual host with everything in it.
@@ -251,16 +227,16 @@ class Broker:
         """Remove a virtual host whose contents and settings were removed."""
         name = vhost.name
         self.events.emit(Event("vhost.deleted", name, name))
-        del self.vhost_by_name[name], self._tracing_by_vhost[name], self._view_by_vhost[name]
+        del self.vhost_by_name[name]
+        self.plugins_in_use.remove(name)
         self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
         self._departing.discard(name)
-        self._event_listeners.use(name, ())
 
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when it does not exist."""
         self._update_record(replace(self.vhost(name).record, tracing=is_on))
-        self._apply_tracing(self.vhost(name))
+        self.plugins_in_use.apply_tracing(self.vhost(name))
 
     def trace_to_table(self, name: str, is_on: bool) -> None:
         """Start or stop recording the message events of a virtual host in its trace table.
@@ -271,7 +247,7 @@ class Broker:
         vhost = self.vhost(name)
         if vhost.trace_table.is_on != is_on:
             vhost.trace_table.set_enabled(is_on)
-            self._apply_tracing(vhost)
+            self.plugins_in_use.apply_tracing(vhost)
             vhost.policy_applier.reapply_all()
 
     def trace_messages(self, name: str, sample: float) -> None:
@@ -281,22 +257,16 @@ class Broker:
         """
         vhost = self.vhost(name)
         vhost.message_traces.sample = sample
-        self._apply_tracing(vhost)
+        self.plugins_in_use.apply_tracing(vhost)
         vhost.policy_applier.reapply_all()
 
     def resume_archives(self, vhost: VirtualHost) -> None:
         """Resume archives and tracing where an earlier run of the node stopped; called once, after recovery."""
         if vhost.record.trace_table:
             vhost.trace_table.set_enabled(True)
-            self._apply_tracing(vhost)
+            self.plugins_in_use.apply_tracing(vhost)
             vhost.policy_applier.reapply_all()
         vhost.archives.resume()
-
-    def _apply_tracing(self, vhost: VirtualHost) -> None:
-        """Connect a virtual host to its tracing while a tracer or a record of events is active."""
-        tracing = self._tracing_by_vhost[vhost.name]
-        tracing.tells_tracers = vhost.record.tracing
-        vhost.tracing = tracing if tracing.is_needed else None
 
     def describe_vhost(
         self,
@@ -435,44 +405,6 @@ class Broker:
             vhost.queues.flush_offsets()
         self.journal.record(Put(CleanStopRecord(self.node, self.doubtful_up_to)))
         self.journal.flush()
-
-    # The store's callbacks
-
-    def on_durable(self, watermark: Lsn) -> None:
-        """Release confirms: everything up to ``watermark`` survives a crash."""
-        self.journal.on_durable(watermark)
-
-    def on_refused(self, reason: str) -> None:
-        """Fail waiting confirms: the store left out a change that it cannot write."""
-        for peer in self.connections:
-            peer.fail_confirms()
-        self.events.emit(Event("store.refused", details={"reason": reason}))
-
-    def on_set_aside(self, aside: SetAside) -> None:
-        """Report a record of the store that cannot be used and was set aside."""
-        self.set_aside.append(aside)
-        key = [str(part) for part in aside.key]
-        details = {"kind": aside.kind, "key": key, "reason": aside.reason}
-        self.events.emit(Event("store.set_aside", details=details))
-
-    def on_stalled(self, reason: str) -> None:
-        """Block publishers: the store cannot write for now, and confirms wait."""
-        self.alarms.set(Resource.STORE, True, reason)
-        self.events.emit(Event("store.stalled", details={"reason": reason}))
-
-    def on_resumed(self) -> None:
-        """Clear the alarm: the store can write again."""
-        self.alarms.set(Resource.STORE, False)
-        self.events.emit(Event("store.resumed"))
-
-    def on_failed(self, reason: str) -> None:
-        """Fail all confirms and stop the node: the store can no longer write."""
-        self.journal.has_failed = True
-        for peer in self.connections:
-            peer.fail_confirms()
-        self.alarms.set(Resource.STORE, True, reason)
-        self.events.emit(Event("store.failed", details={"reason": reason}))
-        self.on_failure(reason)
 
 
 def _policy_kind(record: PolicyRecord) -> str:

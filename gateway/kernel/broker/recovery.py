@@ -89,7 +89,7 @@ class Recovery:
             self.messages += self._restore(change)
         elif isinstance(change, SetAside):
             self._ids_set_aside.add(change.queue_id)
-            self._broker.on_set_aside(change)
+            self._broker.store_reports.on_set_aside(change)
         else:
             self.messages += self._restore_segment(change)
 
@@ -163,4 +163,4 @@ class Recovery:
         aside = SetAside(entity.kind, entity.key, " ".join(reason.split())[:_LONGEST_REASON], entity.messages_id)
         self._ids_set_aside.add(aside.queue_id)
         self._broker.journal.record(aside)
-        self._broker.on_set_aside(aside)
+        self._broker.store_reports.on_set_aside(aside)

@@ -58,7 +58,9 @@ def explain(call: Call, vhost: str) -> LongTask:
 def _interceptors(call: Call, vhost: VirtualHost) -> list[str]:
     """Return the plugins whose interceptors would see the message first, in order; they are not called."""
     chain = vhost.interception.publishing
-    return [] if chain is None else [call.broker.plugin_of(vhost.name, each) for each in chain.interceptors]
+    return (
+        [] if chain is None else [call.broker.plugins_in_use.plugin_of(vhost.name, each) for each in chain.interceptors]
+    )
 
 
 def _require_known(fields: Fields) -> None:

@@ -41,7 +41,7 @@ def overview(call: Call) -> Fields:
         "queue_totals": message_totals(counts["messages_ready"], counts["messages_unacknowledged"], trend),
         "object_totals": _object_totals(call),
         "statistics_db_event_queue": 0,
-        "set_aside": len(broker.set_aside),
+        "set_aside": len(broker.store_reports.set_aside),
         "node": broker.node,
     }
     if call.may(AccessLevel.MONITORING):

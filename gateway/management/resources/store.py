@@ -16,7 +16,7 @@ _MAX_LISTED: Final = 100
 @routes.get("/store", level=AccessLevel.MONITORING)
 def store(call: Call) -> Fields:
     """Return the size of the store, the progress of a compaction, and the quarantined records."""
-    quarantined = call.broker.set_aside
+    quarantined = call.broker.store_reports.set_aside
     listed = [
         {"kind": each.kind, "key": [str(part) for part in each.key], "reason": each.reason}
         for each in quarantined[:_MAX_LISTED]

@@ -82,7 +82,7 @@ def _plugin_of(broker: Broker, exchange: Exchange) -> str:
     """Return the plugin that supplies the type of an exchange; empty for the default exchange."""
     if not exchange.name or exchange.inert_reason:
         return ""
-    return broker.plugin_of(exchange.vhost_name, routing_type(exchange.type_name, exchange.arguments))
+    return broker.plugins_in_use.plugin_of(exchange.vhost_name, routing_type(exchange.type_name, exchange.arguments))
 
 
 def _intercepted(explained: ExplainedVisit) -> str | None:

@@ -13,7 +13,7 @@ def trace_view(broker: Broker, vhost: VirtualHost, trace: MessageTrace) -> Field
     exchange = vhost.exchange_by_name.get(trace.exchange)
     plugin = ""
     if exchange is not None and exchange.name and not exchange.inert_reason:
-        plugin = broker.plugin_of(vhost.name, routing_type(exchange.type_name, exchange.arguments))
+        plugin = broker.plugins_in_use.plugin_of(vhost.name, routing_type(exchange.type_name, exchange.arguments))
     where = whereabouts(trace, vhost.queue_by_name.__contains__)
     return {
         "id": trace.id,

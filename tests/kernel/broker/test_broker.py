@@ -159,7 +159,7 @@ def test_a_stalled_store_raises_an_alarm_and_loses_nothing(broker: MemoryBroker)
 def test_a_failed_store_fails_pending_confirms_and_is_reported(broker: MemoryBroker) -> None:
     """R120."""
     reasons: list[str] = []
-    broker.kernel.on_failure = reasons.append
+    broker.kernel.store_reports.on_failure = reasons.append
     connection = FakeConnection()
     connect(broker, connection)
     broker.store.fail("disk gone")

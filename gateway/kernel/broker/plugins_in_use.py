@@ -1,0 +1,69 @@
+"""The plugins that the virtual hosts of one node use, and the objects that they supply."""
+
+from typing import TYPE_CHECKING
+
+from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.events import Events
+from gateway.kernel.faults import Faults
+from gateway.kernel.vhosts.event_listeners import EventListeners
+from gateway.kernel.vhosts.plugins import PluginParts
+from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
+
+if TYPE_CHECKING:
+    from gateway.kernel.vhosts.plugins import VhostPlugins
+    from gateway.kernel.vhosts.virtual_host import VirtualHost
+
+
+class PluginsInUse:
+    """The plugins of every virtual host, by its name, with their tracers and event listeners.
+
+    Exchange types belong to the virtual host's exchanges, and interceptors to its interception. ``faults`` contains
+    the exceptions of all of them.
+    """
+
+    def __init__(self, node: str, events: Events) -> None:
+        self._node = node
+        self._view_by_vhost: dict[str, VhostPlugins] = {}
+        self._tracing_by_vhost: dict[str, VhostTracing] = {}
+        self.faults = Faults(events, self.plugin_of)
+        self.event_listeners = EventListeners(self.faults)
+        events.subscribe(self.event_listeners.pass_on)
+
+    def add(self, vhost: "VirtualHost", view: "VhostPlugins") -> PluginParts:
+        """Add a virtual host that starts; return the objects that its plugins supply, for ``use``."""
+        self._view_by_vhost[vhost.name] = view
+        return PluginParts.of(view, self.scope_of(vhost))
+
+    def use(self, vhost: "VirtualHost", view: "VhostPlugins", parts: PluginParts) -> None:
+        """Put these plugins and their objects in use, instead of earlier ones of the virtual host."""
+        self._view_by_vhost[vhost.name] = view
+        tracing = self._tracing_by_vhost.get(vhost.name)
+        if tracing is None:
+            tracing = VhostTracing(vhost.name, parts.tracers, vhost.trace_events, self.faults)
+            self._tracing_by_vhost[vhost.name] = tracing
+        else:
+            tracing.use(parts.tracers)
+        vhost.interception.apply(parts.interceptors)
+        self.event_listeners.use(vhost.name, parts.event_listeners)
+
+    def remove(self, vhost: str) -> None:
+        """Remove a virtual host that was deleted."""
+        del self._view_by_vhost[vhost], self._tracing_by_vhost[vhost]
+        self.event_listeners.use(vhost, ())
+
+    def scope_of(self, vhost: "VirtualHost") -> VhostTracingScope:
+        """Return the interface of a virtual host to its tracers, interceptors and event listeners."""
+        return VhostTracingScope(
+            vhost.name, self._node, vhost.publish_trace, vhost.exchanges.provide_internal, vhost.is_bound
+        )
+
+    def plugin_of(self, vhost: str, part: object) -> str:
+        """Return the plugin that supplies a component of a virtual host; ``""`` if unknown."""
+        view = self._view_by_vhost.get(vhost)
+        return view.plugin_of(part) if view is not None else ""
+
+    def apply_tracing(self, vhost: "VirtualHost") -> None:
+        """Connect a virtual host to its tracing while a tracer or a record of events is active."""
+        tracing = self._tracing_by_vhost[vhost.name]
+        tracing.tells_tracers = vhost.record.tracing
+        vhost.tracing = tracing if tracing.is_needed else None
