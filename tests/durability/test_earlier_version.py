@@ -1,10 +1,11 @@
 """A store of an earlier version opens with all its content.
 
 ``kept/store-aed053a.tar.xz`` is the data directory of the broker at commit aed053a, stopped cleanly after AMQP and MQTT
-clients had filled it.
+clients had filled it. The broker starts at that time: sessions and messages expire by the time of day.
 """
 
 import json
+import os
 import tarfile
 import urllib.request
 from base64 import b64encode
@@ -19,11 +20,15 @@ from tests.running import Gateway
 
 KEPT: Final = Path(__file__).parent / "kept" / "store-aed053a.tar.xz"
 
+#: A directory of modules that set the clock of a process back.
+CLOCK: Final = Path(__file__).parent / "kept" / "clock"
+
 
 @pytest.fixture
 def earlier(gateway: Gateway) -> Gateway:
     with tarfile.open(KEPT) as archive:
         archive.extractall(gateway.directory)
+    gateway.environment = {**os.environ, "PYTHONPATH": str(CLOCK)}
     return gateway.start("storage.compact_at=0")
 
 
