@@ -14,28 +14,9 @@ from gateway.cli.ctl.errors import CommandFailed
 from gateway.cli.ctl.main import gatewayctl
 from tests.broker.conftest import Connect
 from tests.management_client import get, request
-from tests.plugins.live import TYPE
+from tests.plugins.live import bound_with, first_bound
 from tests.running import Gateway
 from tests.waiting import wait_until
-
-#: An exchange type that routes a message to the binding with the key ``v1`` or ``v2``.
-VERSION = """
-from gateway.api import hookimpl
-
-class Versioned:
-    def __init__(self, arguments):
-        self.bindings = []
-    def bind(self, binding):
-        self.bindings.append(binding)
-    def unbind(self, binding):
-        self.bindings.remove(binding)
-    def route(self, message):
-        return [binding.destination for binding in self.bindings if binding.routing_key == "{version}"]
-
-@hookimpl
-def gateway_exchange_types():
-    return {{"x-versioned": Versioned}}
-"""
 
 SLASH = "plugins/%2F"
 
@@ -44,8 +25,8 @@ SLASH = "plugins/%2F"
 def plugins_dir(tmp_path: Path) -> Path:
     directory = tmp_path / "plugins"
     directory.mkdir()
-    (directory / "mine.py").write_text(TYPE.format(n=2))
-    (directory / "versioned.py").write_text(VERSION.format(version="v1"))
+    (directory / "mine.py").write_text(first_bound(2))
+    (directory / "versioned.py").write_text(bound_with("v1"))
     return directory
 
 
@@ -71,7 +52,7 @@ def test_over_http(gateway: Gateway, plugins_dir: Path) -> None:
     assert (row["state"], row["set_by"], row["version"], row["exchange_types"]) == (
         "enabled", "virtual host", 1, ["x-mine"],
     )  # fmt: skip
-    (plugins_dir / "mine.py").write_text(TYPE.format(n=1))
+    (plugins_dir / "mine.py").write_text(first_bound(1))
     request(gateway, "POST", f"{SLASH}/mine/reload", {})
     assert (state(gateway, "mine")["version"], state(gateway, "mine")["former_version"]) == (2, 1)
     request(gateway, "POST", f"{SLASH}/mine/rollback", {})
@@ -96,7 +77,7 @@ def test_by_gatewayctl(gateway: Gateway, plugins_dir: Path) -> None:
     ctl(gateway, "enable", "mine")
     assert "mine\tenabled" in ctl(gateway, "list", "-e", "-s").replace(" ", "")
     assert "is enabled" in ctl(gateway, "is_enabled", "mine")
-    (plugins_dir / "mine.py").write_text(TYPE.format(n=1))
+    (plugins_dir / "mine.py").write_text(first_bound(1))
     ctl(gateway, "reload", "mine")
     ctl(gateway, "rollback", "mine")
     ctl(gateway, "disable", "mine")
@@ -131,7 +112,7 @@ def test_errors_say_what_to_do(gateway: Gateway, plugins_dir: Path, arguments: t
 def test_a_file_is_uploaded_if_a_setting_allows_it(gateway: Gateway, plugins_dir: Path, tmp_path: Path) -> None:
     gateway.start(f"plugins_dir={plugins_dir}", "plugins.allow_upload=true")
     source = tmp_path / "new.py"
-    source.write_text(TYPE.format(n=1).replace("x-mine", "x-new"))
+    source.write_text(first_bound(1, "x-new"))
     ctl(gateway, "upload", "new", str(source))
     ctl(gateway, "enable", "new")
     assert state(gateway, "new")["exchange_types"] == ["x-new"]
@@ -248,7 +229,7 @@ def test_versions_are_swapped_under_load_in_all_protocols(
         )
 
     wait_for_more()
-    (plugins_dir / "versioned.py").write_text(VERSION.format(version="v2"))
+    (plugins_dir / "versioned.py").write_text(bound_with("v2"))
     ctl(gateway, "reload", "versioned")
     wait_for_more()
     ctl(gateway, "rollback", "versioned")

@@ -19,11 +19,8 @@ from gateway.plugins.registry import load_plugins
 from gateway.testing import FakeClock, header_of
 from gateway_memory import MemoryStore
 
-#: An exchange type ``x-mine`` that routes to the first ``N`` destinations, and its objects' log.
-TYPE = """
+_SOURCE = """
 from gateway.api import hookimpl
-
-N = {n}
 
 class Mine:
     def __init__(self, arguments):
@@ -33,12 +30,22 @@ class Mine:
     def unbind(self, binding):
         self.bindings.remove(binding)
     def route(self, message):
-        return [binding.destination for binding in self.bindings[:N]]
+        return [binding.destination for binding in {chosen}]
 
 @hookimpl
 def gateway_exchange_types():
-    return {{"x-mine": Mine}}
+    return {{"{name}": Mine}}
 """
+
+
+def first_bound(count: int, name: str = "x-mine") -> str:
+    """Return the source of a plugin with an exchange type that routes to the first destinations."""
+    return _SOURCE.format(name=name, chosen=f"self.bindings[:{count}]")
+
+
+def bound_with(key: str, name: str = "x-versioned") -> str:
+    """Return the source of a plugin with an exchange type that routes to what is bound with one key."""
+    return _SOURCE.format(name=name, chosen=f"self.bindings if binding.routing_key == {key!r}")
 
 
 class LiveBroker:

@@ -10,22 +10,7 @@ import pytest
 
 from gateway.api import Arguments, Binding, Destination, ExchangeFactory, Message, PreconditionFailed
 from gateway.testing import check_exchange_type
-
-
-class CorrectFanout:
-    """A correct fanout; each class below breaks one rule."""
-
-    def __init__(self, arguments: Arguments) -> None:
-        self.bindings: list[Binding] = []
-
-    def bind(self, binding: Binding) -> None:
-        self.bindings.append(binding)
-
-    def unbind(self, binding: Binding) -> None:
-        self.bindings.remove(binding)
-
-    def route(self, message: Message) -> Iterable[Destination]:
-        return [binding.destination for binding in self.bindings]
+from tests.plugins.fanout import CorrectFanout
 
 
 class FailsToBeCreated(CorrectFanout):

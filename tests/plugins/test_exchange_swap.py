@@ -6,35 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Interceptor, Message, PreconditionFailed, Tracer
+from gateway.api import Binding, Destination, ExchangeTypes, Interceptor, Message, PreconditionFailed, Tracer
 from gateway.kernel.broker.plugin_swap import swapping_plugins
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.testing import MemoryBroker
+from tests.plugins.fanout import CorrectFanout
 
 
-class All:
+class All(CorrectFanout):
     """Routes to all destinations."""
 
     routes_by_key = True
-
-    def __init__(self, arguments: Arguments) -> None:
-        self.bindings: list[Binding] = []
-
-    def bind(self, binding: Binding) -> None:
-        self.bindings.append(binding)
-
-    def unbind(self, binding: Binding) -> None:
-        self.bindings.remove(binding)
-
-    def route(self, message: Message) -> list[Destination]:
-        return [binding.destination for binding in self.bindings]
 
 
 class First(All):
     """Routes to the destination that was bound first."""
 
     def route(self, message: Message) -> list[Destination]:
-        return super().route(message)[:1]
+        return list(super().route(message))[:1]
 
 
 class Picky(All):

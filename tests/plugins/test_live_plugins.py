@@ -6,7 +6,7 @@ import pytest
 
 from gateway.access import Credentials, Principal
 from gateway.api import ConfigurationError, NotAllowed, PreconditionFailed
-from tests.plugins.live import TYPE, LiveBroker, do
+from tests.plugins.live import LiveBroker, do, first_bound
 
 TRACERS = """
 from gateway.api import hookimpl
@@ -42,7 +42,7 @@ BROKEN = (
 
 @pytest.fixture
 def broker(tmp_path: Path) -> LiveBroker:
-    (tmp_path / "mine.py").write_text(TYPE.format(n=2))
+    (tmp_path / "mine.py").write_text(first_bound(2))
     return LiveBroker(tmp_path)
 
 
@@ -64,7 +64,7 @@ def test_the_state_survives_a_restart(broker: LiveBroker) -> None:
 
 
 def test_a_plugin_of_the_configuration_can_be_disabled_and_enabled(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(TYPE.format(n=2))
+    (tmp_path / "mine.py").write_text(first_bound(2))
     broker = LiveBroker(tmp_path, 'vhosts."/".plugins.mine={}')
     do(broker.live.disabling("/", "mine"))
     restarted = broker.restarted()
@@ -87,7 +87,7 @@ def test_a_plugin_is_reloaded_and_rolled_back(broker: LiveBroker) -> None:
     for vhost in ("/", "other"):
         do(broker.live.enabling(vhost, "mine"))
         broker.bind_two(vhost)
-    broker.write("mine", TYPE.format(n=1))
+    broker.write("mine", first_bound(1))
     do(broker.live.reloading("/", "mine"))
     assert (broker.reached(), broker.reached("other")) == (["a"], ["a", "b"])
     do(broker.live.rolling_back("/", "mine"))
@@ -100,7 +100,7 @@ def test_another_change_does_not_replace_a_version(broker: LiveBroker) -> None:
     for vhost in ("/", "other"):
         do(broker.live.enabling(vhost, "mine"))
         broker.bind_two(vhost)
-    broker.write("mine", TYPE.format(n=1))
+    broker.write("mine", first_bound(1))
     do(broker.live.reloading("/", "mine"))
     do(broker.live.enabling("other", "exchange-local-random"))
     assert broker.reached("other") == ["a", "b"]
@@ -109,12 +109,12 @@ def test_another_change_does_not_replace_a_version(broker: LiveBroker) -> None:
 def test_unused_versions_are_unloaded(broker: LiveBroker) -> None:
     do(broker.live.enabling("/", "mine"))
     for n in (3, 4, 5):
-        broker.write("mine", TYPE.format(n=n))
+        broker.write("mine", first_bound(n))
         do(broker.live.reloading("/", "mine"))
     assert [version.number for version in broker.registry.versions("mine")] == [3, 4]
 
 
-@pytest.mark.parametrize("source", [BROKEN, "import lost\n", "def (", TYPE.format(n=1).replace("x-mine", "x-other")])
+@pytest.mark.parametrize("source", [BROKEN, "import lost\n", "def (", first_bound(1, "x-other")])
 def test_a_broken_new_version_changes_nothing(broker: LiveBroker, source: str) -> None:
     do(broker.live.enabling("/", "mine"))
     broker.bind_two()
@@ -126,7 +126,7 @@ def test_a_broken_new_version_changes_nothing(broker: LiveBroker, source: str) -
 
 
 def test_a_file_that_was_added_later_can_be_enabled(broker: LiveBroker) -> None:
-    broker.write("later", TYPE.format(n=1).replace("x-mine", "x-later"))
+    broker.write("later", first_bound(1, "x-later"))
     do(broker.live.enabling("/", "later"))
     assert "x-later" in broker.vhost.exchange_types
 
@@ -150,7 +150,7 @@ def test_a_plugin_that_cannot_be_used_is_refused(
 
 def test_a_plugin_with_a_type_of_another_one_is_refused(broker: LiveBroker) -> None:
     do(broker.live.enabling("/", "mine"))
-    broker.write("again", TYPE.format(n=1))
+    broker.write("again", first_bound(1))
     with pytest.raises(ConfigurationError, match="offered by two plugins"):
         do(broker.live.enabling("/", "again"))
 

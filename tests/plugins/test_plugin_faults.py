@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.node.plugin_faults import PluginFaults
-from tests.plugins.live import TYPE, LiveBroker, do
+from tests.plugins.live import LiveBroker, do, first_bound
 
 LIMIT = 3
 
@@ -16,7 +16,7 @@ class Failing(Exception):
 
 @pytest.fixture
 def broker(tmp_path: Path) -> LiveBroker:
-    source = TYPE.format(n=2).replace("return [binding", "raise RuntimeError('lost') or [binding")
+    source = first_bound(2).replace("return [binding", "raise RuntimeError('lost') or [binding")
     (tmp_path / "mine.py").write_text(source)
     broker = LiveBroker(tmp_path)
     broker.faults = PluginFaults(broker.live, LIMIT)
