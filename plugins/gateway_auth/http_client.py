@@ -51,6 +51,7 @@ class HttpClient:
         pool.maxPersistentPerHost = most_parallel
         policy = _client.BrowserLikePolicyForHTTPS(_trust_root(ca_file))
         self._agent = _client.Agent(reactor, policy, connectTimeout=timeout_s, pool=pool)
+        self._pool = pool
         self._reactor = reactor
         self._purpose = purpose
         self._timeout_s = timeout_s
@@ -58,6 +59,11 @@ class HttpClient:
         self._most_waiting = most_waiting
         self._running = 0
         self._waiting: deque[Callable[[], None]] = deque()
+
+    def close(self) -> None:
+        """Close idle connections at once, and each of the others after its response."""
+        self._pool.cachedConnectionTimeout = 0
+        self._pool.closeCachedConnections()
 
     def request(self, method: str, url: str, form: bytes, answer: Callable[[bytes | None], None]) -> None:
         """Send a request; ``answer`` gets the body of a response 200 or 201, or ``None`` after an error was logged.

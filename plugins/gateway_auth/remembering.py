@@ -26,6 +26,11 @@ class RememberingAuthenticator:
         self._key = secrets.token_bytes(32)
         self._remembered: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
 
+    def close(self) -> None:
+        """Close the other authenticator."""
+        if callable(close := getattr(self._asked, "close", None)):
+            close()
+
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer``: at once for a remembered login, else when the other authenticator does."""
         digest = self._digest(credentials)

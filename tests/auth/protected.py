@@ -5,9 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pika
+import pytest
 import tomli_w
 
 from tests.interop.mqtt_server import MqttServer
+from tests.interop.paho_client import Paho, Refused
+from tests.interop.stomp_client import Refused as StompRefused
+from tests.interop.stomp_client import Stomp
 from tests.interop.stomp_server import StompServer
 from tests.running import Gateway
 
@@ -47,3 +51,21 @@ def mqtt(gateway: Gateway) -> MqttServer:
 def stomp(gateway: Gateway) -> StompServer:
     """Return the STOMP listener."""
     return StompServer.of(gateway)
+
+
+def require_mqtt_refuses(gateway: Gateway, user: str, password: str) -> None:
+    """Require that a login over MQTT 5 is answered with 0x86, bad user name or password."""
+    with pytest.raises(Refused) as refused:
+        Paho(mqtt(gateway), user=user, password=password).connect()
+    assert refused.value.code == 0x86
+
+
+def require_stomp_works(gateway: Gateway, user: str, password: str, wrong: str) -> None:
+    """Require that a client of STOMP gets its own message back, and that a login with a wrong password is refused."""
+    client = Stomp(stomp(gateway)).connect(user, password)
+    client.subscribe("/queue/letters")
+    client.send("/queue/letters", b"hello")
+    assert client.bodies(1) == [b"hello"]
+    client.disconnect()
+    with pytest.raises(StompRefused):
+        Stomp(stomp(gateway)).connect(user, wrong)

@@ -1,6 +1,7 @@
 """``auth-http`` against a real HTTP server, with stock clients of all protocols."""
 
 import json
+import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -12,10 +13,8 @@ import pytest
 from gateway.api import Credentials, Principal
 from gateway_auth.remembering import RememberingAuthenticator
 from tests.auth.access_server import AccessServer, Form
-from tests.auth.protected import amqp, mqtt, protected_gateway, stomp
+from tests.auth.protected import amqp, mqtt, protected_gateway, require_mqtt_refuses, require_stomp_works
 from tests.interop.paho_client import Paho, Refused
-from tests.interop.stomp_client import Refused as StompRefused
-from tests.interop.stomp_client import Stomp
 from tests.running import Gateway
 
 USERS = {"anna": "allow management", "bert": "ALLOW", "ghost": "deny"}
@@ -105,19 +104,11 @@ def test_mqtt_topics_are_asked_for_with_the_client_identifier(
 
 
 def test_an_mqtt_login_with_a_wrong_password_is_refused(gateway: Gateway) -> None:
-    with pytest.raises(Refused) as refused:
-        Paho(mqtt(gateway), user="bert", password="wrong").connect()
-    assert refused.value.code == 0x86
+    require_mqtt_refuses(gateway, "bert", "wrong")
 
 
 def test_stomp_destinations_are_asked_for(gateway: Gateway) -> None:
-    client = Stomp(stomp(gateway)).connect("bert", "right")
-    client.subscribe("/queue/letters")
-    client.send("/queue/letters", b"hello")
-    assert client.bodies(1) == [b"hello"]
-    client.disconnect()
-    with pytest.raises(StompRefused):
-        Stomp(stomp(gateway)).connect("bert", "wrong")
+    require_stomp_works(gateway, "bert", "right", wrong="wrong")
 
 
 def test_the_tags_of_the_answer_grant_the_http_api(gateway: Gateway) -> None:
@@ -162,3 +153,28 @@ def test_a_remembered_login_is_not_asked_for_again_until_its_time_is_over() -> N
         remembering.authenticate(Credentials("PLAIN", "anna", password), answers.append)
     assert [answer is not None for answer in answers] == [True, True, False, False, True]
     assert inner.asked == 4
+
+
+def test_wrong_passwords_are_throttled_before_the_server_is_asked(tmp_path: Path) -> None:
+    with AccessServer(respond).running() as running:
+        paths = {f"{name}_path": f"{running.url}/{name}" for name in ("user", "vhost", "resource")}
+        plugins: dict[str, dict[str, object]] = {"auth-http": paths, "auth-internal": {}}
+        with protected_gateway(tmp_path, plugins, "login.free_attempts=3") as gateway:
+            statuses = [whoami(gateway, "bert", f"wrong-{number}") for number in range(8)]
+            assert statuses == [401] * 3 + [429] * 5
+            assert len(running.asked("/user")) == 3
+            with pytest.raises(Refused):
+                Paho(mqtt(gateway), user="bert", password="wrong-again").connect()
+            assert whoami(gateway, "anna", "right") == 200
+
+
+def whoami(gateway: Gateway, user: str, password: str) -> int:
+    """Return the status of a login over HTTP."""
+    host, port = gateway.addresses["management"]
+    request = urllib.request.Request(f"http://{host}:{port}/api/whoami")
+    request.add_header("Authorization", f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code

@@ -9,10 +9,8 @@ import pytest
 from gateway_auth.ldap.queries import parse_query
 from gateway_auth.ldap.settings import LdapSettings
 from tests.auth.open_ldap import BASE, open_ldap
-from tests.auth.protected import amqp, mqtt, protected_gateway, stomp
-from tests.interop.paho_client import Paho, Refused
-from tests.interop.stomp_client import Refused as StompRefused
-from tests.interop.stomp_client import Stomp
+from tests.auth.protected import amqp, mqtt, protected_gateway, require_mqtt_refuses, require_stomp_works
+from tests.interop.paho_client import Paho
 from tests.running import Gateway
 
 RULES: dict[str, object] = {
@@ -71,19 +69,11 @@ def test_mqtt_topics_are_decided_by_the_topic_query(gateway: Gateway) -> None:
     anna.connect()
     assert anna.subscribe("closed/1", qos=1) == [1]
     anna.disconnect()
-    with pytest.raises(Refused) as refused:
-        Paho(mqtt(gateway), user="anna", password="wrong").connect()
-    assert refused.value.code == 0x86
+    require_mqtt_refuses(gateway, "anna", "wrong")
 
 
 def test_stomp_logs_in(gateway: Gateway) -> None:
-    client = Stomp(stomp(gateway)).connect("anna", "right")
-    client.subscribe("/queue/letters")
-    client.send("/queue/letters", b"hello")
-    assert client.bodies(1) == [b"hello"]
-    client.disconnect()
-    with pytest.raises(StompRefused):
-        Stomp(stomp(gateway)).connect("anna", "wrong")
+    require_stomp_works(gateway, "anna", "right", wrong="wrong")
 
 
 def test_a_server_that_does_not_answer_refuses_the_login(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import json
 import socket
 import time
 from base64 import urlsafe_b64encode
@@ -12,7 +11,7 @@ from typing import Any
 import jwt
 import pika.exceptions
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gateway.api import Principal
@@ -20,39 +19,15 @@ from gateway_auth.http_client import HttpClient
 from gateway_auth.oauth.keys import KeySet
 from gateway_auth.oauth.settings import OAuthSettings
 from gateway_auth.oauth.tokens import TokenVerifier
-from tests.auth.access_server import AccessServer, Form
-from tests.auth.protected import amqp, mqtt, protected_gateway, stomp
+from tests.auth.issuer import Issuer
+from tests.auth.protected import amqp, mqtt, protected_gateway, require_stomp_works
 from tests.interop.paho_client import Paho, Refused
-from tests.interop.stomp_client import Refused as StompRefused
-from tests.interop.stomp_client import Stomp
 from tests.protocols.mqtt.frame_reader import FrameReader
 from tests.protocols.mqtt.packets import Writer, authentication
 from tests.running import Gateway
 from tests.waiting import wait_until
 
 SECRET = "a secret of thirty-two characters"
-ALL = "mq.read:*/* mq.write:*/* mq.configure:*/*"
-
-
-class Issuer:
-    """An authorization server: it signs tokens, and publishes its keys. ``rotate`` replaces the key."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.rotate()
-        self.server = AccessServer(self._respond)
-
-    def rotate(self) -> None:
-        self.number += 1
-        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-
-    def token(self, user: str = "anna", scope: str = ALL, lasts_s: float = 600, **changes: Any) -> str:
-        claims = {"sub": user, "aud": ["mq"], "exp": time.time() + lasts_s, "scope": scope, **changes}
-        return jwt.encode(claims, self.key, "RS256", {"kid": f"key-{self.number}"})
-
-    def _respond(self, path: str, form: Form) -> tuple[int, bytes]:
-        fields = jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
-        return 200, json.dumps({"keys": [{**fields, "kid": f"key-{self.number}", "use": "sig"}]}).encode()
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +132,7 @@ def test_mqtt_refuses_a_token_of_another_server(gateway: Gateway, issuer: Issuer
 
 
 def test_stomp_takes_a_token_as_passcode(gateway: Gateway, issuer: Issuer) -> None:
-    client = Stomp(stomp(gateway)).connect("any", issuer.token())
-    client.subscribe("/queue/letters")
-    client.send("/queue/letters", b"hello")
-    assert client.bodies(1) == [b"hello"]
-    client.disconnect()
-    with pytest.raises(StompRefused):
-        Stomp(stomp(gateway)).connect("any", issuer.token() + "x")
+    require_stomp_works(gateway, "any", issuer.token(), wrong=issuer.token() + "x")
 
 
 # Tokens, without a broker

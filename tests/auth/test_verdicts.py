@@ -113,3 +113,18 @@ def test_connections_check_again_after_each_time_to_live(server: Server) -> None
     server.answer(True)
     server.clock.advance(60)
     assert server.changes == 1
+
+
+def test_closing_ends_the_timer(server: Server) -> None:
+    assert server.asked() == "unknown"
+    assert server.clock.getDelayedCalls()
+    server.verdicts.close()
+    server.answer(True)
+    assert server.asked() == "yes"
+    assert not server.clock.getDelayedCalls()
+
+
+def test_no_timer_starts_after_closing(server: Server) -> None:
+    server.verdicts.close()
+    assert server.asked() == "unknown"
+    assert not server.clock.getDelayedCalls()

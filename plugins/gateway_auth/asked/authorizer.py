@@ -1,6 +1,6 @@
 """An authorizer and permissions whose decisions another server takes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -63,11 +63,20 @@ class AskedPermissions(Permissions):
 
 
 class AskedAuthorizer:
-    """Asks a server whether a user may use the virtual host, then for each permission."""
+    """Asks a server whether a user may use the virtual host, then for each permission.
 
-    def __init__(self, verdicts: Verdicts, *, has_topics: bool) -> None:
+    ``disconnect`` releases the connections to the server.
+    """
+
+    def __init__(self, verdicts: Verdicts, *, has_topics: bool, disconnect: Callable[[], None] = lambda: None) -> None:
         self._verdicts = verdicts
         self._has_topics = has_topics
+        self._disconnect = disconnect
+
+    def close(self) -> None:
+        """End the timer and the connections."""
+        self._verdicts.close()
+        self._disconnect()
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
         """Return the permissions; ``None`` if the server refuses the virtual host, or the user brought its own.

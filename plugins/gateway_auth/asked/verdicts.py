@@ -21,6 +21,18 @@ MOST_KEPT: Final = 100_000
 _STALE: Final = 2
 
 
+class ScheduledCall(Protocol):
+    """A call that is scheduled, as Twisted's ``callLater`` returns it."""
+
+    def active(self) -> bool:
+        """Whether the call is still to come."""
+        ...
+
+    def cancel(self) -> None:
+        """Do not make the call."""
+        ...
+
+
 class Timing(Protocol):
     """The clock and the timers, as Twisted's reactor has them."""
 
@@ -28,7 +40,7 @@ class Timing(Protocol):
         """Return the time in seconds."""
         ...
 
-    def callLater(self, delay: float, callable: Callable[[], None]) -> object:
+    def callLater(self, delay: float, callable: Callable[[], None]) -> ScheduledCall:
         """Call after a delay in seconds."""
         ...
 
@@ -56,7 +68,15 @@ class Verdicts:
         self._ttl_s = ttl_s
         self._changed = changed
         self._entries: dict[Question, _Entry] = {}
-        self._is_sweeping = False
+        self._sweeping: ScheduledCall | None = None
+        self._is_closed = False
+
+    def close(self) -> None:
+        """End the timer. Answers that are awaited still arrive."""
+        self._is_closed = True
+        if self._sweeping is not None and self._sweeping.active():
+            self._sweeping.cancel()
+        self._sweeping = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -86,10 +106,13 @@ class Verdicts:
         if len(self._entries) >= MOST_KEPT:
             del self._entries[next(iter(self._entries))]
         entry = self._entries[question] = _Entry()
-        if not self._is_sweeping:
-            self._is_sweeping = True
-            self._timing.callLater(self._ttl_s, self._sweep)
+        if self._sweeping is None:
+            self._sweep_later()
         return entry
+
+    def _sweep_later(self) -> None:
+        if not self._is_closed:
+            self._sweeping = self._timing.callLater(self._ttl_s, self._sweep)
 
     def _begin(self, question: Question, entry: _Entry) -> None:
         entry.work = PendingWork()
@@ -115,7 +138,7 @@ class Verdicts:
         unused = [question for question, entry in self._entries.items() if entry.used_at < oldest and not entry.work]
         for question in unused:
             del self._entries[question]
-        self._is_sweeping = bool(self._entries)
-        if self._is_sweeping:
+        self._sweeping = None
+        if self._entries:
             self._changed()
-            self._timing.callLater(self._ttl_s, self._sweep)
+            self._sweep_later()

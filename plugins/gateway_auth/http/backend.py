@@ -25,6 +25,10 @@ class HttpBackend:
         self._client = client
         self._method = settings.http_method.upper()
 
+    def close(self) -> None:
+        """Close the connections to the server."""
+        self._client.close()
+
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` when the server has responded; at once for other mechanisms and empty passwords."""
         if credentials.mechanism not in PASSWORD_MECHANISMS or not credentials.password:

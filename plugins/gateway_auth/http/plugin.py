@@ -53,4 +53,4 @@ def gateway_authorizers(
     chosen: Any = reactor
     backend = _backend(settings, vhost, chosen)
     verdicts = Verdicts(backend.ask, chosen, settings.cache_ttl_s, permissions_changed)
-    return [AskedAuthorizer(verdicts, has_topics=settings.topic_path is not None)]
+    return [AskedAuthorizer(verdicts, has_topics=settings.topic_path is not None, disconnect=backend.close)]

@@ -5,9 +5,8 @@ kept for ``cache_ttl_s``; a request that needs one waits for it.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-from twisted.python.threadpool import ThreadPool
 
 from gateway.api import Authenticator, Authorizer, Credentials, PluginSettings, Principal, StructuredLog, hookimpl
 from gateway_auth.asked.authorizer import AskedAuthorizer
@@ -28,35 +27,41 @@ T = TypeVar("T")
 
 
 class LdapThreads:
-    """Runs requests in at most ``threads`` threads; they end with the reactor."""
+    """Runs requests in at most ``threads`` threads."""
 
     def __init__(self, reactor: Any, threads: int) -> None:
         self._reactor = reactor
         self._most = threads + MOST_WAITING
         self._unfinished = 0
-        self._pool: Any = ThreadPool(0, threads, "auth-ldap")
-        reactor.callWhenRunning(self._pool.start)
-        reactor.addSystemEventTrigger("during", "shutdown", self._pool.stop)
+        self._is_closed = False
+        self._pool = ThreadPoolExecutor(threads, "auth-ldap")
 
     def run(self, work: Callable[[], T], answer: Callable[[T | None], None]) -> None:
         """Run ``work``, then call ``answer`` with its result; with ``None`` after an error was logged."""
-        if self._unfinished >= self._most:
-            _log.warning("access server gave no answer", server="auth-ldap", reason="too many requests wait for it")
+        if self._is_closed or self._unfinished >= self._most:
+            reason = "the plugin is being replaced" if self._is_closed else "too many requests wait for it"
+            _log.warning("access server gave no answer", server="auth-ldap", reason=reason)
             answer(None)
             return
         self._unfinished += 1
-        self._pool.callInThreadWithCallback(
-            lambda is_done, result: self._reactor.callFromThread(self._finish, is_done, result, answer), work
-        )
 
-    def _finish(self, is_done: bool, result: Any, answer: Callable[[Any], None]) -> None:
+        def finished(future: "Future[T]") -> None:
+            self._reactor.callFromThread(self._finish, future, answer)
+
+        self._pool.submit(work).add_done_callback(finished)
+
+    def close(self) -> None:
+        """End the threads after their current requests; those that wait for a thread get no answer."""
+        self._is_closed = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _finish(self, future: "Future[T]", answer: Callable[[T | None], None]) -> None:
         self._unfinished -= 1
-        if is_done:
-            answer(result)
-        else:
-            reason = f"{result.type.__name__}: {result.value}"
+        error = None if future.cancelled() else future.exception()
+        if error is not None:
+            reason = f"{type(error).__name__}: {error}"
             _log.warning("access server gave no answer", server="auth-ldap", reason=reason[:200])
-            answer(None)
+        answer(None if future.cancelled() or error is not None else future.result())
 
 
 class LdapAuthenticator:
@@ -66,6 +71,10 @@ class LdapAuthenticator:
         self._directory = directory
         self._vhost = vhost
         self._threads = threads
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.close()
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` when a thread has asked the server; at once for other mechanisms and empty passwords."""
@@ -112,4 +121,4 @@ def gateway_authorizers(permissions_changed: Callable[[], None], settings: LdapS
         threads.run(lambda: directory.allows(question), answer)
 
     verdicts = Verdicts(ask, reactor, settings.cache_ttl_s, permissions_changed)
-    return [AskedAuthorizer(verdicts, has_topics=settings.topic_access_query != "true")]
+    return [AskedAuthorizer(verdicts, has_topics=settings.topic_access_query != "true", disconnect=threads.close)]

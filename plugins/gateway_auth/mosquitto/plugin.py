@@ -70,14 +70,22 @@ class MosquittoGrant:
 
 
 class MosquittoAuthenticator:
-    """Authenticates clients of MQTT. ``find`` returns the hash of a user who may log in with a client identifier."""
+    """Authenticates clients of MQTT. ``find`` returns the hash of a user who may log in with a client identifier.
+
+    ``close`` ends the checks of its file.
+    """
 
     def __init__(
-        self, settings: MosquittoSettings, find: Callable[[str, str], PasswordHash | None], passwords: PasswordCheck
+        self,
+        settings: MosquittoSettings,
+        find: Callable[[str, str], PasswordHash | None],
+        passwords: PasswordCheck,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._find = find
         self._passwords = passwords
+        self.close = close
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer``: at once for other protocols, else after a thread has checked the password."""
@@ -140,11 +148,17 @@ class MosquittoPermissions(Permissions):
 
 
 class MosquittoAuthorizer:
-    """Authorizes the clients that logged in by this plugin; ``rules`` returns the current rules."""
+    """Authorizes the clients that logged in by this plugin; ``rules`` returns the current rules.
 
-    def __init__(self, settings: MosquittoSettings, rules: Callable[[], TopicRules]) -> None:
+    ``close`` ends the checks of their file.
+    """
+
+    def __init__(
+        self, settings: MosquittoSettings, rules: Callable[[], TopicRules], close: Callable[[], None] = lambda: None
+    ) -> None:
         self._settings = settings
         self._rules = rules
+        self.close = close
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
         """Return the permissions; ``None`` for a client that logged in by other means."""
@@ -177,18 +191,12 @@ def gateway_authenticators(settings: MosquittoSettings, passwords: PasswordCheck
             found = secured.content.client(user, client_id)
             return None if found is None else found.password_hash()
 
-    elif settings.password_file:
+        return [MosquittoAuthenticator(settings, find, passwords, secured.close)]
+    if settings.password_file:
         hashes = WatchedFile(settings.password_file, parse_password_file, interval_s, reactor)
 
-        def find(user: str, client_id: str) -> PasswordHash | None:
-            return hashes.content.get(user)
-
-    else:
-
-        def find(user: str, client_id: str) -> PasswordHash | None:
-            return None
-
-    return [MosquittoAuthenticator(settings, find, passwords)]
+        return [MosquittoAuthenticator(settings, lambda user, _: hashes.content.get(user), passwords, hashes.close)]
+    return [MosquittoAuthenticator(settings, lambda *_: None, passwords)]
 
 
 @hookimpl
@@ -200,8 +208,8 @@ def gateway_authorizers(settings: MosquittoSettings, permissions_changed: Callab
         secured: WatchedFile[DynamicSecurity] = WatchedFile(
             path, parse_dynamic_security, interval_s, reactor, permissions_changed
         )
-        return [MosquittoAuthorizer(settings, lambda: secured.content)]
+        return [MosquittoAuthorizer(settings, lambda: secured.content, secured.close)]
     if settings.acl_file:
         acl = WatchedFile(settings.acl_file, parse_acl_file, interval_s, reactor, permissions_changed)
-        return [MosquittoAuthorizer(settings, lambda: acl.content)]
+        return [MosquittoAuthorizer(settings, lambda: acl.content, acl.close)]
     return [MosquittoAuthorizer(settings, OpenTopics)]

@@ -1,6 +1,5 @@
 """A file that is read at the start, and again in a thread when it has changed."""
 
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -17,7 +16,7 @@ T = TypeVar("T")
 class WatchedFile(Generic[T]):
     """The parsed ``content`` of a file. A changed file that is invalid is logged, and its old content stays in use.
 
-    It is checked every ``interval_s``, as long as this object is in use; ``changed`` is called after a change.
+    It is checked every ``interval_s`` until ``close``; ``changed`` is called after a change.
     """
 
     def __init__(
@@ -35,13 +34,20 @@ class WatchedFile(Generic[T]):
         self._reactor = reactor
         self._changed = changed
         self._state, self.content = self._read()
-        _check_later(weakref.ref(self), reactor, interval_s)
+        self._is_closed = False
+        self._next_check: Any = reactor.callLater(interval_s, self.check)
 
     def check(self) -> None:
         """Read the file in a thread, if it has changed, then schedule the next check."""
         done: Any = deferToThread(self._read_if_changed)
         done.addCallbacks(self._take, self._log_error)
-        done.addBoth(lambda _: _check_later(weakref.ref(self), self._reactor, self._interval_s))
+        done.addBoth(lambda _: self._check_later())
+
+    def close(self) -> None:
+        """Check no more."""
+        self._is_closed = True
+        if self._next_check.active():
+            self._next_check.cancel()
 
     def _read(self) -> tuple[tuple[int, int], T]:
         try:
@@ -60,18 +66,13 @@ class WatchedFile(Generic[T]):
         return None if (found.st_mtime_ns, found.st_size) == self._state else self._read()
 
     def _take(self, read: tuple[tuple[int, int], T] | None) -> None:
-        if read is not None:
+        if read is not None and not self._is_closed:
             self._state, self.content = read
             self._changed()
 
     def _log_error(self, failure: Any) -> None:
         _log.error("file not read again", reason=str(failure.value))
 
-
-def _check_later(watched: "weakref.ref[WatchedFile[T]]", reactor: Any, interval_s: float) -> None:
-    def check() -> None:
-        found = watched()
-        if found is not None:
-            found.check()
-
-    reactor.callLater(interval_s, check)
+    def _check_later(self) -> None:
+        if not self._is_closed:
+            self._next_check = self._reactor.callLater(self._interval_s, self.check)

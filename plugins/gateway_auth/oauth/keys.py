@@ -46,6 +46,10 @@ class KeySet:
         self._asked_at: float | None = None
         self._waiting: list[Callable[[], None]] = []
 
+    def close(self) -> None:
+        """Close the connections to the authorization server."""
+        self._client.close()
+
     def find(self, kid: str, answer: Callable[[VerificationKey | None], None]) -> None:
         """Call ``answer`` with the key: at once if it is known, else when the key set was fetched.
 

@@ -39,6 +39,7 @@ class TokenAuthenticator:
 
     def __init__(self, verifier: "TokenVerifier") -> None:
         self._verifier = verifier
+        self.close = verifier.close
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer``: at once if the key of the token is known, else when the key set was fetched."""
@@ -71,6 +72,7 @@ class TokenMethod:
 
     def __init__(self, verifier: "TokenVerifier") -> None:
         self._verifier = verifier
+        self.close = verifier.close
 
     def begin(self, visitor: Visitor) -> "TokenDialogue":
         """Start a dialogue; ``visitor`` is not used."""

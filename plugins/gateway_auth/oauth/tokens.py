@@ -25,6 +25,10 @@ class TokenVerifier:
         self._settings = settings
         self._keys = keys
 
+    def close(self) -> None:
+        """Close the connections to the authorization server."""
+        self._keys.close()
+
     def verify(self, token: str, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` with the principal, or with ``None`` after the reason was logged.
 
