@@ -44,11 +44,11 @@ class Subscribing:
 
         :raises PermissionUnknown: while an answer is awaited; refusals are left to ``subscribe``.
         """
-        if not self._asks_elsewhere():
-            return
         unknown: PermissionUnknown | None = None
         for request in packet.filters:
             try:
+                if not self._scope.host.permissions.asks_elsewhere:
+                    return
                 self._require_access(self._record(request, 0))
             except PermissionUnknown as one:
                 unknown = one
@@ -56,14 +56,6 @@ class Subscribing:
                 continue
         if unknown is not None:
             raise unknown
-
-    def _asks_elsewhere(self) -> bool:
-        try:
-            return self._scope.host.permissions.asks_elsewhere
-        except PermissionUnknown:
-            raise
-        except Refused:
-            return False  # ``subscribe`` answers with the refusal
 
     def subscribe(self, packet: Subscribe) -> Iterator[None]:
         """Subscribe to each filter, then send retained messages. The answer waits until the subscriptions are durable.
