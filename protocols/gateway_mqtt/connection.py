@@ -157,29 +157,29 @@ class Connection(Machine):
         at, end, missing = 0, len(data), 1
         is_settling = False
         budget, packets = self._budget, self._packets
-        while end - at > 1:
-            if (packets & _CHECK_MASK == _CHECK_MASK or budget.work >= LOOK_EVERY) and budget.is_spent():
-                self.is_held = True
-                missing = 0
-                break
-            if self.state is not _OPEN and not self._may_read(end - at):
-                missing = 0
-                break
-            first, length, start = data[at], data[at + 1], at + 2
-            if length > 0x7F:  # most packets are short, with a length of one byte
-                found = remaining_length(data, at, end, self._limit)
-                if found is None:
+        try:
+            while end - at > 1:
+                if (packets & _CHECK_MASK == _CHECK_MASK or budget.work >= LOOK_EVERY) and budget.is_spent():
+                    self.is_held = True
+                    missing = 0
                     break
-                length, start = found
-                if self.version == 5:
-                    require_minimal(length, start - at - 1)
-            stop = start + length
-            if stop > end:
-                missing = stop - end
-                break
-            self._packets = packets = packets + 1
-            packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
-            try:
+                if self.state is not _OPEN and not self._may_read(end - at):
+                    missing = 0
+                    break
+                first, length, start = data[at], data[at + 1], at + 2
+                if length > 0x7F:  # most packets are short, with a length of one byte
+                    found = remaining_length(data, at, end, self._limit)
+                    if found is None:
+                        break
+                    length, start = found
+                    if self.version == 5:
+                        require_minimal(length, start - at - 1)
+                stop = start + length
+                if stop > end:
+                    missing = stop - end
+                    break
+                self._packets = packets = packets + 1
+                packet_id = data[start] << 8 | data[start + 1] if length == 2 else 0
                 if first == _PUBACK and packet_id and self._inflight is not None:
                     is_settling = True
                     self._inflight.accept(packet_id)
@@ -197,11 +197,10 @@ class Connection(Machine):
                         if self._task is not None:
                             at, missing = stop, 0
                             break
-            except PermissionUnknown as unknown:  # the packet is read again once the permission is known
-                self._packets, missing = packets - 1, 0
-                self._wait_for_permission(unknown)
-                break
-            at = stop
+                at = stop
+        except PermissionUnknown as unknown:  # the packet is read again once the permission is known
+            self._packets, missing = packets - 1, 0
+            self._wait_for_permission(unknown)
         if at < end and self.state is not _CLOSED:
             self._incoming = IncomingPackets(data[at:], missing)
         if is_settling and self._inflight is not None and self._inflight.credit.is_awaited:
