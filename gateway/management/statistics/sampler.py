@@ -88,7 +88,11 @@ class Statistics:
         now_s = self._now_s()
         keep = max(_MIN_SAMPLES, min(_MAX_SAMPLES, _SAMPLE_BUDGET // (len(self._histories) + 1)))
         seen: dict[Key, History] = {}
-        for key, counts in self._all_counts():
+        for sampled in self._all_counts():
+            if sampled is None:
+                yield
+                continue
+            key, counts = sampled
             history = seen[key] = self._histories.get(key) or History()
             history.record(now_s, counts, keep, RETENTION_S)
             yield
@@ -106,7 +110,8 @@ class Statistics:
         if not len(history) or now_s - history.sampled_at_s >= _MINUTE_S:
             history.record(now_s, seen[BROKER].latest(), _MAX_LONG_SAMPLES, LONG_RETENTION_S)
 
-    def _all_counts(self) -> Iterator[tuple[Key, Counts]]:
+    def _all_counts(self) -> Iterator[tuple[Key, Counts] | None]:
+        """Yield the counts of every subject; ``None`` after a step of work without one."""
         sums_by_vhost: dict[VirtualHost, Counts] = {}
         for vhost in list(self._broker.vhost_by_name.values()):
             sums = sums_by_vhost[vhost] = counts_by_name(vhost.traffic.departed) | message_counts(0, 0)
@@ -121,7 +126,7 @@ class Statistics:
         yield BROKER, broker | self.churn() | self._disk
         yield NODE, self.node_counts()
 
-    def _vhost_samples(self, vhost: VirtualHost, sums: Counts) -> Iterator[tuple[Key, Counts]]:
+    def _vhost_samples(self, vhost: VirtualHost, sums: Counts) -> Iterator[tuple[Key, Counts] | None]:
         for name in list(vhost.queue_by_name):
             queue = vhost.queue_by_name.get(name)
             if queue is not None:
@@ -132,8 +137,8 @@ class Statistics:
                 yield key_of(queue), counts
         for exchange in list(vhost.exchange_by_name.values()):
             yield key_of(exchange), exchange_counts(exchange)
-            for queue, count in exchange.passed_on().items():
-                yield route_key(exchange, queue), {"publish": count}
+            for each in exchange.passed_on():
+                yield None if each is None else (route_key(exchange, each[0]), {"publish": each[1]})
 
     def _peer_samples(self, peer: Peer) -> Iterator[tuple[Key, Counts]]:
         counts = octets(peer)

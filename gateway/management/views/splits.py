@@ -65,15 +65,18 @@ def deliveries_from(call: Call, queue: QueueLike) -> Steps:
 
 def routes_from(call: Call, exchange: Exchange) -> Steps:
     """Yield the messages routed by an exchange, by queue."""
-    for queue, count in exchange.passed_on().items():
-        if queue.name and not queue.is_deleted:
+    for each in exchange.passed_on():
+        if each is None or not each[0].name:
+            yield None
+        else:
+            queue, count = each
             yield {"queue": _name(queue.name, queue.vhost_name), "stats": _routed(call, exchange, queue, count)}
 
 
 def routes_to(call: Call, queue: QueueLike) -> Steps:
     """Yield the messages routed to a queue, by exchange."""
     for exchange in list(call.broker.vhost(queue.vhost_name).exchange_by_name.values()):
-        if count := exchange.passed_on().get(queue):
+        if count := exchange.passed_on_to(queue):
             yield {
                 "exchange": _name(exchange.name, exchange.vhost_name),
                 "stats": _routed(call, exchange, queue, count),

@@ -28,7 +28,7 @@ def publish(vhost: VirtualHost, exchange: str, key: str = "k", count: int = 1) -
 
 
 def routed_by_queue(vhost: VirtualHost, exchange: str) -> dict[str, int]:
-    return {queue.name: count for queue, count in vhost.exchange(exchange).passed_on().items()}
+    return {each[0].name: each[1] for each in vhost.exchange(exchange).passed_on() if each is not None}
 
 
 def in_and_out(vhost: VirtualHost, exchange: str) -> tuple[int, int]:
@@ -117,6 +117,29 @@ def test_the_queues_of_cached_routes_are_bounded(monkeypatch: pytest.MonkeyPatch
         routes = vhost.exchange("amq.direct").route_by_ends.values()
         assert sum(len(route.queues) for route in routes) <= 4 + 9
     assert routed_by_queue(vhost, "amq.direct") == {str(number): 9 - number for number in range(9)}
+
+
+def test_a_listing_of_very_many_queues_has_the_counts_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "_FEW", 100)
+    monkeypatch.setattr(exchange_module, "_STEP", 10)
+    vhost = MemoryBroker().vhost
+    fan = vhost.exchange("amq.fanout")
+    for number in range(150):
+        vhost.bind(fan, vhost.declare_queue(str(number)), "")
+    publish(vhost, "amq.fanout", count=2)
+    listing, listed = fan.passed_on(), []
+    for each in listing:
+        listed.append(each)
+        if len(listed) == 5:
+            for _ in fan.forget() or ():
+                pass
+            publish(vhost, "amq.fanout")
+            vhost.delete_queue(vhost.queue("7"))
+    assert listed.count(None) >= 15, "steps of ten queues"
+    assert {each[0].name: each[1] for each in listed if each is not None} == {
+        str(number): 2 for number in range(150) if number != 7
+    }
+    assert fan.passed_on_to(vhost.queue("8")) == 3
 
 
 def test_the_counts_of_very_many_queues_are_added_up_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
