@@ -1,6 +1,7 @@
 """The public plugin API: the types a plugin implements, the objects it receives and the errors it may raise."""
 
 from gateway.access import (
+    AccessWrapper,
     Answer,
     AuthenticationMethod,
     Authenticator,
@@ -53,6 +54,7 @@ from gateway.selectors import Selector, SelectorError
 
 __all__ = [
     "AccessRefused",
+    "AccessWrapper",
     "Answer",
     "Arguments",
     "AuthenticationMethod",

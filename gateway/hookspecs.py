@@ -19,7 +19,7 @@ These rules hold for all hooks:
   line. Settings that a model cannot check are refused with ``ConfigurationError`` and a message for the operator.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from pluggy import HookimplMarker, HookspecMarker
@@ -32,7 +32,7 @@ from gateway.kernel.routing.exchange_type import ExchangeTypes
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 
 if TYPE_CHECKING:
-    from gateway.access import AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
+    from gateway.access import AccessWrapper, AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
     from gateway.kernel.broker.directory import Directory
 
 PROJECT: Final = "gateway"
@@ -159,6 +159,23 @@ def gateway_authorizers(
         the kernel's thread, at any time after this hook has returned.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: authorizers, possibly none. ``gateway.api.Authorizer`` is their contract.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def gateway_access_wrappers(vhost: str, plugins: Collection[str], settings: Settings) -> "Sequence[AccessWrapper]":
+    """Offer objects that stand before the authenticators and authorizers of other plugins, such as a cache.
+
+    The sequences of all plugins are joined in order; each wraps what the one before it returned. Called again after
+    every change of a plugin of the virtual host, since what they wrap may be new.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param plugins: the access plugins that the virtual host enables by name. Only their objects should be wrapped:
+        those of the always enabled ones answer from memory.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: wrappers, possibly none. ``gateway.api.AccessWrapper`` is their contract; what they return fulfils that
+        of an authenticator or authorizer.
     """
     raise NotImplementedError
 

@@ -18,9 +18,11 @@ from gateway.access.throttle import LoginThrottle, ThrottleRules
 from gateway.access.unknown import PermissionUnknown
 from gateway.access.verifying import PasswordCheck, PasswordVerifier
 from gateway.access.vhost_permissions import VhostPermissions
+from gateway.access.wrapping import AccessWrapper
 
 __all__ = [
     "Access",
+    "AccessWrapper",
     "Answer",
     "AuthenticationMethod",
     "Authenticator",

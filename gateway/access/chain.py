@@ -1,6 +1,6 @@
 """Authentication, which may be asynchronous, and authorization, which is synchronous, by plugins in order."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -86,6 +86,14 @@ class Access:
         self._authorizers = other._authorizers
         self._methods = other._methods
         self._closed = other._closed
+
+    def forget(self) -> None:
+        """Drop the answers of other servers that plugins keep, so that they are asked again."""
+        _call_each("forget", (*self._authenticators, *self._authorizers))
+
+    def permissions_changed(self) -> None:
+        """Drop kept permissions: a plugin has reported that some changed."""
+        _call_each("permissions_changed", self._authorizers)
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer`` once, now or later, with the principal, or with ``None`` if it is refused.
@@ -240,6 +248,13 @@ class Access:
             peer=credentials.peer_host,
             reason=reason,
         )
+
+
+def _call_each(method: str, parts: Iterable[object]) -> None:
+    """Call a method of the plugins' objects that have it."""
+    for part in parts:
+        if callable(call := getattr(part, method, None)):
+            call()
 
 
 def _log_fault(kind: str, part: object, error: BaseException) -> None:

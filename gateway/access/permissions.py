@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import Final
 
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import AccessRefused, PreconditionFailed
@@ -73,9 +73,6 @@ class Permissions:
     ``restricts_topics``, ``may_use_topic`` and ``may_use_every_topic``.
     """
 
-    #: Whether the methods may raise ``PermissionUnknown``.
-    asks_elsewhere: ClassVar[bool] = False
-
     __slots__ = ("_rules", "_topics", "user", "vhost")
 
     def __init__(
@@ -92,6 +89,11 @@ class Permissions:
         self.vhost = vhost
         self._rules = (CachedPattern(configure), CachedPattern(write), CachedPattern(read))
         self._topics = topics
+
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Whether the methods may raise ``PermissionUnknown``."""
+        return False
 
     def may(self, operation: Operation, name: str, kind: str = "exchange") -> bool:
         """Whether the operation is allowed on a resource; the empty name is the default exchange.

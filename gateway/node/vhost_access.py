@@ -117,7 +117,7 @@ class VhostAccess:
             self._access_by_vhost.pop(event.vhost, None)
 
     def _access(self, view: PluginView, vhost: str) -> Access:
-        directory, changed = self.broker.directory, partial(self.broker.permissions_changed, vhost)
+        directory, changed = self.broker.directory, partial(self._permissions_changed, vhost)
 
         def failed(kind: str, part: object, error: BaseException) -> None:
             self.broker.faults.contain_in_part(kind, error, vhost, part)
@@ -132,6 +132,12 @@ class VhostAccess:
             throttle=self.throttle,
             trusts_loopback=self.settings.login.trust_loopback,
         )
+
+    def _permissions_changed(self, vhost: str) -> None:
+        """Drop kept permissions, and let connections read theirs again: a plugin has reported changes."""
+        if (access := self._access_by_vhost.get(vhost)) is not None:
+            access.permissions_changed()
+        self.broker.permissions_changed(vhost)
 
     def _enables_plugins(self, name: str) -> bool:
         configured, vhost = self.settings.vhosts.get(name), self.broker.vhost_by_name.get(name)

@@ -72,6 +72,7 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "auth-mosquitto": "gateway_auth.mosquitto.plugin",
     "event-exchange": "gateway_tracing.event_exchange",
     "auth-ldap": "gateway_auth.ldap.plugin",
+    "auth-cache": "gateway_auth.cache.plugin",
     "log-exchange": "gateway_tracing.log_exchange",
     "tracing-firehose": "gateway_tracing.firehose",
     "tracing-json-lines": "gateway_tracing.json_lines",
@@ -107,7 +108,9 @@ ALWAYS_ON: Final = (
 
 
 #: The hooks that decide on access.
-ACCESS_HOOKS: Final = frozenset({"gateway_authenticators", "gateway_authentication_methods", "gateway_authorizers"})
+ACCESS_HOOKS: Final = frozenset(
+    {"gateway_authenticators", "gateway_authentication_methods", "gateway_authorizers", "gateway_access_wrappers"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +328,10 @@ class PluginRegistry:
                     raise
                 inert[name] = str(error)
         inert |= {name: self.broken[name] for name in ALWAYS_ON if name in self.broken and name not in self._origins}
-        return PluginView(vhost, self._plugins, used, self.decides_access, inert if is_lenient else None, former)
+        wrappable = [name for name in used if name not in ALWAYS_ON and self.decides_access(name)]
+        return PluginView(
+            vhost, self._plugins, used, self.decides_access, inert if is_lenient else None, former, wrappable
+        )
 
     def settings_model(self, name: str, number: int | None = None) -> type[BaseModel] | None:
         """Return the model of a plugin's settings, ``None`` if it has none. :raises ConfigurationError: if it fails."""

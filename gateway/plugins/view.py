@@ -1,8 +1,9 @@
 """The plugins of one virtual host: calls each hook of each plugin with the plugin's settings."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pluggy import PluginManager
 
@@ -17,8 +18,12 @@ from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.plugins.faults import broken
 
 if TYPE_CHECKING:
-    from gateway.access import AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
+    from gateway.access import AccessWrapper, AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
     from gateway.kernel.broker.directory import Directory
+
+
+#: The hook whose objects wrap those of other plugins; they are created again after each change.
+_WRAPPERS: Final = "gateway_access_wrappers"
 
 
 class DuplicateOffer(ConfigurationError):
@@ -54,7 +59,8 @@ class PluginView:
 
     ``inert`` maps unusable plugins to the reasons. If it is given, a plugin that fails is added to it and skipped;
     otherwise a failure raises. ``decides_access`` returns whether a plugin authenticates or authorizes. The objects
-    that a ``former`` view got from plugins that did not change are used again.
+    that a ``former`` view got from plugins that did not change are used again. ``wrappable`` are the plugins whose
+    access objects others may wrap.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class PluginView:
         decides_access: Callable[[str], bool],
         inert: dict[str, str] | None = None,
         former: "PluginView | None" = None,
+        wrappable: Collection[str] = (),
     ) -> None:
         self.inert: dict[str, str] = {} if inert is None else inert
         self.enabled = enabled
@@ -73,6 +80,7 @@ class PluginView:
         self._vhost = vhost
         self._plugins = plugins
         self._former = former
+        self._wrappable = wrappable
         self._answers_by_hook: dict[tuple[str, str], list[Any]] = {}
         self._plugin_by_type: dict[str, str] = {}
         self._suppliers: list[tuple[object, str]] = []
@@ -126,9 +134,10 @@ class PluginView:
         :raises ConfigurationError: if a plugin fails.
         """
         check = PasswordVerifier() if passwords is None else passwords
-        return self._joined(
+        offered = self._joined(
             "gateway_authenticators", ["authenticate"], vhost=self._vhost, directory=directory, passwords=check
         )
+        return self._wrapped("authenticator", "authenticate", offered)
 
     def authentication_methods(self, directory: "Directory") -> "dict[str, AuthenticationMethod]":
         """Return the authentication methods by name. :raises ConfigurationError: if a plugin fails or names clash."""
@@ -148,13 +157,14 @@ class PluginView:
         self, directory: "Directory", permissions_changed: Callable[[], None] = lambda: None
     ) -> "tuple[Authorizer, ...]":
         """Return the authorizers. :raises ConfigurationError: if a plugin fails."""
-        return self._joined(
+        offered = self._joined(
             "gateway_authorizers",
             ["permissions"],
             vhost=self._vhost,
             directory=directory,
             permissions_changed=permissions_changed,
         )
+        return self._wrapped("authorizer", "permissions", offered)
 
     def tracers(self, vhost: hookspecs.TracedVhost) -> tuple[Tracer, ...]:
         """Return the tracers. :raises ConfigurationError: if a plugin fails."""
@@ -167,6 +177,35 @@ class PluginView:
     def event_listeners(self, vhost: ObservedVhost) -> tuple[EventListener, ...]:
         """Return the event listeners. :raises ConfigurationError: if a plugin fails."""
         return self._joined("gateway_event_listeners", ["on_event"], vhost=vhost)
+
+    @cached_property
+    def _wrappers(self) -> "tuple[AccessWrapper, ...]":
+        methods = ["authenticator", "authorizer"]
+        return self._joined(_WRAPPERS, methods, vhost=self._vhost, plugins=tuple(self._wrappable))
+
+    def _wrapped(self, kind: str, method: str, offered: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return authenticators or authorizers with the wrappers before them; ``method`` is what each must have."""
+        found = []
+        for part in offered:
+            owner, outer = self.plugin_of(part), part
+            for wrapper in self._wrappers:
+                outer = self._wrapped_by(wrapper, kind, method, owner, outer)
+            if outer is not part:
+                self._suppliers.append((outer, owner))
+            found.append(outer)
+        return tuple(found)
+
+    def _wrapped_by(self, wrapper: "AccessWrapper", kind: str, method: str, owner: str, part: object) -> object:
+        plugin = self.plugin_of(wrapper)
+        try:
+            outer: object = getattr(wrapper, kind)(owner, part)
+        except BaseException as error:  # a plugin may raise anything; the error must name the plugin
+            self._refuse(plugin, broken(plugin, self._origin(plugin), error, f" for virtual host {self._vhost!r}"))
+            return part
+        if not _has(outer, method):
+            self._refuse(plugin, self._fault(plugin, f"{kind}() returned {shown(outer)}, which has no {method}()"))
+            return part
+        return outer
 
     def _merged_exchange_types(self) -> dict[str, ExchangeFactory]:
         factories: dict[str, ExchangeFactory] = {}
@@ -225,7 +264,7 @@ class PluginView:
 
     def _former_answers(self, name: str, hook: str) -> list[Any] | None:
         """Return the objects that an unchanged plugin supplied to the former view, which stay in use."""
-        if self._former is None or self.is_changed(name):
+        if self._former is None or hook == _WRAPPERS or self.is_changed(name):
             return None
         return self._former._answers_by_hook.get((name, hook))
 

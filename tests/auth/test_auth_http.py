@@ -4,14 +4,13 @@ import json
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pika.exceptions
 import pytest
 
-from gateway.api import Credentials, Principal
-from gateway_auth.remembering import RememberingAuthenticator
+from gateway_auth.http.settings import HttpSettings
 from tests.auth.access_server import AccessServer, Form
 from tests.auth.protected import amqp, mqtt, protected_gateway, require_mqtt_refuses, require_stomp_works
 from tests.interop.paho_client import Paho, Refused
@@ -130,29 +129,20 @@ def test_a_server_that_fails_refuses_the_login(tmp_path: Path) -> None:
 
 def test_settings_that_are_wrong_are_named(tmp_path: Path) -> None:
     with protected_gateway(tmp_path, {"auth-http": {"user_path": "ftp://here"}}) as gateway:
-        assert "vhost_path" in gateway.log_has("plugin inert")
+        assert "user_path" in gateway.log_has("plugin inert")
 
 
-class CountingAuthenticator:
-    """Accepts one password."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        self.asked += 1
-        answer(Principal(credentials.username) if credentials.password == "right" else None)
-
-
-def test_a_remembered_login_is_not_asked_for_again_until_its_time_is_over() -> None:
-    inner, now = CountingAuthenticator(), [0.0]
-    answers: list[Principal | None] = []
-    remembering = RememberingAuthenticator(inner, 30, lambda: now[0])
-    for password, at in (("right", 0), ("right", 29), ("wrong", 29), ("wrong", 29), ("right", 30)):
-        now[0] = at
-        remembering.authenticate(Credentials("PLAIN", "anna", password), answers.append)
-    assert [answer is not None for answer in answers] == [True, True, False, False, True]
-    assert inner.asked == 4
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "user_path is required, unless logins is false"),
+        ({"user_path": "http://here"}, "vhost_path and resource_path are required, unless permissions is false"),
+        ({"logins": False, "permissions": False}, "logins and permissions are both false"),
+    ],
+)
+def test_a_path_that_is_missing_is_named(settings: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        HttpSettings.model_validate(settings)
 
 
 def test_wrong_passwords_are_throttled_before_the_server_is_asked(tmp_path: Path) -> None:

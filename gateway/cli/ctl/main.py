@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from gateway.cli.ctl import (
+    access_answers,
     archives,
     bridges,
     connections,
@@ -66,6 +67,7 @@ VERB_MODULES: Final = (
     definitions,
     health,
     status,
+    access_answers,
     nodes,
     store,
     plugins,

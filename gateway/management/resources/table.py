@@ -4,6 +4,7 @@ from typing import Final
 
 from gateway.management.http.routes import Endpoint
 from gateway.management.resources import (
+    access_answers,
     aliveness_test,
     archives,
     bindings,
@@ -46,7 +47,7 @@ _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
     topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
-    store, shovels, federation_links, explain, message_traces, plugins,
+    store, shovels, federation_links, explain, message_traces, plugins, access_answers,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

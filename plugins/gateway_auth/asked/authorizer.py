@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import Final
 
 from gateway.api import Operation, Permissions, Principal
 from gateway_auth.asked.questions import Question, ResourceKind
@@ -20,8 +20,6 @@ _PERMISSIONS: Final = {Operation.CONFIGURE: "configure", Operation.WRITE: "write
 class AskedPermissions(Permissions):
     """The permissions of one principal in one virtual host; each is asked for when it is first needed."""
 
-    asks_elsewhere: ClassVar[bool] = True
-
     __slots__ = ("_has_topics", "_tags", "_verdicts")
 
     def __init__(self, principal: Principal, vhost: str, verdicts: Verdicts, has_topics: bool) -> None:
@@ -29,6 +27,11 @@ class AskedPermissions(Permissions):
         self._tags = tuple(sorted(principal.tags))
         self._verdicts = verdicts
         self._has_topics = has_topics
+
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Whether answers may be awaited: yes."""
+        return True
 
     def may(self, operation: Operation, name: str, kind: str = "exchange") -> bool:
         """Whether the operation is allowed on a resource. :raises PermissionUnknown: while the answer is awaited."""
@@ -72,6 +75,10 @@ class AskedAuthorizer:
         self._verdicts = verdicts
         self._has_topics = has_topics
         self._disconnect = disconnect
+
+    def forget(self) -> None:
+        """Drop all answers."""
+        self._verdicts.forget()
 
     def close(self) -> None:
         """End the timer and the connections."""

@@ -78,6 +78,10 @@ class Verdicts:
             self._sweeping.cancel()
         self._sweeping = None
 
+    def forget(self) -> None:
+        """Drop all answers; those that are awaited are asked for again."""
+        self._entries.clear()
+
     def __len__(self) -> int:
         return len(self._entries)
 

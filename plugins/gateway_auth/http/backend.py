@@ -56,7 +56,6 @@ class HttpBackend:
                 url = settings.vhost_path
                 form |= {"ip": question.peer_host, "tags": tags}
             case ResourceKind.TOPIC:
-                assert settings.topic_path is not None
                 url = settings.topic_path
                 form |= _resource(question) | {"routing_key": question.routing_key, "tags": tags}
                 form |= {"variable_map.username": question.user, "variable_map.vhost": question.vhost}
@@ -67,7 +66,8 @@ class HttpBackend:
                 form |= _resource(question) | {"tags": tags}
         self._request(url, form, lambda body: answer(None if body is None else _is_allowed(body)))
 
-    def _request(self, url: str, form: dict[str, str], answer: Callable[[bytes | None], None]) -> None:
+    def _request(self, url: str | None, form: dict[str, str], answer: Callable[[bytes | None], None]) -> None:
+        assert url is not None, "the settings require it"
         encoded = urlencode(form, errors="surrogatepass").encode("ascii")
         self._client.request(self._method, url, encoded, answer)
 

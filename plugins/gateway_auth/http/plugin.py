@@ -12,7 +12,6 @@ from gateway_auth.asked.authorizer import AskedAuthorizer
 from gateway_auth.asked.verdicts import Verdicts
 from gateway_auth.http.backend import HttpBackend
 from gateway_auth.http.settings import HttpSettings
-from gateway_auth.remembering import remembering
 
 
 def _backend(settings: HttpSettings, vhost: str, reactor: Any) -> HttpBackend:
@@ -39,8 +38,7 @@ def gateway_authenticators(vhost: str, settings: HttpSettings) -> Sequence[Authe
     """Offer the authenticator that asks ``user_path``."""
     from twisted.internet import reactor  # the broker chooses the reactor before its plugins start
 
-    chosen: Any = reactor
-    return [remembering(_backend(settings, vhost, chosen), settings.remember_logins_s, chosen.seconds)]
+    return [_backend(settings, vhost, reactor)] if settings.logins else []
 
 
 @hookimpl
@@ -50,6 +48,8 @@ def gateway_authorizers(
     """Offer the authorizer that asks the other paths."""
     from twisted.internet import reactor
 
+    if not settings.permissions:
+        return []
     chosen: Any = reactor
     backend = _backend(settings, vhost, chosen)
     verdicts = Verdicts(backend.ask, chosen, settings.cache_ttl_s, permissions_changed)

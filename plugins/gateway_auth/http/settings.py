@@ -1,24 +1,24 @@
 """The settings of ``auth-http``."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
-from gateway.api import PluginSettings
+from gateway_auth.asked.settings import AskedSettings
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")]
 
 
-class HttpSettings(PluginSettings):
+class HttpSettings(AskedSettings):
     """The settings of the HTTP backend; the first five are RabbitMQ's ``auth_http``."""
 
-    user_path: Url
+    user_path: Url | None = None
     """URL for logins; it gets ``username`` and ``password``."""
 
-    vhost_path: Url
+    vhost_path: Url | None = None
     """URL for the access to the virtual host."""
 
-    resource_path: Url
+    resource_path: Url | None = None
     """URL for permissions on exchanges and queues."""
 
     topic_path: Url | None = None
@@ -27,17 +27,13 @@ class HttpSettings(PluginSettings):
     http_method: Literal["post", "get"] = "post"
     """How requests are sent; with ``get``, passwords are in the URL, which servers tend to log."""
 
-    timeout_s: float = Field(default=5.0, gt=0, le=60)
-    """A request without a response fails after this time."""
-
     max_requests: int = Field(default=32, ge=1, le=1000)
     """Requests at the same time; others wait."""
 
-    cache_ttl_s: float = Field(default=60.0, ge=1, le=86_400)
-    """Answers about permissions hold for this time."""
-
-    remember_logins_s: float = Field(default=0.0, ge=0, le=86_400)
-    """A successful login with the same credentials is not asked for again within this time."""
-
-    ca_file: str = ""
-    """Certificates of the authorities that sign the server's, in PEM format; without it the system's."""
+    @model_validator(mode="after")
+    def _has_paths(self) -> Self:
+        if self.logins and self.user_path is None:
+            raise ValueError("user_path is required, unless logins is false")
+        if self.permissions and (self.vhost_path is None or self.resource_path is None):
+            raise ValueError("vhost_path and resource_path are required, unless permissions is false")
+        return self

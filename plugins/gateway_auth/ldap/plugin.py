@@ -13,7 +13,6 @@ from gateway_auth.asked.authorizer import AskedAuthorizer
 from gateway_auth.asked.questions import Question, Verdict
 from gateway_auth.asked.verdicts import Verdicts
 from gateway_auth.ldap.settings import LdapSettings
-from gateway_auth.remembering import remembering
 
 if TYPE_CHECKING:
     from gateway_auth.ldap.directory import LdapDirectory
@@ -106,14 +105,16 @@ def gateway_settings_model() -> type[PluginSettings]:
 @hookimpl
 def gateway_authenticators(vhost: str, settings: LdapSettings) -> Sequence[Authenticator]:
     """Offer the authenticator of the directory's users."""
-    reactor = _reactor()
-    asked = LdapAuthenticator(_directory(settings), vhost, LdapThreads(reactor, settings.threads))
-    return [remembering(asked, settings.remember_logins_s, reactor.seconds)]
+    if not settings.logins:
+        return []
+    return [LdapAuthenticator(_directory(settings), vhost, LdapThreads(_reactor(), settings.threads))]
 
 
 @hookimpl
 def gateway_authorizers(permissions_changed: Callable[[], None], settings: LdapSettings) -> Sequence[Authorizer]:
     """Offer the authorizer that asks the queries."""
+    if not settings.permissions:
+        return []
     reactor = _reactor()
     directory, threads = _directory(settings), LdapThreads(reactor, settings.threads)
 

@@ -4,11 +4,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from gateway.api import PluginSettings
+from gateway_auth.asked.settings import AskedSettings
 from gateway_auth.ldap.queries import Query, parse_query
 
 
-class LdapSettings(PluginSettings):
+class LdapSettings(AskedSettings):
     """The settings of LDAP; many have the names of RabbitMQ's ``auth_ldap``."""
 
     servers: Annotated[list[Annotated[str, StringConstraints(pattern=r"^ldaps?://\S+$")]], Field(min_length=1)]
@@ -16,9 +16,6 @@ class LdapSettings(PluginSettings):
 
     starttls: bool = False
     """Whether a connection of ``ldap://`` is encrypted before the bind."""
-
-    ca_file: str = ""
-    """Certificates of the authorities that sign the servers', in PEM format; without it the system's."""
 
     user_dn_pattern: str = "${username}"
     """The distinguished name of a user; ``${username}`` is replaced."""
@@ -50,17 +47,8 @@ class LdapSettings(PluginSettings):
     tag_queries: dict[str, str] = {}
     """The tags of users: each with the query for those who have it."""
 
-    timeout_s: float = Field(default=5.0, gt=0, le=60)
-    """A server without a response is given up after this time."""
-
     threads: int = Field(default=8, ge=1, le=64)
     """Requests at the same time; others wait."""
-
-    cache_ttl_s: float = Field(default=60.0, ge=1, le=86_400)
-    """Answers about permissions hold for this time."""
-
-    remember_logins_s: float = Field(default=0.0, ge=0, le=86_400)
-    """A successful login with the same credentials is not asked for again within this time."""
 
     @field_validator("vhost_access_query", "resource_access_query", "topic_access_query")
     @classmethod

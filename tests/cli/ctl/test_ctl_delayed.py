@@ -65,6 +65,13 @@ def test_logins_are_listed(ctl: Ctl, api: FakeApi) -> None:
     assert ctl("list_node_auth_attempt_stats", "-s").out == "http\t3\t1\t2\n"
 
 
+@pytest.mark.parametrize(("vhost", "path"), [((), "auth/cache"), (("orders",), "auth/cache/orders")])
+def test_kept_answers_about_access_are_dropped(ctl: Ctl, api: FakeApi, vhost: tuple[str, ...], path: str) -> None:
+    api.answer(f"DELETE {path}", None)
+    assert ctl("clear_auth_backend_cache", *vhost, "-q").code == 0
+    assert [request for request, _ in api.changes()] == [f"DELETE {path}"]
+
+
 def test_an_expiring_certificate_fails_the_check(ctl: Ctl, api: FakeApi) -> None:
     path = "GET health/checks/certificate-expiration/5/days"
     api.answer(path, {"status": "ok"})

@@ -1,0 +1,23 @@
+"""Objects that stand before the authenticators and authorizers of other plugins."""
+
+from typing import Protocol
+
+from gateway.access.chain import Authenticator, Authorizer
+
+
+class AccessWrapper(Protocol):
+    """Stands before the authenticators and authorizers of other plugins, for example to cache their answers.
+
+    Supplied by plugins. Each method is called once for each object of another plugin, when that is put in use, and
+    returns the object to use in its place, or the same one. Its replacement may have the method ``forget``, which
+    drops remembered answers, and an authorizer's the method ``permissions_changed``, which is called when a plugin
+    of the virtual host reports changed permissions.
+    """
+
+    def authenticator(self, plugin: str, asked: Authenticator) -> Authenticator:
+        """Return what is called in the place of an authenticator of ``plugin``."""
+        ...
+
+    def authorizer(self, plugin: str, asked: Authorizer) -> Authorizer:
+        """Return what is called in the place of an authorizer of ``plugin``."""
+        ...
