@@ -26,6 +26,7 @@ from gateway.hookspecs import TracedVhost, hookimpl
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.budget import PendingWork
+from gateway.kernel.clock import Timer
 from gateway.kernel.errors import (
     AccessRefused,
     CommandInvalid,
@@ -37,16 +38,23 @@ from gateway.kernel.errors import (
     Refused,
 )
 from gateway.kernel.events import Event
+from gateway.kernel.features.plugin_feature import FeatureQueue, QueueFeatureType
+from gateway.kernel.features.plugin_feature import PluginFeature as QueueFeature
 from gateway.kernel.interception.interceptor import Decision, Diversion, Interceptor, Refusal, RefusalCause
 from gateway.kernel.journal.records.access import UserRecord
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message, Properties, Value
 from gateway.kernel.messages.origin import Origin
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.feature import Rejection
 from gateway.kernel.queueing.queue_like import QueueLike as Queue
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes, KeepingType
 from gateway.kernel.routing.kept_messages import KeptMessages
 from gateway.kernel.routing.topic_trie import TopicTrie
+from gateway.kernel.settings.offered_settings import QueueSetting
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.logs import StructuredLog, log_line
 from gateway.plugins.settings import PluginSettings
@@ -66,7 +74,9 @@ __all__ = [
     "CommandInvalid",
     "ConfigurationError",
     "Credentials",
+    "DeathReason",
     "Decision",
+    "DeliveryOutcome",
     "Destination",
     "Dialogue",
     "Directory",
@@ -78,6 +88,7 @@ __all__ = [
     "ExchangeType",
     "ExchangeTypes",
     "Failure",
+    "FeatureQueue",
     "GatewayError",
     "Interceptor",
     "KeepingType",
@@ -97,14 +108,20 @@ __all__ = [
     "Principal",
     "Properties",
     "Queue",
+    "QueueFeature",
+    "QueueFeatureType",
+    "QueueSetting",
+    "QueuedMessage",
     "Refusal",
     "RefusalCause",
     "Refused",
+    "Rejection",
     "ScramCredential",
     "Selector",
     "SelectorError",
     "StructuredLog",
     "Success",
+    "Timer",
     "TopicPatterns",
     "TopicTrie",
     "TracedVhost",

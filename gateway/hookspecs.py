@@ -26,6 +26,7 @@ from pluggy import HookimplMarker, HookspecMarker
 from pydantic import BaseModel
 
 from gateway.kernel.archives.tracer import Tracer
+from gateway.kernel.features.plugin_feature import QueueFeatureType
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Properties, Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
@@ -99,6 +100,26 @@ def gateway_exchange_types(vhost: str, settings: Settings) -> ExchangeTypes:
     :returns: exchange type names with factories. The factory is called with the declare arguments for each exchange
         that is declared or recovered, and may raise ``PreconditionFailed``. ``gateway.api.ExchangeType`` is the
         contract of its objects; ``gateway.testing.check_exchange_type`` tests them.
+    """
+    raise NotImplementedError
+
+
+# -- Queues -----------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_queue_features(vhost: str, settings: Settings) -> Sequence[QueueFeatureType]:
+    """Offer features to the queues of a virtual host: each has settings, which are queue arguments and policy keys.
+
+    At the start of a virtual host it is called before any queue is recovered. The sequences of all plugins are joined
+    in order; the same setting from two plugins stops the start with ``DuplicateQueueSetting``. A queue without such a
+    setting is not affected. If a feature fails, the message goes on as without it.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: feature types, possibly none: the settings with their checks, and a factory that is called for each queue
+        with such a setting. ``gateway.api.QueueFeature`` is the contract of its objects;
+        ``gateway.testing.check_queue_feature`` tests them.
     """
     raise NotImplementedError
 

@@ -23,7 +23,7 @@ class TopologyCheck:
         self.name = name
         self._broker = broker
         self._vhost = broker.vhost_by_name.get(name)
-        self._types = broker.exchange_types_of(name)
+        self._types, self.offered = broker.offers_to(name)
         self._exchanges: dict[str, Exchange] = {}
         self._queues: set[str] = set()
         self._bindings: set[tuple[str, ...]] = set()
@@ -46,7 +46,7 @@ class TopologyCheck:
         declaration = declaration.typed(self.default_type or rules.default_type)
         if self._has_queue(declaration.name):
             return
-        declaration.require_new()
+        declaration.require_new(self.offered)
         require_permitted(declaration, rules)
         count = len(self._queues) + (len(self._vhost.queue_by_name) if self._vhost is not None else 0)
         require_room_for_queue(self.name, self.limits, declaration.name, count, rules.max_queues)

@@ -150,7 +150,7 @@ class _EntryChecks:
         self._broker.require_valid_parameter(self._records.global_parameter(parameter))
 
     def _require_policy(self, record: PolicyRecord) -> None:
-        require_valid_policy(record, self._broker.compile_pattern)
+        require_valid_policy(record, self._broker.compile_pattern, self._topology(record.vhost).offered)
 
     def _require_user(self, name: str) -> None:
         if name not in self._users:

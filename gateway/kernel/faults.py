@@ -66,10 +66,16 @@ class Faults:
         plugin, place = self._plugin_of(vhost, type), place_of(error, function)
         self.contain(kind, error, vhost=vhost, subject=exchange, plugin=plugin, exchange_type=type, place=place)
 
-    def contain_in_part(self, kind: str, error: BaseException, vhost: str, part: object) -> None:
-        """Contain an exception from an object that a plugin supplies, such as a tracer or an authenticator."""
-        name = type(part).__qualname__
-        self.contain(kind, error, vhost=vhost, plugin=self._plugin_of(vhost, part), part=name)
+    def contain_in_part(
+        self, kind: str, error: BaseException, vhost: str, part: object, subject: str = "", name: str = ""
+    ) -> None:
+        """Contain an exception from an object that a plugin supplies, such as a tracer or an authenticator.
+
+        The report has the ``name`` of the part, by default that of its class.
+        """
+        shown_name = name or type(part).__qualname__
+        plugin = self._plugin_of(vhost, part)
+        self.contain(kind, error, vhost=vhost, subject=subject, plugin=plugin, part=shown_name)
 
 
 class BadAnswer(Exception):

@@ -12,6 +12,7 @@ from gateway.access.verifying import PasswordVerifier
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.faults import shown
+from gateway.kernel.features.plugin_feature import QueueFeatureType
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.routing.exchange_type import ExchangeFactory
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
@@ -36,6 +37,12 @@ class DuplicateExchangeType(DuplicateOffer):
     """Two plugins of one virtual host offer an exchange type of the same name."""
 
     kind = "exchange type"
+
+
+class DuplicateQueueSetting(DuplicateOffer):
+    """Two plugins of one virtual host offer a queue feature with the same setting."""
+
+    kind = "queue setting"
 
 
 class DuplicateAuthenticationMethod(DuplicateOffer):
@@ -85,6 +92,7 @@ class PluginView:
         self._plugin_by_type: dict[str, str] = {}
         self._suppliers: list[tuple[object, str]] = []
         self.exchange_types: dict[str, ExchangeFactory] = self._merged_exchange_types()
+        self.queue_features: tuple[QueueFeatureType, ...] = self._joined_queue_features()
 
     @property
     def names(self) -> list[str]:
@@ -217,6 +225,33 @@ class PluginView:
             factories[name] = factory
             self._plugin_by_type[name] = plugin
         return factories
+
+    def _joined_queue_features(self) -> tuple[QueueFeatureType, ...]:
+        owners: dict[str, str] = {}
+        joined: list[QueueFeatureType] = []
+        for plugin, offered in self._answers("gateway_queue_features", Sequence, vhost=self._vhost):
+            error = self._fault_of_features(plugin, offered, owners)
+            if error is not None:
+                self._refuse(plugin, error)
+                continue
+            owners |= {name: plugin for each in offered for name in each.settings}
+            joined += offered
+            self._suppliers += [(each, plugin) for each in offered]
+        return tuple(joined)
+
+    def _fault_of_features(
+        self, plugin: str, offered: Sequence[object], owners: Mapping[str, str]
+    ) -> ConfigurationError | None:
+        """Return what is wrong with the queue features of a plugin; ``owners`` has the settings of earlier ones."""
+        seen = dict(owners)
+        for each in offered:
+            if not isinstance(each, QueueFeatureType):
+                return self._fault(plugin, f"gateway_queue_features returned {shown(each)}, not a QueueFeatureType")
+            for name in each.settings:
+                if name in seen:
+                    return DuplicateQueueSetting(self._clash("queue setting", name, seen[name], plugin))
+                seen[name] = plugin
+        return None
 
     def _offers(
         self, hook: str, duplicate: type[DuplicateOffer], **asked: object

@@ -5,6 +5,7 @@ from gateway.testing.broker import MemoryBroker, Received, Recipient, header_of
 from gateway.testing.clock import FakeClock
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway.testing.interceptor import check_interceptor
+from gateway.testing.queue_feature import check_queue_feature
 from gateway.testing.store import StorePlace, check_store
 from gateway.testing.tracer import StandInVhost, check_tracer
 
@@ -20,6 +21,7 @@ __all__ = [
     "check_authorizer",
     "check_exchange_type",
     "check_interceptor",
+    "check_queue_feature",
     "check_store",
     "check_tracer",
     "header_of",

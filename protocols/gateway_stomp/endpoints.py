@@ -1,7 +1,7 @@
 """The queues behind destinations: lookup, declaration, bindings and the permissions required."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import md5
 from typing import Final
 
@@ -38,7 +38,7 @@ class Endpoints:
     def queue_to_send_to(self, destination: Destination, headers: Mapping[str, str]) -> None:
         """Declare the queue of a SEND, if its destination is of a kind that is created."""
         if destination.kind is DestinationKind.QUEUE and destination.name not in self._declared:
-            self._declare_named(destination.name, queue_headers(headers, of_send=True))
+            self._declare_named(destination.name, queue_headers(headers, self._offered, of_send=True))
 
     def queue_to_consume(self, destination: Destination, headers: Mapping[str, str], durable_name: str) -> QueueLike:
         """Return the queue of a subscription, bound to its source.
@@ -51,7 +51,7 @@ class Endpoints:
         if destination.kind is DestinationKind.TEMP_QUEUE:
             detail = f"'{destination.written}' is not a valid destination for 'SUBSCRIBE'\n"
             raise StompError("Invalid destination", detail)
-        requested = queue_headers(headers, of_send=False)
+        requested = queue_headers(headers, self._offered, of_send=False)
         if not destination.is_queue:
             return self._subscription_queue(destination, requested, durable_name)
         scope.require(Operation.READ, "queue", destination.name)
@@ -123,6 +123,11 @@ class Endpoints:
     def require_deletable(self, queue: QueueLike) -> None:
         """Require permission to delete a queue. :raises AccessRefused: if it is missing."""
         self._scope.require(Operation.CONFIGURE, "queue", queue.name)
+
+    @property
+    def _offered(self) -> Collection[str]:
+        """The queue arguments that plugins offer."""
+        return self._scope.vhost.queue_features.settings.arguments
 
     def _declare_named(self, name: str, requested: QueueHeaders) -> None:
         scope = self._scope

@@ -1,6 +1,7 @@
 """Queue settings in the headers of a SEND or SUBSCRIBE."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +30,9 @@ NUMBERS: Final = (
 )
 BOOLEANS: Final = ("x-single-active-consumer",)
 
+#: A number of at most 64 bits, as text.
+_WHOLE_NUMBER: Final = re.compile("-?[0-9]{1,18}")
+
 
 @dataclass(frozen=True, slots=True)
 class QueueHeaders:
@@ -41,8 +45,10 @@ class QueueHeaders:
     arguments: Arguments
 
 
-def queue_headers(headers: Mapping[str, str], *, of_send: bool) -> QueueHeaders:
+def queue_headers(headers: Mapping[str, str], offered: Collection[str], *, of_send: bool) -> QueueHeaders:
     """Parse the queue settings. ``persistent`` concerns the message in a SEND and the queue in a SUBSCRIBE.
+
+    ``offered`` are the arguments of plugins. Digits are a number there, ``true`` and ``false`` a truth value.
 
     :raises PreconditionFailed: when a value is not a number, or neither true nor false, as its header requires.
     """
@@ -54,12 +60,20 @@ def queue_headers(headers: Mapping[str, str], *, of_send: bool) -> QueueHeaders:
         truth_of(headers, "auto-delete"),
         truth_of(headers, "exclusive"),
         headers.get("x-queue-name", ""),
-        _arguments(headers),
+        _arguments(headers, offered),
     )
 
 
-def _arguments(headers: Mapping[str, str]) -> Arguments:
+def _arguments(headers: Mapping[str, str], offered: Collection[str]) -> Arguments:
     arguments: dict[str, Value] = {name: headers[name].strip() for name in TEXTS if name in headers}
     arguments |= {name: whole_number(name, headers[name].strip()) for name in NUMBERS if name in headers}
     arguments |= {name: truth for name in BOOLEANS if (truth := truth_of(headers, name)) is not None}
+    arguments |= {name: _offered_value(headers[name].strip()) for name in offered if name in headers}
     return arguments
+
+
+def _offered_value(text: str) -> Value:
+    """Return a value whose type only its plugin knows."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else text

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api import Binding, Destination, ExchangeTypes, Interceptor, Message, PreconditionFailed, Tracer
+from gateway.api import (
+    Binding,
+    Destination,
+    ExchangeTypes,
+    Interceptor,
+    Message,
+    PreconditionFailed,
+    QueueFeatureType,
+    Tracer,
+)
 from gateway.kernel.broker.plugin_swap import swapping_plugins
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.testing import MemoryBroker
@@ -45,6 +54,10 @@ class View:
         return "mine"
 
     def tracers(self, vhost: object) -> Sequence[Tracer]:
+        return ()
+
+    @property
+    def queue_features(self) -> Sequence[QueueFeatureType]:
         return ()
 
     def interceptors(self, vhost: object) -> Sequence[Interceptor]:

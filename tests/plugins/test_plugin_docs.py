@@ -158,6 +158,26 @@ def test_every_exchange_type_is_in_the_page_of_exchange_types() -> None:
     assert missing == []
 
 
+def test_the_queue_features_of_their_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = examples("queue-feature.md")
+    (tmp_path / "acme.py").write_text(page["acme.py"])
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, object] = {}
+    exec(page["test_acme.py"], names)
+    tests = [test for name, test in names.items() if name.startswith("test_") and callable(test)]
+    assert len(tests) == 2
+    for test in tests:
+        test()
+    del sys.modules["acme"]
+    file = tmp_path / "gateway.toml"
+    file.write_text(page["gateway.toml"].replace("/etc/gateway/plugins", str(tmp_path)))
+    settings = load(file)
+    broker = MemoryBroker(registry=load_plugins(settings.plugins_dir))
+    vhost = broker.kernel.declare_vhost("shop", plugins=settings.vhosts["/"].plugins)  # type: ignore[arg-type]
+    assert vhost.queue_features.settings.arguments == ("x-acme-valid-until", "x-acme-max-size")
+    assert broker.vhost.queue_features.settings.arguments == ()
+
+
 def test_the_interceptor_of_its_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = examples("interceptor.md")
     (tmp_path / "orders.py").write_text(page["orders.py"])

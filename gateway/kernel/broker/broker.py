@@ -19,6 +19,7 @@ from gateway.kernel.clock import drained
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
+from gateway.kernel.features.plugin_feature import settings_of
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.journal import Journal
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.store import Store
     from gateway.kernel.routing.exchange_type import ExchangeTypes
+    from gateway.kernel.settings.offered_settings import OfferedSettings
     from gateway.kernel.vhosts.plugins import Plugins, VhostPlugins
 
 
@@ -111,10 +113,13 @@ class Broker:
             raise NotAllowed(f"vhost {name} not found")
         return vhost
 
-    def exchange_types_of(self, name: str) -> "ExchangeTypes":
-        """Return the exchange types of a virtual host, or those it would have if it were created."""
+    def offers_to(self, name: str) -> "tuple[ExchangeTypes, OfferedSettings]":
+        """Return the exchange types and queue settings of a virtual host, or those it would have if it were created."""
         vhost = self.vhost_by_name.get(name)
-        return vhost.exchange_types if vhost is not None else self._plugins(name, {}).exchange_types
+        if vhost is not None:
+            return vhost.exchange_types, vhost.queue_features.settings
+        view = self._plugins(name, {})
+        return view.exchange_types, settings_of(view.queue_features, lambda feature_type, error: None)
 
     def declare_vhost(
         self,
@@ -354,7 +359,7 @@ class Broker:
         :raises PreconditionFailed: when it is invalid, with RabbitMQ's text.
         """
         vhost = self.vhost(record.vhost)
-        require_valid_policy(record, self.compile_pattern)
+        require_valid_policy(record, self.compile_pattern, vhost.queue_features.settings)
         put = writable(record)
         self.install_policy(record)
         self.journal.record(put)

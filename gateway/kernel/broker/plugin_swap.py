@@ -28,7 +28,7 @@ def swapping_plugins(
     Until then the virtual host works with its former plugins, and keeps them if a step raises.
 
     :raises Refused: if a new exchange type refuses an exchange or a binding, or none is left for an exchange, unless it
-        ``may_become_inert``.
+        ``may_become_inert``; and if a new queue feature refuses the setting of a queue.
     :raises NotAllowed: if the virtual host is deleted meanwhile.
     """
     if vhost.exchanges.recent is not None:
@@ -37,6 +37,9 @@ def swapping_plugins(
     swap = vhost.swap(view.exchange_types, is_changed, may_become_inert=may_become_inert)
     try:
         yield from swap.steps()
+        if not may_become_inert:
+            queues = list(vhost.queue_by_name.values())
+            yield from vhost.queue_features.checking(view.queue_features, queues)
         if broker.vhost(vhost.name) is not vhost:
             raise NotAllowed(f"vhost {vhost.name} not found")
     except BaseException:  # also of plugins, and when the steps are abandoned

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class PluginsInUse:
     """The plugins of every virtual host, by its name, with their tracers and event listeners.
 
-    Exchange types belong to the virtual host's exchanges, and interceptors to its interception. ``faults`` contains
-    the exceptions of all of them.
+    Exchange types belong to the virtual host's exchanges, queue features to its queues, and interceptors to its
+    interception. ``faults`` contains the exceptions of all of them.
     """
 
     def __init__(self, node: str, events: Events) -> None:
@@ -44,6 +44,7 @@ class PluginsInUse:
         else:
             tracing.use(parts.tracers)
         vhost.interception.apply(parts.interceptors)
+        vhost.policy_applier.use_features(view.queue_features)
         self.event_listeners.use(vhost.name, parts.event_listeners)
 
     def remove(self, vhost: str) -> None:

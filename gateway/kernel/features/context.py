@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.clock import Clock
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
+    from gateway.kernel.features.offered_features import OfferedFeatures
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.dead_letter_publisher import DeadLetters
@@ -19,7 +20,7 @@ class FeatureContext:
     """Services of the virtual host that features use.
 
     Archived messages go to ``archives``, message events to ``trace_events``, keys of recent messages to
-    ``deduplication_caches``. ``delete`` deletes a queue.
+    ``deduplication_caches``. ``delete`` deletes a queue. ``offered`` are the features of plugins.
     """
 
     clock: "Clock"
@@ -29,3 +30,4 @@ class FeatureContext:
     archives: "Archives"
     trace_events: "TraceEvents"
     deduplication_caches: "DeduplicationCaches"
+    offered: "OfferedFeatures"

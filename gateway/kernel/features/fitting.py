@@ -2,6 +2,7 @@
 
 To add a feature, add a module beside this one and a row here. Rows are in calling order: deduplication before delays,
 so that a repeated message is not delayed; limits before expiry, so that the new head is checked; dead-lettering last.
+The features of plugins follow them.
 """
 
 from collections.abc import Callable
@@ -51,7 +52,7 @@ def features_for(queue: QueueLike, context: FeatureContext) -> tuple[QueueFeatur
     """Return the features that the settings of a queue or stream require."""
     built: list[QueueFeature | None] = []
     if isinstance(queue, Queue):
-        built = [build(queue, context) for build in FEATURES]
+        built = [*(build(queue, context) for build in FEATURES), *context.offered.features_for(queue)]
     elif isinstance(queue, Stream):
         built = [build_for_stream(queue, context) for build_for_stream in STREAM_FEATURES]
     return tuple(feature for feature in built if feature is not None)

@@ -1,6 +1,6 @@
 """The application of arguments and policies to the queues and exchanges of one virtual host."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archive import EXCHANGE as ARCHIVE_OF_EXCHANGE
@@ -9,6 +9,7 @@ from gateway.kernel.settings.policies import EXCHANGE, Policies, kind_of_queue
 
 if TYPE_CHECKING:
     from gateway.kernel.features.context import FeatureContext
+    from gateway.kernel.features.plugin_feature import QueueFeatureType
     from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.settings.effective_settings import EffectiveSettings
@@ -68,6 +69,23 @@ class PolicyApplier:
         for exchange in self._exchange_by_name.values():
             self._reapply_to_exchange(exchange)
         self._forget_routes()
+
+    def use_features(self, types: "Sequence[QueueFeatureType]") -> None:
+        """Replace the features that plugins offer; queues with their settings get the new objects, in slices."""
+        offered = self._context.offered
+        if tuple(types) == offered.types:
+            return
+        concerned = {name for feature_type in (*offered.types, *types) for name in feature_type.settings}
+        offered.use(types)
+        self._policies.use(offered.settings)
+        self._context.clock.background.add(self._apply_to_queues_with(concerned))
+
+    def _apply_to_queues_with(self, names: "Set[str]") -> Iterator[None]:
+        """Compute the settings of the queues that have one of these, and apply their features."""
+        for queue in list(self._queue_by_name.values()):
+            if not queue.is_deleted and not names.isdisjoint(queue.settings):
+                self.apply_to_queue(queue)
+            yield
 
     def reapply_all(self) -> None:
         """Apply features to every queue again, after a change outside its settings."""

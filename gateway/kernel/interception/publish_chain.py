@@ -21,7 +21,7 @@ OnPublish: TypeAlias = "Callable[[Message, Origin], Decision]"
 
 @dataclass(frozen=True, slots=True)
 class InterceptionContext:
-    """The name of a virtual host, its budget and its faults, which its chains share."""
+    """The name of a virtual host, its budget and its faults, which its chains and its hosted features share."""
 
     vhost_name: str
     budget: TurnBudget

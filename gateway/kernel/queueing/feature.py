@@ -1,5 +1,6 @@
 """Base class of queue features: one object per feature and queue, called at each step of a message's life."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gateway.kernel.messages.death_records import DeathReason
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Keeps an arriving message out of a queue, and reports to its publisher that the queue rejected it."""
+
+    reason: DeathReason = DeathReason.REJECTED
+
+
 class QueueFeature:
     """Base class whose methods do nothing; a feature overrides those that it needs.
 
@@ -18,6 +26,10 @@ class QueueFeature:
 
     A queue sorts its features by overridden methods, so that a method without an override costs nothing.
     """
+
+    def overrides(self, method: str) -> bool:
+        """Return whether the feature acts in a method; its queue does not call the others."""
+        return getattr(type(self), method) is not getattr(QueueFeature, method)
 
     # Life cycle of the feature
 
@@ -38,6 +50,13 @@ class QueueFeature:
 
     def admit(self, message: Message) -> DeathReason | None:
         """Return why an arriving message must be refused, or ``None``. Has no side effects."""
+        return None
+
+    def arrives(self, message: Message) -> "Rejection | DeathReason | None":
+        """Return whether a message that was not refused is rejected or dropped; called once for each that arrives.
+
+        A ``DeathReason`` drops it: its publisher gets a confirm.
+        """
         return None
 
     def refused(self, message: Message, reason: DeathReason) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.messages.death_records import DeathReason
-from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.feature import QueueFeature, Rejection
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
@@ -20,6 +20,8 @@ class FeatureDispatch:
     """
 
     __slots__ = (
+        "_admitting",
+        "_arriving",
         "_refusing",
         "_restoring",
         "_retrying",
@@ -27,12 +29,12 @@ class FeatureDispatch:
         "_showing",
         "_using",
         "accepting",
-        "admitting",
         "diverting",
         "dropping",
         "due_asking",
         "enqueuing",
         "features",
+        "guarding",
         "settling",
         "taking",
     )
@@ -40,7 +42,9 @@ class FeatureDispatch:
     def __init__(self, features: tuple[QueueFeature, ...] = ()) -> None:
         self.features = features
         self.diverting = overriding(features, "diverts")
-        self.admitting = overriding(features, "admit")
+        self._admitting = overriding(features, "admit")
+        self._arriving = overriding(features, "arrives")
+        self.guarding = self._admitting + self._arriving
         self.accepting = overriding(features, "accepted")
         self.settling = overriding(features, "settled")
         self.enqueuing = overriding(features, "enqueued")
@@ -55,14 +59,19 @@ class FeatureDispatch:
         self._using = overriding(features, "used")
 
     def succeed(self, earlier: "FeatureDispatch") -> None:
-        """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor."""
-        for feature in earlier.features:
+        """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor.
+
+        A feature that is in both sets is not called.
+        """
+        former = [feature for feature in earlier.features if feature not in self.features]
+        new = [feature for feature in self.features if feature not in earlier.features]
+        for feature in former:
             feature.detached()
-        earlier_by_type = {type(feature): feature for feature in earlier.features}
-        for feature in self.features:
-            if type(feature) in earlier_by_type:
-                feature.inherit(earlier_by_type[type(feature)])
-        for feature in self.features:
+        former_by_type = {type(feature): feature for feature in former}
+        for feature in new:
+            if type(feature) in former_by_type:
+                feature.inherit(former_by_type[type(feature)])
+        for feature in new:
             feature.attached()
 
     def diverts(self, message: "Message") -> bool:
@@ -71,9 +80,18 @@ class FeatureDispatch:
 
     def admit(self, message: "Message") -> DeathReason | None:
         """Return why a message must be refused, or ``None``."""
-        for feature in self.admitting:
+        for feature in self._admitting:
             if (refusal := feature.admit(message)) is not None:
                 return refusal
+        return None
+
+    def keeps_out(self, message: "Message") -> Rejection | DeathReason | None:
+        """Return whether an arriving message is rejected, or dropped for a reason."""
+        if (refusal := self.admit(message)) is not None:
+            return Rejection(refusal)
+        for feature in self._arriving:
+            if (decision := feature.arrives(message)) is not None:
+                return decision
         return None
 
     def refused(self, message: "Message", reason: DeathReason) -> None:
@@ -145,7 +163,7 @@ class FeatureDispatch:
 
 def overriding(features: tuple[QueueFeature, ...], moment: str) -> tuple[QueueFeature, ...]:
     """Return the features that override this method."""
-    return tuple(f for f in features if getattr(type(f), moment) is not getattr(QueueFeature, moment))
+    return tuple(feature for feature in features if feature.overrides(moment))
 
 
 #: Shared by all queues without features, so that it stays in the processor's cache.

@@ -122,9 +122,12 @@ class Queue(QueueLike):
         feature_dispatch = self._feature_dispatch
         if feature_dispatch.diverting and not was_delayed and feature_dispatch.diverts(message):
             return None
-        if feature_dispatch.admitting and (refusal := feature_dispatch.admit(message)) is not None:
-            feature_dispatch.refused(message, refusal)
-            return refusal
+        if feature_dispatch.guarding and (kept_out := feature_dispatch.keeps_out(message)) is not None:
+            if isinstance(kept_out, DeathReason):
+                feature_dispatch.dropped(message, kept_out)
+                return None
+            feature_dispatch.refused(message, kept_out.reason)
+            return kept_out.reason
         self.counters.publish += 1
         consumer = None if self.ready.length else self.consumers.next()
         if consumer is None and self.selecting is not None:
@@ -206,7 +209,7 @@ class Queue(QueueLike):
         refusal = self._feature_dispatch.admit(message)
         if refusal is None:
             return self.offer(message, was_delayed=True)
-        if not self._feature_dispatch.dropping:
+        if self.settings.text("dead-letter-exchange") is None:
             return refusal
         self.drop(message, refusal)
         return None

@@ -102,6 +102,11 @@ class QueueLike(ConsumedQueue):
 
     # Life cycle
 
+    @property
+    def features(self) -> tuple[QueueFeature, ...]:
+        """The features in use, in calling order."""
+        return self._feature_dispatch.features
+
     def apply(self, features: tuple[QueueFeature, ...]) -> None:
         """Replace the features, as on a change of policy; a feature of the same type keeps its state."""
         earlier, self._feature_dispatch = self._feature_dispatch, FeatureDispatch(features) if features else NO_FEATURES

@@ -12,6 +12,7 @@ from typing import Final
 from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.settings.max_age import age_ms
+from gateway.kernel.settings.offered_settings import NO_OFFERED_SETTINGS, OfferedSettings
 from gateway.kernel.settings.policy_checks import KEYS
 
 #: Arguments that are settings under their own name, without the prefix ``x-``.
@@ -33,17 +34,20 @@ class EffectiveSetting:
 class EffectiveSettings(Mapping[str, EffectiveSetting]):
     """The settings of one queue or exchange, by name. Immutable.
 
-    ``policy`` and ``operator_policy`` are the ones that match it, or ``None``.
+    ``policy`` and ``operator_policy`` are the ones that match it, or ``None``. ``offered`` has the merge rules of
+    settings that plugins offer.
     """
 
-    __slots__ = ("_by_name", "operator_policy", "policy")
+    __slots__ = ("_by_name", "_offered", "operator_policy", "policy")
 
     def __init__(
         self,
         settings: list[EffectiveSetting],
         policy: PolicyRecord | None = None,
         operator_policy: PolicyRecord | None = None,
+        offered: OfferedSettings = NO_OFFERED_SETTINGS,
     ) -> None:
+        self._offered = offered
         self._by_name = {setting.name: setting for setting in settings}
         self.policy = policy
         self.operator_policy = operator_policy
@@ -83,7 +87,8 @@ class EffectiveSettings(Mapping[str, EffectiveSetting]):
     @property
     def policy_definition(self) -> dict[str, Value]:
         """The merged policy and operator policy: RabbitMQ's ``effective_policy_definition``."""
-        return {setting.name: setting.value for setting in _merged_policies(self.policy, self.operator_policy).values()}
+        merged = _merged_policies(self.policy, self.operator_policy, self._offered)
+        return {setting.name: setting.value for setting in merged.values()}
 
 
 NO_SETTINGS: Final = EffectiveSettings([])
@@ -94,21 +99,24 @@ def effective(
     arguments: Arguments,
     policy: PolicyRecord | None = None,
     operator_policy: PolicyRecord | None = None,
+    offered: OfferedSettings = NO_OFFERED_SETTINGS,
 ) -> EffectiveSettings:
-    """Return the effective settings for these arguments and policies."""
+    """Return the effective settings for these arguments and policies, with the merge rules of plugins."""
     if not arguments and policy is None and operator_policy is None:
         return NO_SETTINGS
-    merged = _merged_policies(policy, operator_policy)
+    merged = _merged_policies(policy, operator_policy, offered)
     for name, value in arguments.items():
         setting = EffectiveSetting(name if name in UNPREFIXED else name.removeprefix("x-"), value, "argument")
-        merged[setting.name] = _merged(merged.get(setting.name), setting)
+        merged[setting.name] = _merged(merged.get(setting.name), setting, offered)
     if arguments.get("x-queue-type") == "quorum":
         for name, value in QUORUM_DEFAULTS.items():
             merged.setdefault(name, EffectiveSetting(name, value, "default"))
-    return EffectiveSettings(list(merged.values()), policy, operator_policy)
+    return EffectiveSettings(list(merged.values()), policy, operator_policy, offered)
 
 
-def _merged_policies(policy: PolicyRecord | None, operator_policy: PolicyRecord | None) -> dict[str, EffectiveSetting]:
+def _merged_policies(
+    policy: PolicyRecord | None, operator_policy: PolicyRecord | None, offered: OfferedSettings
+) -> dict[str, EffectiveSetting]:
     """Merge the two policies; for settings without a merge rule the operator's value is effective (R140)."""
     merged: dict[str, EffectiveSetting] = {}
     if policy is not None:
@@ -118,19 +126,20 @@ def _merged_policies(policy: PolicyRecord | None, operator_policy: PolicyRecord 
     if operator_policy is not None:
         for name, value in operator_policy.definition.items():
             setting = EffectiveSetting(name, value, f"operator policy {operator_policy.name}")
-            merged[name] = _merged(merged.get(name), setting)
+            merged[name] = _merged(merged.get(name), setting, offered)
     return merged
 
 
-def _merged(earlier: EffectiveSetting | None, setting: EffectiveSetting) -> EffectiveSetting:
+def _merged(earlier: EffectiveSetting | None, setting: EffectiveSetting, offered: OfferedSettings) -> EffectiveSetting:
     """Return the effective one of two settings of one name; without a merge rule, the later one."""
     key = KEYS.get(setting.name)
-    if earlier is None or key is None or key.merge is None:
+    merge = offered.merge_of(setting.name) if key is None else key.merge
+    if earlier is None or merge is None:
         return setting
     one, other = _measure(earlier.value), _measure(setting.value)
     if one is None or other is None:
         return setting
-    return earlier if key.merge(one, other) == one else setting
+    return earlier if merge(one, other) == one else setting
 
 
 def _measure(value: Value) -> int | None:

@@ -8,7 +8,8 @@ from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.patterns import EVERYTHING, Compile, NeverMatching, Pattern
 from gateway.kernel.settings.effective_settings import EffectiveSettings, effective
-from gateway.kernel.settings.policy_checks import ineffective_keys, require_valid_policy
+from gateway.kernel.settings.offered_settings import NO_OFFERED_SETTINGS, OfferedSettings
+from gateway.kernel.settings.policy_checks import ineffective_keys, require_usable_policy
 
 EXCHANGE: Final = "exchanges"
 """The kind of every exchange."""
@@ -49,12 +50,19 @@ class Policies:
 
     def __init__(self, compile_pattern: Compile) -> None:
         self.version = 0
+        self._offered = NO_OFFERED_SETTINGS
         self._compile_pattern = compile_pattern
         self._rules: list[CompiledPolicy] = []
         self._operator_rules: list[CompiledPolicy] = []
 
     def __iter__(self) -> Iterator[PolicyRecord]:
         return (rule.record for rule in (*self._rules, *self._operator_rules))
+
+    def use(self, offered: OfferedSettings) -> None:
+        """Use the merge rules of these settings, which plugins offer, for all settings computed from now on."""
+        self._offered = offered
+        self._rules = [self._rule(rule.record) for rule in self._rules]
+        self._operator_rules = [self._rule(rule.record) for rule in self._operator_rules]
 
     def put(self, record: PolicyRecord) -> None:
         """Add or replace a policy; an invalid one (from an older version) matches nothing."""
@@ -75,7 +83,8 @@ class Policies:
 
     def settings(self, kind: str, name: str, arguments: Arguments) -> EffectiveSettings:
         """Return the effective settings of an object declared with these arguments."""
-        return effective(arguments, _first(self._rules, kind, name), _first(self._operator_rules, kind, name))
+        policy, operator_policy = _first(self._rules, kind, name), _first(self._operator_rules, kind, name)
+        return effective(arguments, policy, operator_policy, self._offered)
 
     def changed(
         self, settings: EffectiveSettings, kind: str, name: str, arguments: Arguments
@@ -84,13 +93,14 @@ class Policies:
         policy, operator_policy = _first(self._rules, kind, name), _first(self._operator_rules, kind, name)
         if policy is settings.policy and operator_policy is settings.operator_policy:
             return None
-        return effective(arguments, policy, operator_policy)
+        return effective(arguments, policy, operator_policy, self._offered)
 
     def _rule(self, record: PolicyRecord) -> CompiledPolicy:
         """Compile a policy. One stored by an earlier version may be invalid in this one."""
         try:
-            require_valid_policy(record, self._compile_pattern)
-            return CompiledPolicy(record, self._compile_pattern(record.pattern or EVERYTHING), ineffective_keys(record))
+            require_usable_policy(record, self._compile_pattern)
+            fault = ineffective_keys(record, self._offered)
+            return CompiledPolicy(record, self._compile_pattern(record.pattern or EVERYTHING), fault)
         except PreconditionFailed as refusal:
             return CompiledPolicy(record, NeverMatching(), str(refusal))
 

@@ -20,6 +20,7 @@ from gateway.kernel.messages.message import Value
 from gateway.kernel.patterns import Compile
 from gateway.kernel.settings.erlang_terms import as_erlang
 from gateway.kernel.settings.max_age import age_ms
+from gateway.kernel.settings.offered_settings import OfferedSettings
 from gateway.kernel.settings.queue_arguments import LARGEST_FILTER, LARGEST_SEGMENT, SMALLEST_FILTER
 
 #: The valid values of ``apply-to``.
@@ -140,8 +141,30 @@ FEDERATION: Final = ("federation-upstream", "federation-upstream-set", "federati
 OPERATOR_KEYS: Final = frozenset(name for name, key in KEYS.items() if key.merge is not None)
 
 
-def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None:
-    """Check a policy. :raises PreconditionFailed: with RabbitMQ's error text."""
+def require_valid_policy(record: PolicyRecord, compile_pattern: Compile, offered: OfferedSettings) -> None:
+    """Check a policy that may have keys of the plugins of its virtual host.
+
+    :raises PreconditionFailed: with RabbitMQ's error text.
+    """
+    require_usable_policy(record, compile_pattern)
+    unknown = {}
+    for key, value in record.definition.items():
+        if _is_known(key, record.is_operator):
+            continue
+        if key not in offered or (record.is_operator and offered.merge_of(key) is None):
+            unknown[key] = value
+        elif (fault := offered.fault_of(key, value)) is not None:
+            _refuse(f"{as_erlang(value)} is not a valid {key}: {fault}")
+    if unknown:
+        terms = ",".join(f"{{{as_erlang(key)},{as_erlang(value)}}}" for key, value in unknown.items())
+        _refuse(f"[{terms}] are not recognised policy settings")
+
+
+def require_usable_policy(record: PolicyRecord, compile_pattern: Compile) -> None:
+    """Check a policy, except keys that are not built in: the plugin of a stored policy may be missing.
+
+    :raises PreconditionFailed: with RabbitMQ's error text.
+    """
     entity = f"{'operator policy' if record.is_operator else 'policy'} '{record.name}' in vhost '{record.vhost}'"
     require_name("policy", record.name)
     if not LEAST_INTEGER <= record.priority <= LARGEST_COUNT:
@@ -155,15 +178,9 @@ def require_valid_policy(record: PolicyRecord, compile_pattern: Compile) -> None
         _refuse(f"apply-to '{record.apply_to}' unrecognised; should be one of {', '.join(APPLY_TO)}")
     if not record.definition:
         _refuse("no policy provided")
-    unknown = {}
     for key, value in record.definition.items():
-        if not _is_known(key, record.is_operator):
-            unknown[key] = value
-        elif key in KEYS and not KEYS[key].is_valid(value):
+        if _is_known(key, record.is_operator) and key in KEYS and not KEYS[key].is_valid(value):
             _refuse(f"{as_erlang(value)} {KEYS[key].fault}")
-    if unknown:
-        terms = ",".join(f"{{{as_erlang(key)},{as_erlang(value)}}}" for key, value in unknown.items())
-        _refuse(f"[{terms}] are not recognised policy settings")
     _require_valid_federation(record, compile_pattern)
 
 
@@ -178,9 +195,14 @@ def _require_valid_federation(record: PolicyRecord, compile_pattern: Compile) ->
             _refuse(f"could not compile pattern {pattern} to a regular expression. Error: {refusal}")
 
 
-def ineffective_keys(record: PolicyRecord) -> str:
+def ineffective_keys(record: PolicyRecord, offered: OfferedSettings) -> str:
     """Return a sentence with the keys of a policy that have no effect; empty if all have."""
     idle = sorted(OBSOLETE.intersection(record.definition))
+    idle += [
+        f"{key} (no enabled plugin offers it)"
+        for key in sorted(record.definition)
+        if not _is_known(key, record.is_operator) and key not in offered
+    ]
     return f"no effect: {', '.join(idle)}" if idle else ""
 
 

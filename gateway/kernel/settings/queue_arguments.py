@@ -11,6 +11,7 @@ from gateway.kernel.messages.bounds import LONGEST_MS, fault_of_key, require_arg
 from gateway.kernel.messages.message import Arguments, Value
 from gateway.kernel.settings.arguments import type_name
 from gateway.kernel.settings.max_age import age_ms
+from gateway.kernel.settings.offered_settings import OfferedSettings
 
 MOST_PRIORITIES: Final = 255
 
@@ -175,10 +176,12 @@ QUEUE_ARGUMENTS: Final[Mapping[str, QueueArgument]] = {
 COMPARED: Final = tuple(name for name, argument in QUEUE_ARGUMENTS.items() if argument.is_compared)
 
 
-def require_valid(entity: str, arguments: Arguments) -> None:
+def require_valid(entity: str, arguments: Arguments, offered: OfferedSettings) -> None:
     """Check the arguments of a declaration. ``entity`` is for example ``queue 'q' in vhost '/'``.
 
-    Unknown arguments pass (R49). :raises PreconditionFailed: with the argument and its fault.
+    Arguments that neither the broker nor a plugin knows pass (R49).
+
+    :raises PreconditionFailed: with the argument and its fault.
     """
     require_arguments(entity, arguments)
     exchange = arguments.get("x-dead-letter-exchange", "")
@@ -188,7 +191,7 @@ def require_valid(entity: str, arguments: Arguments) -> None:
         raise PreconditionFailed(f"invalid arg 'x-dead-letter-exchange' for {entity}: {fault}")
     queue_type = str(arguments.get("x-queue-type", "classic"))
     for name, value in arguments.items():
-        argument = QUEUE_ARGUMENTS.get(name)
+        argument = QUEUE_ARGUMENTS.get(name) or _offered_argument(name, offered)
         if argument is None:
             continue
         if queue_type in ANY and queue_type not in argument.types:
@@ -198,6 +201,14 @@ def require_valid(entity: str, arguments: Arguments) -> None:
             wrong = "routing_key_but_no_dlx_defined"
         if wrong is not None:
             raise PreconditionFailed(f"invalid arg '{name}' for {entity}: {wrong}")
+
+
+def _offered_argument(name: str, offered: OfferedSettings) -> QueueArgument | None:
+    """Return the row of an argument that a plugin offers; ``None`` if none does."""
+    setting = name.removeprefix("x-")
+    if setting == name or setting not in offered:
+        return None
+    return QueueArgument(lambda value: offered.fault_of(setting, value))
 
 
 def require_possible(

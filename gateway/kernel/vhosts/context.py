@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gateway.kernel.faults import Faults
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
     from gateway.kernel.features.keeping import Keeping
+    from gateway.kernel.features.offered_features import OfferedFeatures
     from gateway.kernel.features.policy_applier import PolicyApplier
     from gateway.kernel.interception.interception import Interception
     from gateway.kernel.journal.journal import Journal
@@ -34,6 +35,7 @@ class VhostContext:
     keeping: "Keeping"
     users: "UserTallies"
     interception: "Interception"
+    queue_features: "OfferedFeatures"
 
     @property
     def vhost_name(self) -> str:

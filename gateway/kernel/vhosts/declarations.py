@@ -17,6 +17,7 @@ from gateway.kernel.settings.arguments import (
     require_equivalent,
     type_name,
 )
+from gateway.kernel.settings.offered_settings import OfferedSettings
 from gateway.kernel.settings.queue_arguments import COMPARED, require_possible, require_valid
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class QueueDeclaration:
             return self
         return replace(self, arguments={**self.arguments, "x-queue-type": default})
 
-    def require_new(self) -> None:
-        """Validate the properties of a new queue.
+    def require_new(self, offered: OfferedSettings) -> None:
+        """Validate the properties of a new queue, with the settings that plugins offer.
 
         :raises AccessRefused: when the name is reserved.
         :raises PreconditionFailed: when the name is too long, or an argument is invalid.
@@ -114,7 +115,7 @@ class QueueDeclaration:
         if not self.is_server_named:
             require_free("queue", self.name)
         require_name("queue", self.name)
-        require_valid(self.entity, self.arguments)
+        require_valid(self.entity, self.arguments, offered)
         require_possible(
             self.entity,
             self.arguments,
@@ -123,8 +124,8 @@ class QueueDeclaration:
             is_auto_delete=self.is_auto_delete,
         )
 
-    def require_equivalent(self, queue: "QueueLike") -> None:
-        """Compare with an existing queue.
+    def require_equivalent(self, queue: "QueueLike", offered: OfferedSettings) -> None:
+        """Compare with an existing queue, with the settings that plugins offer.
 
         :raises ResourceLocked: when it has another owner, or only one of both is exclusive (R31).
         :raises PreconditionFailed: naming the first difference (R10).
@@ -134,4 +135,4 @@ class QueueDeclaration:
             raise ResourceLocked(queue.locked)
         require_equal(self.entity, "durable", self.is_durable, queue.is_durable)
         require_equal(self.entity, "auto_delete", self.is_auto_delete, queue.is_auto_delete)
-        require_equivalent(self.entity, COMPARED, self.arguments, queue.arguments)
+        require_equivalent(self.entity, (*COMPARED, *offered.arguments), self.arguments, queue.arguments)

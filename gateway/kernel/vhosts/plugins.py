@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from gateway.kernel.archives.tracer import Tracer
+from gateway.kernel.features.plugin_feature import QueueFeatureType
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
@@ -13,11 +14,16 @@ from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 
 class VhostPlugins(Protocol):
-    """Exchange types, tracers and interceptors of the plugins that a virtual host enables."""
+    """Exchange types, queue features, tracers and interceptors of the plugins that a virtual host enables."""
 
     @property
     def exchange_types(self) -> ExchangeTypes:
         """Factories by exchange type."""
+        ...
+
+    @property
+    def queue_features(self) -> Sequence[QueueFeatureType]:
+        """The features that queues may request by their settings; each setting is offered once."""
         ...
 
     def plugin_of(self, part: object) -> str:

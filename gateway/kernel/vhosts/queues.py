@@ -64,16 +64,17 @@ class Queues:
     def declare(self, declaration: "QueueDeclaration") -> QueueLike:
         """Return the declared queue; create it if needed. Raises as ``VirtualHost.declare_queue`` does."""
         declaration = declaration.typed(self.default_type)
+        offered = self._context.queue_features.settings
         queue = self._queue_by_name.get(declaration.name)
         if queue is not None and (queue.owner in self._departed or queue in self._deletions):
             for _ in self.deleting(queue):  # callers that can wait use ``deletion_of`` first
                 pass
             queue = None
         if queue is not None:
-            declaration.require_equivalent(queue)
+            declaration.require_equivalent(queue, offered)
             queue.redeclared()
             return queue
-        declaration.require_new()
+        declaration.require_new(offered)
         self._require_admission(declaration)
         return self._make(declaration)
 

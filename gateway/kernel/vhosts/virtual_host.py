@@ -17,6 +17,7 @@ from gateway.kernel.faults import Faults
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
 from gateway.kernel.features.keeping import Keeping
+from gateway.kernel.features.offered_features import OfferedFeatures
 from gateway.kernel.features.policy_applier import PolicyApplier
 from gateway.kernel.interception.interception import Interception
 from gateway.kernel.interception.interceptor import Refusal
@@ -117,14 +118,23 @@ class VirtualHost:
         self.trace_events = dead_letters.trace_events = events_of_messages
         self.deduplication_caches = DeduplicationCaches(record.name, journal)
         self.keeping = Keeping(self.name, journal, events, faults, self.publish)
+        plugin_calls = InterceptionContext(record.name, journal.budget, faults)
+        self.queue_features = OfferedFeatures(plugin_calls)
         feature_context = FeatureContext(
-            clock, journal, dead_letters, self.delete_queue, self.archives, self.trace_events, self.deduplication_caches
+            clock,
+            journal,
+            dead_letters,
+            self.delete_queue,
+            self.archives,
+            self.trace_events,
+            self.deduplication_caches,
+            self.queue_features,
         )
         self.policy_applier = PolicyApplier(
             self.policies, feature_context, self.queue_by_name, self.exchange_by_name, router.forget
         )
         self.interception = Interception(
-            InterceptionContext(record.name, journal.budget, faults),
+            plugin_calls,
             clock,
             self.exchange_by_name.__contains__,
             (self.queue_by_name, self.reply_queue_by_name),
@@ -143,6 +153,7 @@ class VirtualHost:
             self.keeping,
             users,
             self.interception,
+            self.queue_features,
         )
         self.exchanges = Exchanges(self._context, self.exchange_by_name, exchange_types, self.invalidate_caches)
         self.queues = Queues(self._context, self.queue_by_name, self.traffic, queue_rules, reserve)

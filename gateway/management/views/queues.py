@@ -24,8 +24,10 @@ _MESSAGE_SIZE: Final = 400
 
 
 def basic_view(call: Call, queue: QueueLike) -> Fields:
-    """Return the fields that do not change with traffic."""
-    return {
+    """Return the fields that do not change with traffic; ``inert`` only if settings have no effect."""
+    vhost = call.broker.vhost_by_name.get(queue.vhost_name)
+    inert = vhost.queue_features.inert_reason(queue) if vhost is not None else ""
+    return ({"inert": inert} if inert else {}) | {
         "arguments": dict(queue.arguments),
         "auto_delete": queue.is_auto_delete,
         "durable": queue.is_durable,
