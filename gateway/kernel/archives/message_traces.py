@@ -3,6 +3,8 @@
 The oldest traces are dropped first: the store has a limit of messages and one of bytes.
 """
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue_like import QueueLike
 
 #: Estimated memory of a trace without its strings, and of an event, in bytes.
-_TRACE_BYTES: Final = 700
+_TRACE_BYTES: Final = 500
 _EVENT_BYTES: Final = 200
 
 
@@ -49,30 +51,45 @@ class TraceEvent(NamedTuple):
     routing_key: str = ""
 
 
+#: The stages of a message up to its first acknowledgement, in order; ``_NOT_ALONE`` has no queue or several.
+_NOT_ALONE: Final = 0
+_ROUTED: Final = 1
+_ENQUEUED: Final = 2
+_DELIVERED: Final = 3
+_ACCEPTED: Final = 4
+
 _Row: TypeAlias = "tuple[str, int, str, int | None, str, Origin | None, bool]"
 
 
 class MessageTrace:
     """The events of one message, in order. ``header`` is that of its publisher, to search for its message id.
 
-    Events are noted as plain tuples, and the publish and its routes not as events at all: a message has five events, so
-    their cost decides what tracing costs.
+    Most messages have one queue, and are enqueued, delivered and settled once: these events are fields of the trace, as
+    far as ``stage`` tells, because an object for each decides what tracing costs. All later events are ``rows``.
     """
 
     __slots__ = (
         "_at_ms",
+        "_delivered_ms",
+        "_enqueued_ms",
         "_letters",
         "_origin",
+        "_outcome",
+        "_policy",
+        "_receiver",
+        "_settled_ms",
         "body_size",
         "content_id",
         "exchange",
         "header",
         "id",
         "is_evicted",
+        "position",
         "queues",
         "routing_key",
         "rows",
         "size",
+        "stage",
     )
 
     def __init__(
@@ -86,11 +103,19 @@ class MessageTrace:
         self.content_id = 0
         self.is_evicted = False
         self.queues = queues
-        self.rows: list[_Row] = []
+        self.rows: list[_Row] | None = None
         self.size = _TRACE_BYTES + len(message.routing_key) + len(message.header.raw) + _EVENT_BYTES * len(queues)
+        self.stage = _ROUTED if len(queues) == 1 else _NOT_ALONE
+        self.position: int | None = None
         self._at_ms = at_ms
         self._origin = origin
         self._letters: dict[int, tuple[str, str]] | None = None  # address of each dead letter, by row
+        self._enqueued_ms = 0
+        self._policy = ""
+        self._delivered_ms = 0
+        self._receiver: Origin | None = None
+        self._settled_ms = 0
+        self._outcome = ""
 
     @property
     def events(self) -> list[TraceEvent]:
@@ -98,14 +123,43 @@ class MessageTrace:
         at_ms, letters = self._at_ms, self._letters or {}
         publish = TraceEvent("publish", at_ms, "", None, "", self._origin, False, self.exchange, self.routing_key)
         routes = [TraceEvent("route", at_ms, queue) for queue in self.queues]
-        rows = [TraceEvent(*row, *letters.get(number, ())) for number, row in enumerate(self.rows)]
-        return [publish, *routes, *rows]
+        rows = [TraceEvent(*row, *letters.get(number, ())) for number, row in enumerate(self.rows or ())]
+        return [publish, *routes, *self._first_events(), *rows]
+
+    def enqueued(self, at_ms: int, position: int | None, policy: str) -> None:
+        """Note that the only queue accepted the message."""
+        self.stage, self._enqueued_ms, self.position, self._policy = _ENQUEUED, at_ms, position, policy
+
+    def delivered(self, at_ms: int, receiver: "Origin") -> None:
+        """Note the first delivery."""
+        self.stage, self._delivered_ms, self._receiver = _DELIVERED, at_ms, receiver
+
+    def accepted(self, at_ms: int, outcome: str) -> None:
+        """Note that the first delivery was acknowledged."""
+        self.stage, self._settled_ms, self._outcome = _ACCEPTED, at_ms, outcome
+
+    def add(self, row: "_Row") -> None:
+        """Note another event."""
+        if self.rows is None:
+            self.rows = []
+        self.rows.append(row)
 
     def address_letter(self, exchange: str, routing_key: str) -> None:
         """Note the address of the dead letter that the latest event is about."""
         if self._letters is None:
             self._letters = {}
-        self._letters[len(self.rows) - 1] = exchange, routing_key
+        self._letters[len(self.rows or ()) - 1] = exchange, routing_key
+
+    def _first_events(self) -> Iterator[TraceEvent]:
+        """Return the events that are fields."""
+        if self.stage < _ENQUEUED:
+            return
+        queue = self.queues[0]
+        yield TraceEvent("enqueue", self._enqueued_ms, queue, self.position, self._policy)
+        if self.stage >= _DELIVERED:
+            yield TraceEvent("deliver", self._delivered_ms, queue, self.position, "", self._receiver)
+        if self.stage >= _ACCEPTED:
+            yield TraceEvent("settle", self._settled_ms, queue, self.position, self._outcome)
 
 
 class MessageTraces:
@@ -121,17 +175,17 @@ class MessageTraces:
         self.bytes = 0
         self.evicted = 0
         self._journal = journal
-        self._trace_by_id: dict[int, MessageTrace] = {}
+        self._traces: deque[MessageTrace] = deque()  # in order of their numbers
         self._trace_by_place: dict[tuple[str, int], MessageTrace] = {}
         self._trace_by_content: dict[int, MessageTrace] = {}
         self._share = 0.0
 
     def __len__(self) -> int:
-        return len(self._trace_by_id)
+        return len(self._traces)
 
     def __iter__(self) -> Iterator[MessageTrace]:
         """Return the traces, the latest first."""
-        return iter(list(reversed(self._trace_by_id.values())))
+        return iter(list(reversed(self._traces)))
 
     @property
     def is_on(self) -> bool:
@@ -140,13 +194,15 @@ class MessageTraces:
 
     def get(self, id: int) -> MessageTrace | None:
         """Return the trace of this number."""
-        return self._trace_by_id.get(id)
+        traces = self._traces
+        index = bisect_left(traces, id, key=_number)
+        return traces[index] if index < len(traces) and traces[index].id == id else None
 
     def clear(self) -> None:
         """Drop all traces."""
-        for trace in self._trace_by_id.values():
+        for trace in self._traces:
             trace.is_evicted = True
-        self._trace_by_id.clear()
+        self._traces.clear()
         self._trace_by_place.clear()
         self._trace_by_content.clear()
         self.bytes = 0
@@ -167,24 +223,48 @@ class MessageTraces:
         """Begin a trace with the publish and the queues that the message is routed to."""
         at_ms = self._journal.turn_ms or self._journal.now_ms
         names = (queues[0].name,) if len(queues) == 1 else tuple([queue.name for queue in queues])
-        trace = self._trace_by_id[id] = MessageTrace(id, message, at_ms, names, origin)
+        trace = MessageTrace(id, message, at_ms, names, origin)
+        self._traces.append(trace)
         self.bytes += trace.size
         if not names:
             self.noted(trace, "drop", "", None, "unroutable")
-        if self.bytes > self.rules.most_bytes or len(self._trace_by_id) > self.rules.most_messages:
+        if self.bytes > self.rules.most_bytes or len(self._traces) > self.rules.most_messages:
             self._evict()
         return trace
 
     def enqueued(self, trace: MessageTrace, queue: "QueueLike", message: "Message", position: int | None) -> None:
         """Note that a queue accepted a message, and the policy of the queue."""
-        policy = queue.settings.policy
-        name = queue.name
-        self.noted(trace, "enqueue", name, position, "" if policy is None else f"policy {policy.name}")
+        policy, name = queue.settings.policy, queue.name
+        detail = "" if policy is None else f"policy {policy.name}"
+        if trace.stage == _ROUTED and trace.rows is None and trace.queues[0] == name:
+            journal = self._journal
+            trace.enqueued(journal.turn_ms or journal.now_ms, position, detail)
+        else:
+            self.noted(trace, "enqueue", name, position, detail)
         if position is not None and not trace.is_evicted:
             self._trace_by_place[name, position] = trace
             if message.id:
                 trace.content_id = message.id
                 self._trace_by_content[message.id] = trace
+
+    def delivered(
+        self, trace: MessageTrace, queue: str, position: int | None, origin: "Origin", redelivered: bool
+    ) -> None:
+        """Note a delivery."""
+        if trace.stage == _ENQUEUED and trace.rows is None and not redelivered and trace.queues[0] == queue:
+            journal = self._journal
+            trace.delivered(journal.turn_ms or journal.now_ms, origin)
+        else:
+            self.noted(trace, "deliver", queue, position, "", origin, redelivered)
+
+    def accepted(self, trace: MessageTrace, queue: str, position: int, outcome: str) -> None:
+        """Note that a delivery was acknowledged: the message has left the queue."""
+        if trace.stage == _DELIVERED and trace.rows is None and trace.queues[0] == queue:
+            journal = self._journal
+            trace.accepted(journal.turn_ms or journal.now_ms, outcome)
+        else:
+            self.noted(trace, "settle", queue, position, outcome)
+        self._trace_by_place.pop((queue, position), None)
 
     def noted(
         self,
@@ -200,7 +280,7 @@ class MessageTraces:
         if trace.is_evicted:
             return
         journal = self._journal
-        trace.rows.append((kind, journal.turn_ms or journal.now_ms, queue, position, detail, origin, redelivered))
+        trace.add((kind, journal.turn_ms or journal.now_ms, queue, position, detail, origin, redelivered))
         trace.size += _EVENT_BYTES
         self.bytes += _EVENT_BYTES
         if self.bytes > self.rules.most_bytes:
@@ -222,9 +302,9 @@ class MessageTraces:
 
     def _evict(self) -> None:
         """Drop the oldest traces, up to the limits; the latest one stays."""
-        rules, traces = self.rules, self._trace_by_id
+        rules, traces = self.rules, self._traces
         while len(traces) > 1 and (self.bytes > rules.most_bytes or len(traces) > rules.most_messages):
-            trace = traces.pop(next(iter(traces)))
+            trace = traces.popleft()
             self.bytes -= trace.size
             self.evicted += 1
             self._forget(trace)
@@ -233,9 +313,15 @@ class MessageTraces:
         trace.is_evicted = True
         if trace.content_id:
             self._trace_by_content.pop(trace.content_id, None)
-        for row in trace.rows:
+        if trace.position is not None and (trace.stage != _ACCEPTED or trace.rows is not None):
+            self._trace_by_place.pop((trace.queues[0], trace.position), None)
+        for row in trace.rows or ():
             if row[0] == "enqueue" and row[3] is not None:
                 self._trace_by_place.pop((row[2], row[3]), None)
+
+
+def _number(trace: MessageTrace) -> int:
+    return trace.id
 
 
 def whereabouts(trace: MessageTrace, has_queue: Callable[[str], bool]) -> list[tuple[str, str]]:

@@ -72,15 +72,18 @@ class TraceEvents:
         if self.table.is_on:
             self.table.delivered(message, queue, redelivered, origin, position)
         if (trace := self._trace_of(message, queue, position)) is not None:
-            self.traces.noted(trace, "deliver", queue.name, position, "", origin, redelivered)
+            self.traces.delivered(trace, queue.name, position, origin, redelivered)
 
     def settled(self, queue: "QueueIdentity", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""
         if self.table.is_on:
             self.table.settled(queue, message, position, outcome)
         if (trace := self._trace_of(message, queue, position)) is not None:
-            kind, word = _WORDS[outcome]
-            self.traces.noted(trace, kind, queue.name, position, word)
+            if outcome is DeliveryOutcome.ACCEPTED:
+                self.traces.accepted(trace, queue.name, position, "accepted")
+            else:
+                kind, word = _WORDS[outcome]
+                self.traces.noted(trace, kind, queue.name, position, word)
 
     def dropped_from(self, queue: "QueueIdentity", message: Message, reason: "DeathReason") -> None:
         """Record that a queue dropped or rejected a message."""

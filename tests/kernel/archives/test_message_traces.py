@@ -183,4 +183,4 @@ def assert_bounded(broker: MemoryBroker, most_messages: int, most_bytes: int) ->
 
 def internals(broker: MemoryBroker) -> Iterator[int]:
     traces = broker.vhost.message_traces
-    return (len(table) for table in (traces._trace_by_id, traces._trace_by_place, traces._trace_by_content))
+    return (len(table) for table in (traces._traces, traces._trace_by_place, traces._trace_by_content))
