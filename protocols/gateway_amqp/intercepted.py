@@ -33,6 +33,9 @@ class Intercepted(Plain):
     def publish(self, target: Target, message: Message) -> None:
         """Publish a message as the interceptors return it."""
         published = self._chain.intercept(message, self._origin)
+        if published is message:
+            self._mode.publish(target, message)
+            return
         if isinstance(published, Refusal):
             self._refuse(target, message, published)
             return

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S
 from gateway.kernel.faults import BadAnswer, shown
+from gateway.kernel.interception.call_times import CallTimes
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.interception.publish_chain import FAULT, InterceptionContext
 from gateway.kernel.messages.message import Message
@@ -24,20 +24,19 @@ class DeliveryChain:
     A fault of an interceptor is contained, and the message goes on as it was.
     """
 
-    __slots__ = ("_budget", "_calls", "_context")
+    __slots__ = ("_calls", "_context", "_times")
 
     def __init__(self, interceptors: Sequence[Interceptor], context: InterceptionContext) -> None:
         self._calls: tuple[tuple[Interceptor, OnDeliver], ...] = tuple(
             [(interceptor, interceptor.on_deliver) for interceptor in interceptors]
         )
         self._context = context
-        self._budget = context.budget
+        self._times = CallTimes(context.budget, interceptors, "delivery")
 
     def intercept(self, message: Message, queue: str, origin: "Origin") -> Message:
         """Return the message to deliver: the same object if nothing changed."""
-        budget = self._budget
-        budget.work += LOOK_EVERY  # an interceptor may take milliseconds for a message
-        now_s = budget.monotonic_s()
+        times = self._times
+        times.begin()
         for interceptor, on_deliver in self._calls:
             try:
                 delivered = on_deliver(message, queue, origin)
@@ -46,10 +45,10 @@ class DeliveryChain:
             except BaseException as error:  # a plugin's exception must not reach the consumer
                 self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
                 continue
-            before_s, now_s = now_s, budget.monotonic_s()
-            if now_s - before_s > SLOW_S:
-                budget.on_slow(f"the interceptor {type(interceptor).__qualname__} for a delivery", now_s - before_s)
+            if times.are_single:
+                times.called(interceptor)
             message = delivered
+        times.end()
         return message
 
     def recipient_of(self, consumer: Consumer) -> Subscriber:

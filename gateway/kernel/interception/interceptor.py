@@ -59,7 +59,7 @@ class Interceptor(Protocol):
 
     A plugin derives from this class and overrides one method or both; a method that is not overridden is not called
     and costs nothing. Both are called on the kernel's thread for each message, so they must not wait, and should take
-    microseconds: what one takes longer than the budget of a turn (5 ms) is reported with its name.
+    microseconds: calls that take longer than the budget of a turn (5 ms) are reported with its name.
 
     ``on_error`` declares what happens to a published message if ``on_publish`` raises an exception or returns
     something else than a ``Decision``. The fault is contained, counted and logged in both cases.

@@ -1,11 +1,11 @@
 """Calls the interceptors of a virtual host for each published message."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S, TurnBudget
+from gateway.kernel.budget import TurnBudget
 from gateway.kernel.faults import BadAnswer, Faults, shown
+from gateway.kernel.interception.call_times import CallTimes
 from gateway.kernel.interception.interceptor import Diversion, Interceptor, Refusal
 from gateway.kernel.messages.message import Message
 
@@ -19,13 +19,15 @@ FAULT: Final = "interceptor"
 OnPublish: TypeAlias = "Callable[[Message, Origin], Decision]"
 
 
-@dataclass(frozen=True, slots=True)
 class InterceptionContext:
     """The name of a virtual host, its budget and its faults, which its chains and its hosted features share."""
 
-    vhost_name: str
-    budget: TurnBudget
-    faults: Faults
+    __slots__ = ("budget", "faults", "vhost_name")
+
+    def __init__(self, vhost_name: str, budget: TurnBudget, faults: Faults) -> None:
+        self.vhost_name = vhost_name
+        self.budget = budget
+        self.faults = faults
 
 
 class PublishChain:
@@ -34,7 +36,7 @@ class PublishChain:
     Each call ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
     """
 
-    __slots__ = ("_budget", "_calls", "_context", "_has_exchange")
+    __slots__ = ("_calls", "_context", "_has_exchange", "_times")
 
     def __init__(
         self, interceptors: Sequence[Interceptor], context: InterceptionContext, has_exchange: Callable[[str], bool]
@@ -43,7 +45,7 @@ class PublishChain:
             [(interceptor, interceptor.on_publish) for interceptor in interceptors]
         )
         self._context = context
-        self._budget = context.budget
+        self._times = CallTimes(context.budget, interceptors, "publish")
         self._has_exchange = has_exchange
 
     @property
@@ -56,10 +58,14 @@ class PublishChain:
 
         It is the same object if nothing changed. The exchange of a diverted message is another one, which exists.
         """
-        budget = self._budget
-        budget.work += LOOK_EVERY  # an interceptor may take milliseconds for a message
-        exchange = message.exchange
-        now_s = budget.monotonic_s()
+        times = self._times
+        times.begin()
+        decision = self._decision(message, origin)
+        times.end()
+        return decision
+
+    def _decision(self, message: Message, origin: "Origin") -> Message | Refusal:
+        exchange, times = message.exchange, self._times
         for interceptor, on_publish in self._calls:
             try:
                 decision = on_publish(message, origin)
@@ -70,9 +76,8 @@ class PublishChain:
                 if interceptor.on_error == "pass":
                     continue
                 return Refusal("the broker could not inspect the message")
-            before_s, now_s = now_s, budget.monotonic_s()
-            if now_s - before_s > SLOW_S:
-                budget.on_slow(f"the interceptor {type(interceptor).__qualname__} for a publish", now_s - before_s)
+            if times.are_single:
+                times.called(interceptor)
             if decision is message:
                 continue
             if isinstance(decision, Refusal):

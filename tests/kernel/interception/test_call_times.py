@@ -1,0 +1,78 @@
+"""The times of interceptors: slow calls are reported with a name, and make the turn read its clock."""
+
+import pytest
+
+from gateway.api import Interceptor, Message, Origin
+from gateway.kernel.budget import LOOK_EVERY
+from gateway.testing import MemoryBroker, plain_message
+
+ORIGIN = Origin("client -> broker", 1, "guest", "amqp091")
+
+
+class Quick(Interceptor):
+    def on_publish(self, message: Message, origin: Origin) -> Message:
+        return message
+
+
+class Slow(Interceptor):
+    def __init__(self, broker: MemoryBroker, seconds: float) -> None:
+        self._broker = broker
+        self._seconds = seconds
+
+    def on_publish(self, message: Message, origin: Origin) -> Message:
+        self._broker.clock.advance(self._seconds)
+        return message
+
+    def on_deliver(self, message: Message, queue: str, origin: Origin) -> Message:
+        self._broker.clock.advance(self._seconds)
+        return message
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    return MemoryBroker()
+
+
+@pytest.fixture
+def reports(broker: MemoryBroker) -> list[str]:
+    told: list[str] = []
+    broker.kernel.journal.budget.on_slow = lambda cause, seconds: told.append(cause)
+    return told
+
+
+def publish(broker: MemoryBroker, times: int = 1) -> None:
+    for _ in range(times):
+        broker.vhost.interception.published(plain_message("k"), ORIGIN)
+
+
+def test_a_slow_message_names_the_interceptors_and_later_ones_the_slow_one(
+    broker: MemoryBroker, reports: list[str]
+) -> None:
+    broker.vhost.interception.apply([Quick(), Slow(broker, 0.02), Quick()])
+    publish(broker, 3)
+    alone = "the interceptor Slow for a publish"
+    assert reports == ["the interceptors Quick, Slow, Quick for a publish", alone, alone]
+
+
+def test_the_interceptors_are_timed_together_again_after_a_thousand_messages(
+    broker: MemoryBroker, reports: list[str]
+) -> None:
+    broker.vhost.interception.apply([Quick(), Slow(broker, 0.02)])
+    publish(broker, 1002)
+    assert [reports[0], reports[-1]] == ["the interceptors Quick, Slow for a publish"] * 2
+    assert set(reports[1:-1]) == {"the interceptor Slow for a publish"}
+
+
+def test_a_slow_delivery_is_reported(broker: MemoryBroker, reports: list[str]) -> None:
+    broker.vhost.interception.apply([Slow(broker, 0.02)])
+    broker.vhost.interception.delivered(plain_message("k"), "q", ORIGIN)
+    assert reports == ["the interceptor Slow for a delivery"]
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(0.0, False), (0.001, True)])
+def test_only_notable_calls_make_the_turn_read_its_clock(broker: MemoryBroker, seconds: float, looks: bool) -> None:
+    budget = broker.kernel.journal.budget
+    budget.renew()
+    broker.vhost.interception.apply([Slow(broker, seconds)])
+    publish(broker)
+    assert (budget.work >= LOOK_EVERY) is looks
