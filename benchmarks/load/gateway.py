@@ -52,6 +52,14 @@ def launch_all(directory: Path, config: Path) -> Iterator[Broker]:
 
 
 @contextmanager
+def launch_with(directory: Path, settings: Mapping[str, str]) -> Iterator[Broker]:
+    """Run it with AMQP alone and with some settings."""
+    options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    with _launch(directory, AMQP, options=options) as broker:
+        yield broker
+
+
+@contextmanager
 def _launch(directory: Path, *listeners: str, options: Sequence[str] = ()) -> Iterator[Broker]:
     ports = {listener: free_port() for listener in listeners}
     settings = {"bind": "127.0.0.1", f"{MQTT}.prefetch": str(PREFETCH)}

@@ -1,4 +1,4 @@
-"""x-consistent-hash: distributes messages over the bound destinations by weight and by a hash of one of their values.
+"""The distribution of messages over bound destinations by weight and by a hash of one of their values.
 
 The value is the routing key, or the header or the property that the exchange's arguments name. A binding key is a
 weight. When a destination is bound or unbound, only its share of the values moves.
@@ -13,12 +13,10 @@ from gateway.api import (
     Arguments,
     Binding,
     Destination,
-    ExchangeTypes,
     Message,
     PreconditionFailed,
     Properties,
     Value,
-    hookimpl,
 )
 from gateway_exchanges.weighted_slots import SLOTS, WeightedSlots
 
@@ -57,8 +55,8 @@ class ConsistentHash:
 
     def route(self, message: Message) -> tuple[Destination, ...]:
         """Return the destination of a message."""
-        value: Value = message.routing_key if self._value_of is None else self._value_of(message)
-        destination = self._slots.at(crc32(_bytes_of(value)) % SLOTS)
+        value = message.routing_key.encode() if self._value_of is None else _bytes_of(self._value_of(message))
+        destination = self._slots.at(crc32(value) % SLOTS)
         return () if destination is None else (destination,)
 
     def _add(self, destination: Destination, weight: int) -> None:
@@ -116,9 +114,3 @@ def _bytes_of(value: Value) -> bytes:
     if isinstance(value, str):
         return value.encode()
     return value if isinstance(value, bytes) else repr(value).encode()
-
-
-@hookimpl
-def gateway_exchange_types() -> ExchangeTypes:
-    """Offer ``x-consistent-hash``."""
-    return {"x-consistent-hash": ConsistentHash}

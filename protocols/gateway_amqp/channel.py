@@ -51,6 +51,7 @@ class Channel:
         "_scope",
         "_targets",
         "_topology",
+        "_usual_targets",
         "_vhost",
         "_writer",
         "assembly",
@@ -69,6 +70,7 @@ class Channel:
         self._topology = Topology(scope)
         self.consuming = Consuming(scope, self._topology, self._writer)
         self._targets: dict[bytes, Target] = {}
+        self._usual_targets: dict[str, Target] = {}  # of each exchange, for new keys
         self._publisher: Plain = Plain(scope.vhost, scope.origin, self._unrouted)
         self._intake: Plain = self._publisher  # before it come the interceptors, if there are any
         self._confirms: Confirms | None = None
@@ -170,6 +172,7 @@ class Channel:
         """Drop the unfinished content and the references to the parts, so that no reference cycle is left."""
         self._drop_assembly()
         self._targets.clear()
+        self._usual_targets.clear()
         self._publisher = self._intake = Plain(self._vhost, self._scope.origin, _return_nothing)
 
     def fail_confirms(self) -> None:
@@ -212,6 +215,19 @@ class Channel:
     def _target(self, method: bytes) -> Target:
         """Resolve the target of a publish, and check the permissions."""
         exchange_name, routing_key, is_mandatory = parse_publish(method)
+        usual = self._usual_targets.get(exchange_name)
+        if usual is None or usual.version != self._vhost.version:
+            usual = self._usual_target(exchange_name)
+        if usual.exchange.type_name == "topic":
+            self._scope.host.permissions.require_topic(Operation.WRITE, exchange_name, routing_key)
+        if len(self._targets) >= _TARGETS_KEPT:
+            self._forget_targets()
+            usual = self._usual_target(exchange_name)
+        target = self._targets[method] = usual.for_key(routing_key, is_mandatory)
+        return target
+
+    def _usual_target(self, exchange_name: str) -> Target:
+        """Resolve an exchange and check its permissions, for publishes with any key."""
         vhost, permissions = self._scope.vhost, self._scope.host.permissions
         version = vhost.version
         permissions.require(Operation.WRITE, "exchange", exchange_name)
@@ -219,16 +235,17 @@ class Channel:
         if exchange.is_internal:
             raise AccessRefused(f"cannot publish to internal exchange '{exchange_name}' in vhost '{vhost.name}'")
         exchange.require_working()
-        if exchange.type_name == "topic":
-            permissions.require_topic(Operation.WRITE, exchange_name, routing_key)
         self._scope.host.publishing()
-        if len(self._targets) >= _TARGETS_KEPT:
-            self._targets.clear()
-            self.consuming.channel_counters.forget_exchanges()
         tally = self.consuming.channel_counters.for_exchange(exchange_name)
-        target = self._targets[method] = Target(exchange, routing_key, is_mandatory, version, tally)
+        usual = self._usual_targets[exchange_name] = Target(exchange, "", False, version, tally)
         self._connect_interceptors()
-        return target
+        return usual
+
+    def _forget_targets(self) -> None:
+        """Forget all targets, and with them the counters that they hold."""
+        self._targets.clear()
+        self._usual_targets.clear()
+        self.consuming.channel_counters.forget_exchanges()
 
     def _publish_through(self, publisher: Plain) -> None:
         """Change the mode of the channel."""

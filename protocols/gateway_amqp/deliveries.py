@@ -64,13 +64,14 @@ def _without_headers(header: Header) -> bytes:
 class DeliveryWriter:
     """Writes messages to the outbox as frames of one channel."""
 
-    __slots__ = ("_channel", "_frame_max", "_heads", "_methods", "_offset_heads", "_outbox")
+    __slots__ = ("_channel", "_frame_max", "_heads", "_methods", "_names", "_offset_heads", "_outbox")
 
     def __init__(self, channel: int, outbox: Outbox, frame_max: int) -> None:
         self._channel = channel
         self._outbox = outbox
         self._frame_max = frame_max
         self._methods: dict[tuple[str, str, str], tuple[bytes, bytes]] = {}
+        self._names: dict[tuple[str, str], tuple[bytes, bytes]] = {}
         self._heads: dict[tuple[Header, int], bytes] = {}
         self._offset_heads: dict[tuple[Header, int], tuple[bytes, bytes]] = {}
 
@@ -148,10 +149,14 @@ class DeliveryWriter:
 
     def _around(self, consumer_tag: str, message: Message) -> tuple[bytes, bytes]:
         """Return the method frame before the delivery tag, and from the exchange on."""
-        before = _DELIVER + short(consumer_tag)
-        after = short(message.exchange) + short(message.routing_key)
-        size = len(before) + _TAG.size + len(after)
-        around = FRAME_HEAD.pack(METHOD, self._channel, size) + before, after + _END
+        names = (consumer_tag, message.exchange)
+        parts = self._names.get(names)
+        if parts is None:
+            parts = remember(self._names, names, (_DELIVER + short(consumer_tag), short(message.exchange)), _KEPT)
+        before, exchange = parts
+        key = short(message.routing_key)
+        size = len(before) + _TAG.size + len(exchange) + len(key)
+        around = FRAME_HEAD.pack(METHOD, self._channel, size) + before, exchange + key + _END
         return remember(self._methods, (consumer_tag, message.exchange, message.routing_key), around, _KEPT)
 
     def _head(self, header: Header, size: int) -> bytes:

@@ -43,6 +43,10 @@ class Target:
         self.version = version
         self.tally = tally
 
+    def for_key(self, routing_key: str, is_mandatory: bool) -> "Target":
+        """Return the target of a publish to the same exchange."""
+        return Target(self.exchange, routing_key, is_mandatory, self.version, self.tally)
+
 
 def parse_publish(payload: bytes) -> tuple[str, str, bool]:
     """Return (exchange, routing key, mandatory) of a ``basic.publish`` method.

@@ -12,8 +12,8 @@ from gateway.api import Arguments, Binding, Destination, Exchange, Message, Prec
 from gateway.testing import MemoryBroker, StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway_amqp.header import AMQP
 from gateway_amqp.properties import encode_properties
-from gateway_exchanges.consistent_hash import ConsistentHash
 from gateway_exchanges.fanout import Fanout
+from gateway_exchanges.hash_distribution import ConsistentHash
 from gateway_exchanges.weighted_slots import SLOTS, WeightedSlots
 
 WEIGHTS = ("1", "2", "10", "250", "2147483647")
