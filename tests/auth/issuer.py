@@ -29,6 +29,10 @@ class Issuer:
         claims = {"sub": user, "aud": ["mq"], "exp": time.time() + lasts_s, "scope": scope, **changes}
         return jwt.encode(claims, self.key, "RS256", {"kid": f"key-{self.number}"})
 
-    def _respond(self, path: str, form: Form) -> tuple[int, bytes]:
+    def key_set(self) -> bytes:
+        """Return the key set with the current key."""
         fields = jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
-        return 200, json.dumps({"keys": [{**fields, "kid": f"key-{self.number}", "use": "sig"}]}).encode()
+        return json.dumps({"keys": [{**fields, "kid": f"key-{self.number}", "use": "sig"}]}).encode()
+
+    def _respond(self, path: str, form: Form) -> tuple[int, bytes]:
+        return 200, self.key_set()

@@ -20,8 +20,10 @@ from gateway_auth.oauth.keys import KeySet
 from gateway_auth.oauth.settings import OAuthSettings
 from gateway_auth.oauth.tokens import TokenVerifier
 from tests.auth.issuer import Issuer
-from tests.auth.protected import amqp, mqtt, protected_gateway, require_stomp_works
+from tests.auth.protected import amqp, mqtt, protected_gateway, require_stomp_works, stomp
 from tests.interop.paho_client import Paho, Refused
+from tests.interop.stomp_client import Stomp
+from tests.management_client import put
 from tests.protocols.mqtt.frame_reader import FrameReader
 from tests.protocols.mqtt.packets import Writer, authentication
 from tests.running import Gateway
@@ -105,6 +107,37 @@ def test_mqtt_takes_a_token_as_password_and_ends_when_it_expires(gateway: Gatewa
     client.connect()
     assert client.subscribe("rooms/+", qos=1) == [1]
     assert client.wait_for_the_end().value == 0x87
+
+
+def test_mqtt_3_loses_the_connection_when_its_token_expires(gateway: Gateway, issuer: Issuer) -> None:
+    writer = Writer(4)
+    with socket.create_connection(gateway.addresses["mqtt"], timeout=20) as line:
+        line.sendall(writer.connect("old", username="any", password=issuer.token(lasts_s=2).encode()))
+        received = b""
+        while more := line.recv(4096):
+            received += more
+    assert received == b"\x20\x02\x00\x00"  # CONNACK; MQTT 3.1.1 has no DISCONNECT from the server
+
+
+def test_stomp_gets_an_error_when_its_token_expires(gateway: Gateway, issuer: Issuer) -> None:
+    client = Stomp(stomp(gateway)).connect("any", issuer.token(lasts_s=2))
+    client.subscribe("/queue/letters")
+    assert "the credentials have expired" in str(client.error())
+
+
+def test_new_settings_of_the_keys_fetching_keep_the_permissions_of_connected_clients(
+    gateway: Gateway, issuer: Issuer
+) -> None:
+    path = "plugins/%2F/auth-oauth2"
+    settings = {"resource_server_id": "mq", "jwks_url": issuer.server.url, "jwks_min_interval_s": 0.1}
+    with amqp(gateway, "", issuer.token()) as connection:
+        put(gateway, path, {**settings, "timeout_s": 3.0})
+        connection.channel().queue_declare("kept", auto_delete=True)
+        put(gateway, path, {**settings, "scope_prefix": "other."})
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="access to vhost '/' refused"):
+            connection.channel().queue_declare("lost", auto_delete=True)
+        put(gateway, path, settings)
+        connection.channel().queue_declare("kept", auto_delete=True)
 
 
 def test_mqtt_5_authenticates_again_with_auth(gateway: Gateway, issuer: Issuer) -> None:
@@ -220,6 +253,31 @@ def test_the_key_set_is_not_fetched_more_often_than_allowed() -> None:
         keys.find("unknown", answers.append)
     assert answers == [None] * 4
     assert len(fetched) == 2
+
+
+def test_a_withdrawn_key_is_no_longer_accepted_once_the_set_is_fetched_again() -> None:
+    issuer, answers = Issuer(), list[bool]()
+
+    class Client(HttpClient):
+        def __init__(self) -> None:
+            pass
+
+        def request(self, method: str, url: str, form: bytes, answer: Any) -> None:
+            answer(issuer.key_set())
+
+    now = [0.0]
+    settings = OAuthSettings(resource_server_id="mq", jwks_url="http://here", jwks_refresh_s=60)
+    verifier = TokenVerifier(settings, KeySet(settings, Client(), lambda: now[0]))
+    token = issuer.token()
+    issued = [(0.0, token), (59.0, token)]
+    for at, each in issued:
+        now[0] = at
+        verifier.verify(each, lambda principal: answers.append(principal is not None))
+    issuer.rotate()
+    for at, each in ((61.0, issuer.token()), (62.0, token)):
+        now[0] = at
+        verifier.verify(each, lambda principal: answers.append(principal is not None))
+    assert answers == [True, True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,10 @@ class MosquittoSettings(PluginSettings):
     reload_s: float = Field(default=5.0, ge=0.1, le=3600)
     """Interval at which the files are checked for changes."""
 
+    def accepts_as(self, other: "MosquittoSettings") -> bool:
+        """Whether other settings have the same clients and rules."""
+        return self.model_dump(exclude={"reload_s"}) == other.model_dump(exclude={"reload_s"})
+
     @model_validator(mode="after")
     def _has_files(self) -> Self:
         if self.dynamic_security_file and (self.password_file or self.acl_file):
@@ -163,7 +167,7 @@ class MosquittoAuthorizer:
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
         """Return the permissions; ``None`` for a client that logged in by other means."""
         grant = principal.grant
-        if not isinstance(grant, MosquittoGrant) or grant.settings != self._settings:
+        if not isinstance(grant, MosquittoGrant) or not self._settings.accepts_as(grant.settings):
             return None
         return MosquittoPermissions(principal.name, vhost, grant.client, self._rules())
 

@@ -53,7 +53,7 @@ class TokenAuthenticator:
 
 
 class TokenAuthorizer:
-    """Authorizes the principals of tokens that were verified with the same settings."""
+    """Authorizes the principals of tokens that were verified with settings that accept the same tokens."""
 
     def __init__(self, settings: OAuthSettings) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class TokenAuthorizer:
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
         """Return the permissions of the token's scopes; ``None`` if none is for the virtual host."""
         grant = principal.grant
-        if not isinstance(grant, TokenGrant) or grant.settings != self._settings:
+        if not isinstance(grant, TokenGrant) or not self._settings.accepts_as(grant.settings):
             return None
         scopes = grant.scopes.in_vhost(vhost)
         return ScopePermissions(principal.name, vhost, scopes) if scopes else None

@@ -10,6 +10,9 @@ Algorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512"
 ]
 
+#: The settings that say how keys are fetched, not whose tokens are accepted.
+_FETCHING: Final = {"jwks_refresh_s", "jwks_min_interval_s", "timeout_s", "ca_file"}
+
 #: The shortest secret of HS256, in bytes (RFC 7518, 3.2).
 SHORTEST_SECRET: Final = 32
 
@@ -72,6 +75,10 @@ class OAuthSettings(PluginSettings):
     def prefix(self) -> str:
         """The beginning of scopes for this server."""
         return f"{self.resource_server_id}." if self.scope_prefix is None else self.scope_prefix
+
+    def accepts_as(self, other: "OAuthSettings") -> bool:
+        """Whether other settings accept the same tokens for the same permissions."""
+        return self.model_dump(exclude=_FETCHING) == other.model_dump(exclude=_FETCHING)
 
     @model_validator(mode="after")
     def _has_keys(self) -> Self:
