@@ -51,7 +51,8 @@ class Authorizer(Protocol):
 class Access:
     """The authenticators, authorizers and authentication methods of one virtual host.
 
-    Authenticators and authorizers are called in order; the first result decides.
+    Authenticators and authorizers are called in order; the first result decides. If the plugin that accepted a login
+    has authorizers, only these are called, and those of plugins without authenticators.
     """
 
     def __init__(
@@ -65,14 +66,17 @@ class Access:
         throttle: LoginThrottle | None = None,
         trusts_loopback: bool = True,
         closed: str = "",
+        plugin_of: Callable[[object], str] = lambda part: "",
     ) -> None:
         """Set up the chain. ``on_fault`` is called with the kind of a plugin's object, the object and its exception.
 
         ``closed`` is a reason to refuse all access: an access plugin cannot be used. ``trusts_loopback`` must be off
-        behind a proxy, which makes every client appear local.
+        behind a proxy, which makes every client appear local. ``plugin_of`` returns the plugin of an object.
         """
         self._authenticators = tuple(authenticators)
         self._authorizers = tuple(authorizers)
+        self._plugin_of = plugin_of
+        self._authorizers_by_plugin = _by_plugin(self._authenticators, self._authorizers, plugin_of)
         self._loopback_users = loopback_users
         self._methods = methods
         self._on_fault = on_fault or _log_fault
@@ -84,6 +88,8 @@ class Access:
         """Replace the authenticators, authorizers and methods by those of another access; logins in progress go on."""
         self._authenticators = other._authenticators
         self._authorizers = other._authorizers
+        self._plugin_of = other._plugin_of
+        self._authorizers_by_plugin = other._authorizers_by_plugin
         self._methods = other._methods
         self._closed = other._closed
 
@@ -149,7 +155,7 @@ class Access:
         """
         if self._closed:
             raise NotAllowed(f"access to vhost '{vhost}' refused for user '{principal.name}': {self._closed}")
-        for authorizer in self._authorizers:
+        for authorizer in self._authorizers_by_plugin.get(principal.accepted_by, self._authorizers):
             permissions = self._permissions_by(authorizer, principal, vhost)
             if permissions is not None:
                 return permissions
@@ -218,7 +224,8 @@ class Access:
                 self._log_refusal(credentials, objection)
                 answer(None)
             else:
-                answer(principal)
+                plugin = principal.accepted_by or self._plugin_of(authenticator)
+                answer(replace(principal, accepted_by=plugin))
 
         def failed(error: BaseException) -> None:
             self._on_fault("authenticator", authenticator, error)
@@ -248,6 +255,18 @@ class Access:
             peer=credentials.peer_host,
             reason=reason,
         )
+
+
+def _by_plugin(
+    authenticators: Sequence[Authenticator], authorizers: Sequence[Authorizer], plugin_of: Callable[[object], str]
+) -> Mapping[str, tuple[Authorizer, ...]]:
+    """Return the authorizers of the users of each plugin that has both: its own, and those without authenticators."""
+    accepting = {plugin_of(each) for each in authenticators}
+    owned = [(plugin_of(each), each) for each in authorizers]
+    return {
+        plugin: tuple(each for owner, each in owned if owner == plugin or owner not in accepting)
+        for plugin in accepting & {owner for owner, _ in owned}
+    }
 
 
 def _call_each(method: str, parts: Iterable[object]) -> None:

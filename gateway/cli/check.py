@@ -16,7 +16,7 @@ from gateway.kernel.messages.message import Properties, Value
 if TYPE_CHECKING:
     from gateway.kernel.journal.records.entity import Entity
     from gateway.kernel.journal.records.topology import ExchangeRecord
-    from gateway.plugins.registry import PluginView
+    from gateway.plugins.registry import PluginRegistry, PluginView
 
 
 @click.command()
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 def check(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> int:
     """Check the settings, the plugins and the definitions, and print the effective settings as TOML."""
     settings = settings_from(config, data, overrides)
-    check_plugins(settings)
+    registry = check_plugins(settings)
     if settings.load_definitions is not None:
         read_definitions(settings.load_definitions)
-    click.echo(effective(settings), nl=False)
+    click.echo(effective(settings, registry.secret_settings), nl=False)
     return 0
 
 
-def check_plugins(settings: Settings) -> None:
-    """Load every plugin and call its hooks for each virtual host in the settings or in the store.
+def check_plugins(settings: Settings) -> "PluginRegistry":
+    """Load every plugin, call its hooks for each virtual host in the settings or in the store, and return them.
 
     Exchanges in the store need their types. The store is read if possible; the broker may be running.
 
@@ -57,6 +57,7 @@ def check_plugins(settings: Settings) -> None:
     ]
     if problems:
         raise ConfigurationError("\n".join(problems))
+    return registry
 
 
 class _NullVhost:

@@ -1,5 +1,6 @@
 """Output of settings: the effective ones for ``gateway check``, all of them with documentation for the docs."""
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,14 +88,20 @@ documentation of the plugin.
 """
 
 
-def effective(settings: Settings) -> str:
-    """Write the settings as TOML. A password other than the default is hidden."""
+def effective(settings: Settings, secrets_of: Callable[[str], Collection[str]] = lambda plugin: ()) -> str:
+    """Write the settings as TOML. A password other than the default is hidden.
+
+    ``secrets_of`` returns the names of the secret settings of a plugin.
+    """
     document = plain(settings)
     for setting in settings_by_key().values():
         section, _, name = setting.key.rpartition(".")
         table = document[section] if section else document
         if setting.is_secret and table[name] != setting.default:
             table[name] = HIDDEN
+    for vhost in document.get("vhosts", {}).values():
+        for plugin, table in vhost.get("plugins", {}).items():
+            table.update(dict.fromkeys(table.keys() & secrets_of(plugin), HIDDEN))
     return tomli_w.dumps({key: value for key, value in document.items() if value != {}})
 
 

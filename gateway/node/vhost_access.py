@@ -131,6 +131,7 @@ class VhostAccess:
             closed=view.objection,
             throttle=self.throttle,
             trusts_loopback=self.settings.login.trust_loopback,
+            plugin_of=view.plugin_of,
         )
 
     def _permissions_changed(self, vhost: str) -> None:

@@ -25,7 +25,7 @@ from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.messages.message import Value
 from gateway.plugins.faults import broken, check_hooks, takes_settings
 from gateway.plugins.files import load_file, mentions, plugin_files, read_plugin
-from gateway.plugins.settings import settings_model, validated
+from gateway.plugins.settings import secret_settings, settings_model, validated
 from gateway.plugins.view import (
     DuplicateAuthenticationMethod,
     DuplicateExchangeType,
@@ -339,6 +339,11 @@ class PluginRegistry:
             return settings_model(self._plugins, self._version(name, number).plugin)
         except BaseException as error:  # a plugin may raise anything; the error must name the plugin
             raise broken(name, self._origins[name], error) from error
+
+    def secret_settings(self, name: str) -> set[str]:
+        """Return the names of a plugin's settings that must not be shown."""
+        model = self.settings_model(name)
+        return set() if model is None else secret_settings(model)
 
     def hooks(self, name: str) -> list[str]:
         """Return the hooks that the newest version of a plugin implements."""

@@ -82,14 +82,15 @@ def described_settings(model: type[BaseModel]) -> list[dict[str, object]]:
 
 
 def secret_settings(model: type[BaseModel]) -> set[str]:
-    """Return the names of the settings that must not be shown: fields of type ``SecretStr`` and tables with one."""
+    """Return the names of the settings that must not be shown: ``SecretStr``, and tables and lists with one."""
     schema = model.model_json_schema()
     return {key for key, part in schema.get("properties", {}).items() if _is_secret(part, schema)}
 
 
 def _is_secret(part: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     part = _resolved(part, schema)
-    inner = (*part.get("anyOf", ()), *part.get("properties", {}).values())
+    inner = [*part.get("anyOf", ()), *part.get("properties", {}).values()]
+    inner += [each for key in ("additionalProperties", "items") if isinstance(each := part.get(key), Mapping)]
     return part.get("format") == "password" or any(_is_secret(each, schema) for each in inner)
 
 
@@ -163,7 +164,8 @@ def _line(error: Any, schema: Mapping[str, Any]) -> str:  # Any: a TypedDict tha
     if error["type"] in ("value_error", "assertion_error"):
         reason = error["msg"].split(", ", 1)[-1]
         return f"{name}: {reason}" if name else reason
-    return f"{name}: must be {allowed(part, schema)}, not {shown(error['input'])}"
+    given = "" if _is_secret(part, schema) else f", not {shown(error['input'])}"
+    return f"{name}: must be {allowed(part, schema)}{given}"
 
 
 def _unknown(key: str, part: Mapping[str, Any], inside: str = "") -> str:

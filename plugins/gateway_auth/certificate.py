@@ -16,6 +16,7 @@ from gateway.api import (
     Principal,
     hookimpl,
 )
+from gateway_auth.internal import internal_principal
 
 NAME_FROM: Final[Mapping[str, Callable[[CertificateSubject], str]]] = {
     "common_name": lambda subject: subject.common_name,
@@ -38,7 +39,7 @@ class CertificateAuthenticator:
         if credentials.mechanism != "EXTERNAL" or credentials.certificate is None:
             return None
         user = self._directory.user(self._name_from(credentials.certificate))
-        return Principal(user.name, frozenset(map(str, user.tags))) if user is not None else None
+        return internal_principal(user) if user is not None else None
 
 
 class CertificateSettings(PluginSettings):

@@ -19,6 +19,14 @@ from gateway.api import (
 PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "AMQPLAIN"})
 
 
+NAME: Final = "auth-internal"
+
+
+def internal_principal(user: UserRecord) -> Principal:
+    """Return the principal of a user of the internal database, which holds its permissions."""
+    return Principal(user.name, frozenset(map(str, user.tags)), accepted_by=NAME)
+
+
 class InternalAuthenticator:
     """Authenticates users by name and password. A user without a password cannot log in with an empty one."""
 
@@ -43,7 +51,7 @@ class InternalAuthenticator:
         known = self._directory.user(user.name)
         if known is None or known.password_hash != user.password_hash:
             return None
-        return Principal(known.name, frozenset(map(str, known.tags)))
+        return internal_principal(known)
 
 
 class InternalAuthorizer:

@@ -27,6 +27,7 @@ from gateway.api import (
     Visitor,
     hookimpl,
 )
+from gateway_auth.internal import internal_principal
 
 NAME: Final = "SCRAM-SHA-256"
 SECRET: Final = "scram"
@@ -83,7 +84,7 @@ class Scram:
         user = self._directory.user(name)
         if user is None:
             raise self.no_proof(name)
-        return Principal(user.name, frozenset(map(str, user.tags)))
+        return internal_principal(user)
 
     def no_proof(self, name: str) -> "Unproven":
         """Return the refusal for a wrong proof; only the log contains the reason."""

@@ -122,3 +122,67 @@ def test_a_user_without_permissions_is_refused() -> None:
     with pytest.raises(NotAllowed) as refusal:
         Access([], [SingleUserAuthorizer("bert")]).enter(ANNA, "shop")
     assert str(refusal.value) == "access to vhost 'shop' refused for user 'anna'"
+
+
+class OwnAuthorizer:
+    """Gives every user of its plugin's permissions; the user in them is the plugin's name."""
+
+    def __init__(self, plugin: str) -> None:
+        self.plugin = plugin
+
+    def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
+        return Permissions(self.plugin, vhost, "", "", "")
+
+
+class OwnAuthenticator:
+    """Accepts the user with the name of its plugin."""
+
+    def __init__(self, plugin: str) -> None:
+        self.plugin = plugin
+
+    def authenticate(self, credentials: Credentials, answer: Answer) -> None:
+        answer(Principal(credentials.username) if credentials.username == self.plugin else None)
+
+
+@pytest.mark.parametrize(
+    ("authenticating", "authorizing", "decides"),
+    [
+        ("ldap internal", "ldap internal", {"ldap": "ldap", "internal": "internal"}),
+        ("ldap internal", "internal", {"ldap": "internal", "internal": "internal"}),
+        ("internal", "http internal", {"internal": "http"}),
+        ("internal", "internal http", {"internal": "internal"}),
+        ("ldap http", "http", {"ldap": "http", "http": "http"}),
+        ("certificate", "ldap internal", {"certificate": "ldap"}),
+    ],
+)
+def test_the_plugin_that_accepted_a_login_decides_on_permissions(
+    authenticating: str, authorizing: str, decides: dict[str, str]
+) -> None:
+    access = Access(
+        [OwnAuthenticator(plugin) for plugin in authenticating.split()],
+        [OwnAuthorizer(plugin) for plugin in authorizing.split()],
+        plugin_of=lambda part: part.plugin,  # type: ignore[attr-defined]
+    )
+    found = {}
+    for user in decides:
+        principals: list[Principal | None] = []
+        access.authenticate(Credentials("PLAIN", user, "any"), principals.append)
+        (principal,) = principals
+        assert principal is not None
+        found[user] = access.enter(principal, "shop").user
+    assert found == decides
+
+
+def test_an_authenticator_may_name_the_plugin_whose_permissions_apply() -> None:
+    named = Principal("anna", accepted_by="internal")
+    authorizers = [OwnAuthorizer("ldap"), OwnAuthorizer("internal")]
+    access = Access(
+        [FixedAuthenticator(named), OwnAuthenticator("internal"), OwnAuthenticator("ldap")],
+        authorizers,
+        plugin_of=lambda part: getattr(part, "plugin", "certificate"),
+    )
+    principals: list[Principal | None] = []
+    access.authenticate(LOCAL, principals.append)
+    (principal,) = principals
+    assert principal is not None
+    assert access.enter(principal, "shop").user == "internal"

@@ -83,6 +83,6 @@ def test_another_plugin_may_decide_on_the_permissions_of_internal_users(tmp_path
             connection.channel().queue_declare("open")
             with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="queue 'secret'"):
                 connection.channel().queue_declare("secret")
-        assert not server.asked("/user")
+        assert not server.asked("/user")  # the server decides on permissions alone, so it is asked for all users
         with pytest.raises(pika.exceptions.ProbableAuthenticationError):
             amqp(gateway, "bert", "right")  # the server would accept him

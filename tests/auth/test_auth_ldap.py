@@ -72,6 +72,17 @@ def test_mqtt_topics_are_decided_by_the_topic_query(gateway: Gateway) -> None:
     require_mqtt_refuses(gateway, "anna", "wrong")
 
 
+def test_users_of_the_broker_keep_their_own_permissions(tmp_path: Path) -> None:
+    with open_ldap(tmp_path / "server") as url:
+        rules = {"servers": [url], "user_dn_pattern": f"uid=${{username}},ou=people,{BASE}", **RULES}
+        with protected_gateway(tmp_path / "broker", {"auth-ldap": rules, "auth-internal": {}}) as gateway:
+            with amqp(gateway, "guest", "guest") as connection:
+                connection.channel().queue_declare("any", auto_delete=True)
+            refusal = pytest.raises(pika.exceptions.ChannelClosedByBroker, match="queue 'any' in vhost '/' refused")
+            with amqp(gateway, "bert", "right") as connection, refusal:
+                connection.channel().queue_declare("any")
+
+
 def test_stomp_logs_in(gateway: Gateway) -> None:
     require_stomp_works(gateway, "anna", "right", wrong="wrong")
 

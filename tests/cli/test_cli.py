@@ -140,3 +140,20 @@ def test_the_command_can_be_run_as_a_module() -> None:
         stdin=subprocess.DEVNULL,
     )
     assert (result.returncode, result.stdout) == (0, f"gateway {VERSION}\n")
+
+
+def test_check_hides_the_secrets_of_plugins(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    secret = "a secret of thirty-two characters"
+    file = tmp_path / "gateway.toml"
+    file.write_text(
+        '[vhosts."/".plugins.auth-oauth2]\n'
+        f'resource_server_id = "mq"\nhmac_keys = {{ one = "{secret}" }}\nalgorithms = ["HS256"]\n'
+        '[vhosts."/".plugins.auth-ldap]\n'
+        'servers = ["ldap://here"]\nbind_dn = "cn=admin"\nbind_password = "hush"\n'
+    )
+    assert main(["check", "--config", str(file), "--data", str(tmp_path / "data")]) == 0
+    printed = capsys.readouterr().out
+    assert 'bind_password = "(hidden)"' in printed
+    assert 'hmac_keys = "(hidden)"' in printed
+    assert secret not in printed
+    assert "hush" not in printed

@@ -1,14 +1,14 @@
 """The settings of a plugin: validated by its model, with errors that name the key and the allowed values."""
 
 from types import ModuleType
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from gateway.api import ConfigurationError, PluginSettings, Value, hookimpl
 from gateway.plugins.registry import FoundPlugin, PluginRegistry
-from gateway.plugins.settings import described_settings
+from gateway.plugins.settings import described_settings, secret_settings, validated
 
 
 class Server(PluginSettings):
@@ -146,3 +146,21 @@ def test_settings_are_described() -> None:
     }  # fmt: skip
     assert [row["name"] for row in rows] == ["url", "mode", "limit", "names", "server.port"]
     assert rows[-1]["default"] == 80
+
+
+class Secrets(PluginSettings):
+    """Secrets of each kind, and a setting that is none."""
+
+    password: Annotated[SecretStr, Field(min_length=8)]
+    by_name: dict[str, Annotated[SecretStr, Field(min_length=8)]] = {}
+    several: list[SecretStr] = []
+    name: str = ""
+
+
+def test_secrets_are_known_and_not_shown_in_errors() -> None:
+    assert secret_settings(Secrets) == {"password", "by_name", "several"}
+    for settings in ({"password": "hush"}, {"password": "long enough", "by_name": {"one": "hush"}}):
+        with pytest.raises(ConfigurationError) as refused:
+            validated(Secrets, settings)
+        assert "hush" not in str(refused.value)
+        assert "must be" in str(refused.value)

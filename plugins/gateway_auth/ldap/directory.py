@@ -122,7 +122,7 @@ class LdapDirectory:
 
     def _search_connection(self) -> Any:
         settings = self._settings
-        connection = self._bound(settings.bind_dn, settings.bind_password)
+        connection = self._bound(settings.bind_dn, settings.bind_password.get_secret_value())
         if connection is None:
             raise LdapError("the server refuses bind_dn and bind_password")
         return connection

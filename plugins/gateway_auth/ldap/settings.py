@@ -2,7 +2,7 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from gateway_auth.asked.settings import AskedSettings
 from gateway_auth.ldap.queries import Query, parse_query
@@ -29,7 +29,7 @@ class LdapSettings(AskedSettings):
     bind_dn: str = ""
     """The user of the search and of queries; empty binds anonymously."""
 
-    bind_password: str = ""
+    bind_password: SecretStr = SecretStr("")
     """Its password."""
 
     group_lookup_base: str = ""

@@ -103,7 +103,12 @@ class KeySet:
 
 def _static_keys(settings: OAuthSettings) -> Iterable[tuple[str, VerificationKey]]:
     for kid, secret in settings.hmac_keys.items():
-        yield kid, VerificationKey(secret, tuple(each for each in settings.algorithms if each.startswith("HS")))
+        yield (
+            kid,
+            VerificationKey(
+                secret.get_secret_value(), tuple(each for each in settings.algorithms if each.startswith("HS"))
+            ),
+        )
     for kid, pem in settings.signing_keys.items():
         try:
             key = load_pem_public_key(pem.encode())

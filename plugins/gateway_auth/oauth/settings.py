@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from gateway.api import PluginSettings
 
@@ -56,7 +56,7 @@ class OAuthSettings(PluginSettings):
     signing_keys: dict[str, str] = {}
     """Public keys in PEM format by their identifiers (``kid``)."""
 
-    hmac_keys: dict[str, Annotated[str, StringConstraints(min_length=SHORTEST_SECRET)]] = {}
+    hmac_keys: dict[str, Annotated[SecretStr, Field(min_length=SHORTEST_SECRET)]] = {}
     """Secrets of the HS algorithms by their identifiers."""
 
     default_key: str = ""
