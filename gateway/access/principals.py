@@ -18,7 +18,8 @@ class Credentials:
 
     ``mechanism`` is a SASL name: ``PLAIN``, ``AMQPLAIN``, ``EXTERNAL``. ``username`` is empty with EXTERNAL. Two more
     mechanisms have no password: ``USER-NAME``, whose user name may be an access token, and ``CLIENT-ID``, with only a
-    ``client_id``. An authenticator must check the mechanism first.
+    ``client_id``. ``BEARER`` has only an access token of HTTP as password. An authenticator must check the mechanism
+    first.
     """
 
     mechanism: str

@@ -22,6 +22,7 @@ CREDENTIALS: Final = (
     Credentials("EXTERNAL"),
     Credentials("EXTERNAL", certificate=CertificateSubject("stranger", "CN=stranger")),
     *(Credentials("USER-NAME", text) for text in TEXTS),
+    *(Credentials("BEARER", password=text) for text in TEXTS),
     *(Credentials("CLIENT-ID", client_id=text) for text in TEXTS),
     Credentials("UNKNOWN", "guest", "guest"),
 )

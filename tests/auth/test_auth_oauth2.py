@@ -2,10 +2,13 @@
 
 import hashlib
 import hmac
+import json
 import socket
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any
 
 import jwt
@@ -19,7 +22,7 @@ from gateway_auth.http_client import HttpClient
 from gateway_auth.oauth.keys import KeySet
 from gateway_auth.oauth.settings import OAuthSettings
 from gateway_auth.oauth.tokens import TokenVerifier
-from tests.auth.issuer import Issuer
+from tests.auth.issuer import ALL, Issuer
 from tests.auth.protected import amqp, mqtt, protected_gateway, require_stomp_works, stomp
 from tests.interop.paho_client import Paho, Refused
 from tests.interop.stomp_client import Stomp
@@ -107,6 +110,21 @@ def test_mqtt_takes_a_token_as_password_and_ends_when_it_expires(gateway: Gatewa
     client.connect()
     assert client.subscribe("rooms/+", qos=1) == [1]
     assert client.wait_for_the_end().value == 0x87
+
+
+@pytest.mark.parametrize(("changes", "status"), [({}, 200), ({"aud": ["other"]}, 401), ({"exp": 1}, 401)])
+def test_the_http_api_takes_a_bearer_token(
+    gateway: Gateway, issuer: Issuer, changes: dict[str, Any], status: int
+) -> None:
+    host, port = gateway.addresses["management"]
+    token = issuer.token(scope=f"{ALL} mq.tag:management", **changes)
+    connection = HTTPConnection(host, port, timeout=20)
+    with closing(connection):
+        connection.request("GET", "/api/whoami", headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        content = json.load(answer)
+    assert answer.status == status
+    assert status != 200 or content["tags"] == ["management"]
 
 
 def test_mqtt_3_loses_the_connection_when_its_token_expires(gateway: Gateway, issuer: Issuer) -> None:

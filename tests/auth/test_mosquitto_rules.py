@@ -1,11 +1,13 @@
 """Mosquitto's password files, ACL files and dynamic security, without a broker."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.task import Clock
 
 from gateway.api import ConfigurationError
 from gateway_auth.mosquitto.acl_file import parse_acl_file
@@ -13,6 +15,7 @@ from gateway_auth.mosquitto.dynamic_security import parse_dynamic_security
 from gateway_auth.mosquitto.password_file import parse_password_file
 from gateway_auth.mosquitto.rules import MqttClient
 from gateway_auth.mosquitto.topics import covers, levels_of, levels_of_key, overlaps
+from gateway_auth.mosquitto.watched_file import WatchedFile
 
 ANNA = MqttClient("anna", "lamp")
 ANONYMOUS = MqttClient("", "lamp")
@@ -185,3 +188,13 @@ def test_covering_and_overlapping_agree_with_single_topics(
 def test_a_rule_with_a_dot_also_denies_the_topic_that_looks_the_same_as_a_key() -> None:
     assert overlaps(levels_of("sensor.1/x"), levels_of_key("sensor.1.x"))
     assert overlaps(levels_of("sensor.1/x"), levels_of_key("sensor%2E1.x"))
+
+
+def test_a_closed_file_is_checked_no_more(tmp_path: Path) -> None:
+    (tmp_path / "acl").write_text(ACL)
+    clock = Clock()
+    watched = WatchedFile(str(tmp_path / "acl"), parse_acl_file, 5, clock)
+    assert len(clock.getDelayedCalls()) == 1
+    watched.close()
+    watched.close()
+    assert not clock.getDelayedCalls()

@@ -15,6 +15,8 @@ def credentials_of(request: Request) -> Credentials:
     if header is None:
         raise anonymous()
     scheme, _, encoded = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return Credentials("BEARER", password=encoded.strip(), peer_host=request.peer_host)
     if scheme.lower() != "basic":
         raise login_failed()
     try:

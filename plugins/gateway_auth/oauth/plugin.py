@@ -44,7 +44,7 @@ class TokenAuthenticator:
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer``: at once if the key of the token is known, else when the key set was fetched."""
         match credentials.mechanism:
-            case "PLAIN" | "AMQPLAIN":
+            case "PLAIN" | "AMQPLAIN" | "BEARER":
                 self._verifier.verify(credentials.password, answer)
             case "USER-NAME":
                 self._verifier.verify(credentials.username, answer)
