@@ -130,7 +130,8 @@ class Access:
         offered = self._methods.get(method)
         if offered is None:
             return None
-        return GuardedDialogue(method, offered, visitor, self._objection, self._on_fault, self._throttle)
+        plugin = self._plugin_of(offered)
+        return GuardedDialogue(method, offered, visitor, self._objection, self._on_fault, self._throttle, plugin)
 
     def is_local(self, peer_host: str) -> bool:
         """Whether a client is on this machine, as far as its address shows."""

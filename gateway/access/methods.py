@@ -1,7 +1,7 @@
 """Challenge-response authentication: the contract of methods from plugins, and a guard around them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias
 
 from gateway.access.once import Once
@@ -85,10 +85,15 @@ class GuardedDialogue:
         objection: Callable[[Principal, str], str],
         on_fault: Callable[[str, object, BaseException], None],
         throttle: LoginThrottle | None = None,
+        plugin: str = "",
     ) -> None:
-        """Guard the dialogues of ``method``. ``objection`` returns why a principal may not connect from a host."""
+        """Guard the dialogues of ``method``, which ``plugin`` supplies.
+
+        ``objection`` returns why a principal may not connect from a host.
+        """
         self._on_fault = on_fault
         self._throttle = throttle
+        self._plugin = plugin
         self._name = name
         self._method = method
         self._visitor = visitor
@@ -131,8 +136,10 @@ class GuardedDialogue:
             case Challenge():
                 return given
             case Success(principal):
-                objection = self._objection(principal, self._visitor.peer_host)
-                return self._failed(Failure(objection), principal.name) if objection else given
+                if objection := self._objection(principal, self._visitor.peer_host):
+                    return self._failed(Failure(objection), principal.name)
+                accepted_by = principal.accepted_by or self._plugin
+                return replace(given, principal=replace(principal, accepted_by=accepted_by))
             case Failure():
                 return self._failed(given, masked(given.user))
             case _:

@@ -5,7 +5,20 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.access import Access, Answer, Challenge, Dialogue, Failure, Principal, Success, Visitor
+from gateway.access import (
+    Access,
+    Answer,
+    Challenge,
+    Credentials,
+    Dialogue,
+    Failure,
+    LoginThrottle,
+    Principal,
+    Success,
+    ThrottleRules,
+    Visitor,
+)
+from gateway.testing import FakeClock
 
 GUEST = Principal("guest", frozenset({"administrator"}))
 ANNA = Principal("anna")
@@ -129,3 +142,24 @@ def test_an_anonymous_client_of_a_loopback_user_must_be_local(caplog: pytest.Log
     with caplog.at_level(logging.WARNING):
         assert Access([], []).anonymous("guest", "192.0.2.7") is None
     assert caplog.records[-1].__dict__["gateway_fields"]["mechanism"] == "ANONYMOUS"
+
+
+def test_a_method_names_the_plugin_that_accepted_the_login() -> None:
+    access = Access([], [], methods={"SCRIPT": ScriptedMethod(Success(ANNA))}, plugin_of=lambda part: "mine")
+    (accepted,) = answers(access, b"a")
+    assert isinstance(accepted, Success)
+    assert accepted.principal.accepted_by == "mine"
+
+
+def test_failed_dialogues_of_a_plugins_method_delay_the_next() -> None:
+    clock = FakeClock()
+    throttle = LoginThrottle(ThrottleRules(free_attempts=3), clock.monotonic_s, clock.call_later)
+    wrong = [Failure("wrong", user="anna") for _ in range(4)]
+    access = Access([], [], methods={"SCRIPT": ScriptedMethod(*wrong, Success(ANNA))}, throttle=throttle)
+    for _ in wrong[1:]:
+        assert len(answers(access, b"a")) == 1
+    late = answers(access, b"a")
+    assert late == []
+    clock.advance(0.25)
+    assert len(late) == 1
+    assert access.retry_after_s(Credentials("PLAIN", "anna", "any", peer_host=LOCAL.peer_host)) == 0.5
