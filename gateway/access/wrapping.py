@@ -9,9 +9,9 @@ class AccessWrapper(Protocol):
     """Stands before the authenticators and authorizers of other plugins, for example to cache their answers.
 
     Supplied by plugins. Each method is called once for each object of another plugin, when that is put in use, and
-    returns the object to use in its place, or the same one. Its replacement may have the method ``forget``, which
-    drops remembered answers, and an authorizer's the method ``permissions_changed``, which is called when a plugin
-    of the virtual host reports changed permissions.
+    returns the object to use in its place, or the same one. Its replacement may have more methods: ``forget`` drops
+    remembered answers, ``counts`` returns numbers by name for the operator, and ``permissions_changed`` of an
+    authorizer is called when a plugin of the virtual host reports changed permissions.
     """
 
     def authenticator(self, plugin: str, asked: Authenticator) -> Authenticator:

@@ -12,7 +12,7 @@ from tests.auth.open_ldap import BASE, open_ldap
 from tests.auth.protected import amqp, mqtt, protected_gateway
 from tests.auth.test_auth_http import respond
 from tests.interop.paho_client import Paho
-from tests.management_client import put, request
+from tests.management_client import get, put, request
 from tests.running import Gateway
 
 
@@ -45,6 +45,9 @@ def test_a_client_that_connects_again_is_not_asked_for(tmp_path: Path) -> None:
         logins = [form["username"] for form in server.asked("/user")]
         assert logins.count("bert") == 2  # a login over MQTT has a client identifier, so it is another one
         assert len(server.asked("/vhost")) == 1
+        logins, permissions = get(gateway, "auth/cache/%2F")
+        assert logins == {"plugin": "auth-http", "kept_logins": 3, "hits": 4, "misses": 3}  # with the administrator's
+        assert permissions["kept_permissions"] == 2  # the virtual host, and to configure the queue
         for path in ("auth/cache", "auth/cache/%2F"):
             before = len(server.asked("/resource"))
             request(gateway, "DELETE", path)

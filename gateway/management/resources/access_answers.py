@@ -4,7 +4,7 @@ from gateway.kernel.errors import NotAllowed
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
-from gateway.management.http.routes import Routes
+from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
 
@@ -16,14 +16,25 @@ def forget_everywhere(call: Call) -> None:
         _forget(call, vhost)
 
 
+@routes.get("/auth/cache/<vhost>", level=AccessLevel.ADMINISTRATOR)
+def kept(call: Call, vhost: str) -> list[Fields]:
+    """Return how many answers the plugins of a virtual host keep, and how many were found."""
+    _require_vhost(call, vhost)
+    return call.context.access_of(vhost).kept_answers()
+
+
 @routes.delete("/auth/cache/<vhost>", level=AccessLevel.ADMINISTRATOR)
 def forget(call: Call, vhost: str) -> None:
     """Drop the answers that the plugins of a virtual host keep."""
+    _require_vhost(call, vhost)
+    _forget(call, vhost)
+
+
+def _require_vhost(call: Call, name: str) -> None:
     try:
-        call.broker.vhost(vhost)
+        call.broker.vhost(name)
     except NotAllowed:
         raise missing() from None
-    _forget(call, vhost)
 
 
 def _forget(call: Call, vhost: str) -> None:

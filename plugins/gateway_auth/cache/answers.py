@@ -18,12 +18,17 @@ class KeptAnswer(Generic[V]):
 
 
 class KeptAnswers(Generic[K, V]):
-    """At most ``most`` answers by key; if there are more, the oldest is dropped. ``now`` is the time in seconds."""
+    """At most ``most`` answers by key; if there are more, the oldest is dropped. ``now`` is the time in seconds.
+
+    ``hits`` counts the answers that were found, ``misses`` those that were not.
+    """
 
     def __init__(self, most: int, now: Callable[[], float]) -> None:
         self._most = most
         self._now = now
         self._kept: OrderedDict[K, KeptAnswer[V]] = OrderedDict()
+        self.hits = 0
+        self.misses = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -33,7 +38,11 @@ class KeptAnswers(Generic[K, V]):
         kept = self._kept.get(key)
         if kept is not None and self._now() >= kept.until_s:
             del self._kept[key]
-            return None
+            kept = None
+        if kept is None:
+            self.misses += 1
+        else:
+            self.hits += 1
         return kept
 
     def keep(self, key: K, answer: V, ttl_s: float) -> None:

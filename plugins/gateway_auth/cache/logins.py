@@ -2,7 +2,7 @@
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.api import Authenticator, Credentials, Principal
@@ -37,6 +37,10 @@ class CachedAuthenticator:
     def forget(self) -> None:
         """Drop all answers, also of logins in progress."""
         self._kept: KeptAnswers[bytes, Principal | None] = KeptAnswers(self._settings.max_entries, self._now)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of kept answers, and how many were found and not found since the last ``forget``."""
+        return {"kept_logins": len(self._kept), "hits": self._kept.hits, "misses": self._kept.misses}
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer``: at once for a kept answer, else when the other authenticator does."""

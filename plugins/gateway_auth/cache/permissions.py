@@ -68,6 +68,15 @@ class CachedAuthorizer:
         self._entered: KeptAnswers[Hashable, Permissions | None] = KeptAnswers(settings.max_entries, now)
         self._decisions: KeptAnswers[Hashable, bool] = KeptAnswers(settings.max_entries, now)
 
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of kept answers, and how many were found and not found."""
+        entered, decisions = self._entered, self._decisions
+        return {
+            "kept_permissions": len(entered) + len(decisions),
+            "hits": entered.hits + decisions.hits,
+            "misses": entered.misses + decisions.misses,
+        }
+
     def permissions_changed(self) -> None:
         """Drop all answers."""
         self._entered.clear()
