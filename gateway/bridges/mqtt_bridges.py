@@ -17,8 +17,16 @@ from gateway.logs import StructuredLog
 _log: Final = StructuredLog("bridges")
 
 
+#: The event of a virtual host whose topics are mapped by other rules.
+TOPICS_CHANGED: Final = "mqtt.topics_changed"
+
+
 class MqttBridges:
-    """Owns the bridges. They run from ``start`` to ``stop`` and follow their parameters."""
+    """Owns the bridges. They run from ``start`` to ``stop`` and follow their parameters.
+
+    ``topics_of`` and ``exchange_of`` return the rules of the topics of a virtual host; a bridge starts again when they
+    change.
+    """
 
     def __init__(
         self,
@@ -26,13 +34,13 @@ class MqttBridges:
         dialer: AmqpDialer,
         reactor: Any,  # Any: Twisted's interfaces are not types
         topics_of: Callable[[str], TopicMap],
-        exchange: str,
+        exchange_of: Callable[[str], str],
     ) -> None:
         self._broker = broker
         self._dialer = dialer
         self._reactor = reactor
         self._topics_of = topics_of
-        self._exchange = exchange
+        self._exchange_of = exchange_of
         self._bridges: dict[tuple[str, str], tuple[MqttBridge, Link]] = {}
         self._is_running = False
         broker.events.subscribe(self._changed)
@@ -69,6 +77,9 @@ class MqttBridges:
             yield status
 
     def _changed(self, event: Event) -> None:
+        if event.name == TOPICS_CHANGED and self._is_running:
+            for vhost, name in [key for key in self._bridges if key[0] == event.vhost]:
+                self._start(self._broker.parameters[vhost, COMPONENT, name])
         if not self._is_running or event.details.get("component") != COMPONENT:
             return
         if event.name == "parameter.set":
@@ -80,8 +91,8 @@ class MqttBridges:
         key = (record.vhost, record.name)
         self._stop(key)
         definition, clock = bridge_of(record), self._broker.clock
-        topics = self._topics_of(record.vhost)
-        bridge = MqttBridge(definition, self._dialer, self._reactor, topics, self._exchange, clock)
+        topics, exchange = self._topics_of(record.vhost), self._exchange_of(record.vhost)
+        bridge = MqttBridge(definition, self._dialer, self._reactor, topics, exchange, clock)
         delay_s = definition.reconnect_delay_s
         link = Link(record.name, bridge.open, delay_s, clock, _log, kind=COMPONENT, vhost=record.vhost)
         self._bridges[key] = (bridge, link)

@@ -31,7 +31,7 @@ class BridgeService:
     """Owns the bridges.
 
     ``connect_local`` connects with this broker itself, ``topics_of`` returns the conversion of MQTT topics in a virtual
-    host, ``mqtt_exchange`` is the exchange of MQTT clients, ``touch`` schedules the end of a turn.
+    host, ``mqtt_exchange_of`` the exchange of its MQTT clients, ``touch`` schedules the end of a turn.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class BridgeService:
         reactor: Any,  # Any: Twisted's interfaces are not types
         connect_local: LocalConnect,
         topics_of: Callable[[str], TopicMap],
-        mqtt_exchange: str,
+        mqtt_exchange_of: Callable[[str], str],
         touch: Callable[[], None],
     ) -> None:
         dialer = AmqpDialer(reactor, connect_local)
@@ -51,7 +51,7 @@ class BridgeService:
         }
         self._shovels = Shovels(broker, ends, touch)
         self._federation = Federation(broker, dialer)
-        self._mqtt_bridges = MqttBridges(broker, dialer, reactor, topics_of, mqtt_exchange)
+        self._mqtt_bridges = MqttBridges(broker, dialer, reactor, topics_of, mqtt_exchange_of)
         broker.components[MQTT_BRIDGE] = require_valid_bridge
         broker.components[COMPONENT] = require_valid_shovel
         broker.components[UPSTREAM] = require_valid_upstream

@@ -37,7 +37,7 @@ def node_bridges(
     broker: Broker,
     amqp: AmqpProtocol,
     topics_of: Callable[[str], TopicMap],
-    mqtt_exchange: str,
+    mqtt_exchange_of: Callable[[str], str],
     reactor: Any,  # Any: Twisted's interfaces are not types
     touch: Callable[[], None],
 ) -> BridgeService:
@@ -47,4 +47,4 @@ def node_bridges(
     def connect_local(client: Factory, is_user: bool) -> None:
         connect_inside(reactor, amqp.factory(is_tls=False) if is_user else amqp.inside_factory(access), client)
 
-    return BridgeService(broker, reactor, connect_local, topics_of, mqtt_exchange, touch)
+    return BridgeService(broker, reactor, connect_local, topics_of, mqtt_exchange_of, touch)

@@ -21,6 +21,7 @@ _WARNINGS: Final = frozenset(
         "plugin.faulty",
         "plugin.switched_off",
         "queue.advice",
+        "mqtt.topics_not_changed",
         "retained.refused",
         "kept.refused",
         "stream.encoding_failed",

@@ -119,7 +119,12 @@ class Node:
         self._tls_contexts: list[TlsContext] = []
         self._context: ApiContext | None = None
         self._bridges = node_bridges(
-            self.broker, self._amqp, self._mqtt.context.mapping_of, settings.mqtt.exchange, reactor, self._turn.touch
+            self.broker,
+            self._amqp,
+            self._mqtt.context.mapping_of,
+            self._mqtt.context.exchange_of,
+            reactor,
+            self._turn.touch,
         )
         self._clockwork = self._wound_clockwork()
         self.broker.store_reports.on_failure = self._store_failed
@@ -221,6 +226,7 @@ class Node:
         self._clockwork.start()
         self._vhost_access.log_inert_plugins()
         self._is_starting = self._vhost_access.is_lenient = False
+        self._mqtt.start_topics()
         self._listen()
         self._bridges.start()
 

@@ -6,7 +6,8 @@ from gateway.config.stomp import Stomp
 from gateway.kernel.errors import PreconditionFailed, ProtocolViolation
 from gateway.management.context import PublishAddress
 from gateway_mqtt.listener_context import MqttContext
-from gateway_mqtt.translation.topics import check_topic, is_reserved, topic_variables
+from gateway_mqtt.translation.prefixed_topics import topic_variables
+from gateway_mqtt.translation.topics import check_topic, is_reserved
 from gateway_stomp.destinations import DestinationKind, parse, with_wildcards
 
 
@@ -19,7 +20,7 @@ class PublishAddressesOf:
 
     def of_topic(self, vhost: str, topic: str, client_id: str, user: str) -> PublishAddress:
         """Return the address of an MQTT topic name. :raises PreconditionFailed: if it is invalid."""
-        mapping = self._mqtt.mapping_of(vhost)
+        mapping, exchange = self._mqtt.topics_in(vhost)
         try:
             check_topic(topic)
         except ProtocolViolation as error:
@@ -29,7 +30,7 @@ class PublishAddressesOf:
         if not refusal and is_reserved(topic, routing_key):
             refusal = f"topic '{topic}' is reserved for the broker"
         variables = topic_variables(mapping, client_id, user)
-        return PublishAddress(self._mqtt.exchange, routing_key, variables, refusal=refusal)
+        return PublishAddress(exchange, routing_key, variables, refusal=refusal)
 
     def of_destination(self, destination: str) -> PublishAddress:
         """Return the address of a STOMP destination. :raises PreconditionFailed: if it is invalid."""

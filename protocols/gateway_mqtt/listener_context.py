@@ -1,21 +1,28 @@
 """Settings and services that the composition root passes to an MQTT listener."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from gateway.access import Access
 from gateway.kernel.broker.broker import Broker
+from gateway.kernel.caches import remember
 from gateway_mqtt.codec.decoding import MAX_FILTERS
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.meter import Meter
+from gateway_mqtt.topic_rules import TopicRules
 from gateway_mqtt.traffic.encoder import Encoder
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicBounds, TopicMapping
+
+#: The limit of shared encoders; the cache is cleared when it is full.
+_MOST_ENCODERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class MqttContext:
     """Settings of a listener. ``lossy_vhosts`` are the virtual hosts with RabbitMQ's topic mapping.
 
+    ``rules_by_vhost`` are the topic rules in force where they are not those of the configuration.
     Sizes are in bytes. ``token`` generates the identifier of a client without one. ``prefetch`` is the default Receive
     Maximum of a client, and ``max_inflight`` the upper limit of its own. ``max_subscriptions`` is per session,
     ``max_filters`` per request.
@@ -41,21 +48,37 @@ class MqttContext:
     max_inflight: int = 8192
     topics: TopicBounds = field(default_factory=TopicBounds)
     meter: Meter = field(default_factory=Meter)
+    rules_by_vhost: dict[str, TopicRules] = field(default_factory=dict)
     encoders: "Encoders" = field(default_factory=lambda: Encoders())
+
+    def topics_in(self, vhost: str) -> TopicRules:
+        """Return the topic rules in force in a virtual host."""
+        return self.rules_by_vhost.get(vhost) or self.configured_rules(vhost)
+
+    def configured_rules(self, vhost: str) -> TopicRules:
+        """Return the topic rules of the configuration."""
+        return TopicRules(LOSSY if vhost in self.lossy_vhosts else REVERSIBLE, self.exchange)
 
     def mapping_of(self, vhost: str) -> TopicMapping:
         """Return the mapping of topics to routing keys in a virtual host."""
-        return LOSSY if vhost in self.lossy_vhosts else REVERSIBLE
+        return self.topics_in(vhost).mapping
+
+    def exchange_of(self, vhost: str) -> str:
+        """Return the exchange of MQTT messages in a virtual host."""
+        return self.topics_in(vhost).exchange
 
 
 class Encoders:
     """The encoders of a process: one per version and mapping, so that clients share encoded packets."""
 
     def __init__(self) -> None:
-        self._encoders: Mapping[tuple[bool, TopicMapping], Encoder] = {
-            (is_v5, mapping): Encoder(is_v5, mapping) for is_v5 in (False, True) for mapping in (REVERSIBLE, LOSSY)
-        }
+        self._encoders: dict[tuple[bool, TopicMapping], Encoder] = {}
 
     def of(self, version: int, mapping: TopicMapping) -> Encoder:
         """Return the encoder for a protocol version and a topic mapping."""
-        return self._encoders[version == 5, mapping]
+        key = version == 5, mapping
+        encoder = self._encoders.get(key)
+        if encoder is None:
+            encoder = Encoder(*key)
+            remember(self._encoders, key, encoder, _MOST_ENCODERS)
+        return encoder

@@ -12,8 +12,10 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_mqtt.codec.packets import Auth
 from gateway_mqtt.codec.properties import Properties
 from gateway_mqtt.listener_context import MqttContext
+from gateway_mqtt.topic_rules import TopicRules
 from gateway_mqtt.traffic.packet_outbox import PacketOutbox
-from gateway_mqtt.translation.topics import TopicMapping, is_reserved, topic_variables
+from gateway_mqtt.translation.prefixed_topics import topic_variables
+from gateway_mqtt.translation.topics import is_reserved
 
 
 class Host(Protocol):
@@ -72,7 +74,7 @@ class Scope:
         outbox: PacketOutbox,
         origin: Origin,
         version: int,
-        mapping: TopicMapping,
+        rules: TopicRules,
     ) -> None:
         self.host = host
         self.settings = settings
@@ -82,8 +84,8 @@ class Scope:
         self.outbox = outbox
         self.origin = origin
         self.version = version
-        self.mapping = mapping
-        self.exchange_name = settings.exchange
+        self.mapping = rules.mapping
+        self.exchange_name = rules.exchange
 
     @property
     def client_id(self) -> str:

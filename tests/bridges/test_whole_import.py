@@ -19,7 +19,12 @@ EXPORT = Path(__file__).parents[1] / "management/fixtures/rabbitmq-3.10.8-ctl.js
 def broker() -> MemoryBroker:
     broker = MemoryBroker()
     BridgeService(
-        broker.kernel, Clock(), lambda client, is_user: None, lambda vhost: REVERSIBLE, "amq.topic", lambda: None
+        broker.kernel,
+        Clock(),
+        lambda client, is_user: None,
+        lambda vhost: REVERSIBLE,
+        lambda vhost: "amq.topic",
+        lambda: None,
     )
     return broker
 

@@ -51,6 +51,11 @@ class Retained:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def newest(self) -> int:
+        """The number of the message that was retained last."""
+        return self._number
+
     def keep(self, message: Message) -> bool:
         """Retain a message, replacing the last one of its key; one without a body only clears the key (MQTT-3.3.1-6).
 
@@ -66,8 +71,19 @@ class Retained:
         if not self._has_room(kept):
             self._refuse(message)
             return False
+        self._store(kept)
+        return True
+
+    def move(self, kept: RetainedMessage, exchange: str, routing_key: str) -> None:
+        """Retain a message under another address, until the same time; a message that has the key is replaced."""
+        message = kept.message.with_address(exchange, routing_key, kept.message.header)
+        self.clear(kept.message.routing_key)
+        self._store(RetainedMessage(message, kept.expires_at_ms, number=self._next_number()))
+
+    def _store(self, kept: RetainedMessage) -> None:
+        """Add a message, and record it."""
         self._install(kept)
-        header = message.header
+        message, header = kept.message, kept.message.header
         self._journal.record(
             Put(
                 RetainedRecord(
@@ -77,11 +93,10 @@ class Retained:
                     header.format.name,
                     header.raw,
                     message.body,
-                    expires_at_ms,
+                    kept.expires_at_ms,
                 )
             )
         )
-        return True
 
     def keep_transient(self, message: Message) -> None:
         """Retain a message that does not survive a restart, replacing the last one of its key."""

@@ -173,6 +173,17 @@ class Session:
             self._journal.record(Put(subscription))
         return queue
 
+    def rebind(self, exchange: "Exchange", subscription: SubscriptionRecord) -> None:
+        """Replace the subscription of the same filter, and bind its queue; the former binding stays.
+
+        :raises Refused: when the queue cannot be declared.
+        """
+        self._bind(exchange, self._declare(subscription), subscription)
+        earlier = self.subscriptions.get(subscription.filter)
+        self.subscriptions.put(subscription)
+        if self.is_durable and subscription != earlier:
+            self._journal.record(Put(subscription))
+
     def unsubscribe(self, exchange: "Exchange", filter: str) -> SubscriptionRecord | None:
         """Remove a subscription and return it. Waiting messages are still delivered."""
         subscription = self.subscriptions.remove(filter)

@@ -21,6 +21,7 @@ from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.server import MqttFactory
 from gateway_mqtt.sys_topics import SysTopics
+from gateway_mqtt.topics_change import TopicsChange
 from gateway_mqtt.translation.header import MQTT
 from gateway_mqtt.translation.topics import TopicBounds
 
@@ -54,6 +55,7 @@ class MqttProtocol(ServedProtocol):
         super().__init__(services, settings)
         self.context = mqtt_context(settings, services.broker, services.access_of)
         self._factory = MqttFactory(self.context, services.turn)
+        self._topics_change = TopicsChange(self.context)
 
     @staticmethod
     def refusal(data: bytes, reason: str) -> bytes | None:
@@ -70,6 +72,10 @@ class MqttProtocol(ServedProtocol):
         self._factory.settings = replace(self.context, **_live_limits(settings))
         for vhost in self.services.broker.vhost_by_name.values():
             self.vhost_added(vhost)
+
+    def start_topics(self) -> None:
+        """Put the topic rules of the stored parameters in force, before clients connect."""
+        self._topics_change.start()
 
     def vhost_added(self, vhost: VirtualHost) -> None:
         """Limit the memory of a virtual host's sessions and retained messages."""

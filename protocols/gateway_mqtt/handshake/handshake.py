@@ -236,9 +236,9 @@ class Handshake:
         connection, connect = self._connection, self._connect
         assert connect is not None
         settings = connection.settings
-        mapping = settings.mapping_of(accepted.vhost.name)
+        rules = settings.topics_in(accepted.vhost.name)
         if self._will is not None:
-            self._will.require_accepted(settings.topics, mapping)
+            self._will.require_accepted(settings.topics, rules.mapping)
         expiry_s = self._expiry_s(connect)
         connection.keep_alive_s = self._keep_alive_s(connect)
         answer = self._fit_connack(self._properties(connect, expiry_s, accepted))
@@ -252,7 +252,7 @@ class Handshake:
         protocol = PROTOCOLS[connect.version]
         origin = Origin(connection.driver.name, _NO_CHANNEL, accepted.principal.name, protocol, self.client_id)
         outbox = connection.packet_outbox
-        scope = Scope(connection, settings, accepted.vhost, session, outbox, origin, connect.version, mapping)
+        scope = Scope(connection, settings, accepted.vhost, session, outbox, origin, connect.version, rules)
         receive_maximum = min(
             connect.properties.get(PropertyId.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
         )

@@ -31,6 +31,7 @@ class DeliveryWriter:
         "_aliases",
         "_counters",
         "_journal",
+        "_mapping",
         "_max_packet_size",
         "_vhost",
         "encoder",
@@ -41,6 +42,7 @@ class DeliveryWriter:
 
     def __init__(self, scope: Scope, counters: ClientCounters, max_packet_size: int, alias_maximum: int) -> None:
         self.encoder: Encoder = scope.settings.encoders.of(scope.version, scope.mapping)
+        self._mapping = scope.mapping
         self.origin = scope.origin
         self.plain_size = 0 if alias_maximum else max_packet_size
         self._counters = counters
@@ -63,7 +65,7 @@ class DeliveryWriter:
         is_resent: bool = False,
     ) -> bool:
         """Send a packet for this client only; return whether it fits the Maximum Packet Size (MQTT-3.1.2-24)."""
-        view = delivery_view_of(message.header)
+        view = delivery_view_of(message.header, self._mapping)
         identifiers = () if terms is None else terms.identifiers
         is_retained = view.is_retained and terms is not None and terms.retain_as_published
         if view.is_copy:

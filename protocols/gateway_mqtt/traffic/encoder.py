@@ -116,7 +116,7 @@ class Encoder:
 
     def _tail(self, message: Message) -> bytes:
         """Return the part of a 5.0 packet after the packet identifier."""
-        block = delivery_view_of(message.header).block
+        block = delivery_view_of(message.header, self._mapping).block
         return varint(len(block)) + block + message.body
 
 

@@ -16,7 +16,7 @@ from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import PropertyId, read_block, write_block
 from gateway_mqtt.codec.publish import scan_publish_properties, without_expiry
 from gateway_mqtt.translation.delivery_view import DeliveryView
-from gateway_mqtt.translation.properties import kernel_properties
+from gateway_mqtt.translation.properties import REPLY_TO_TOPIC, kernel_properties
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicMapping
 
 MAX_SHARED: Final = 8192
@@ -87,16 +87,18 @@ class MqttHeaderFormat:
 
     def __init__(self) -> None:
         self._shared: dict[bytes, MqttHeader] = {}
-        self._published: dict[tuple[int, bytes, bytes], MqttHeader] = {}
+        self._published: dict[tuple[int, bytes, bytes, bytes], MqttHeader] = {}
 
     def header(self, raw: bytes) -> MqttHeader:
         """Return the header of these bytes. :raises MqttError: if this version did not write them."""
         return self._shared.get(raw) or self._read(raw)
 
-    def published(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int) -> MqttHeader:
+    def published(
+        self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int, added: bytes = b""
+    ) -> MqttHeader:
         """Return the header of a published message. :raises MqttError: if the property block is invalid."""
-        header = self._published.get((flags, client_id, block))
-        return header or self._enter(flags, client_id, block, arrived_at_ms)
+        header = self._published.get((flags, client_id, block, added))
+        return header or self._enter(flags, client_id, block, arrived_at_ms, added)
 
     def properties(self, raw: bytes) -> Properties:
         """Translate to kernel properties. :raises MqttError: if this version did not write the bytes."""
@@ -127,16 +129,16 @@ class MqttHeaderFormat:
         fields = _parse(raw)
         return self._create_header(raw, fields, scan_publish_properties(fields.block).message_expiry_s)
 
-    def _enter(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int) -> MqttHeader:
+    def _enter(self, flags: int, client_id: bytes, block: bytes, arrived_at_ms: int, added: bytes) -> MqttHeader:
         expiry_s = scan_publish_properties(block).message_expiry_s
         if expiry_s is not None:
-            fields = HeaderFields(flags, arrived_at_ms, 0, client_id, block, b"")
+            fields = HeaderFields(flags, arrived_at_ms, 0, client_id, block, added)
             return MqttHeader(fields.packed(), fields, expiry_s)
-        fields = HeaderFields(flags, 0, 0, client_id, block, b"")
+        fields = HeaderFields(flags, 0, 0, client_id, block, added)
         raw = fields.packed()
         header = self._shared.get(raw) or self._create_header(raw, fields, None)
         if raw in self._shared:
-            self._published[flags, client_id, block] = header
+            self._published[flags, client_id, block, added] = header
         return header
 
     def _create_header(self, raw: bytes, fields: HeaderFields, expiry_s: int | None) -> MqttHeader:
@@ -169,8 +171,15 @@ def mqtt_header(
 
     :raises MqttError: as :func:`gateway_mqtt.codec.publish.scan_publish_properties`.
     """
-    flags = qos | (_RETAINED if retain else 0) | (_V5 if version5 else 0) | (_LOSSY if mapping is LOSSY else 0)
-    return MQTT.published(flags, client_id.encode(), block, arrived_at_ms)
+    flags = qos | (_RETAINED if retain else 0) | (_V5 if version5 else 0) | (_LOSSY if mapping.is_lossy else 0)
+    added = _prefixed_reply(block, mapping) if mapping.prefix and block else b""
+    return MQTT.published(flags, client_id.encode(), block, arrived_at_ms, added)
+
+
+def _prefixed_reply(block: bytes, mapping: TopicMapping) -> bytes:
+    """Return the header with the routing key of the response topic, encoded: the other protocols need the prefix."""
+    topic = scan_publish_properties(block).response_topic
+    return b"" if topic is None else dumps({REPLY_TO_TOPIC: mapping.routing_key(topic)})
 
 
 def retained_header(header: Header, identifier: int, now_ms: int) -> MqttHeader:

@@ -43,12 +43,12 @@ def kernel_properties(
     )
 
 
-def mqtt_properties(source: kernel.Properties) -> Properties:
+def mqtt_properties(source: kernel.Properties, mapping: TopicMapping = REVERSIBLE) -> Properties:
     """Translate the kernel properties of another protocol's message, without its expiration."""
     properties: Properties = {}
     if source.content_type is not None and _is_carried(source.content_type):
         properties[PropertyId.CONTENT_TYPE] = source.content_type
-    if (topic := _response_topic(source.headers.get(REPLY_TO_TOPIC))) is not None:
+    if (topic := _response_topic(source.headers.get(REPLY_TO_TOPIC), mapping)) is not None:
         properties[PropertyId.RESPONSE_TOPIC] = topic
     if (data := _correlation_data(source)) is not None:
         properties[PropertyId.CORRELATION_DATA] = data
@@ -91,10 +91,10 @@ def _content_type(text: str | None) -> str | None:
 # ---- To MQTT --------------------------------------------------------------------------------------------------------
 
 
-def _response_topic(routing_key: Value) -> str | None:
+def _response_topic(routing_key: Value, mapping: TopicMapping) -> str | None:
     if not isinstance(routing_key, str):
         return None
-    topic = REVERSIBLE.topic(routing_key)
+    topic = mapping.topic(routing_key)
     try:
         check_topic(topic)
     except MqttError:

@@ -1,7 +1,6 @@
 """Topic names and topic filters (4.7, 4.8.2), and their two mappings to routing keys and binding keys."""
 
 import re
-from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
 from gateway_mqtt.codec.errors import MqttError, malformed, shown
@@ -104,8 +103,19 @@ class TopicBounds(NamedTuple):
 class TopicMapping(Protocol):
     """A mapping of topics to routing keys. Every method accepts any text and raises nothing.
 
-    ``topic`` always returns a valid topic name, also for a key of another protocol.
+    ``topic`` always returns a valid topic name, also for a key of another protocol. ``prefix`` are the words with which
+    all keys begin, empty for none.
     """
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether it is RabbitMQ's mapping."""
+        ...
+
+    @property
+    def prefix(self) -> str:
+        """The words before each key."""
+        ...
 
     def routing_key(self, topic: str) -> str:
         """Return the routing key of a topic."""
@@ -143,6 +153,9 @@ class Reversible:
 
     Topics without such characters map as with :class:`Lossy`.
     """
+
+    is_lossy: Final = False
+    prefix: Final = ""
 
     def routing_key(self, topic: str) -> str:
         """Return the key of a topic."""
@@ -184,6 +197,9 @@ class Lossy:
     (MQTT-3.3.2-2).
     """
 
+    is_lossy: Final = True
+    prefix: Final = ""
+
     def routing_key(self, topic: str) -> str:
         """Return the key of a topic."""
         return topic.replace("/", ".")
@@ -210,18 +226,7 @@ LOSSY: Final[TopicMapping] = Lossy()
 #: Reserved first levels of topics, to which clients cannot publish.
 _OF_THE_BROKER: Final = ("$SYS", "$share")
 
-_NO_WILDCARDS: Final = str.maketrans({"*": "%2A", "#": "%23"})
-
 
 def is_reserved(topic: str, routing_key: str) -> bool:
     """Whether no client may publish to a topic. With RabbitMQ's mapping ``$SYS.a`` becomes ``$SYS/a``."""
     return topic.partition("/")[0] in _OF_THE_BROKER or routing_key.partition(".")[0] in _OF_THE_BROKER
-
-
-def topic_variables(mapping: TopicMapping, client_id: str, user: str) -> Mapping[str, str]:
-    """Return the values of ``{client_id}`` and ``{username}`` in topic permissions, in the form of routing keys.
-
-    Wildcards in them are escaped; otherwise a client named ``*`` could read the topics of all others.
-    """
-    names = {"client_id": client_id, "username": user}
-    return {variable: mapping.routing_key(name).translate(_NO_WILDCARDS) for variable, name in names.items()}
