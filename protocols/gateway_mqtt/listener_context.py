@@ -10,7 +10,7 @@ from gateway.kernel.caches import remember
 from gateway_mqtt.codec.decoding import MAX_FILTERS
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.meter import Meter
-from gateway_mqtt.topic_rules import TopicRules
+from gateway_mqtt.topic_rules import VhostTopics
 from gateway_mqtt.traffic.encoder import Encoder
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE, TopicBounds, TopicMapping
 
@@ -48,16 +48,16 @@ class MqttContext:
     max_inflight: int = 8192
     topics: TopicBounds = field(default_factory=TopicBounds)
     meter: Meter = field(default_factory=Meter)
-    rules_by_vhost: dict[str, TopicRules] = field(default_factory=dict)
+    rules_by_vhost: dict[str, VhostTopics] = field(default_factory=dict)
     encoders: "Encoders" = field(default_factory=lambda: Encoders())
 
-    def topics_in(self, vhost: str) -> TopicRules:
+    def topics_in(self, vhost: str) -> VhostTopics:
         """Return the topic rules in force in a virtual host."""
         return self.rules_by_vhost.get(vhost) or self.configured_rules(vhost)
 
-    def configured_rules(self, vhost: str) -> TopicRules:
+    def configured_rules(self, vhost: str) -> VhostTopics:
         """Return the topic rules of the configuration."""
-        return TopicRules(LOSSY if vhost in self.lossy_vhosts else REVERSIBLE, self.exchange)
+        return VhostTopics(LOSSY if vhost in self.lossy_vhosts else REVERSIBLE, self.exchange)
 
     def mapping_of(self, vhost: str) -> TopicMapping:
         """Return the mapping of topics to routing keys in a virtual host."""

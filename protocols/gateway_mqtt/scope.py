@@ -12,7 +12,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_mqtt.codec.packets import Auth
 from gateway_mqtt.codec.properties import Properties
 from gateway_mqtt.listener_context import MqttContext
-from gateway_mqtt.topic_rules import TopicRules
+from gateway_mqtt.topic_rules import VhostTopics
 from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 from gateway_mqtt.translation.prefixed_topics import topic_variables
 from gateway_mqtt.translation.topics import is_reserved
@@ -74,7 +74,7 @@ class Scope:
         outbox: PacketOutbox,
         origin: Origin,
         version: int,
-        rules: TopicRules,
+        rules: VhostTopics,
     ) -> None:
         self.host = host
         self.settings = settings

@@ -18,7 +18,7 @@ NAME: Final = "topics"
 """The only name of such a parameter: there is one in a virtual host."""
 
 
-class TopicRules(NamedTuple):
+class VhostTopics(NamedTuple):
     """The mapping of topics to routing keys, and the exchange that receives publishes and is bound to subscriptions."""
 
     mapping: TopicMapping = REVERSIBLE
@@ -35,7 +35,7 @@ class _Value(BaseModel):
     prefix: str = ""
 
 
-def rules_of(record: ParameterRecord, configured: TopicRules) -> TopicRules:
+def rules_of(record: ParameterRecord, configured: VhostTopics) -> VhostTopics:
     """Return the rules that a parameter sets, on top of those of the configuration.
 
     :raises PreconditionFailed: if its name or its value is invalid, with the key and what it must be.
@@ -54,7 +54,7 @@ def rules_of(record: ParameterRecord, configured: TopicRules) -> TopicRules:
     mapping = configured.mapping
     if value.mapping is not None:
         mapping = LOSSY if value.mapping == "lossy" else REVERSIBLE
-    return TopicRules(_prefixed(mapping, value.prefix), exchange)
+    return VhostTopics(_prefixed(mapping, value.prefix), exchange)
 
 
 def _prefixed(mapping: TopicMapping, prefix: str) -> TopicMapping:

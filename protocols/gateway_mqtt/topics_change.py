@@ -19,7 +19,7 @@ from gateway.kernel.sessions.rebinding import Rebinding
 from gateway.kernel.sessions.session import SERVER_PREFIX, Session
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_mqtt.listener_context import MqttContext
-from gateway_mqtt.topic_rules import COMPONENT, TopicRules, rules_of
+from gateway_mqtt.topic_rules import COMPONENT, VhostTopics, rules_of
 from gateway_mqtt.translation.topics import parse_filter
 
 CHANGED: Final = "mqtt.topics_changed"
@@ -78,7 +78,7 @@ class TopicsChange:
             self._changing.add(event.vhost)
             self._broker.clock.background.add(self._changes(vhost))
 
-    def _wanted(self, vhost: str) -> TopicRules:
+    def _wanted(self, vhost: str) -> VhostTopics:
         """Return the rules of the present parameter of a virtual host, or of the configuration."""
         configured = self._context.configured_rules(vhost)
         for record in self._broker.parameters.values():
@@ -96,7 +96,7 @@ class TopicsChange:
         finally:
             self._changing.discard(vhost.name)
 
-    def _change(self, vhost: VirtualHost, old: TopicRules, new: TopicRules) -> Iterator[None]:
+    def _change(self, vhost: VirtualHost, old: VhostTopics, new: VhostTopics) -> Iterator[None]:
         """Return the steps of one change."""
         if new.exchange not in vhost.exchange_by_name:
             vhost.declare_exchange(new.exchange, "topic", is_durable=True)
@@ -115,7 +115,7 @@ class TopicsChange:
 class _Moves:
     """The subscriptions and retained messages of a virtual host, on their way from the old rules to the new ones."""
 
-    def __init__(self, vhost: VirtualHost, old: TopicRules, new: TopicRules) -> None:
+    def __init__(self, vhost: VirtualHost, old: VhostTopics, new: VhostTopics) -> None:
         self._vhost = vhost
         self._old = old
         self._new = new
