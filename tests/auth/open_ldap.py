@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from tests.broker.certificates import Authority
 from tests.waiting import wait_until
 
 #: Debian installs it where ordinary users have no path.
@@ -22,6 +23,7 @@ include /etc/ldap/schema/inetorgperson.schema
 modulepath /usr/lib/ldap
 moduleload back_mdb
 pidfile {directory}/slapd.pid
+{tls}
 database mdb
 suffix "dc=example,dc=com"
 rootdn "cn=admin,dc=example,dc=com"
@@ -69,17 +71,18 @@ member: uid=anna,ou=people,dc=example,dc=com
 
 
 @contextmanager
-def open_ldap(directory: Path) -> Iterator[str]:
-    """Run a server until the end of the block; return its URL."""
+def open_ldap(directory: Path, authority: Authority | None = None, scheme: str = "ldap") -> Iterator[str]:
+    """Run a server until the end of the block; return its URL. With an authority it has a certificate."""
     (directory / "data").mkdir(parents=True)
+    tls = "" if authority is None else _tls(authority)
     configuration, entries = directory / "slapd.conf", directory / "entries.ldif"
-    configuration.write_text(_CONFIGURATION.format(directory=directory))
+    configuration.write_text(_CONFIGURATION.format(directory=directory, tls=tls))
     entries.write_text(_ENTRIES)
     options = ["-f", str(configuration)]
     subprocess.run([SLAPD, "-T", "add", *options, "-l", str(entries)], check=True, capture_output=True, timeout=30)
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
-    url = f"ldap://127.0.0.1:{port}"
+    url = f"{scheme}://127.0.0.1:{port}"
     server = subprocess.Popen([SLAPD, "-d", "0", *options, "-h", url])
     try:
         wait_until(lambda: _listens(port), "slapd does not listen")
@@ -87,6 +90,12 @@ def open_ldap(directory: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(20)
+
+
+def _tls(authority: Authority) -> str:
+    certificate, key = authority.sign("ldap")
+    files = {"TLSCACertificateFile": authority.certificate, "TLSCertificateFile": certificate}
+    return "\n".join(f"{name} {file}" for name, file in {**files, "TLSCertificateKeyFile": key}.items())
 
 
 def _listens(port: int) -> bool:

@@ -10,7 +10,9 @@ from gateway_auth.ldap.queries import parse_query
 from gateway_auth.ldap.settings import LdapSettings
 from tests.auth.open_ldap import BASE, open_ldap
 from tests.auth.protected import amqp, mqtt, protected_gateway, require_mqtt_refuses, require_stomp_works
+from tests.broker.certificates import Authority
 from tests.interop.paho_client import Paho
+from tests.management_client import put
 from tests.running import Gateway
 
 RULES: dict[str, object] = {
@@ -81,6 +83,28 @@ def test_users_of_the_broker_keep_their_own_permissions(tmp_path: Path) -> None:
             refusal = pytest.raises(pika.exceptions.ChannelClosedByBroker, match="queue 'any' in vhost '/' refused")
             with amqp(gateway, "bert", "right") as connection, refusal:
                 connection.channel().queue_declare("any")
+
+
+@pytest.mark.parametrize(("scheme", "starttls"), [("ldaps", False), ("ldap", True)])
+def test_a_server_is_asked_over_tls_only_if_its_certificate_is_trusted(
+    tmp_path: Path, scheme: str, starttls: bool
+) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    with open_ldap(tmp_path / "server", authority, scheme) as url:
+        rules: dict[str, object] = {
+            "servers": [url],
+            "starttls": starttls,
+            "user_dn_pattern": f"uid=${{username}},ou=people,{BASE}",
+        }
+        with protected_gateway(tmp_path / "broker", {}) as gateway:
+            put(gateway, "plugins/%2F/auth-ldap", {**rules, "ca_file": str(authority.certificate)})
+            with amqp(gateway, "anna", "right") as connection:
+                connection.channel().queue_declare("any", auto_delete=True)
+            for ca_file in (str(other.certificate), ""):
+                put(gateway, "plugins/%2F/auth-ldap", {**rules, "ca_file": ca_file})
+                with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+                    amqp(gateway, "anna", "right")
+            assert gateway.log_has("access server gave no answer")
 
 
 def test_stomp_logs_in(gateway: Gateway) -> None:
