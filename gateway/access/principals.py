@@ -41,7 +41,9 @@ class Principal:
 
     ``grant`` holds the permissions that came with the login, such as a token's; only the authorizer that understands it
     returns permissions then. ``expires_at_s`` is the Unix time at which the connection ends; 0 is never.
-    ``accepted_by`` is the plugin whose permissions apply; if an authenticator leaves it empty, that is its own plugin.
+    ``client_id`` is the identifier of an MQTT client, which the broker adds to what an authenticator answers; any
+    client may claim any identifier. ``accepted_by`` is the plugin whose permissions apply; if an authenticator leaves
+    it empty, that is its own plugin.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Principal:
     grant: object = field(default=None, compare=False, repr=False)
     expires_at_s: float = field(default=0.0, compare=False)
     accepted_by: str = field(default="", compare=False)
+    client_id: str = field(default="", compare=False)
 
 
 def is_loopback(host: str) -> bool:

@@ -92,7 +92,7 @@ class CachedAuthorizer:
         """Return the permissions. :raises PermissionUnknown: while the other authorizer awaits them."""
         if principal.grant is not None:
             return self._asked.permissions(principal, vhost)
-        who = principal.name, principal.tags, principal.peer_host, vhost
+        who = principal.name, principal.tags, principal.peer_host, principal.client_id, vhost
         if (kept := self._entered.find(who)) is not None:
             return kept.answer
         found = self._asked.permissions(principal, vhost)

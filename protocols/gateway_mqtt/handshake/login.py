@@ -5,7 +5,7 @@ it answers challenges. In both cases the permissions on the virtual host decide.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
@@ -251,7 +251,7 @@ class Login:
         if principal is None:
             self._refuse(answer, wrong)
         else:
-            self._enter(principal, data, answer)
+            self._enter(replace(principal, client_id=self._client_id), data, answer)
 
     def _enter(self, principal: Principal, data: bytes, answer: LoginCallback) -> None:
         broker, name = self._settings.broker, self._choice.vhost
