@@ -119,6 +119,8 @@ class NodePlugins:
             row["version"] = enabled.number
             row["settings"] = self._shown_settings(name, enabled.number, recorded.get(name, configured.get(name, {})))
             row["exchange_types"] = [type for type in view.exchange_types if view.plugin_of(type) == name]
+            offered = [each for each in view.queue_features if view.plugin_of(each) == name]
+            row["queue_settings"] = [setting for each in offered for setting in each.settings]
         if (former := self._live.former_version.get((vhost, name))) is not None:
             row["former_version"] = former
         row["faults"] = self._faults.count.get((vhost, name), 0)

@@ -47,9 +47,8 @@ def test_a_client_that_connects_again_is_not_asked_for(tmp_path: Path) -> None:
         assert len(server.asked("/vhost")) == 1
         logins, permissions = get(gateway, "auth/cache/%2F")
         assert logins == {"plugin": "auth-http", "kept_logins": 3, "hits": 4, "misses": 3}  # with the administrator's
-        assert (
-            permissions["kept_permissions"] == 3
-        )  # the virtual host, with and without a client, and to configure the queue
+        # the virtual host, with and without a client identifier, and to configure the queue
+        assert permissions["kept_permissions"] == 3
         for path in ("auth/cache", "auth/cache/%2F"):
             before = len(server.asked("/resource"))
             request(gateway, "DELETE", path)

@@ -6,8 +6,10 @@ import paho.mqtt.client as paho
 import pika
 import pytest
 import stomp
+from click.testing import CliRunner
 from pika.exceptions import ChannelClosedByBroker, NackError
 
+from gateway.cli.ctl.main import gatewayctl
 from tests.management_client import get, request
 from tests.running import Gateway
 from tests.waiting import wait_until
@@ -41,6 +43,11 @@ def sized(gateway: Gateway, tmp_path: Path) -> Gateway:
     return gateway
 
 
+def url(gateway: Gateway) -> str:
+    host, port = gateway.addresses["management"]
+    return f"http://{host}:{port}"
+
+
 def test_pika_gets_a_nack_and_a_clear_error(sized: Gateway) -> None:
     host, port = sized.addresses["amqp"]
     connection = pika.BlockingConnection(pika.ConnectionParameters(host, port))
@@ -61,8 +68,11 @@ def test_pika_gets_a_nack_and_a_clear_error(sized: Gateway) -> None:
 
 def test_the_setting_survives_a_restart_and_the_absence_of_the_plugin(sized: Gateway, tmp_path: Path) -> None:
     request(sized, "PUT", "queues/%2F/q", {"durable": True, "arguments": {"x-acme-max-size": 3}})
+    assert get(sized, "plugins/%2F/sized")["queue_settings"] == ["acme-max-size"]
     request(sized, "DELETE", "plugins/%2F/sized")
     assert get(sized, "queues/%2F/q")["inert"] == "argument 'x-acme-max-size': no enabled plugin offers it"
+    shown = CliRunner().invoke(gatewayctl, ["--url", url(sized), "-q", "list_queues", "name", "inert"])
+    assert "argument 'x-acme-max-size': no enabled plugin offers it" in shown.output
     sized.restart(f"plugins_dir={tmp_path}/plugins")
     assert get(sized, "queues/%2F/q")["inert"] == "argument 'x-acme-max-size': no enabled plugin offers it"
 

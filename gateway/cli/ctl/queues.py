@@ -17,7 +17,7 @@ SAME_NAME = (
     *("message_bytes_unacknowledged", "message_bytes_ram", "message_bytes_persistent", "head_message_timestamp"),
     *("messages_paged_out", "message_bytes_paged_out", "messages_delayed", "garbage_collection"),
     *("readers", "segments", "first_offset", "committed_offset", "next_offset"),
-    *("idle_since", "disk_reads", "disk_writes", "slave_pids", "synchronised_slave_pids"),
+    *("idle_since", "inert", "disk_reads", "disk_writes", "slave_pids", "synchronised_slave_pids"),
 )
 
 QUEUES = NounListing(
