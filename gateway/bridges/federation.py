@@ -1,7 +1,6 @@
 """The federation links of the node: one for each federated exchange or queue and each of its upstreams."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -199,7 +198,7 @@ class Federation:
             "id": _id_of(federated, upstream),
             "status": _STATUS[link.state],
             "uri": end.uri.shown,
-            "timestamp": datetime.fromtimestamp(link.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            "timestamp": link.since,
         }
         if link.state is LinkState.TERMINATED:
             status["error"] = link.reason

@@ -1,6 +1,7 @@
 """One bridge that is kept up: opens both ends, moves messages, and opens them again after a failure."""
 
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -83,6 +84,11 @@ class Link:
         self._opening: Deferred[MessageFlow] | None = None
         self._attempt: object | None = None
         self._timer: Timer | None = None
+
+    @property
+    def since(self) -> str:
+        """The time of the last change of ``state``, as RabbitMQ shows it in statuses."""
+        return datetime.fromtimestamp(self.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
     @property
     def is_blocked(self) -> bool:

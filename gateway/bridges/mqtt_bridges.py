@@ -1,10 +1,10 @@
 """The MQTT bridges of the node: one for each parameter of the component ``mqtt-bridge``, and their status."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from gateway.bridges.amqp_connection import AmqpDialer
+from gateway.bridges.component_parameters import BridgeKey, ComponentParameters
 from gateway.bridges.link import Link, LinkState
 from gateway.bridges.mqtt_bridge import MqttBridge
 from gateway.bridges.mqtt_bridge_rules import COMPONENT, bridge_of
@@ -41,20 +41,17 @@ class MqttBridges:
         self._reactor = reactor
         self._topics_of = topics_of
         self._exchange_of = exchange_of
-        self._bridges: dict[tuple[str, str], tuple[MqttBridge, Link]] = {}
-        self._is_running = False
-        broker.events.subscribe(self._changed)
+        self._bridges: dict[BridgeKey, tuple[MqttBridge, Link]] = {}
+        self._parameters = ComponentParameters(broker, COMPONENT, self._start, self._stop)
+        broker.events.subscribe(self._topics_changed)
 
     def start(self) -> None:
         """Start the bridges of the stored parameters."""
-        self._is_running = True
-        for record in list(self._broker.parameters.values()):
-            if record.component == COMPONENT:
-                self._start(record)
+        self._parameters.start()
 
     def stop(self) -> None:
         """Stop all bridges."""
-        self._is_running = False
+        self._parameters.stop()
         for key in list(self._bridges):
             self._stop(key)
 
@@ -63,7 +60,7 @@ class MqttBridges:
         for (vhost, name), (bridge, link) in sorted(self._bridges.items()):
             status: dict[str, Any] = {
                 "node": self._broker.node,
-                "timestamp": datetime.fromtimestamp(link.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+                "timestamp": link.since,
                 "name": name,
                 "vhost": vhost,
                 "type": COMPONENT,
@@ -76,16 +73,10 @@ class MqttBridges:
                 status |= {"forwarded": transfer.forwarded, "pending": transfer.pending}
             yield status
 
-    def _changed(self, event: Event) -> None:
-        if event.name == TOPICS_CHANGED and self._is_running:
+    def _topics_changed(self, event: Event) -> None:
+        if event.name == TOPICS_CHANGED:
             for vhost, name in [key for key in self._bridges if key[0] == event.vhost]:
                 self._start(self._broker.parameters[vhost, COMPONENT, name])
-        if not self._is_running or event.details.get("component") != COMPONENT:
-            return
-        if event.name == "parameter.set":
-            self._start(self._broker.parameters[event.vhost, COMPONENT, event.subject])
-        elif event.name == "parameter.cleared":
-            self._stop((event.vhost, event.subject))
 
     def _start(self, record: ParameterRecord) -> None:
         key = (record.vhost, record.name)
@@ -98,7 +89,7 @@ class MqttBridges:
         self._bridges[key] = (bridge, link)
         link.start()
 
-    def _stop(self, key: tuple[str, str]) -> None:
+    def _stop(self, key: BridgeKey) -> None:
         found = self._bridges.pop(key, None)
         if found is not None:
             found[1].stop()

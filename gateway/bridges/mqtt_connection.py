@@ -13,6 +13,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from twisted.internet.defer import Deferred
 
 from gateway.bridges.broker_uri import BrokerUri
+from gateway.bridges.handshake import end_handshake
 from gateway.bridges.link import Lost
 
 _KEEPALIVE_S: Final = 60
@@ -151,21 +152,12 @@ class MqttConnection:
         self.on_published(number, is_accepted)
 
     def _open_ended(self, fault: str) -> None:
-        if self._opened.called:
-            return
-        if fault:
-            self._opened.errback(MqttRefused(fault))
-        else:
-            self._opened.callback(None)
+        end_handshake(self._opened, MqttRefused(fault) if fault else None)
 
     def _subscription_answered(self, number: int, fault: str) -> None:
         answered = self._subscribed.pop(number, None)
-        if answered is None or answered.called:
-            return
-        if fault:
-            answered.errback(MqttRefused(f"subscription refused: {fault}"))
-        else:
-            answered.callback(None)
+        if answered is not None:
+            end_handshake(answered, MqttRefused(f"subscription refused: {fault}") if fault else None)
 
     def _deliver(self, message: MQTTMessage) -> None:
         if not self._is_closed:

@@ -1,17 +1,16 @@
 """The shovels of the node: one for each parameter of the component ``shovel``, and their status."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from gateway.bridges.component_parameters import BridgeKey, ComponentParameters
 from gateway.bridges.link import Link, LinkState
 from gateway.bridges.shovel import Shovel
 from gateway.bridges.shovel_definition import COMPONENT, shovel_of
 from gateway.bridges.shovel_ends import ShovelEnds
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.events import Event
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.logs import StructuredLog
 
@@ -22,9 +21,6 @@ _SHOWN: Final = (
     *("src-exchange", "src-exchange-key", "src-queue", "src-topic", "src-destination"),
     *("dest-exchange", "dest-exchange-key", "dest-queue", "dest-topic", "dest-destination"),
 )
-
-ShovelKey = tuple[str, str]
-"""Virtual host and name."""
 
 
 class Shovels:
@@ -37,20 +33,17 @@ class Shovels:
         self._broker = broker
         self._ends = ends
         self._touch = touch
-        self._links: dict[ShovelKey, Link] = {}
-        self._shovels: dict[ShovelKey, Shovel] = {}
-        self._is_running = False
-        broker.events.subscribe(self._changed)
+        self._links: dict[BridgeKey, Link] = {}
+        self._shovels: dict[BridgeKey, Shovel] = {}
+        self._parameters = ComponentParameters(broker, COMPONENT, self._start, self._stop)
 
     def start(self) -> None:
         """Start the shovels of the stored parameters."""
-        self._is_running = True
-        for record in self._records():
-            self._start(record)
+        self._parameters.start()
 
     def stop(self) -> None:
         """Stop all shovels."""
-        self._is_running = False
+        self._parameters.stop()
         for key in list(self._links):
             self._stop(key)
 
@@ -74,17 +67,6 @@ class Shovels:
         for key, link in sorted(self._links.items()):
             yield self._status(key, link)
 
-    def _records(self) -> list[ParameterRecord]:
-        return [record for record in self._broker.parameters.values() if record.component == COMPONENT]
-
-    def _changed(self, event: Event) -> None:
-        if not self._is_running or event.details.get("component") != COMPONENT:
-            return
-        if event.name == "parameter.set":
-            self._start(self._broker.parameters[event.vhost, COMPONENT, event.subject])
-        elif event.name == "parameter.cleared":
-            self._stop((event.vhost, event.subject))
-
     def _start(self, record: ParameterRecord) -> None:
         key = (record.vhost, record.name)
         self._stop(key)
@@ -101,13 +83,13 @@ class Shovels:
         self._links[key], self._shovels[key] = link, shovel
         link.start()
 
-    def _stop(self, key: ShovelKey) -> None:
+    def _stop(self, key: BridgeKey) -> None:
         self._shovels.pop(key, None)
         link = self._links.pop(key, None)
         if link is not None:
             link.stop()
 
-    def _done(self, key: ShovelKey) -> None:
+    def _done(self, key: BridgeKey) -> None:
         """Remove a shovel that has moved as many messages as it was to move, after the current call."""
 
         def remove() -> None:
@@ -118,10 +100,10 @@ class Shovels:
 
         self._broker.clock.call_later(0, remove)
 
-    def _status(self, key: ShovelKey, link: Link) -> Mapping[str, Any]:
+    def _status(self, key: BridgeKey, link: Link) -> Mapping[str, Any]:
         status: dict[str, Any] = {
             "node": self._broker.node,
-            "timestamp": datetime.fromtimestamp(link.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            "timestamp": link.since,
             "name": key[1],
             "vhost": key[0],
             "type": "dynamic",

@@ -10,6 +10,7 @@ from stomp.utils import Frame
 from twisted.internet.defer import Deferred
 
 from gateway.bridges.broker_uri import BrokerUri
+from gateway.bridges.handshake import end_handshake
 from gateway.bridges.link import Lost
 
 _TIMEOUT_S: Final = 30
@@ -140,12 +141,7 @@ class StompConnection(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.
         self.on_answer(number)
 
     def _open_ended(self, fault: str) -> None:
-        if self._opened.called:
-            return
-        if fault:
-            self._opened.errback(StompRefused(fault))
-        else:
-            self._opened.callback(None)
+        end_handshake(self._opened, StompRefused(fault) if fault else None)
 
     def _ended(self, reason: str) -> None:
         self._open_ended(reason)
