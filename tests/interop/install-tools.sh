@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what the tests need beside Python: Node.js with npm, amqp-tools (rabbitmq-c), mosquitto-clients, slapd, the Java that
-# Spark runs on, what compiles the wheel that is tested too (a C compiler and Python's headers), and the rabbitmqadmin
-# script out of Debian's rabbitmq-server, which is only unpacked: installing it could start a broker.
+# Spark runs on, what compiles the wheel that is tested too (a C compiler and Python's headers), and the brokers at the
+# far ends of bridges, rabbitmq-server (with its rabbitmqadmin) and mosquitto. No service of a package is started.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
 set -eu
 
@@ -25,21 +25,24 @@ command -v mvn >/dev/null 2>&1 || missing="$missing maven"
 command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 headers=$("$(dirname "$0")/../../.venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 [ -f "$headers/Python.h" ] || missing="$missing python3-dev"
-bin="$(cd "$(dirname "$0")" && pwd)/bin"
-command -v rabbitmqadmin >/dev/null 2>&1 || [ -x "$bin/rabbitmqadmin" ] || archive=rabbitmq-server
-[ -n "$missing${archive:-}" ] || exit 0
+{ [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] && command -v rabbitmqadmin >/dev/null 2>&1; } || missing="$missing rabbitmq-server"
+PATH="$PATH:/usr/sbin" command -v mosquitto >/dev/null 2>&1 || missing="$missing mosquitto"
+[ -n "$missing" ] || exit 0
 
 refuse() {
-    echo "install-tools.sh: missing for the tests:$missing${archive:+ rabbitmqadmin of $archive}; $1" >&2
+    echo "install-tools.sh: missing for the tests:$missing; $1" >&2
     exit 1
 }
 
 command -v apt-get >/dev/null 2>&1 || refuse "install them with this system's package manager"
-[ -z "$missing" ] || [ "$(id -u)" -eq 0 ] || refuse "run as root: apt-get install$missing"
+[ "$(id -u)" -eq 0 ] || refuse "run as root: apt-get install$missing"
 
 work=$(mktemp -d)
 log="$work/log"
-trap 'rm -rf "$work"' EXIT
+# Debian's package scripts ask this file before they start a service; 101 means "do not".
+policy=/usr/sbin/policy-rc.d
+[ -e "$policy" ] || { made=$policy; printf '#!/bin/sh\nexit 101\n' >"$policy"; chmod 755 "$policy"; }
+trap 'rm -rf "$work" ${made:+"$made"}' EXIT
 export DEBIAN_FRONTEND=noninteractive
 # The tests start their own slapd; without a configuration the package starts none.
 case "$missing" in *slapd*) echo "slapd slapd/no_configuration boolean true" | debconf-set-selections ;; esac
@@ -47,14 +50,5 @@ case "$missing" in *slapd*) echo "slapd slapd/no_configuration boolean true" | d
 # shellcheck disable=SC2086
 get_missing() { apt-get install --yes --no-install-recommends $missing >"$log" 2>&1; }
 again() { "$1" || { apt-get update >"$log" 2>&1 && "$1"; } || { cat "$log" >&2; refuse "apt-get could not get them"; }; }
-[ -z "$missing" ] || again get_missing
-
-# Debian's own copy in /usr/bin is the one that the management plugin serves.
-unpack() {
-    (cd "$work" && apt-get download "$archive" >"$log" 2>&1) || return 1
-    mkdir -p "$bin"
-    dpkg-deb --fsys-tarfile "$work/$archive"_*.deb | tar -xO ./usr/bin/rabbitmqadmin >"$work/rabbitmqadmin" || return 1
-    install -m 755 "$work/rabbitmqadmin" "$bin/rabbitmqadmin"
-}
-[ -z "${archive:-}" ] || again unpack
-echo "install-tools.sh: installed$missing${archive:+ rabbitmqadmin}"
+again get_missing
+echo "install-tools.sh: installed$missing"

@@ -8,13 +8,13 @@ from typing import Final
 
 import pytest
 
-#: The directory into which ``install-tools.sh`` unpacks programs that it does not install.
-BIN: Final = Path(__file__).parent / "bin"
+#: Directories that are not in the path of every user.
+_SYSTEM: Final = "/usr/sbin:/usr/local/sbin"
 
 
 def program(name: str) -> str:
     """Return the path of a program; fail the test with an instruction if it is missing."""
-    path = shutil.which(name) or shutil.which(name, path=str(BIN))
+    path = shutil.which(name) or shutil.which(name, path=_SYSTEM)
     if path is None:
         pytest.fail(f"{name} is not installed: run tests/interop/install-tools.sh as root", pytrace=False)
     return path
