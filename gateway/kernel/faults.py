@@ -32,7 +32,7 @@ class Faults:
 
     def __init__(self, events: Events, plugin_of: Callable[[str, object], str] = lambda vhost, part: "") -> None:
         self._events = events
-        self._plugin_of = plugin_of
+        self.plugin_of = plugin_of
         self._is_telling = False
         self.count_by_kind: dict[str, int] = {}
 
@@ -59,23 +59,37 @@ class Faults:
         finally:
             self._is_telling = False
 
+    def cause(self, what: str, vhost: str, *parts: object) -> str:
+        """Return the cause of a long turn, with the plugins that supply these components and the virtual host."""
+        plugins = dict.fromkeys(filter(None, [self.plugin_of(vhost, part) for part in parts]))
+        return ", ".join([what, *(f"plugin '{plugin}'" for plugin in plugins), f"vhost '{vhost}'"])
+
     def contain_in_type(
         self, kind: str, error: BaseException, vhost: str, exchange: str, type: str, function: object
     ) -> None:
         """Contain an exception from the ``function`` of an exchange type, or from checking its result."""
-        plugin, place = self._plugin_of(vhost, type), place_of(error, function)
+        plugin, place = self.plugin_of(vhost, type), place_of(error, function)
         self.contain(kind, error, vhost=vhost, subject=exchange, plugin=plugin, exchange_type=type, place=place)
 
     def contain_in_part(
-        self, kind: str, error: BaseException, vhost: str, part: object, subject: str = "", name: str = ""
+        self,
+        kind: str,
+        error: BaseException,
+        vhost: str,
+        part: object,
+        subject: str = "",
+        name: str = "",
+        function: object = None,
     ) -> None:
         """Contain an exception from an object that a plugin supplies, such as a tracer or an authenticator.
 
-        The report has the ``name`` of the part, by default that of its class.
+        The report has the ``name`` of the part, by default that of its class. ``function`` was called, for an exception
+        without a traceback.
         """
         shown_name = name or type(part).__qualname__
-        plugin = self._plugin_of(vhost, part)
-        self.contain(kind, error, vhost=vhost, subject=subject, plugin=plugin, part=shown_name)
+        plugin = self.plugin_of(vhost, part)
+        place = place_of(error, function)
+        self.contain(kind, error, vhost=vhost, subject=subject, plugin=plugin, part=shown_name, place=place)
 
 
 class BadAnswer(Exception):

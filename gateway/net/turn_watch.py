@@ -9,6 +9,9 @@ LONG_PART_S: Final = 0.005
 #: A turn that takes longer than this is logged, in seconds.
 SLOW_TURN_S: Final = 0.1
 
+#: A part is the cause of a turn instead of an earlier part if it is longer by this factor.
+_MUCH_LONGER: Final = 1.25
+
 #: Turns shorter than this are counted together; most turns are, so that counting them must cost nothing.
 _SHORT_S: Final = 64e-6
 
@@ -37,8 +40,11 @@ class TurnWatch:
         self._cause = ""
 
     def part(self, cause: str, seconds: float) -> None:
-        """Report a part of the present turn that took longer than ``LONG_PART_S``."""
-        if seconds > self._part_s:
+        """Report a part of the present turn that took longer than ``LONG_PART_S``.
+
+        A part that contains another one is reported after it. It is the cause only if it is much longer.
+        """
+        if seconds > self._part_s * _MUCH_LONGER:
             self._part_s, self._cause = seconds, cause
 
     def ended(self, seconds: float) -> None:

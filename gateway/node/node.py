@@ -46,6 +46,7 @@ from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Servi
 from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
 from gateway.node.publish_addresses import PublishAddressesOf
+from gateway.node.reactor_watchdog import BLOCKED_S, ReactorWatchdog
 from gateway.node.reload import reload
 from gateway.node.startup import Start, progress_fields, progress_text
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
@@ -99,6 +100,7 @@ class Node:
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
         self._turn_watch = self._watch_turns(schedule, clock)
+        self._watchdog = ReactorWatchdog(reactor.callFromThread, registry.plugin_at, BLOCKED_S)
         self._wire_clock = ReactorClock(reactor, lambda: None)  # for connections outside the turns: it is never paused
         self._listeners = Listeners(reactor, self._wire_clock, settings.bind)
         access = self._vhost_access
@@ -229,12 +231,14 @@ class Node:
         self._mqtt.start_topics()
         self._listen()
         self._bridges.start()
+        self._watchdog.start()
 
     def stop(self, done: Callable[[], None]) -> None:
         """Stop listening, close the connections, commit staged changes, then call ``done``.
 
         A broker that is still starting writes nothing: the next start finds the same data.
         """
+        self._watchdog.stop()
         self._listeners.close()
         if self._is_starting:
             self._start.stop()

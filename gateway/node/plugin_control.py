@@ -1,7 +1,7 @@
 """Plugins as the management API shows and changes them."""
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -123,8 +123,23 @@ class NodePlugins:
             row["queue_settings"] = [setting for each in offered for setting in each.settings]
         if (former := self._live.former_version.get((vhost, name))) is not None:
             row["former_version"] = former
+        row["times"] = list(self._times(vhost, name))
         row["faults"] = self._faults.count.get((vhost, name), 0)
         return row
+
+    def _times(self, vhost: str, name: str) -> Iterator[dict[str, object]]:
+        """Yield the times of the measured calls of a plugin in a virtual host, by method."""
+        broker = self._live.broker
+        in_use = broker.plugins_in_use
+        for part, method, time in in_use.times(broker.vhost(vhost)):
+            if time.calls and in_use.plugin_of(vhost, part) == name:
+                yield {
+                    "part": part if isinstance(part, str) else type(part).__qualname__,
+                    "method": method,
+                    "measured_calls": time.calls,
+                    "mean_us": round(time.total_s / time.calls * 1e6, 1),
+                    "longest_us": round(time.longest_s * 1e6, 1),
+                }
 
     def _shown_settings(self, name: str, number: int, settings: object) -> object:
         """Return the settings as given, without secrets."""

@@ -284,6 +284,19 @@ class PluginRegistry:
         versions = self._versions[name]
         return next((version for version in versions if version.number == number), versions[-1])
 
+    def plugin_at(self, file: str, module: str) -> str:
+        """Return the plugin whose code is in a file or module; ``""`` if there is none.
+
+        The modules of a package belong to its plugin, if it has only one.
+        """
+        if file in self._origins.values():
+            return next(name for name, origin in self._origins.items() if origin == file)
+        own = {name: getattr(versions[-1].plugin, "__name__", "") for name, versions in self._versions.items()}
+        found = [name for name, plugin_module in own.items() if plugin_module == module]
+        package = module.partition(".")[0]
+        found = found or [name for name, plugin_module in own.items() if plugin_module.partition(".")[0] == package]
+        return found[0] if len(found) == 1 else ""
+
     def set_aside(self, found: FoundPlugin, reason: str) -> None:
         """Record that a plugin cannot be loaded; a plugin of the same name that was loaded before stays in use."""
         self.broken[found.name] = reason

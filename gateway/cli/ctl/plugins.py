@@ -35,10 +35,18 @@ def plugin() -> None:
 def list_plugins(session: VerbSession, only_enabled: bool) -> None:
     """List the plugins with their state in a virtual host."""
     session.output.announce(f'Listing plugins for vhost "{session.vhost}" ...')
-    columns = ("name", "state", "version", "set_by", "faults", "reason")
+    columns = ("name", "state", "version", "set_by", "faults", "longest_us", "reason")
     found = session.api.list("plugins", session.vhost)
     rows = [row for row in found if not only_enabled or part(row, "state") == "enabled"]
-    session.output.rows(columns, [{column: part(row, column) for column in columns} for row in rows])
+    shown = [{**row, "longest_us": _longest_us(row)} for row in rows]
+    session.output.rows(columns, [{column: part(row, column) for column in columns} for row in shown])
+
+
+def _longest_us(row: JsonObject) -> Json:
+    """Return the longest measured call of a plugin in microseconds; ``None`` if none was measured."""
+    times = part(row, "times")
+    measured = [part(time, "longest_us") for time in times] if isinstance(times, list) else []
+    return max([each for each in measured if isinstance(each, int | float)], default=None)
 
 
 @verb

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.faults import Faults
 from gateway.kernel.messages.message import Message
+from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun, PartTimes
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.trace_events import TraceEvents
@@ -18,21 +19,28 @@ class VhostTracing:
     """Passes publishes and deliveries of one virtual host to its tracers and its trace events.
 
     An exception in a tracer does not affect the message: ``faults`` contain it. Tracers are called while
-    ``tells_tracers``, the trace events while they are on.
+    ``tells_tracers``, the trace events while they are on. ``part_times`` has the times of each tracer.
     """
 
     def __init__(
-        self, vhost_name: str, tracers: "Sequence[Tracer]", trace_events: "TraceEvents", faults: Faults
+        self,
+        vhost_name: str,
+        tracers: "Sequence[Tracer]",
+        trace_events: "TraceEvents",
+        faults: Faults,
+        monotonic_s: Callable[[], float],
     ) -> None:
         self.tells_tracers = True
         self._vhost_name = vhost_name
-        self._tracers = tuple(tracers)
         self._events = trace_events
         self._faults = faults
+        self._monotonic_s = monotonic_s
+        self.use(tracers)
 
     def use(self, tracers: "Sequence[Tracer]") -> None:
         """Replace the tracers."""
         self._tracers = tuple(tracers)
+        self.part_times = PartTimes(tracers)
 
     @property
     def is_needed(self) -> bool:
@@ -67,7 +75,12 @@ class VhostTracing:
             self._events.delivered(message, queue, redelivered, origin, position)
 
     def _call_safely(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
+        starts_s = self._monotonic_s()
         try:
             tell(tracer)
         except BaseException as error:  # a plugin's exception must not reach the publisher
             self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)
+        seconds = self._monotonic_s() - starts_s
+        self.part_times.of(tracer).add(seconds)
+        if seconds > CALL_LIMIT_S:
+            self._faults.contain_in_part("tracer", Overrun(seconds), self._vhost_name, tracer)

@@ -68,7 +68,7 @@ class Broker:
         self.node = node
         self.clock = clock
         self.events = Events()
-        self.plugins_in_use = PluginsInUse(node, self.events)
+        self.plugins_in_use = PluginsInUse(node, self.events, clock.monotonic_s)
         self.faults = self.plugins_in_use.faults
         self.events.on_fault = partial(self.faults.contain, "event listener")
         self.alarms = Alarms()
@@ -233,7 +233,7 @@ class Broker:
         name = vhost.name
         self.events.emit(Event("vhost.deleted", name, name))
         del self.vhost_by_name[name]
-        self.plugins_in_use.remove(name)
+        self.plugins_in_use.remove(vhost)
         self.departed_traffic.add(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
         self._departing.discard(name)

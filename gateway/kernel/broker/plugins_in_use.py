@@ -1,10 +1,12 @@
 """The plugins that the virtual hosts of one node use, and the objects that they supply."""
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.events import Events
 from gateway.kernel.faults import Faults
+from gateway.kernel.plugin_times import CallTime
 from gateway.kernel.vhosts.event_listeners import EventListeners
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
@@ -21,12 +23,13 @@ class PluginsInUse:
     interception. ``faults`` contains the exceptions of all of them.
     """
 
-    def __init__(self, node: str, events: Events) -> None:
+    def __init__(self, node: str, events: Events, monotonic_s: Callable[[], float]) -> None:
         self._node = node
+        self._monotonic_s = monotonic_s
         self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._tracing_by_vhost: dict[str, VhostTracing] = {}
         self.faults = Faults(events, self.plugin_of)
-        self.event_listeners = EventListeners(self.faults)
+        self.event_listeners = EventListeners(self.faults, monotonic_s)
         events.subscribe(self.event_listeners.pass_on)
 
     def add(self, vhost: "VirtualHost", view: "VhostPlugins") -> PluginParts:
@@ -39,7 +42,7 @@ class PluginsInUse:
         self._view_by_vhost[vhost.name] = view
         tracing = self._tracing_by_vhost.get(vhost.name)
         if tracing is None:
-            tracing = VhostTracing(vhost.name, parts.tracers, vhost.trace_events, self.faults)
+            tracing = VhostTracing(vhost.name, parts.tracers, vhost.trace_events, self.faults, self._monotonic_s)
             self._tracing_by_vhost[vhost.name] = tracing
         else:
             tracing.use(parts.tracers)
@@ -47,10 +50,11 @@ class PluginsInUse:
         vhost.policy_applier.use_features(view.queue_features)
         self.event_listeners.use(vhost.name, parts.event_listeners)
 
-    def remove(self, vhost: str) -> None:
+    def remove(self, vhost: "VirtualHost") -> None:
         """Remove a virtual host that was deleted."""
-        del self._view_by_vhost[vhost], self._tracing_by_vhost[vhost]
-        self.event_listeners.use(vhost, ())
+        del self._view_by_vhost[vhost.name], self._tracing_by_vhost[vhost.name]
+        self.event_listeners.use(vhost.name, ())
+        vhost.time_by_exchange_type.clear()
 
     def scope_of(self, vhost: "VirtualHost") -> VhostTracingScope:
         """Return the interface of a virtual host to its tracers, interceptors and event listeners."""
@@ -62,6 +66,22 @@ class PluginsInUse:
         """Return the plugin that supplies a component of a virtual host; ``""`` if unknown."""
         view = self._view_by_vhost.get(vhost)
         return view.plugin_of(part) if view is not None else ""
+
+    def times(self, vhost: "VirtualHost") -> Iterator[tuple[object, str, CallTime]]:
+        """Yield the components of plugins that were called in a virtual host, with the method and its times.
+
+        An exchange type is given by its name. Sampled calls are counted once.
+        """
+        for type_name, time in vhost.time_by_exchange_type.items():
+            yield type_name, "route", time
+        for chain in (vhost.interception.publishing, vhost.interception.delivering):
+            if chain is not None:
+                for part, time in chain.times.part_times:
+                    yield part, chain.times.method, time
+        for part, time in self._tracing_by_vhost[vhost.name].part_times:
+            yield part, "published, delivered", time
+        for part, time in self.event_listeners.times_in(vhost.name):
+            yield part, "on_event", time
 
     def apply_tracing(self, vhost: "VirtualHost") -> None:
         """Connect a virtual host to its tracing while a tracer or a record of events is active."""

@@ -24,18 +24,20 @@ class DeliveryChain:
     A fault of an interceptor is contained, and the message goes on as it was.
     """
 
-    __slots__ = ("_calls", "_context", "_times")
+    __slots__ = ("_calls", "_context", "times")
 
     def __init__(self, interceptors: Sequence[Interceptor], context: InterceptionContext) -> None:
         self._calls: tuple[tuple[Interceptor, OnDeliver], ...] = tuple(
             [(interceptor, interceptor.on_deliver) for interceptor in interceptors]
         )
         self._context = context
-        self._times = CallTimes(context.budget, interceptors, "delivery")
+        self.times = CallTimes(
+            context.budget, context.faults, context.vhost_name, interceptors, "delivery", "on_deliver"
+        )
 
     def intercept(self, message: Message, queue: str, origin: "Origin") -> Message:
         """Return the message to deliver: the same object if nothing changed."""
-        times = self._times
+        times = self.times
         times.begin()
         for interceptor, on_deliver in self._calls:
             try:

@@ -36,7 +36,7 @@ class PublishChain:
     Each call ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
     """
 
-    __slots__ = ("_calls", "_context", "_has_exchange", "_times")
+    __slots__ = ("_calls", "_context", "_has_exchange", "times")
 
     def __init__(
         self, interceptors: Sequence[Interceptor], context: InterceptionContext, has_exchange: Callable[[str], bool]
@@ -45,7 +45,9 @@ class PublishChain:
             [(interceptor, interceptor.on_publish) for interceptor in interceptors]
         )
         self._context = context
-        self._times = CallTimes(context.budget, interceptors, "publish")
+        self.times = CallTimes(
+            context.budget, context.faults, context.vhost_name, interceptors, "publish", "on_publish"
+        )
         self._has_exchange = has_exchange
 
     @property
@@ -58,14 +60,14 @@ class PublishChain:
 
         It is the same object if nothing changed. The exchange of a diverted message is another one, which exists.
         """
-        times = self._times
+        times = self.times
         times.begin()
         decision = self._decision(message, origin)
         times.end()
         return decision
 
     def _decision(self, message: Message, origin: "Origin") -> Message | Refusal:
-        exchange, times = message.exchange, self._times
+        exchange, times = message.exchange, self.times
         for interceptor, on_publish in self._calls:
             try:
                 decision = on_publish(message, origin)

@@ -1,11 +1,13 @@
 """Routing: from a message to its queues, through bindings, exchange-to-exchange bindings and alternate exchanges."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.budget import LOOK_EVERY, SLOW_S
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.messages.message import Message
+from gateway.kernel.plugin_times import CALL_LIMIT_S, CallTime, Overrun
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
 
@@ -65,7 +67,8 @@ class Walk:
 class Router:
     """Routes through the exchanges of one virtual host. Each exchange is visited once, so cycles end (R22, R24).
 
-    An exchange type that raises routes nothing, and ``faults`` count it. Its route is not cached.
+    An exchange type that raises routes nothing, and ``faults`` count it. Its route is not cached. ``time_by_type`` has
+    the times of routing by the type of the first exchange; cached routes take none.
     """
 
     def __init__(self, exchange_by_name: Mapping[str, Exchange], journal: "Journal", faults: Faults) -> None:
@@ -75,6 +78,7 @@ class Router:
         self._faults = faults
         self._version = 0
         self._with_routes: set[Exchange] = set()
+        self.time_by_type: defaultdict[str, CallTime] = defaultdict(CallTime)
 
     def route(self, exchange: Exchange, message: Message) -> Route:
         """Return the route to every queue of a message, each once (R7), in the order found."""
@@ -122,9 +126,12 @@ class Router:
         except BaseException as raised:  # plugin code: only this message is unroutable
             error = raised
         seconds = budget.monotonic_s() - starts_s
+        self.time_by_type[exchange.type_name].add(seconds)
         if seconds > _NOTABLE_S:  # an exchange type may take milliseconds for a message
             budget.work += LOOK_EVERY
             self._report_if_slow(exchange, seconds)
+            if seconds > CALL_LIMIT_S:
+                self._contain_overrun(exchange, seconds)
         if len(selected) == 1:
             queue = selected[0]
             if isinstance(queue, QueueLike) and not queue.is_deleted:
@@ -182,11 +189,23 @@ class Router:
         budget = self._budget
         starts_s = budget.monotonic_s()
         self._advance(walk)
-        self._report_if_slow(walk.start, budget.monotonic_s() - starts_s)
+        seconds = budget.monotonic_s() - starts_s
+        self.time_by_type[walk.start.type_name].add(seconds)
+        self._report_if_slow(walk.start, seconds)
 
     def _report_if_slow(self, start: Exchange, seconds: float) -> None:
-        if seconds > SLOW_S:
-            self._budget.on_slow(f"routing in exchange '{start.name}' of type {start.type_name}", seconds)
+        if seconds <= SLOW_S:
+            return
+        vhost, type_name, faults = start.vhost_name, start.type_name, self._faults
+        what = f"routing in exchange '{start.name}' of type {type_name}"
+        self._budget.on_slow(faults.cause(what, vhost, type_name), seconds)
+
+    def _contain_overrun(self, exchange: Exchange, seconds: float) -> None:
+        """Count the long call of an exchange type as a fault of the plugin that supplies it."""
+        vhost, type_name = exchange.vhost_name, exchange.type_name
+        if self._faults.plugin_of(vhost, type_name):
+            function = exchange.type.route
+            self._faults.contain_in_type("route", Overrun(seconds), vhost, exchange.name, type_name, function)
 
     def _advance(self, walk: Walk) -> None:
         """Visit the exchanges on the way, up to the next one with very many destinations."""

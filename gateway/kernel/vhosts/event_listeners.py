@@ -1,10 +1,11 @@
 """The event listeners of plugins, which observe connections, logins, topology, policies, users and alarms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.events import Event
 from gateway.kernel.faults import Faults
+from gateway.kernel.plugin_times import CALL_LIMIT_S, CallTime, Overrun, PartTimes
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.message import Properties
@@ -59,8 +60,10 @@ class ObservedVhost(Protocol):
 class EventListeners:
     """The listeners of all virtual hosts of one node; ``pass_on`` subscribes to the node's events."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: Faults, monotonic_s: Callable[[], float]) -> None:
         self._faults = faults
+        self._monotonic_s = monotonic_s
+        self._times_by_vhost: dict[str, PartTimes] = {}
         self._listeners_by_vhost: dict[str, tuple[EventListener, ...]] = {}
         self._is_passing = False
 
@@ -68,13 +71,19 @@ class EventListeners:
         """Use these listeners for all later events, instead of earlier ones of the virtual host."""
         if listeners:
             self._listeners_by_vhost[vhost] = tuple(listeners)
+            self._times_by_vhost[vhost] = PartTimes(listeners)
         else:
+            self._times_by_vhost.pop(vhost, None)
             self._listeners_by_vhost.pop(vhost, None)
 
     @property
     def by_vhost(self) -> Mapping[str, Sequence[EventListener]]:
         """The listeners by virtual host."""
         return self._listeners_by_vhost
+
+    def times_in(self, vhost: str) -> Iterable[tuple[object, CallTime]]:
+        """Return the listeners of a virtual host with the times of their calls."""
+        return self._times_by_vhost.get(vhost, ())
 
     def pass_on(self, event: Event) -> None:
         """Pass an event to the listeners that may see it."""
@@ -90,7 +99,12 @@ class EventListeners:
             self._is_passing = False
 
     def _tell(self, vhost: str, listener: EventListener, event: Event) -> None:
+        starts_s = self._monotonic_s()
         try:
             listener.on_event(event)
         except BaseException as error:  # a plugin's exception must not undo what the event reports
             self._faults.contain_in_part(FAULT, error, vhost, listener)
+        seconds = self._monotonic_s() - starts_s
+        self._times_by_vhost[vhost].of(listener).add(seconds)
+        if seconds > CALL_LIMIT_S:
+            self._faults.contain_in_part(FAULT, Overrun(seconds), vhost, listener, function=listener.on_event)

@@ -57,6 +57,7 @@ from gateway.kernel.vhosts.queues import Queues
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.plugin_times import CallTime
     from gateway.kernel.routing.exchange_type import ExchangeTypes
 
 
@@ -172,6 +173,11 @@ class VirtualHost:
     def exchange_types(self) -> "ExchangeTypes":
         """The factories by exchange type, as the plugins supply them now."""
         return self.exchanges.types
+
+    @property
+    def time_by_exchange_type(self) -> "dict[str, CallTime]":
+        """The times of routing that no cached route saved, by exchange type."""
+        return self._router.time_by_type
 
     def update_record(self, record: VhostRecord) -> None:
         """Replace the virtual host's record."""

@@ -4,6 +4,7 @@ import pytest
 
 from gateway.api import Interceptor, Message, Origin
 from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.events import Event
 from gateway.testing import MemoryBroker, plain_message
 
 ORIGIN = Origin("client -> broker", 1, "guest", "amqp091")
@@ -50,8 +51,8 @@ def test_a_slow_message_names_the_interceptors_and_later_ones_the_slow_one(
 ) -> None:
     broker.vhost.interception.apply([Quick(), Slow(broker, 0.02), Quick()])
     publish(broker, 3)
-    alone = "the interceptor Slow for a publish"
-    assert reports == ["the interceptors Quick, Slow, Quick for a publish", alone, alone]
+    alone = "the interceptor Slow for a publish, vhost '/'"
+    assert reports == ["the interceptors Quick, Slow, Quick for a publish, vhost '/'", alone, alone]
 
 
 def test_the_interceptors_are_timed_together_again_after_a_thousand_messages(
@@ -59,14 +60,14 @@ def test_the_interceptors_are_timed_together_again_after_a_thousand_messages(
 ) -> None:
     broker.vhost.interception.apply([Quick(), Slow(broker, 0.02)])
     publish(broker, 1002)
-    assert [reports[0], reports[-1]] == ["the interceptors Quick, Slow for a publish"] * 2
-    assert set(reports[1:-1]) == {"the interceptor Slow for a publish"}
+    assert [reports[0], reports[-1]] == ["the interceptors Quick, Slow for a publish, vhost '/'"] * 2
+    assert set(reports[1:-1]) == {"the interceptor Slow for a publish, vhost '/'"}
 
 
 def test_a_slow_delivery_is_reported(broker: MemoryBroker, reports: list[str]) -> None:
     broker.vhost.interception.apply([Slow(broker, 0.02)])
     broker.vhost.interception.delivered(plain_message("k"), "q", ORIGIN)
-    assert reports == ["the interceptor Slow for a delivery"]
+    assert reports == ["the interceptor Slow for a delivery, vhost '/'"]
 
 
 @pytest.mark.parametrize(("seconds", "looks"), [(0.0, False), (0.001, True)])
@@ -76,3 +77,25 @@ def test_only_notable_calls_make_the_turn_read_its_clock(broker: MemoryBroker, s
     broker.vhost.interception.apply([Slow(broker, seconds)])
     publish(broker)
     assert (budget.work >= LOOK_EVERY) is looks
+
+
+def test_a_sample_of_the_calls_is_counted_for_each_interceptor(broker: MemoryBroker) -> None:
+    quick, slow = Quick(), Slow(broker, 0.001)
+    broker.vhost.interception.apply([quick, slow])
+    publish(broker, 640)
+    times = {
+        part: time for part, method, time in broker.kernel.plugins_in_use.times(broker.vhost) if method == "on_publish"
+    }
+    assert (times[quick].calls, times[slow].calls) == (10, 10)
+    assert times[quick].total_s == 0.0
+    assert (round(times[slow].total_s, 6), round(times[slow].longest_s, 6)) == (0.01, 0.001)
+
+
+def test_a_call_beyond_the_limit_is_a_fault_of_the_interceptor(broker: MemoryBroker) -> None:
+    faults: list[Event] = []
+    broker.kernel.events.subscribe(faults.append)
+    broker.vhost.interception.apply([Quick(), Slow(broker, 0.15)])
+    publish(broker, 3)
+    assert [event.details["part"] for event in faults] == ["Slow", "Slow"], "the first message only finds it"
+    assert faults[0].details["error"] == "Overrun: the call took 150 ms; the limit is 100 ms"
+    assert str(faults[0].details["place"]).startswith(__file__)

@@ -65,4 +65,4 @@ def test_a_slow_type_that_selects_one_queue_is_reported(broker: MemoryBroker, mo
     broker.kernel.journal.budget.on_slow = lambda cause, seconds: reports.append(cause)
     monkeypatch.setattr(Counting, "wait", staticmethod(lambda: broker.clock.advance(0.02)))
     broker.publish("k", exchange="x")
-    assert reports == ["routing in exchange 'x' of type fanout"]
+    assert reports == ["routing in exchange 'x' of type fanout, plugin 'exchange-fanout', vhost '/'"]
