@@ -9,6 +9,7 @@ from gateway.kernel.features.plugin_feature import FeatureQueue, PluginFeature, 
 from gateway.kernel.interception.publish_chain import InterceptionContext
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Value
+from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun
 from gateway.kernel.queueing.feature import QueueFeature, Rejection
 
 if TYPE_CHECKING:
@@ -115,7 +116,11 @@ class HostedFeature(QueueFeature):
             return None
         took_s = budget.monotonic_s() - starts_s
         if took_s > SLOW_S:
-            budget.on_slow(f"the queue feature {type(self._feature).__qualname__} of '{self._queue_name}'", took_s)
+            context = self._context
+            what = f"the queue feature {type(self._feature).__qualname__} of '{self._queue_name}'"
+            budget.on_slow(context.faults.cause(what, context.vhost_name, self.type), took_s)
+            if took_s > CALL_LIMIT_S:
+                self._contain(Overrun(took_s))
         return answer
 
     def _contain(self, error: BaseException) -> None:
