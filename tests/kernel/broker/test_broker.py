@@ -215,7 +215,7 @@ class RecordingTracer:
 
 def test_tracers_are_called_for_publishes_and_deliveries(broker: MemoryBroker) -> None:
     tracer, vhost = RecordingTracer(), broker.vhost
-    vhost.tracing = VhostTracing("/", (tracer,), vhost.trace_table, broker.kernel.faults, broker.clock.monotonic_s)
+    vhost.tracing = VhostTracing("/", (tracer,), vhost.trace_events, broker.kernel.faults, broker.clock.monotonic_s)
     queue = vhost.declare_queue("q")
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
     vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)
