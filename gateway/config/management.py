@@ -38,6 +38,9 @@ class Management(Section):
     stall_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 60
     """Time a client may go without reading while a response is being sent, in seconds."""
 
+    session_timeout_s: Annotated[int, Field(ge=60, le=30 * 86400)] = 8 * 3600
+    """Time after which a login of the web UI ends, in seconds."""
+
     cors_allow_origins: Origins = Field(default_factory=list)
     """Origins of web pages that may use the API, such as ``https://console.example.com``; ``*`` is any."""
 

@@ -9,6 +9,7 @@ from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
+from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.plugin_control import PluginControl
 from gateway.management.statistics.sampler import Statistics
@@ -114,9 +115,9 @@ class PublishAddresses(Protocol):
 class ApiContext:
     """The broker and the services that the API's resources use.
 
-    ``login`` authenticates users, ``access_of`` returns the access of one virtual host, ``topics_of`` its conversion of
-    topics, and ``publish_addresses`` that of topics and destinations of publishes. ``addresses`` maps listener names to
-    (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
+    ``login`` authenticates users, ``login_sessions`` keeps those of the web UI, ``access_of`` returns the access of one
+    virtual host, ``topics_of`` its conversion of topics, and ``publish_addresses`` that of topics and destinations of
+    publishes. ``addresses`` maps listener names to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
     ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time. ``http`` holds the limits of clients,
     ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and the certificate.
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
@@ -132,6 +133,7 @@ class ApiContext:
     topics_of: Callable[[str], TopicNames]
     publish_addresses: PublishAddresses
     pipeline: PipelineContext
+    login_sessions: LoginSessions
     passwords: PasswordVerifier = field(default_factory=PasswordVerifier)
     login_counts: Callable[[], Mapping[str, int]] = dict
     touch: Callable[[], None] = lambda: None

@@ -17,6 +17,7 @@ from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
 from gateway.management.context import ApiContext
+from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.http.not_ready import NotReadyApi
 from gateway.management.http.site import management_site
 from gateway.management.statistics.sampler import INTERVAL_S as SAMPLE_INTERVAL_S
@@ -335,6 +336,9 @@ class Node:
             statistics=self._statistics,
             topics_of=self._mqtt.context.mapping_of,
             publish_addresses=PublishAddressesOf(self._mqtt.context, lambda: self.settings.stomp),
+            login_sessions=LoginSessions(
+                self.broker.directory, self.broker.clock, settings.management.session_timeout_s
+            ),
             pipeline=pipeline_context(settings, self.broker.clock, self._worker, self._archive),
             touch=self._turn.touch,
             addresses=lambda: self.addresses,

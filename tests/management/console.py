@@ -21,6 +21,7 @@ from twisted.python.failure import Failure
 from gateway.config.stomp import Stomp
 from gateway.management.context import ApiContext
 from gateway.management.http.cross_origin import CrossOriginPolicy
+from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.http.site import management_site
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.progress import ProgressReports
@@ -39,6 +40,7 @@ from tests.protocols.amqp.dialogue import Gateway
 BODY_LIMIT = 64 * 1024
 STAGED_LIMIT = 20_000
 BATCH_LIMIT = 10_000
+SESSION_S = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Console:
                 topics_of=lambda vhost: REVERSIBLE,
                 publish_addresses=self._publish_addresses(),
                 pipeline=self.pipeline,
+                login_sessions=LoginSessions(broker.directory, broker.clock, SESSION_S),
                 touch=self.gateway.end_turn if ends_turns else lambda: None,
                 addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
                 memory_limit=2**30,

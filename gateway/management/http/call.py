@@ -27,6 +27,7 @@ class Call:
         content: bytes = b"",
         headers: Mapping[str, str] | None = None,
         peer_host: str = "",
+        is_secure: bool = False,
     ) -> None:
         """Initialise the call. :raises HttpError: if the parameters for samples are invalid."""
         self.context = context
@@ -35,6 +36,7 @@ class Call:
         self.content = content
         self.headers = headers or {}
         self.peer_host = peer_host
+        self.is_secure = is_secure
         self._spans = spans_of(query)
 
     @property

@@ -66,9 +66,19 @@ def anonymous() -> HttpError:
     return HttpError(401, headers={"WWW-Authenticate": CHALLENGE})
 
 
+def not_logged_in(reason: str, headers: Mapping[str, str]) -> HttpError:
+    """Return the error for a request without a valid login, without a challenge."""
+    return HttpError(401, "not_authorized", reason, headers)
+
+
 def login_failed() -> HttpError:
     """Return the error for wrong credentials."""
     return HttpError(401, "not_authorized", "Login failed", {"WWW-Authenticate": CHALLENGE})
+
+
+def without_challenge(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of an error without the challenge to log in."""
+    return {name: value for name, value in headers.items() if name != "WWW-Authenticate"}
 
 
 def too_many_attempts(retry_after_s: float) -> HttpError:

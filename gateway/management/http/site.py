@@ -21,11 +21,11 @@ from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
 from gateway.management.context import ApiContext
 from gateway.management.http.access_levels import AccessLevel
-from gateway.management.http.authenticating import authenticate
+from gateway.management.http.authenticating import asks_for_login, authenticate, principal_of_session
 from gateway.management.http.call import Call
 from gateway.management.http.cross_origin import SECURITY_HEADERS, require_no_form
 from gateway.management.http.downloads import Download
-from gateway.management.http.errors import HttpError, busy, login_failed, missing, translated
+from gateway.management.http.errors import HttpError, busy, login_failed, missing, translated, without_challenge
 from gateway.management.http.listing import Listing
 from gateway.management.http.request_info import credentials_of, decoded, query_of
 from gateway.management.http.response_stream import ResponseStream
@@ -82,23 +82,30 @@ class ApiSite:
         if route.level is AccessLevel.PUBLIC:
             self._take_body(request, route, partial(perform, Principal("", frozenset())))
             return
+        if (principal := principal_of_session(self._context, request)) is not None:
+            self._admit(route, request, perform, principal)
+            return
         login = authenticate(self._context.login, credentials_of(request))
         request.when_lost(login.cancel)
         if not login.called:
             login.addTimeout(LOGIN_TIMEOUT_S, self._context.reactor, _refuse_late_login)
-        login.addCallback(partial(self._authorized, route, request, perform))
+        login.addCallback(partial(self._logged_in, route, request, perform))
         login.addErrback(partial(self._failed, request))
 
-    def _authorized(
+    def _logged_in(
         self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal | None
     ) -> None:
-        """Receive the body of a request after its login."""
         self._context.broker.connections.count_login(
             "http", principal is not None, "" if principal is None else principal.name
         )
-
         if principal is None:
             raise login_failed()
+        self._admit(route, request, perform, principal)
+
+    def _admit(
+        self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal
+    ) -> None:
+        """Receive the body of an authenticated request. :raises HttpError: if the user's tags do not suffice."""
         request.logged_in()
         if (refusal := route.level.refusal(principal.tags)) is not None:
             raise refusal
@@ -139,7 +146,15 @@ class ApiSite:
     def _call_resource(
         self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal
     ) -> object:
-        call = Call(self._context, principal, query_of(request), request.content, request.headers, request.peer_host)
+        call = Call(
+            self._context,
+            principal,
+            query_of(request),
+            request.content,
+            request.headers,
+            request.peer_host,
+            is_secure=request.is_secure,
+        )
         try:
             result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
             if isinstance(result, Listing):
@@ -243,7 +258,8 @@ class ApiSite:
             _log.error("internal error", method=request.method, path=path, error=trace)
             error = HttpError(500, "internal_error", "internal error, see the log of the gateway")
         if not request.is_answered:
-            self._write(request, Reply(error.status, error.fields, error.headers))
+            headers = error.headers if asks_for_login(request.headers) else without_challenge(error.headers)
+            self._write(request, Reply(error.status, error.fields, headers))
 
     def _write(self, request: Request, reply: Reply, further: Headers | None = None) -> None:
         content = b"" if reply.fields is None else encode(reply.fields)

@@ -11,8 +11,9 @@ from gateway.access.passwords import hash_password
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.authenticating import authenticate
 from gateway.management.http.call import Call
-from gateway.management.http.errors import bad_request, login_failed
-from gateway.management.http.routes import Fields, Routes
+from gateway.management.http.errors import bad_request, not_logged_in
+from gateway.management.http.login_sessions import no_cookie, session_cookie, token_of
+from gateway.management.http.routes import Fields, Reply, Routes
 
 routes = Routes()
 
@@ -28,8 +29,8 @@ def whoami(call: Call) -> Fields:
 
 
 @routes.post("/login", level=AccessLevel.PUBLIC, largest_body=_MAX_LOGIN_FORM, takes_form=True)
-def login(call: Call) -> "Deferred[str]":
-    """Check a user name and a password, sent as a form, for access to the API. No session is created."""
+def login(call: Call) -> "Deferred[Reply]":
+    """Begin a session of a user, whose name and password are sent as a form; the response sets its cookie."""
     try:
         form = parse_qs(call.content.decode(errors="replace"), max_num_fields=_MAX_FIELDS)
     except ValueError:
@@ -37,6 +38,14 @@ def login(call: Call) -> "Deferred[str]":
     username, password = (form.get(name, [""])[-1] for name in ("username", "password"))
     credentials = Credentials("PLAIN", username, password, peer_host=call.peer_host)
     return authenticate(call.context.login, credentials).addCallback(partial(_logged_in, call))
+
+
+@routes.delete("/login", level=AccessLevel.PUBLIC)
+def logout(call: Call) -> Reply:
+    """End the session of the request's cookie; the response removes the cookie."""
+    if (token := token_of(call.headers, is_secure=call.is_secure)) is not None:
+        call.context.login_sessions.end(token)
+    return Reply(204, headers=no_cookie(is_secure=call.is_secure))
 
 
 @routes.get("/auth", level=AccessLevel.PUBLIC)
@@ -51,10 +60,12 @@ def hashed(call: Call, password: str) -> Fields:
     return {"ok": hash_password(password)}
 
 
-def _logged_in(call: Call, principal: Principal | None) -> str:
+def _logged_in(call: Call, principal: Principal | None) -> Reply:
     call.broker.connections.count_login("http", principal is not None)
     if principal is None:
-        raise login_failed()
+        raise not_logged_in("Login failed", {})
     if (refusal := AccessLevel.MANAGEMENT.refusal(principal.tags)) is not None:
         raise refusal
-    return "ok"
+    sessions = call.context.login_sessions
+    token = sessions.begin(principal, is_local=call.context.login.is_local(call.peer_host))
+    return Reply(200, "ok", session_cookie(token, sessions.lifetime_s, is_secure=call.is_secure))

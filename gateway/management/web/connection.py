@@ -202,8 +202,9 @@ class HttpProtocol(Protocol):
         self._stage = Stage.AUTHORIZATION
         peer_host = plain_host(getattr(transport.getPeer(), "host", ""))
         is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))
-        target = head.target.decode("latin-1")
-        request = Request(self, head.method.decode("latin-1"), target, headers, peer_host, is_local=is_local)
+        method, target = head.method.decode("latin-1"), head.target.decode("latin-1")
+        is_secure = hasattr(transport, "getPeerCertificate")
+        request = Request(self, method, target, headers, peer_host, is_local=is_local, is_secure=is_secure)
         self._request = request
         if request.declared_size == 0:
             self._http.next_event()  # consume the end of the message

@@ -56,7 +56,7 @@ class Flow(Protocol):
 class Request:
     """A request whose head was received. Its body is received only after ``take_body``.
 
-    ``largest_body`` is the maximum size of the body.
+    ``largest_body`` is the maximum size of the body. ``is_secure``: the client uses TLS, here or to a proxy.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Request:
         peer_host: str,
         *,
         is_local: bool,
+        is_secure: bool = False,
     ) -> None:
         self.method = method
         self.path, _, query = target.partition("?")
@@ -76,6 +77,7 @@ class Request:
         }
         self.peer_host = peer_host
         self.is_local = is_local
+        self.is_secure = is_secure or self.headers.get("x-forwarded-proto") == "https"
         self.flow: Flow | None = None
         self.is_answered = False
         self.is_lost = False
