@@ -24,6 +24,7 @@ def _tls(settings: Settings) -> Iterator[str]:
         "web_mqtts": settings.web_mqtts.port,
         "stomps": settings.stomps.port,
         "web_stomps": settings.web_stomps.port,
+        "management_tls": settings.management_tls.port,
     }
     for name, port in ports.items():
         if port is not None and tls.certificate is None:

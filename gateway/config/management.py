@@ -49,3 +49,10 @@ class Management(Section):
 
     allow_hosts: Hosts = Field(default_factory=list)
     """Further host names, without ports, that requests may use for this host; ``*`` is any. See docs/management.md."""
+
+
+class ManagementTls(Section):
+    """The HTTP API over TLS."""
+
+    port: ListenerPort = None
+    """Port of the TLS listener; the default is 15671 if ``tls.certificate`` is set."""

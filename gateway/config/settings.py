@@ -24,7 +24,7 @@ from gateway.config.kinds import (
 )
 from gateway.config.limits import LimitSettings
 from gateway.config.login import LoginSettings
-from gateway.config.management import Management
+from gateway.config.management import Management, ManagementTls
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
 from gateway.config.plugins import PluginRules
@@ -33,7 +33,7 @@ from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
 from gateway.version import RABBITMQ_VERSION
 
 #: Default ports of the TLS listeners if a certificate is configured.
-TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883, "stomps": 61614}
+TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883, "stomps": 61614, "management_tls": 15671}
 MAX_MESSAGE_SIZE: Final = 512 * 2**20
 
 
@@ -229,6 +229,7 @@ class Settings(Section):
     web_stomp: WebStomp = WebStomp()
     web_stomps: WebStomps = WebStomps()
     management: Management = Management()
+    management_tls: ManagementTls = ManagementTls()
     login: LoginSettings = LoginSettings()
     limits: LimitSettings = LimitSettings()
     tls: TlsSettings = TlsSettings()

@@ -1,6 +1,7 @@
 """Limits and origins of the HTTP listener and the WebSockets from the settings."""
 
 from dataclasses import fields
+from typing import Final
 
 from gateway.config import Settings
 from gateway.config.mqtt import WebMqtt
@@ -8,6 +9,16 @@ from gateway.config.stomp import WebStomp
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
+
+#: The listeners of the HTTP API.
+MANAGEMENT: Final = "management"
+MANAGEMENT_TLS: Final = "management_tls"
+
+
+def management_ports(settings: Settings) -> dict[str, int]:
+    """Return the ports of the HTTP API by listener, without those that are off."""
+    ports = {MANAGEMENT: settings.management.port, MANAGEMENT_TLS: settings.management_tls.port}
+    return {name: port for name, port in ports.items() if port is not None}
 
 
 def http_limits(settings: Settings) -> HttpLimits:

@@ -38,7 +38,7 @@ from gateway.node.defaults import create_defaults
 from gateway.node.event_log import EventLog
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
-from gateway.node.http import http_cross_origin_policy, http_limits
+from gateway.node.http import MANAGEMENT, MANAGEMENT_TLS, http_cross_origin_policy, http_limits, management_ports
 from gateway.node.live_plugins import LivePlugins
 from gateway.node.pipeline import pipeline_context
 from gateway.node.plugin_control import NodePlugins
@@ -291,8 +291,8 @@ class Node:
         for listener in LISTENERS:
             if (port := listener.port(self.settings)) is not None:
                 self._listeners.bind(listener.name, port)
-        if (port := self.settings.management.port) is not None:
-            self._listeners.bind("management", port)
+        for name, port in management_ports(self.settings).items():
+            self._listeners.bind(name, port)
 
     def _listen(self) -> None:
         """Serve clients at all bound ports."""
@@ -301,8 +301,7 @@ class Node:
             if listener.name in self.addresses:
                 factory = self._protocols[listener.protocol].factory_of(listener)
                 self._serve(listener, factory)
-        if "management" in self.addresses:
-            self._listeners.serve("management", self._management())
+        self._serve_management(self._management())
 
     def _serve_not_ready(self) -> None:
         """Answer on all bound ports that the broker is not ready."""
@@ -311,9 +310,15 @@ class Node:
             if listener.name in self.addresses:
                 reason = partial(progress_text, self._recovery)
                 self._serve(listener, listener.protocol.not_ready_factory(listener, self._wire_clock, settings, reason))
-        if "management" in self.addresses:
-            api = NotReadyApi(partial(progress_fields, self._recovery))
-            self._listeners.serve("management", HttpFactory(api, http_limits(settings), self._reactor))
+        api = NotReadyApi(partial(progress_fields, self._recovery))
+        self._serve_management(HttpFactory(api, http_limits(settings), self._reactor))
+
+    def _serve_management(self, factory: HttpFactory) -> None:
+        """Serve the HTTP API with and without TLS; both share the limits of clients."""
+        if MANAGEMENT in self.addresses:
+            self._listeners.serve(MANAGEMENT, factory)
+        if MANAGEMENT_TLS in self.addresses:
+            self._listeners.serve(MANAGEMENT_TLS, factory, self._tls_context())
 
     def _serve(self, listener: ProtocolListener, factory: Any) -> None:
         tls = self._tls_context() if listener.is_tls else None
@@ -325,7 +330,7 @@ class Node:
             self._tls_contexts.append(TlsContext(self.settings.tls))
         return self._tls_contexts[0]
 
-    def _management(self) -> Any:
+    def _management(self) -> HttpFactory:
         settings = self.settings
         self._context = ApiContext(
             broker=self.broker,

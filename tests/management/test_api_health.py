@@ -18,12 +18,26 @@ WELL = [
     ("protocol-listener/amqp", {"status": "ok", "protocol": "amqp"}),
     ("protocol-listener/amqp091", {"status": "ok", "protocol": "amqp"}),
     ("protocol-listener/http", {"status": "ok", "protocol": "http"}),
+    ("protocol-listener/AMQP0-9-1", {"status": "ok", "protocol": "amqp"}),
+    ("protocol-listener/management_ui", {"status": "ok", "protocol": "http"}),
 ]
 
 
 @pytest.mark.parametrize(("check", "fields"), WELL)
 def test_a_check_succeeds(console: Console, check: str, fields: object) -> None:
     assert console.ask("GET", f"/health/checks/{check}").result == (200, fields)
+
+
+NAMES = [
+    ("mqtts", "mqtt/ssl"), ("mqtt%2Fssl", "mqtt/ssl"), ("mqtt%2Btls", "mqtt/ssl"), ("mqtt3.1.1", "mqtt"),
+    ("stomp1.2", "stomp"), ("stomp%2Fssl", "stomp/ssl"), ("web-mqtt", "http/web-mqtt"), ("webstomp", "http/web-stomp"),
+    ("http%2Fweb-mqtt", "http/web-mqtt"), ("web_stomp%2Ftls", "https/web-stomp"), ("amqps", "amqp/ssl"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "protocol"), NAMES)
+def test_a_protocol_has_the_names_that_probes_use(console: Console, name: str, protocol: str) -> None:
+    assert console.ask("GET", f"/health/checks/protocol-listener/{name}").json["missing"] == protocol
 
 
 ILL = [
@@ -69,3 +83,9 @@ def test_the_node_has_the_fields_that_exporters_need(console: Console) -> None:
     assert console.get("/nodes/gateway@here?columns=name") == {"name": "gateway@here"}
     assert console.get("/nodes/gateway@here/memory")["memory"]["total"]["rss"] > 10**6
     assert console.ask("GET", "/nodes/other").status == 404
+
+
+def test_enabled_plugins_name_the_features_of_the_node(console: Console) -> None:
+    plugins = console.get("/nodes")[0]["enabled_plugins"]
+    assert {"rabbitmq_management", "rabbitmq_shovel", "rabbitmq_tracing"} <= set(plugins)
+    assert "rabbitmq_mqtt" not in plugins  # no listener has MQTT here

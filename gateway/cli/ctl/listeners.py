@@ -16,6 +16,10 @@ PURPOSES: Final = {
     "mqtt/ssl": "MQTT over TLS",
     "stomp": "STOMP",
     "stomp/ssl": "STOMP over TLS",
+    "http/web-mqtt": "MQTT over WebSockets",
+    "https/web-mqtt": "MQTT over WebSockets and TLS",
+    "http/web-stomp": "STOMP over WebSockets",
+    "https/web-stomp": "STOMP over WebSockets and TLS",
     "clustering": "inter-node and CLI tool communication",
 }
 

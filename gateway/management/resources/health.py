@@ -9,15 +9,12 @@ from gateway.management.http.bodies import digits
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing
 from gateway.management.http.routes import Reply, Routes
-from gateway.management.views.nodes import protocol_of
+from gateway.management.views.listeners import protocol_named, protocol_of
 
 routes = Routes()
 
 _OK: Final = {"status": "ok"}
 _DAYS: Final = {"days": 1, "weeks": 7, "months": 30, "years": 365}
-
-#: Aliases of protocols.
-_ALIASES: Final = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqps": "amqp/ssl", "amqp/tls": "amqp/ssl"}
 
 
 @routes.get("/healthchecks/node/<node>")
@@ -72,9 +69,9 @@ def port_listener(call: Call, port: str) -> Reply:
 
 @routes.get("/health/checks/protocol-listener/<protocol>")
 def protocol_listener(call: Call, protocol: str) -> Reply:
-    """Check that a listener has this protocol."""
+    """Check that a listener has this protocol, by any of its names in RabbitMQ."""
     protocols = [protocol_of(name) for name in call.context.addresses()]
-    protocol = _ALIASES.get(protocol, protocol)
+    protocol = protocol_named(protocol)
     if protocol in protocols:
         return Reply(200, {**_OK, "protocol": protocol})
     return _failed("No active listener", missing=protocol, protocols=protocols)

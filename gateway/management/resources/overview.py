@@ -4,12 +4,8 @@ from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields, Routes
 from gateway.management.statistics.subjects import BROKER
-from gateway.management.views.nodes import (
-    ERLANG_VERSION,
-    contexts,
-    exchange_types,
-    listeners,
-)
+from gateway.management.views.listeners import api_views, listener_views
+from gateway.management.views.nodes import ERLANG_VERSION, exchange_types
 from gateway.management.views.numbers import DELIVERIES, PUBLISHES, message_totals, with_rates
 from gateway.version import RABBITMQ_VERSION, VERSION
 
@@ -45,7 +41,7 @@ def overview(call: Call) -> Fields:
         "node": broker.node,
     }
     if call.may(AccessLevel.MONITORING):
-        fields |= {"listeners": listeners(context), "contexts": contexts(context)}
+        fields |= {"listeners": listener_views(context), "contexts": api_views(context)}
     return fields
 
 

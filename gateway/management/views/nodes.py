@@ -11,6 +11,8 @@ from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
 from gateway.management.statistics.subjects import NODE as NODE_KEY
 from gateway.management.statistics.usage import memory
+from gateway.management.views.enabled_plugins import enabled_plugins
+from gateway.management.views.listeners import api_views
 from gateway.management.views.numbers import NODE, with_rates
 from gateway.version import VERSION
 
@@ -47,11 +49,11 @@ def node_view(call: Call) -> Fields:
         "cluster_links": [],
         "contained_faults": dict(broker.faults.count_by_kind),
         "config_files": [],
-        "contexts": contexts(context),
+        "contexts": api_views(context),
         "db_dir": str(context.data),
         "disk_free_alarm": Resource.DISK in standing,
         "disk_free_limit": context.disk_free_limit,
-        "enabled_plugins": ["rabbitmq_management"],
+        "enabled_plugins": enabled_plugins(context),
         "exchange_types": exchange_types(context),
         "fd_total": files_limit,
         "log_files": [],
@@ -98,35 +100,6 @@ def relative_memory_view() -> Fields:
     return {"memory": {"total": 100} | {name: -(-100 * fields[name] // total) for name in parts}}
 
 
-def listeners(context: ApiContext) -> list[Fields]:
-    """Return the listeners."""
-    return [
-        {
-            "node": context.broker.node,
-            "protocol": protocol_of(name),
-            "ip_address": "::" if host == "*" else host,
-            "port": port,
-            "socket_opts": {},
-        }
-        for name, (host, port) in context.addresses().items()
-    ]
-
-
-def contexts(context: ApiContext) -> list[Fields]:
-    """Return the listeners of the API."""
-    return [
-        {
-            "node": context.broker.node,
-            "description": "RabbitMQ Management",
-            "path": "/",
-            "ip": host,
-            "port": str(port),
-        }
-        for name, (host, port) in context.addresses().items()
-        if protocol_of(name) == "http"
-    ]
-
-
 def exchange_types(context: ApiContext) -> list[Fields]:
     """Return the exchange types that can be declared in some virtual host, including those with interceptors."""
     supplied = {name for vhost in context.broker.vhost_by_name.values() for name in vhost.exchange_types}
@@ -134,11 +107,6 @@ def exchange_types(context: ApiContext) -> list[Fields]:
         {"name": name, "description": DESCRIPTIONS.get(name, f"{name} exchange"), "enabled": True}
         for name in sorted({*supplied, DELAYED, DEDUPLICATED})
     ]
-
-
-def protocol_of(listener: str) -> str:
-    """Return RabbitMQ's name for the protocol of a listener."""
-    return {"amqps": "amqp/ssl", "management": "http"}.get(listener, listener)
 
 
 def uptime_ms(context: ApiContext) -> int:
