@@ -82,7 +82,9 @@ BUILT_IN_MODULES: Final[Mapping[str, str]] = {
     "interceptor-client-id": "gateway_interceptors.client_id",
     "interceptor-rewrite": "gateway_interceptors.rewrite",
     "interceptor-rate-limit": "gateway_interceptors.rate_limit",
-    "interceptor-json-schema": "gateway_interceptors.json_schema",
+    "interceptor-json-schema": "gateway_interceptors.validation.json_schema",
+    "interceptor-avro": "gateway_interceptors.validation.avro",
+    "interceptor-protobuf": "gateway_interceptors.validation.protobuf",
 }
 
 #: The plugins that every virtual host enables by default.

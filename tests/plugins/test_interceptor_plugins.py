@@ -1,4 +1,4 @@
-"""The built-in interceptors: stamps, rewriting of headers, rate limits, JSON Schema."""
+"""The built-in interceptors: stamps, rewriting of headers, rate limits."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api import ConfigurationError, Diversion, Interceptor, Message, Origin, Refusal, RefusalCause, Value
+from gateway.api import ConfigurationError, Interceptor, Message, Origin, Refusal, Value
 from gateway.plugins.registry import load_plugins
 from gateway.testing import check_interceptor, plain_message
 from gateway_interceptors.token_buckets import TokenBuckets
 from gateway_mqtt.codec.properties import PropertyId
 from tests.protocols.mqtt.dialogue import Client
-from tests.scenarios.all_protocols_broker import AllProtocolsBroker, all_of, fetched, properties_of, published, queue
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker, published
 
 AMQP = Origin("127.0.0.1:5001 -> 127.0.0.1:5672", 1, "guest", "amqp091")
 MQTT = Origin("127.0.0.1:5001 -> 127.0.0.1:1883", 0, "guest", "MQTT 5.0", "sensor-1")
@@ -24,6 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "interceptor-rewrite": {"rules": [{"set": {"a": 1}, "rename": {"text": "b"}, "remove": ["number"]}]},
     "interceptor-rate-limit": {"messages_per_s": 1.5, "burst": 2},
     "interceptor-json-schema": {"rules": [{"exchange": "source", "schema": ORDER}]},
+    "interceptor-avro": {"rules": [{"exchange": "source", "schema": "long"}]},
 }
 
 
@@ -139,59 +140,6 @@ def test_every_protocol_shows_the_limit_to_its_publisher() -> None:
     assert dict(answer.properties)[PropertyId.REASON_STRING].startswith(reason)
     error = gateway.stomp().publish("/topic/t.1")[0]
     assert reason.encode() in error.body
-
-
-# JSON Schema
-
-
-@pytest.mark.parametrize(
-    ("body", "complaint"),
-    [
-        (b"{", "it is not JSON"),
-        (b"\xff", "it is not JSON"),
-        (b"[" * 10_000, "it is not JSON"),
-        (b"[]", "$: [] is not of type 'object'"),
-        (b'{"id": "one"}', "$.id: 'one' is not of type 'integer'"),
-        (b" " * 20_000, "it has 20000 bytes, at most 16384 are allowed"),
-    ],
-)
-def test_a_body_that_does_not_match_is_refused_with_the_place_of_the_fault(body: bytes, complaint: str) -> None:
-    decision = interceptor("interceptor-json-schema").on_publish(plain_message(body=body), AMQP)
-    assert decision == Refusal(f"the body is invalid: {complaint}", RefusalCause.PAYLOAD)
-
-
-def test_a_body_that_matches_and_a_message_without_a_rule_pass() -> None:
-    found = interceptor("interceptor-json-schema")
-    for message in (
-        plain_message(body=b'{"id": 1}'),
-        plain_message(body=b"{").with_address("other", "", plain_message().header),
-    ):
-        assert found.on_publish(message, AMQP) is message
-
-
-def test_an_invalid_message_goes_to_quarantine_with_its_reason() -> None:
-    gateway = AllProtocolsBroker()
-    peer = gateway.peer()
-    peer.send(*queue("quarantine"), *queue("orders", "order.#")).receive()
-    rule = {"exchange": "amq.topic", "schema": ORDER, "quarantine": "quarantine"}
-    gateway.vhost.interception.apply([interceptor("interceptor-json-schema", rules=[rule])])
-    peer.send(published("order.new", b'{"id": 1}'), published("order.new", b'{"id": "x"}', headers={"shop": 7}))
-    peer.receive()
-    assert all_of(peer, "orders") == [b'{"id": 1}']
-    headers = properties_of(fetched(peer, "quarantine")).headers
-    assert headers == {
-        "shop": 7,
-        "x-quarantine-reason": "the body is invalid: $.id: 'x' is not of type 'integer'",
-        "x-quarantine-exchange": "amq.topic",
-        "x-quarantine-routing-key": "order.new",
-    }
-
-
-def test_a_quarantine_diverts_to_the_default_exchange() -> None:
-    rule = {"exchange": "source", "schema": ORDER, "quarantine": "bad"}
-    decision = interceptor("interceptor-json-schema", rules=[rule]).on_publish(plain_message(body=b"1"), AMQP)
-    assert isinstance(decision, Diversion)
-    assert (decision.exchange, decision.routing_key) == ("", "bad")
 
 
 # Settings

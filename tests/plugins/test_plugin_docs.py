@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from gateway import hookspecs
 from gateway.access import Access
@@ -200,7 +201,11 @@ def test_the_interceptor_of_its_page_works(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_settings_of_the_built_in_interceptors_are_valid(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
-    file.write_text(examples("interceptors.md")["gateway.toml"])
+    descriptors = tmp_path / "shop.binpb"
+    order = FileDescriptorProto(name="shop.proto", package="shop", message_type=[DescriptorProto(name="Order")])
+    descriptors.write_bytes(FileDescriptorSet(file=[order]).SerializeToString())
+    text = "\n".join(examples("interceptors.md").values())
+    file.write_text(text.replace("/etc/gateway/shop.binpb", str(descriptors)))
     plugins = load(file).vhosts["/"].plugins
     assert sorted(plugins) == sorted(name for name in BUILT_IN_MODULES if name.startswith("interceptor-"))
     broker = MemoryBroker()
