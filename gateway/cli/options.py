@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from gateway.config import Settings, load
+from gateway.config import Configured, Settings, load_with_origins
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -25,5 +25,10 @@ def configuration_options(command: F) -> F:
 
 def settings_from(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> Settings:
     """Return the settings for these options. :raises ConfigurationError: if they are invalid."""
+    return configured_from(config, data, overrides).settings
+
+
+def configured_from(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> Configured:
+    """Return the settings for these options, and where each was given. :raises ConfigurationError: if invalid."""
     given = (f"data={json.dumps(str(data))}",) if data is not None else ()  # quoted as a TOML string
-    return load(config, (*overrides, *given))
+    return load_with_origins(config, (*overrides, *given))

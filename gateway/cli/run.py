@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from gateway.cli.options import configuration_options, settings_from
+from gateway.cli.options import configuration_options, configured_from
 from gateway.node.signals import stop_at_once
 
 
@@ -13,8 +13,8 @@ from gateway.node.signals import stop_at_once
 def run(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> int:
     """Run the broker until it is stopped."""
     stop_at_once()
-    settings = settings_from(config, data, overrides)
+    configured = configured_from(config, data, overrides)
     # Imported here because the broker installs a reactor and loads every plugin, which other commands do not need.
     from gateway.node.app import run as run_broker
 
-    return run_broker(settings, lambda: settings_from(config, data, overrides))
+    return run_broker(configured, lambda: configured_from(config, data, overrides))

@@ -18,6 +18,8 @@ def _tls(settings: Settings) -> Iterator[str]:
         yield "tls.key: must be the path of the private key when tls.certificate is set"
     if tls.key is not None and tls.certificate is None:
         yield "tls.certificate: must be the path of the certificate when tls.key is set"
+    if tls.further_certificates and tls.certificate is None:
+        yield "tls.certificate: must be the path of the certificate for other clients of tls.further_certificates"
     ports = {
         "amqps": settings.amqps.port,
         "mqtts": settings.mqtts.port,
@@ -46,7 +48,8 @@ def _missing_files(settings: Settings) -> Iterator[str]:
         "tls.ca": tls.ca,
         "load_definitions": settings.load_definitions,
     }
-    for key, file in files.items():
+    further = [("tls.further_certificates", Path(file)) for file in tls.further_certificates]
+    for key, file in (*files.items(), *further):
         if file is not None and not _is_readable(file):
             yield f"{key}: must be a file that can be read, not {str(file)!r}"
     if settings.plugins_dir is not None and not settings.plugins_dir.is_dir():

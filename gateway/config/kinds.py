@@ -176,6 +176,9 @@ OptionalPath = Annotated[
 ]
 """A path, or ``None``; a relative path starts from the working directory of the gateway."""
 
+Paths = Annotated[list[str], Allowed("a list of paths")]
+"""Paths; a relative path starts from the working directory of the gateway."""
+
 DirectoryPath = Annotated[
     Path,
     BeforeValidator(parse_directory),

@@ -2,7 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -24,25 +25,96 @@ VHOSTS_ALLOW: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Settings as they were given. ``origin_by_key`` says where: the file or the command line; others are defaults.
+
+    A key is dotted, as in ``amqp.port``; the settings of a virtual host have one key, ``vhosts."NAME"``.
+    """
+
+    settings: Settings
+    origin_by_key: Mapping[str, str]
+    file: Path | None = None
+
+
+COMMAND_LINE: Final = "command line"
+
+
 def load(file: Path | None = None, overrides: Iterable[str] = ()) -> Settings:
     """Read the file, apply ``SECTION.KEY=VALUE`` overrides, and check the result.
 
     :raises ConfigurationError: with one line for each error.
     """
+    return load_with_origins(file, overrides).settings
+
+
+def load_with_origins(file: Path | None = None, overrides: Iterable[str] = ()) -> Configured:
+    """Load the settings, as ``load`` does, and note where each was given."""
     document = read_document(file) if file is not None else {}
+    origins = dict.fromkeys(_keys(document), str(file))
     overridden = set()
     for override in overrides:
         path, value = parse_override(override)
         _put(document, path, value)
         overridden.add(path)
+        origins |= dict.fromkeys(_keys(_nested(path, value)), COMMAND_LINE)
+    return Configured(_validated(document, file, overridden), origins, file)
+
+
+def changed(settings: Settings, key: str, value: object) -> Settings:
+    """Return the settings with one other value, in the form it has in TOML.
+
+    :raises ConfigurationError: with one line for each error.
+    """
+    path = tuple(key.split("."))
+    if key not in settings_by_key():
+        close = get_close_matches(key, settings_by_key(), n=1)
+        raise ConfigurationError(f"{key}: no such setting" + (f"; did you mean {close[0]}?" if close else ""))
+    new = _validated(_nested(path, value), None, set(), is_whole=False)
+    return with_value_of(settings, new, key)
+
+
+def with_value_of(settings: Settings, other: Settings, key: str) -> Settings:
+    """Return the settings with the value that one of them has in ``other``. :raises ConfigurationError: as ``load``."""
+    section, _, name = key.rpartition(".")
+    if not section:
+        result = settings.model_copy(update={name: getattr(other, name)})
+    else:
+        value = getattr(getattr(other, section), name)
+        result = settings.model_copy(update={section: getattr(settings, section).model_copy(update={name: value})})
+    if lines := contradictions(result):
+        raise ConfigurationError("\n".join(lines))
+    return result
+
+
+def _validated(document: Document, file: Path | None, overridden: set[KeyPath], is_whole: bool = True) -> Settings:
+    """Check a document; contradictions between settings only if it ``is_whole``."""
     try:
         settings = Settings.model_validate(document)
     except ValidationError as errors:
         lines = [_line(error["loc"], error["type"], error["input"], file, overridden) for error in errors.errors()]
         raise ConfigurationError("\n".join(lines)) from None
-    if lines := contradictions(settings):
+    if is_whole and (lines := contradictions(settings)):
         raise ConfigurationError("\n".join(f"{file}: {line}" if file else line for line in lines))
     return settings
+
+
+def _keys(document: Document, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted keys of a document; a virtual host is one key."""
+    for name, value in document.items():
+        if name == "vhosts" and isinstance(value, dict):
+            yield from (written_key((name, vhost)) for vhost in value)
+        elif isinstance(value, dict) and not prefix:
+            yield from _keys(value, f"{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _nested(path: KeyPath, value: Any) -> Document:
+    """Return a document with one value."""
+    document: Document = {}
+    _put(document, path, value)
+    return document
 
 
 def read_document(file: Path) -> Document:
@@ -109,7 +181,7 @@ def _line(loc: tuple[int | str, ...], kind: str, value: object, file: Path | Non
     path = tuple(part for part in loc if isinstance(part, str))
     is_overridden = any(override[: len(path)] == path for override in overridden)
     source = "--set " if is_overridden else f"{file}: " if file is not None else ""
-    key = _written(path)
+    key = written_key(path)
     if kind == "extra_forbidden":
         return f"{source}{key}: no such setting; {_suggestion(path)}"
     setting = settings_by_key().get(key)
@@ -117,8 +189,8 @@ def _line(loc: tuple[int | str, ...], kind: str, value: object, file: Path | Non
     return f"{source}{key}: must be {_allowed_at(path)},{shown}".rstrip(",")
 
 
-def _written(path: KeyPath) -> str:
-    """Write a key in TOML, quoted where necessary."""
+def written_key(path: KeyPath) -> str:
+    """Write a key in TOML, quoted where necessary: ``vhosts."/".tracing``."""
     return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in path)
 
 

@@ -18,6 +18,7 @@ from gateway.config.kinds import (
     Live,
     OptionalPath,
     Password,
+    Paths,
     Size,
     Token,
     Watermark,
@@ -90,6 +91,9 @@ class TlsSettings(Section):
     key: Live[OptionalPath] = None
     """File of the certificate's private key, in PEM format."""
 
+    further_certificates: Live[Paths] = Field(default_factory=list)
+    """Files of further certificates, each with its chain and private key: a client that names a host gets its own."""
+
     ca: Live[OptionalPath] = None
     """File of the CA certificates that must have signed client certificates, in PEM format."""
 
@@ -98,6 +102,11 @@ class TlsSettings(Section):
 
     min_version: Live[Literal["1.2", "1.3"]] = "1.2"
     """Minimum TLS version."""
+
+    @property
+    def certificates(self) -> tuple[Path, ...]:
+        """All files with certificates of the server."""
+        return () if self.certificate is None else (self.certificate, *map(Path, self.further_certificates))
 
 
 class Storage(Section):
@@ -150,6 +159,9 @@ class LogSettings(Section):
 
     file: Live[OptionalPath] = None
     """File of the log; ``""`` is the standard error stream."""
+
+    kept_files: Live[Annotated[int, Field(ge=1, le=1000)]] = 5
+    """Number of earlier files that ``gatewayctl rotate_logs`` keeps, as ``.1``, ``.2`` and so on."""
 
     lines_per_s: Live[Annotated[int, Field(ge=0, le=1_000_000)]] = 20
     """Maximum rate of lines of one kind, with a burst of ten times as many; the rest is counted. 0 is no limit."""

@@ -93,6 +93,11 @@ def effective(settings: Settings, secrets_of: Callable[[str], Collection[str]] =
 
     ``secrets_of`` returns the names of the secret settings of a plugin.
     """
+    return tomli_w.dumps({key: value for key, value in shown(settings, secrets_of).items() if value != {}})
+
+
+def shown(settings: Settings, secrets_of: Callable[[str], Collection[str]] = lambda plugin: ()) -> dict[str, Any]:
+    """Return the settings in the form of a TOML document, with secrets hidden as ``effective`` does."""
     document = plain(settings)
     for setting in settings_by_key().values():
         section, _, name = setting.key.rpartition(".")
@@ -102,7 +107,7 @@ def effective(settings: Settings, secrets_of: Callable[[str], Collection[str]] =
     for vhost in document.get("vhosts", {}).values():
         for plugin, table in vhost.get("plugins", {}).items():
             table.update(dict.fromkeys(table.keys() & secrets_of(plugin), HIDDEN))
-    return tomli_w.dumps({key: value for key, value in document.items() if value != {}})
+    return document
 
 
 def template() -> str:

@@ -7,11 +7,19 @@ import logging
 from logging.handlers import WatchedFileHandler
 from typing import Any
 
+from gateway.logs.recent import RECENT
+
 
 class DroppingHandler(logging.StreamHandler[Any]):
     """A handler that counts the lines it cannot write and reports the number once writing succeeds again."""
 
     dropped = 0
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record, and keep the line in memory too."""
+        line = super().format(record)
+        RECENT.add(line)
+        return line
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line, preceded by a report of the lines that were dropped."""

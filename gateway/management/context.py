@@ -10,6 +10,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.http.login_sessions import LoginSessions
+from gateway.management.node_control import NodeControl
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.plugin_control import PluginControl
 from gateway.management.statistics.sampler import Statistics
@@ -119,11 +120,11 @@ class ApiContext:
     virtual host, ``topics_of`` its conversion of topics, and ``publish_addresses`` that of topics and destinations of
     publishes. ``addresses`` maps listener names to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
     ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time. ``http`` holds the limits of clients,
-    ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and the certificate.
+    ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and certificates.
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
     garbage collector, ``turns`` durations of event loop turns, ``store_info`` sizes of the store's file.
     ``compact_store`` starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
-    ``plugins`` lists and changes plugins, ``None`` if they cannot be changed.
+    ``plugins`` lists and changes plugins, and ``control`` the node; ``None`` if they cannot be changed.
     """
 
     broker: Broker
@@ -142,7 +143,7 @@ class ApiContext:
     disk_free_limit: int = 0
     data: Path = Path()
     started_at_ms: int = 0
-    certificate: Path | None = None
+    certificates: Sequence[Path] = ()
     max_message_size: int = 16 * 2**20
     http: HttpLimits = field(default_factory=HttpLimits)
     cross_origin_policy: CrossOriginPolicy = field(default_factory=lambda: cross_origin_policy((), (), 0))
@@ -153,4 +154,5 @@ class ApiContext:
     compact_store: Callable[[], bool] = lambda: False
     inert_plugins: Callable[[str], Mapping[str, str]] = lambda vhost: {}
     plugins: PluginControl | None = None
+    control: NodeControl | None = None
     bridges: Bridges = field(default_factory=NoBridges)

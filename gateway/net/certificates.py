@@ -1,8 +1,10 @@
 """Certificates of TLS listeners: the server's own, and the subject of a client's."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from cryptography import x509
 from OpenSSL import SSL, crypto
 from twisted.internet.ssl import CertificateOptions, TLSVersion
 
@@ -27,9 +29,21 @@ def tls_options(settings: TlsSettings) -> CertificateOptions:
     """Return the TLS parameters of a listener. :raises ConfigurationError: when a file is missing or invalid."""
     assert settings.certificate is not None
     assert settings.key is not None
+    default = _options(settings, "tls", settings.certificate, settings.key)
+    further = ServerNames()
+    for file in map(Path, settings.further_certificates):
+        options = _options(settings, f"tls.further_certificates: {file}", file, file)
+        further.add(file, options.getContext())
+    if settings.further_certificates:
+        default.getContext().set_tlsext_servername_callback(further.choose)
+    return default
+
+
+def _options(settings: TlsSettings, where: str, certificate: Path, key_file: Path) -> CertificateOptions:
+    """Return the parameters with one certificate. ``where`` names it in errors."""
     try:
-        chain = crypto_chain(settings.certificate.read_bytes())
-        key = crypto.load_privatekey(crypto.FILETYPE_PEM, settings.key.read_bytes())
+        chain = crypto_chain(certificate.read_bytes())
+        key = crypto.load_privatekey(crypto.FILETYPE_PEM, key_file.read_bytes())
         options = CertificateOptions(
             privateKey=key,
             certificate=chain[0],
@@ -41,8 +55,44 @@ def tls_options(settings: TlsSettings) -> CertificateOptions:
         )
         options.getContext()
     except (OSError, SSL.Error, crypto.Error, ValueError) as error:
-        raise ConfigurationError(f"tls: {error or 'not a PEM file'}") from error
+        raise ConfigurationError(f"{where}: {error or 'not a PEM file'}") from error
     return options
+
+
+class ServerNames:
+    """The certificates for clients that name a host (SNI). The first certificate that is valid for a name is used."""
+
+    def __init__(self) -> None:
+        self._context_by_name: dict[str, SSL.Context] = {}
+
+    def add(self, file: Path, context: SSL.Context) -> None:
+        """Use a certificate for the names in it. :raises ConfigurationError: if it has no name of a host."""
+        names = host_names(file.read_bytes())
+        if not names:
+            raise ConfigurationError(f"tls.further_certificates: {file}: the certificate has no name of a host")
+        for name in names:
+            self._context_by_name.setdefault(name, context)
+
+    def choose(self, connection: SSL.Connection) -> None:
+        """Use the certificate of the name that the client sent, if there is one; called during the handshake."""
+        sent = connection.get_servername()
+        if sent is None:
+            return
+        name = sent.decode("ascii", "replace").lower().rstrip(".")
+        wildcard = f"*.{name.partition('.')[2]}"
+        context = self._context_by_name.get(name) or self._context_by_name.get(wildcard)
+        if context is not None:
+            connection.set_context(context)
+
+
+def host_names(pem: bytes) -> list[str]:
+    """Return the names of hosts in the first certificate of a PEM file, in lower case: ``*.example.com``."""
+    certificate = x509.load_pem_x509_certificates(pem)[0]
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [name.lower() for name in names.get_values_for_type(x509.DNSName)]
 
 
 class TlsContext:

@@ -24,14 +24,19 @@ _PROXY_TIMEOUT_S: Final = 10
 
 
 class Listeners:
-    """The bound ports. ``addresses`` maps listener name to (host, port), in the order of binding."""
+    """The bound ports. ``addresses`` maps listener name to (host, port), in the order of binding.
+
+    A suspended listener is closed and can be opened again at its port; ``suspended`` has its (host, port).
+    """
 
     def __init__(self, reactor: Any, clock: Clock, host: str) -> None:  # Any: Twisted's interfaces are not types
         self.addresses: dict[str, tuple[str, int]] = {}
+        self.suspended: dict[str, tuple[str, int]] = {}
         self._reactor = reactor
         self._clock = clock
         self._host = host
         self._ports: dict[str, Any] = {}
+        self._served: dict[str, Any] = {}  # the factories of suspended listeners
 
     def bind(self, name: str, port: int) -> None:
         """Bind a port; 0 takes any free one. Clients that connect wait until ``serve``.
@@ -50,21 +55,37 @@ class Listeners:
             layers = TLSMemoryBIOFactory(tls, False, layers, self._reactor)
         if is_proxied:
             layers = ProxiedFactory(layers, self._clock, _PROXY_TIMEOUT_S)
-        bound = self._ports[name]
-        bound.factory = DescriptorGate(name, layers)
-        bound.factory.doStart()
-        bound.startReading()
+        self._accept(name, DescriptorGate(name, layers))
 
     def listen(self, name: str, port: int, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
         """Bind a port and accept connections at once. :raises ConfigurationError: when the port cannot be bound."""
         self.bind(name, port)
         self.serve(name, factory, tls, is_proxied=is_proxied)
 
+    def suspend(self, name: str) -> None:
+        """Close a port, so that clients are refused; its connections stay open."""
+        bound = self._ports.pop(name)
+        self._served[name] = bound.factory
+        bound.stopListening()
+        self.suspended[name] = self.addresses.pop(name)
+
+    def resume(self, name: str) -> None:
+        """Open a suspended port again. :raises ConfigurationError: when another process uses it."""
+        self.bind(name, self.suspended[name][1])
+        del self.suspended[name]
+        self._accept(name, self._served.pop(name))
+
     def close(self) -> None:
         """Close all ports."""
         for port in self._ports.values():
             port.stopListening()
         self._ports.clear()
+
+    def _accept(self, name: str, factory: Any) -> None:
+        bound = self._ports[name]
+        bound.factory = factory
+        factory.doStart()
+        bound.startReading()
 
     def _bind(self, name: str, listen: Callable[[str], Any], port: int) -> None:
         try:

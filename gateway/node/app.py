@@ -4,8 +4,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gateway.config import Settings
-from gateway.kernel.errors import StorageError
+from gateway.config import Configured, Settings
+from gateway.kernel.errors import GatewayError, StorageError
 from gateway.logs import StructuredLog
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
@@ -13,6 +13,7 @@ from gateway.net.allocator import tune_allocator
 from gateway.net.descriptors import raise_descriptor_limit
 from gateway.net.listeners import address_text
 from gateway.net.reactor import install
+from gateway.node.control.live_settings import log_refused_reload, log_reload
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
 from gateway.node.systemd import tell_systemd
@@ -28,11 +29,12 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 _MORE_TIME: Final = "EXTEND_TIMEOUT_USEC=60000000"
 
 
-def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
-    """Run a broker until SIGTERM or SIGINT; return the exit code. ``read_settings`` is called for a reload.
+def run(configured: Configured, read: Callable[[], Configured]) -> int:
+    """Run a broker until SIGTERM or SIGINT; return the exit code. ``read`` reads the configuration for a reload.
 
     :raises GatewayError: when it cannot start.
     """
+    settings = configured.settings
     tune_allocator()
     raise_descriptor_limit()
     start_logging(settings.log)
@@ -41,7 +43,7 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
     collector = GarbageCollector()
-    node = Node(settings, reactor, collector)
+    node = Node(configured, reactor, collector, read)
     failures: list[Exception] = []
     is_stopping: list[bool] = []
 
@@ -69,8 +71,10 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
         if not signals.is_ready:
             _log.warning("reload refused: the broker is still starting")
             return
-        node.reload(read_settings)
-        signals.dump_to_log()
+        try:
+            log_reload(node.live_settings.reload())
+        except GatewayError as error:
+            log_refused_reload(error)
 
     def fail() -> None:
         failures.append(StorageError("the store failed; the log has the reason"))
@@ -81,6 +85,8 @@ def run(settings: Settings, read_settings: Callable[[], Settings]) -> int:
     reactor.callWhenRunning(start)
     signals = Signals(reactor, stop, reload, node.info)
     signals.install()
+    node.live_settings.on_log_changed = signals.dump_to_log
+    node.on_stop = stop
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     reactor.run(installSignalHandlers=False)
     if failures:

@@ -45,8 +45,24 @@ PLUGIN_CHANGES: Final = frozenset(
     }
 )
 
+#: Changes of the running node by operators.
+NODE_CHANGES: Final = frozenset(
+    {
+        "listeners.resumed",
+        "listeners.suspended",
+        "log.rotated",
+        "node.drained",
+        "node.revived",
+        "node.stopping",
+        "setting.changed",
+        "setting.restored",
+    }
+)
+
 #: Events logged at info level, which need no action.
-_NOTES: Final = frozenset({"store.compacting", "store.compaction_catches_up", "store.compacted", *PLUGIN_CHANGES})
+_NOTES: Final = frozenset(
+    {"store.compacting", "store.compaction_catches_up", "store.compacted", *PLUGIN_CHANGES, *NODE_CHANGES}
+)
 
 
 class EventLog:

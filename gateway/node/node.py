@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gateway.access import HashingThreads, LoginThrottle, PasswordVerifier
 from gateway.archive.service import WORKER, ArchiveService, archive_rules
-from gateway.config import Settings
+from gateway.config import Configured, Settings
 from gateway.definitions import read_definitions, steps_of
 from gateway.kernel.archives.message_traces import TraceRules
 from gateway.kernel.broker.broker import Broker
@@ -34,6 +34,9 @@ from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, m
 from gateway.node.access import apply_access_settings, throttle_rules
 from gateway.node.bridges import node_bridges
 from gateway.node.clockwork import Clockwork
+from gateway.node.control.live_settings import LiveSettings
+from gateway.node.control.maintenance import Maintenance
+from gateway.node.control.node_control import RunningNode
 from gateway.node.defaults import create_defaults
 from gateway.node.event_log import EventLog
 from gateway.node.exposure import warn_of_logins_without_secret
@@ -48,13 +51,12 @@ from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
 from gateway.node.publish_addresses import PublishAddressesOf
 from gateway.node.reactor_watchdog import BLOCKED_S, ReactorWatchdog
-from gateway.node.reload import reload
 from gateway.node.startup import Start, progress_fields, progress_text
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
 from gateway.node.store import StoreFiles, open_store
 from gateway.node.vhost_access import VhostAccess
 from gateway.patterns import compile_pattern
-from gateway.plugins.registry import load_plugins
+from gateway.plugins.registry import PluginRegistry, load_plugins
 from gateway.worker_process.process import WorkerProcess
 
 _log: Final = StructuredLog("node")
@@ -62,22 +64,31 @@ _log: Final = StructuredLog("node")
 #: How long a stopping broker waits for clients to close their connections, in seconds.
 _DISCONNECT_TIMEOUT_S: Final = 2.0
 
+#: Time for the answer to a request that stops the broker, in seconds.
+_STOP_DELAY_S: Final = 0.2
+
 #: Period over which the longest turn is reported, in seconds; up to twice as long.
 _WATCH_INTERVAL_S: Final = 30.0
 
 
 class Node:
-    """One broker on one reactor. ``on_failure`` is called when it cannot continue and must be stopped."""
+    """One broker on one reactor. ``on_failure`` is called when it cannot continue and must be stopped.
+
+    ``read`` reads the configuration again. ``on_stop`` is called when an operator stops the node over HTTP.
+    """
 
     def __init__(
         self,
-        settings: Settings,
+        configured: Configured,
         reactor: Any,  # Any: Twisted's interfaces are not types
         collector: GarbageCollector | None = None,
+        read: Callable[[], Configured] | None = None,
     ) -> None:
+        settings = configured.settings
         self.collector = collector or GarbageCollector()
         self.settings = settings
         self.on_failure: Callable[[], None] = lambda: None
+        self.on_stop: Callable[[], None] = lambda: None
         self.on_start_failed: Callable[[Exception], None] = lambda error: None
         self._reactor = reactor
         self._is_starting = True
@@ -120,6 +131,14 @@ class Node:
         )
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         self._tls_contexts: list[TlsContext] = []
+        self.live_settings = LiveSettings(configured, read or (lambda: configured), self._tls_contexts, self._apply)
+        self._maintenance = Maintenance(
+            self._listeners,
+            self.broker.connections,
+            clock.background,
+            {listener.name for listener in LISTENERS}.__contains__,
+            self._turn.touch,
+        )
         self._context: ApiContext | None = None
         self._bridges = node_bridges(
             self.broker,
@@ -250,10 +269,6 @@ class Node:
         self._turn.end()
         self._wait_for_disconnects(self._reactor.seconds() + _DISCONNECT_TIMEOUT_S, done)
 
-    def reload(self, read: Callable[[], Settings]) -> None:
-        """Reload the settings, the certificates and the log file; log the changes."""
-        self.settings = reload(self.settings, read, self._tls_contexts, self._apply)
-
     def _apply(self, settings: Settings) -> None:
         """Apply the settings that may change while the broker runs."""
         self.settings = settings
@@ -263,7 +278,7 @@ class Node:
         if (context := self._context) is not None:
             context.memory_limit = self._watermarks.memory_limit
             context.disk_free_limit = self._watermarks.disk_free_limit
-            context.certificate = settings.tls.certificate
+            context.certificates = settings.tls.certificates
             context.max_message_size = settings.amqp.max_message_size
         self._vhost_access.settings = settings
         apply_access_settings(settings, self.broker, self.throttle)
@@ -351,7 +366,7 @@ class Node:
             disk_free_limit=self._watermarks.disk_free_limit,
             data=settings.data,
             started_at_ms=self.broker.clock.wall_ms(),
-            certificate=settings.tls.certificate,
+            certificates=settings.tls.certificates,
             max_message_size=settings.amqp.max_message_size,
             http=http_limits(settings),
             cross_origin_policy=http_cross_origin_policy(settings),
@@ -363,8 +378,15 @@ class Node:
             inert_plugins=self._vhost_access.inert_plugins,
             plugins=NodePlugins(self.live_plugins, self._vhost_access, self._plugin_faults),
             bridges=self._bridges,
+            control=self._control(registry=self.live_plugins.registry),
         )
         return management_site(self._context)
+
+    def _control(self, registry: PluginRegistry) -> RunningNode:
+        def stop() -> None:
+            self._reactor.callLater(_STOP_DELAY_S, self.on_stop)
+
+        return RunningNode(self.broker, self.live_settings, self._maintenance, registry.secret_settings, stop)
 
     # Clockwork
 

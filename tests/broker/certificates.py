@@ -20,10 +20,10 @@ class Authority:
         certificate = self._signed(self._name, self._key.public_key(), is_authority=True)
         self.certificate = self._written(f"{name}.pem", certificate.public_bytes(serialization.Encoding.PEM))
 
-    def sign(self, common_name: str) -> tuple[Path, Path]:
-        """Return the files of a new certificate, valid for 127.0.0.1 too, and of its key."""
+    def sign(self, common_name: str, *hosts: str) -> tuple[Path, Path]:
+        """Return the files of a new certificate, valid for these hosts and 127.0.0.1, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._signed(_named(common_name), key.public_key(), is_authority=False)
+        certificate = self._signed(_named(common_name), key.public_key(), False, hosts)
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -32,8 +32,16 @@ class Authority:
             self._written(f"{common_name}.key", private),
         )
 
-    def _signed(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, is_authority: bool) -> x509.Certificate:
+    def sign_together(self, common_name: str, *hosts: str) -> Path:
+        """Return the file of a new certificate and its key."""
+        certificate, key = self.sign(common_name, *hosts)
+        return self._written(f"{common_name}-both.pem", certificate.read_bytes() + key.read_bytes())
+
+    def _signed(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, is_authority: bool, hosts: tuple[str, ...] = ()
+    ) -> x509.Certificate:
         now = datetime.now(UTC)
+        names = [*map(x509.DNSName, hosts), x509.IPAddress(ip_address("127.0.0.1"))]
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -43,7 +51,7 @@ class Authority:
             .not_valid_before(now - timedelta(hours=1))
             .not_valid_after(now + timedelta(hours=1))
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
         )
         return builder.sign(self._key, hashes.SHA256())
 

@@ -252,7 +252,7 @@ class Connections:
     @property
     def _present_listeners(self) -> EventListeners | None:
         """The event listeners, if there are any: most brokers have none, and need no event per login."""
-        return self.listeners if self.listeners is not None and self.listeners.by_vhost else None
+        return self.listeners if self.listeners is not None and self.listeners.is_needed else None
 
     def count_login(self, protocol: str, has_succeeded: bool, user: str = "", peer_host: str = "") -> None:
         """Count a login attempt, whether or not a connection results from it, and report it."""

@@ -65,6 +65,7 @@ class EventListeners:
         self._monotonic_s = monotonic_s
         self._times_by_vhost: dict[str, PartTimes] = {}
         self._listeners_by_vhost: dict[str, tuple[EventListener, ...]] = {}
+        self._observers: tuple[Callable[[Event], None], ...] = ()
         self._is_passing = False
 
     def use(self, vhost: str, listeners: Sequence[EventListener]) -> None:
@@ -76,6 +77,19 @@ class EventListeners:
             self._times_by_vhost.pop(vhost, None)
             self._listeners_by_vhost.pop(vhost, None)
 
+    def observe(self, observer: Callable[[Event], None]) -> None:
+        """Pass every later event to ``observer`` of the node itself, which must not raise."""
+        self._observers = (*self._observers, observer)
+
+    def forget(self, observer: Callable[[Event], None]) -> None:
+        """Pass no more events to an observer."""
+        self._observers = tuple(each for each in self._observers if each != observer)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether any listener or observer wants events."""
+        return bool(self._listeners_by_vhost or self._observers)
+
     @property
     def by_vhost(self) -> Mapping[str, Sequence[EventListener]]:
         """The listeners by virtual host."""
@@ -86,7 +100,9 @@ class EventListeners:
         return self._times_by_vhost.get(vhost, ())
 
     def pass_on(self, event: Event) -> None:
-        """Pass an event to the listeners that may see it."""
+        """Pass an event to the observers, and to the listeners that may see it."""
+        for observer in self._observers:
+            observer(event)
         if not self._listeners_by_vhost or self._is_passing:
             return
         self._is_passing = True

@@ -10,8 +10,9 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.context import ApiContext
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import parse_object
-from gateway.management.http.errors import HttpError, forbidden, missing, unknown_vhost
+from gateway.management.http.errors import HttpError, bad_request, forbidden, missing, unknown_vhost
 from gateway.management.http.routes import Fields
+from gateway.management.node_control import NodeControl
 from gateway.management.statistics.history import Trend, spans_of
 from gateway.management.statistics.subjects import Key
 
@@ -53,6 +54,13 @@ class Call:
     def fields(self) -> Fields:
         """The body as a JSON object. :raises HttpError: if it is not one."""
         return parse_object(self.content)
+
+    @property
+    def control(self) -> NodeControl:
+        """The control of the node. :raises HttpError: if it cannot be controlled."""
+        if self.context.control is None:
+            raise bad_request("this node cannot be controlled over the API")
+        return self.context.control
 
     def is_set(self, flag: str) -> bool:
         """Return whether a flag of the query is ``true``."""

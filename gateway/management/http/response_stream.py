@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Cooperator
 
 from gateway.management.http.errors import HttpError
@@ -15,15 +16,15 @@ PIECE_SIZE: Final = 64 * 1024
 class ResponseStream:
     """One response being sent: takes ``pieces`` until there are no more, and pauses while the client does not read.
 
-    An empty piece only ends a step. The head is sent with the first bytes: until then the work may fail, and
-    ``on_error`` sends the error. ``size`` is ``None`` if unknown. ``close`` is always called at the end. With
-    ``when_durable`` the response ends when the changes are durable.
+    An empty piece only ends a step, and a deferred is waited for. The head is sent with the first bytes: until then the
+    work may fail, and ``on_error`` sends the error. ``size`` is ``None`` if unknown. ``close`` is always called at the
+    end. With ``when_durable`` the response ends when the changes are durable.
     """
 
     def __init__(
         self,
         request: Request,
-        pieces: Iterator[bytes | None],
+        pieces: "Iterator[bytes | Deferred[None] | None]",
         *,
         headers: Headers,
         size: int | None,
@@ -60,16 +61,20 @@ class ResponseStream:
         if self._task is not None:
             self._task.resume()
 
-    def _steps(self) -> Iterator[None]:
+    def _steps(self) -> "Iterator[Deferred[None] | None]":
         try:
             for piece in self._pieces:
                 self._on_step()
+                if isinstance(piece, Deferred):
+                    self._flush()
+                    yield piece
+                    continue
                 if piece:
                     self._buffer.append(piece)
                     self._buffered += len(piece)
                     if self._buffered >= PIECE_SIZE:
                         self._flush()
-                yield
+                yield None
             self._end()
         except Exception as error:  # any error fails only this request
             self._fail(error)

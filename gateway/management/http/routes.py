@@ -38,8 +38,11 @@ class LongTask:
     is_exclusive: bool = False
 
 
-Pieces: TypeAlias = Generator[bytes | None, None, None]
-"""JSON that is generated while it is sent. An empty piece only ends a step."""
+Pieces: TypeAlias = Generator[bytes | Deferred[None] | None, None, None]
+"""JSON that is generated while it is sent. An empty piece only ends a step.
+
+A deferred sends what there is, and continues when it is called back.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Streamed:
     """A response of any length, generated as fast as the client reads it."""
 
     pieces: Pieces
+    content_type: str = "application/json"
 
 
 #: Default maximum size of a request's body in bytes: a name, a table of arguments, a policy.

@@ -194,7 +194,7 @@ class ApiSite:
             self._download(request, result)
             return
         if isinstance(result, Streamed):
-            self._stream(request, result.pieces, [(b"Content-Type", _JSON)], None)
+            self._stream(request, result.pieces, [(b"Content-Type", result.content_type.encode())], None)
             return
         if not isinstance(result, Reply):
             result = Reply(204) if result is None else Reply(200, result)

@@ -37,13 +37,22 @@ def virtual_hosts(call: Call) -> Reply:
     return Reply(200, _OK)
 
 
-@routes.get(
-    "/health/checks/ready-to-serve-clients",
-    "/health/checks/is-in-service",
-    "/health/checks/below-node-connection-limit",
-)
+@routes.get("/health/checks/ready-to-serve-clients", "/health/checks/is-in-service")
 def ready(call: Call) -> Reply:
-    """Check that clients are served: that the store has not failed."""
+    """Check that clients are served: that the store has not failed, and the node is not under maintenance."""
+    control = call.context.control
+    if control is not None and control.maintenance()["is_under_maintenance"]:
+        return _failed("the node is under maintenance")
+    return _store_works(call)
+
+
+@routes.get("/health/checks/below-node-connection-limit")
+def below_limit(call: Call) -> Reply:
+    """Check that more connections are served: that the store has not failed."""
+    return _store_works(call)
+
+
+def _store_works(call: Call) -> Reply:
     if call.broker.journal.has_failed:
         return _failed("the store failed")
     return Reply(200, _OK)
@@ -85,11 +94,10 @@ def certificate_expiration(call: Call, within: str, unit: str) -> Reply:
     number = digits(within)
     if number is None or number < 0:
         raise bad_request("Invalid expiration period. It must be an integer.")
-    file = call.context.certificate
-    if file is None:
-        return Reply(200, _OK)
     horizon = datetime.now(UTC) + timedelta(days=min(number, 10_000) * _DAYS[unit])
-    expired = [each for each in x509.load_pem_x509_certificates(file.read_bytes()) if _end_of(each) < horizon]
+    files = call.context.certificates
+    found = [each for file in files for each in x509.load_pem_x509_certificates(file.read_bytes())]
+    expired = [each for each in found if _end_of(each) < horizon]
     if not expired:
         return Reply(200, _OK)
     listed = [{"subject": each.subject.rfc4514_string(), "not_after": _end_of(each).isoformat()} for each in expired]

@@ -19,6 +19,8 @@ from gateway.management.resources import (
     feature_flags,
     federation_links,
     health,
+    live,
+    maintenance,
     message_traces,
     mqtt,
     nodes,
@@ -31,6 +33,7 @@ from gateway.management.resources import (
     plugins,
     policies,
     queues,
+    settings,
     shovels,
     store,
     streams,
@@ -48,6 +51,7 @@ _NOUNS: Final = (
     topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
     store, shovels, federation_links, explain, message_traces, plugins, access_answers,
+    settings, maintenance, live,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

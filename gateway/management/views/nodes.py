@@ -14,6 +14,7 @@ from gateway.management.statistics.usage import memory
 from gateway.management.views.enabled_plugins import enabled_plugins
 from gateway.management.views.listeners import api_views
 from gateway.management.views.numbers import NODE, with_rates
+from gateway.net.watermarks import memory_total
 from gateway.version import VERSION
 
 #: Shown by tools; this broker does not use Erlang.
@@ -39,7 +40,7 @@ DESCRIPTIONS: Final = {
 
 def node_view(call: Call) -> Fields:
     """Return the view of the node, measured now."""
-    context, trend = call.context, call.trend(NODE_KEY)
+    context, trend, control = call.context, call.trend(NODE_KEY), call.context.control
     broker, counts = context.broker, context.statistics.node_counts()
     standing = broker.alarms.standing
     files_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -48,7 +49,8 @@ def node_view(call: Call) -> Fields:
         "auth_mechanisms": [{"name": name, "description": "", "enabled": True} for name in ("PLAIN", "AMQPLAIN")],
         "cluster_links": [],
         "contained_faults": dict(broker.faults.count_by_kind),
-        "config_files": [],
+        "being_drained": control is not None and control.maintenance()["is_under_maintenance"],
+        "config_files": list(control.config_files()) if control is not None else [],
         "contexts": api_views(context),
         "db_dir": str(context.data),
         "disk_free_alarm": Resource.DISK in standing,
@@ -56,10 +58,11 @@ def node_view(call: Call) -> Fields:
         "enabled_plugins": enabled_plugins(context),
         "exchange_types": exchange_types(context),
         "fd_total": files_limit,
-        "log_files": [],
+        "log_files": list(control.log_files()) if control is not None else [],
         "mem_alarm": Resource.MEMORY in standing,
         "mem_calculation_strategy": "rss",
         "mem_limit": context.memory_limit,
+        "mem_total": memory_total(),
         "name": broker.node,
         "net_ticktime": 60,
         "os_pid": str(os.getpid()),

@@ -1,0 +1,1 @@
+"""Changes of a running node by operators: settings, reloads, maintenance, the stop."""
