@@ -1,7 +1,8 @@
 #!/bin/sh
 # Install what the tests need beside Python: Node.js with npm, amqp-tools (rabbitmq-c), mosquitto-clients, slapd, the Java that
 # Spark runs on, what compiles the wheel that is tested too (a C compiler and Python's headers), and the brokers at the
-# far ends of bridges, rabbitmq-server (with its rabbitmqadmin) and mosquitto. No service of a package is started.
+# far ends of bridges, rabbitmq-server (with its rabbitmqadmin) and mosquitto, and for the web UI Chromium with its driver.
+# No service of a package is started.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
 set -eu
 
@@ -27,6 +28,9 @@ headers=$("$(dirname "$0")/../../.venv/bin/python" -c 'import sysconfig; print(s
 [ -f "$headers/Python.h" ] || missing="$missing python3-dev"
 { [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] && command -v rabbitmqadmin >/dev/null 2>&1; } || missing="$missing rabbitmq-server"
 PATH="$PATH:/usr/sbin" command -v mosquitto >/dev/null 2>&1 || missing="$missing mosquitto"
+# the tests of the web UI
+command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
+command -v chromedriver >/dev/null 2>&1 || missing="$missing chromium-driver"
 [ -n "$missing" ] || exit 0
 
 refuse() {

@@ -19,11 +19,11 @@ def sentences(file: str) -> list[str]:
     return re.findall(r'^  "(.+)": async', (PACKAGE / file).read_text(), flags=re.MULTILINE)
 
 
-def install() -> None:
-    """Install the packages of the lock file by ``npm ci``, unless they are installed."""
-    lock, installed = PACKAGE / "package-lock.json", PACKAGE / "node_modules" / ".package-lock.json"
+def install(package: Path = PACKAGE) -> None:
+    """Install the packages of a lock file by ``npm ci``, unless they are installed."""
+    lock, installed = package / "package-lock.json", package / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        ended = run([program("npm"), "ci", "--ignore-scripts"], cwd=PACKAGE, timeout_s=INSTALL_TIMEOUT_S)
+        ended = run([program("npm"), "ci", "--ignore-scripts"], cwd=package, timeout_s=INSTALL_TIMEOUT_S)
         assert ended.returncode == 0, ended.stderr.decode()
 
 

@@ -161,11 +161,15 @@ class Console:
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         if "Transfer-Encoding" not in (headers or {}):
             lines.append(f"Content-Length: {len(body)}")
+        return self.send_raw("\r\n".join(lines).encode() + b"\r\n\r\n" + body, peer_host)
+
+    def send_raw(self, data: bytes, peer_host: str = "127.0.0.1") -> Any:
+        """Send the bytes of a request without advancing the clock."""
         transport: Any = StringTransport(peerAddress=IPv4Address("TCP", peer_host, 50_000))  # type: ignore[no-untyped-call]
         protocol = self.site.buildProtocol(None)
         protocol.makeConnection(transport)
         transport.hang_up = lambda: protocol.connectionLost(Failure(ConnectionDone()))
-        protocol.dataReceived("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        protocol.dataReceived(data)
         return transport
 
     # Short forms

@@ -31,6 +31,7 @@ from gateway.management.http.request_info import credentials_of, decoded, query_
 from gateway.management.http.response_stream import ResponseStream
 from gateway.management.http.routes import Endpoint, LongTask, Pieces, Reply, Streamed
 from gateway.management.resources.table import ROUTES
+from gateway.management.ui.page_answers import PageAnswers
 from gateway.management.views.json import encode
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.request import Headers, Request
@@ -58,6 +59,7 @@ class ApiSite:
             self._routes.setdefault(route.path, {})[route.method] = route
         rules = [Rule(PREFIX + path, endpoint=path) for path in self._routes]
         converters = {"default": PathSegment}
+        self._pages = PageAnswers(context.addresses)
         self._map = Map(rules, strict_slashes=False, merge_slashes=False, converters=converters)
 
     # Requests
@@ -68,6 +70,9 @@ class ApiSite:
 
     def _authorize(self, request: Request) -> None:
         self._cross_origin_policy.require_allowed_origin(request)
+        if not _is_of_api(request.path):
+            self._pages.answer(request)
+            return
         routes, names = self._match_route(request.path)
         if request.method == "OPTIONS":
             allowed = _allowed(routes)
@@ -310,6 +315,10 @@ class PathSegment(BaseConverter):
 def management_site(context: ApiContext) -> HttpFactory:
     """Return the factory of the API's listener."""
     return HttpFactory(ApiSite(context), context.http, context.reactor)
+
+
+def _is_of_api(path: str) -> bool:
+    return path == PREFIX or path.startswith(PREFIX + "/")
 
 
 def _refuse_late_login(_cancelled: object, _timeout_s: float) -> None:

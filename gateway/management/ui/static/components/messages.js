@@ -1,0 +1,47 @@
+/** Messages as they were fetched: where from, properties, headers and body, all as text. */
+import { html, useState } from "../lib/html.js";
+import { bytes, count, value } from "../lib/format.js";
+import { Badge, Facts } from "./basics.js";
+
+/** A list of messages in the form of the API. */
+export function Messages({ messages }) {
+  return html`<div>${messages.map((message, index) => html`<${Message} key=${index} message=${message} />`)}</div>`;
+}
+
+/** One message. `actions` stand beside its first line. */
+export function Message({ message, actions }) {
+  const { exchange, routing_key: key, redelivered, payload, payload_bytes: size, payload_encoding: encoding, properties = {}, message_count: left } = message;
+  const { headers = {}, ...others } = Array.isArray(properties) ? {} : properties;
+  return html`<article class="message" aria-label=${`Message with routing key ${key}`}>
+    <div class="row">
+      <span><span class="soft">Exchange</span> <bdi>${exchange || "(AMQP default)"}</bdi></span>
+      <span><span class="soft">Routing key</span> <bdi class="mono">${key}</bdi></span>
+      <span class="soft">${bytes(size)}</span>
+      ${redelivered && html`<${Badge} kind="warn">redelivered<//>`}
+      ${encoding === "base64" && html`<${Badge}>base64<//>`}
+      ${left !== undefined && html`<span class="soft">${count(left)} behind it</span>`}
+      ${actions}
+    </div>
+    ${Object.keys(others).length > 0 && html`<${Facts} facts=${Object.entries(others).map(([name, given]) => [name, value(given)])} />`}
+    ${headers && Object.keys(headers).length > 0 && html`<div><h3>Headers</h3><${Facts} facts=${Object.entries(headers).map(([name, given]) => [name, html`<span class="mono">${value(given)}</span>`])} /></div>`}
+    <${Body} text=${payload} isText=${encoding !== "base64"} />
+  </article>`;
+}
+
+/** The text of a body; JSON can be shown indented. */
+function Body({ text, isText }) {
+  const [isIndented, setIsIndented] = useState(false);
+  const json = isText && /^\s*[[{]/.test(text) ? indented(text) : null;
+  return html`<div>
+    ${json && html`<label class="check small-text"><input type="checkbox" checked=${isIndented} onChange=${() => setIsIndented(!isIndented)} />Indent JSON</label>`}
+    <pre tabindex="0" aria-label="Body">${isIndented && json ? json : text}</pre>
+  </div>`;
+}
+
+function indented(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return null;
+  }
+}
