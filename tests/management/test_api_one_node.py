@@ -1,9 +1,12 @@
 """RabbitMQ's resources for clusters, answered by a single node; statistics of logins."""
 
+from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from gateway.config.limits import LimitSettings
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
@@ -23,8 +26,10 @@ ANSWERS: list[tuple[str, str, Any, tuple[int, Any]]] = [
     ("POST", "/vhosts/%2F/start/nope%40x", None,
      (400, {"error": "bad_request", "reason": "Request to node nope@x failed with nodedown"})),
     ("DELETE", "/reset", None, (204, None)),
-    ("GET", f"{ATTEMPTS}/source", None, (200, [])),
     ("DELETE", f"{ATTEMPTS}/source", None, (204, None)),
+    ("POST", "/queues/quorum/replicas/on/gateway%40here/grow",
+     {"vhost_pattern": ".*", "queue_pattern": ".*", "strategy": "all"}, (204, None)),
+    ("DELETE", "/queues/quorum/replicas/on/gateway%40here/shrink", None, (204, None)),
     ("GET", "/healthchecks/node/gateway%40here", None, (200, {"status": "ok"})),
     ("GET", "/health/checks/reached-target-cluster-size", None, (200, {"status": "ok"})),
     ("GET", "/health/checks/metadata-store/initialized/with-data", None, (200, {"status": "ok"})),
@@ -45,6 +50,9 @@ ABSENT = [
     ("POST", "/queues/%2F/nope/actions"),
     ("POST", "/vhosts/nope/start/gateway%40here"),
     ("GET", "/auth/attempts/elsewhere"),
+    ("POST", "/queues/quorum/replicas/on/elsewhere/grow"),
+    ("POST", "/queues/quorum/%2F/nope/replicas/add"),
+    ("GET", "/queues/quorum/%2F/nope/status"),
     ("GET", "/healthchecks/node/elsewhere"),
     ("GET", "/nodes/elsewhere/memory/relative"),
     ("GET", f"{LEADERS}/vhost/nope/pattern/.*"),
@@ -121,3 +129,76 @@ def test_all_exchange_types_are_listed(console: Console) -> None:
     }
     for name in names:
         console.put(f"/exchanges/%2F/of-{name}", {"type": name, "arguments": needed.get(name, {})})
+
+
+# Quorum queues
+
+NODE = {"node": "gateway@here"}
+REPLICAS = [
+    ("POST", "q/replicas/add", NODE, "already_a_member"),
+    ("POST", "q/replicas/add", {"node": "b@x"}, "node b@x is not running: gateway@here is the only node"),
+    ("DELETE", "q/replicas/delete", NODE, "last_node"),
+    ("DELETE", "q/replicas/delete", {"node": "b@x"}, "not_a_member"),
+    ("POST", "c/replicas/add", NODE, "classic_queue_not_supported"),
+    ("GET", "c/status", None, "classic_queue_not_supported"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "fields", "reason"), REPLICAS)
+def test_a_quorum_queue_keeps_its_only_replica(
+    console: Console, method: str, path: str, fields: object, reason: str
+) -> None:
+    _declare_queues(console)
+    answer = console.ask(method, f"/queues/quorum/%2F/{path}", fields)
+    assert answer.result == (503, {"error": "service_unavailable", "reason": reason})
+
+
+def test_a_quorum_queue_shows_its_node_as_leader(console: Console) -> None:
+    _declare_queues(console)
+    (replica,) = console.get("/queues/quorum/%2F/q/status")
+    assert (replica["Node Name"], replica["Raft State"]) == ("gateway@here", "leader")
+    queue = console.get("/queues/%2F/q")
+    assert (queue["leader"], queue["members"], queue["online"]) == ("gateway@here", ["gateway@here"], ["gateway@here"])
+    assert console.ask("DELETE", "/queues/quorum/replicas/on/gateway%40here/shrink").json["reason"] == "last_node"
+
+
+def _declare_queues(console: Console) -> None:
+    console.put("/queues/%2F/q", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+    console.put("/queues/%2F/c", {"durable": True})
+
+
+# Deprecated features and limits
+
+
+def test_deprecated_features_are_listed_and_those_in_use(console: Console) -> None:
+    states = {each["name"]: each["state"] for each in console.get("/deprecated-features")}
+    assert states == {"transient_nonexcl_queues": "permitted", "global_qos": "permitted"}
+    assert console.get("/deprecated-features/used") == []
+    console.put("/queues/%2F/q", {"durable": False})
+    assert [each["name"] for each in console.get("/deprecated-features/used")] == ["transient_nonexcl_queues"]
+
+
+def test_the_limits_of_the_node_have_the_names_of_their_settings(console: Console) -> None:
+    broker = console.gateway.broker
+    broker.queue_rules = replace(broker.queue_rules, max_queues=7)
+    limits = console.get("/node-limits")
+    assert limits["queues_per_vhost"] == 7
+    assert set(limits) == set(LimitSettings.model_fields)
+
+
+def test_sessions_are_only_of_amqp_1_0(console: Console) -> None:
+    console.gateway.connect()
+    (connection,) = console.get("/connections")
+    path = f"/connections/{quote(connection['name'], safe='')}/sessions"
+    assert console.ask("GET", path).result == (
+        400,
+        {"error": "bad_request", "reason": "connection does not use AMQP 1.0"},
+    )
+    assert console.ask("GET", "/connections/none/sessions").status == 404
+
+
+def test_the_overview_is_reduced_to_columns(console: Console) -> None:
+    assert console.get("/overview?columns=node,object_totals.queues") == {
+        "node": "gateway@here",
+        "object_totals": {"queues": 0},
+    }

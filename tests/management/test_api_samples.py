@@ -95,7 +95,7 @@ def test_octets_of_a_virtual_host_include_closed_connections(console: Console, p
 def test_an_invalid_span_is_refused(console: Console) -> None:
     answer = console.ask("GET", "/overview?lengths_age=60&lengths_incr=0")
     reason = "Invalid range parameters: age 60, incr 0"
-    assert answer.result == (400, {"error": "bad_request", "reason": reason})
+    assert answer.result == (400, {"error": "invalid_range_parameters", "reason": reason})
 
 
 def test_samples_of_deleted_subjects_are_deleted(console: Console, peer: Peer) -> None:

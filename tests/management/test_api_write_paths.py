@@ -43,6 +43,8 @@ WRITES = {
     ("POST", "/bindings/<vhost>/e/<source>/<kind>/<destination>"): (
         MANAGE, "write, read", DEFAULT_BODY, "limits of a virtual host",
     ),
+    ("POST", "/queues/quorum/<vhost>/<name>/replicas/add"): (ADMIN, "", DEFAULT_BODY, _NONE),
+    ("POST", "/queues/quorum/replicas/on/<node>/grow"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/policies/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),
     ("PUT", "/operator-policies/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),

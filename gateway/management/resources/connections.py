@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gateway.kernel.broker.connections import Peer
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
-from gateway.management.http.errors import forbidden, missing
+from gateway.management.http.errors import bad_request, forbidden, missing
 from gateway.management.http.listing import Listing, with_columns
 from gateway.management.http.routes import Fields, Routes
 from gateway.management.views.channels import OpenChannel, channel_view, connection_view
@@ -56,6 +56,13 @@ def channels(call: Call, name: str) -> Listing[OpenChannel]:
     peer = existing_peer(call, name)
     opened = [OpenChannel(peer, info) for info in peer.channels()]
     return Listing(opened, lambda each: channel_view(call, each), lambda each: ("", each.name))
+
+
+@routes.get("/connections/<name>/sessions")
+def sessions(call: Call, name: str) -> None:
+    """Refuse the sessions of a connection, which only AMQP 1.0 has."""
+    existing_peer(call, name)
+    raise bad_request("connection does not use AMQP 1.0")
 
 
 def connection_listing(call: Call, predicate: Callable[[Peer], bool]) -> Listing[Peer]:

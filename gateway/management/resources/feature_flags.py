@@ -4,7 +4,7 @@ from typing import Final
 
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
-from gateway.management.http.errors import missing
+from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields, Routes
 
 routes = Routes()
@@ -42,4 +42,4 @@ def flags(call: Call) -> list[Fields]:
 def enable(call: Call, name: str) -> None:
     """Enable a flag; all are already enabled."""
     if name not in FLAGS:
-        raise missing()
+        raise bad_request("unsupported")

@@ -53,7 +53,7 @@ def reset_node(call: Call, node: str) -> None:
     call.context.statistics.forget()
 
 
-@routes.get("/auth/attempts/<node>", level=AccessLevel.ADMINISTRATOR)
+@routes.get("/auth/attempts/<node>", level=AccessLevel.MONITORING)
 def attempts(call: Call, node: str) -> list[Fields]:
     """Return the number of successful and failed logins by protocol."""
     _require_node(call, node)
@@ -81,7 +81,7 @@ def throttle(call: Call) -> Fields:
     return dict(call.context.login_counts())
 
 
-@routes.get("/auth/attempts/<node>/source", level=AccessLevel.ADMINISTRATOR)
+@routes.get("/auth/attempts/<node>/source", level=AccessLevel.MONITORING)
 def attempts_by_source(call: Call, node: str) -> list[Fields]:
     """Return the sources of logins: none are recorded, as in RabbitMQ by default."""
     _require_node(call, node)

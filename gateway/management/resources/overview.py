@@ -2,6 +2,7 @@
 
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
+from gateway.management.http.listing import with_columns
 from gateway.management.http.routes import Fields, Routes
 from gateway.management.statistics.subjects import BROKER
 from gateway.management.views.listeners import api_views, listener_views
@@ -42,7 +43,7 @@ def overview(call: Call) -> Fields:
     }
     if call.may(AccessLevel.MONITORING):
         fields |= {"listeners": listener_views(context), "contexts": api_views(context)}
-    return fields
+    return with_columns(fields, call.query)
 
 
 @routes.get("/version")

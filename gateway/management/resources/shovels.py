@@ -23,12 +23,12 @@ def in_vhost(call: Call, vhost: str) -> Listing[Fields]:
 
 
 @routes.get("/shovels/vhost/<vhost>/<name>", level=AccessLevel.MONITORING)
-def shovel(call: Call, vhost: str, name: str) -> Fields:
-    """Return the status of a shovel."""
+def shovel(call: Call, vhost: str, name: str) -> list[Fields]:
+    """Return the status of a shovel: a list with one entry, as RabbitMQ's."""
     call.vhost(vhost)
     for status in _of(call, vhost):
         if status["name"] == name:
-            return status
+            return [status]
     raise missing()
 
 

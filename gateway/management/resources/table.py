@@ -14,6 +14,7 @@ from gateway.management.resources import (
     consumers,
     definitions,
     delayed,
+    deprecated_features,
     exchanges,
     explain,
     feature_flags,
@@ -23,6 +24,7 @@ from gateway.management.resources import (
     maintenance,
     message_traces,
     mqtt,
+    node_limits,
     nodes,
     one_node,
     overview,
@@ -33,6 +35,7 @@ from gateway.management.resources import (
     plugins,
     policies,
     queues,
+    quorum_queues,
     settings,
     shovels,
     store,
@@ -52,6 +55,7 @@ _NOUNS: Final = (
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
     store, shovels, federation_links, explain, message_traces, plugins, access_answers,
     settings, maintenance, live,
+    quorum_queues, deprecated_features, node_limits,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

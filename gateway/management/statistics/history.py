@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from gateway.management.http.errors import bad_request
+from gateway.management.http.errors import HttpError
 from gateway.management.http.routes import Fields
 
 Counts: TypeAlias = dict[str, int]
@@ -43,7 +43,8 @@ def spans_of(query: Mapping[str, str]) -> dict[str, Span]:
             continue
         age_s, increment_s = int(age), int(increment)
         if age_s <= 0 or increment_s <= 0 or age_s // increment_s > _MAX_SAMPLES:
-            raise bad_request(f"Invalid range parameters: age {age_s}, incr {increment_s}")
+            reason = f"Invalid range parameters: age {age_s}, incr {increment_s}"
+            raise HttpError(400, "invalid_range_parameters", reason)
         spans[family] = Span(age_s, increment_s)
     return spans
 

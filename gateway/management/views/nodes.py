@@ -20,6 +20,15 @@ from gateway.version import VERSION
 #: Shown by tools; this broker does not use Erlang.
 ERLANG_VERSION: Final = "25.0"
 
+#: RabbitMQ's categories of memory that are not measured.
+_UNMEASURED: Final = (
+    "connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs",
+    "queue_slave_procs", "quorum_queue_procs", "quorum_queue_dlx_procs", "stream_queue_procs",
+    "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs", "plugins", "metrics", "mgmt_db", "mnesia",
+    "quorum_ets", "other_ets", "binary", "msg_index", "code", "atom", "other_system", "allocated_unused",
+    "reserved_unallocated",
+)  # fmt: skip
+
 _SPECIFIED: Final = ("direct", "fanout", "headers", "topic")
 
 #: RabbitMQ's descriptions of exchange types, shown by tools.
@@ -81,12 +90,11 @@ def node_view(call: Call) -> Fields:
 
 
 def memory_view() -> Fields:
-    """Return the memory of the process; most of RabbitMQ's categories do not apply."""
+    """Return the memory of the process; RabbitMQ's other categories are parts of ``other_proc`` here, and 0."""
     resident, own = memory("VmRSS"), memory("RssAnon")
     return {
         "memory": {
-            "binary": 0,
-            "code": 0,
+            **dict.fromkeys(_UNMEASURED, 0),
             "mapped_files": max(resident - own, 0),
             "other_proc": own,
             "strategy": "rss",
@@ -99,7 +107,7 @@ def relative_memory_view() -> Fields:
     """Return the memory of the process in percent of the total."""
     fields = memory_view()["memory"]
     total = max(fields["total"]["rss"], 1)
-    parts = ("binary", "code", "mapped_files", "other_proc")
+    parts = (*_UNMEASURED, "mapped_files", "other_proc")
     return {"memory": {"total": 100} | {name: -(-100 * fields[name] // total) for name in parts}}
 
 

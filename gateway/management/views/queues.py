@@ -25,19 +25,26 @@ _MESSAGE_SIZE: Final = 400
 
 def basic_view(call: Call, queue: QueueLike) -> Fields:
     """Return the fields that do not change with traffic; ``inert`` only if settings have no effect."""
-    vhost = call.broker.vhost_by_name.get(queue.vhost_name)
+    vhost, node = call.broker.vhost_by_name.get(queue.vhost_name), call.broker.node
     inert = vhost.queue_features.inert_reason(queue) if vhost is not None else ""
-    return ({"inert": inert} if inert else {}) | {
-        "arguments": dict(queue.arguments),
-        "auto_delete": queue.is_auto_delete,
-        "durable": queue.is_durable,
-        "exclusive": queue.owner is not None,
-        "name": queue.name,
-        "node": call.broker.node,
-        "state": "running",
-        "type": queue_type(queue),
-        "vhost": queue.vhost_name,
-    }
+    replicas: Fields = {}
+    if queue.arguments.get("x-queue-type") == "quorum":
+        replicas = {"leader": node, "members": [node], "online": [node]}
+    return (
+        ({"inert": inert} if inert else {})
+        | replicas
+        | {
+            "arguments": dict(queue.arguments),
+            "auto_delete": queue.is_auto_delete,
+            "durable": queue.is_durable,
+            "exclusive": queue.owner is not None,
+            "name": queue.name,
+            "node": node,
+            "state": "running",
+            "type": queue_type(queue),
+            "vhost": queue.vhost_name,
+        }
+    )
 
 
 def list_item_view(call: Call, queue: QueueLike) -> Fields:
