@@ -213,7 +213,7 @@ class Consuming(Subscriber):
         message = self._scope.vhost.interception.delivered(queue.shown(entry), queue.name, self._scope.origin)
         self._writer.get_ok(tag, redelivered, message, len(queue))
         if (tracing := self._scope.vhost.tracing) is not None:
-            tracing.delivered(entry.message, queue, redelivered, self._scope.origin, entry)
+            tracing.delivered(entry.message, queue, redelivered, self._scope.origin, None if no_ack else entry)
 
     def _count_get(self, queue: QueueLike, no_ack: bool, is_redelivered: bool) -> None:
         for counters in (queue.counters, self.channel_counters.for_queue(queue)):

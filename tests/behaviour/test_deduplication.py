@@ -113,6 +113,7 @@ REFUSED = [
     pytest.param("fanout", {"x-message-deduplication": 1}, "must be a boolean", id="not a boolean"),
     pytest.param("fanout", {"x-cache-size": 0}, "'x-cache-size' must be", id="an empty cache"),
     pytest.param("fanout", {"x-cache-ttl": "1"}, "'x-cache-ttl' must be", id="a time as a string"),
+    pytest.param("fanout", {"x-cache-persistence": "tape"}, "must be either 'memory' or 'disk'", id="no such memory"),
 ]
 
 

@@ -54,12 +54,18 @@ def where_is(session: VerbSession, message_id: str | None, trace_id: str | None,
 
 
 def _lines(trace: JsonObject) -> Iterator[str]:
-    places = [f"{text(place, 'queue') or '(no queue)'}: {text(place, 'state')}" for place in objects(trace["where"])]
+    places = [f"{_place(place)}: {text(place, 'state')}" for place in objects(trace["where"])]
     message_id = text(trace, "message_id")
     yield f"Message {part(trace, 'id')}{f' ({message_id})' if message_id else ''}: {', '.join(places) or 'on its way'}"
     for event in objects(trace["events"]):
         shown = [f"{name}={value}" for name, value in event.items() if name not in ("event", "at", "at_ms")]
         yield f"  {text(event, 'at')} {text(event, 'event')} {' '.join(shown)}".rstrip()
+
+
+def _place(place: JsonObject) -> str:
+    if "exchange" in place:
+        return f"exchange {text(place, 'exchange')}"
+    return text(place, "queue") or "(no queue)"
 
 
 VERBS = (trace_messages, where_is)

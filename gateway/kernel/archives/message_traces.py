@@ -5,13 +5,16 @@ The oldest traces are dropped first: the store has a limit of messages and one o
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from gateway.kernel.archives.departures import Departures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gateway.kernel.archives.departures import TracedPlace
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.message import Header, Message
     from gateway.kernel.messages.origin import Origin
@@ -35,9 +38,10 @@ class TraceRules:
 class TraceEvent(NamedTuple):
     """One event of a message; what does not apply is empty or ``None``.
 
-    ``kind`` is ``publish``, ``route``, ``enqueue``, ``deliver``, ``settle``, ``requeue``, ``expire``, ``drop`` or
-    ``dead-letter``. ``at_ms`` is wall time. ``detail`` is the outcome of a settlement, the reason of a drop, or the
-    policy of the queue that accepted the message.
+    ``kind`` is ``publish``, ``refuse``, ``route``, ``delay``, ``due``, ``enqueue``, ``deliver``, ``settle``,
+    ``requeue``, ``expire``, ``drop`` or ``dead-letter``. ``at_ms`` is wall time. ``detail`` is the outcome of a
+    settlement, the reason of a drop, the policy of the queue that accepted the message, or the wall time at which a
+    delayed message is due, in milliseconds.
     """
 
     kind: str
@@ -109,7 +113,7 @@ class MessageTrace:
         self.position: int | None = None
         self._at_ms = at_ms
         self._origin = origin
-        self._letters: dict[int, tuple[str, str]] | None = None  # address of each dead letter, by row
+        self._letters: dict[int, tuple[str, str]] | None = None  # exchange and routing key, by row
         self._enqueued_ms = 0
         self._policy = ""
         self._delivered_ms = 0
@@ -144,8 +148,8 @@ class MessageTrace:
             self.rows = []
         self.rows.append(row)
 
-    def address_letter(self, exchange: str, routing_key: str) -> None:
-        """Note the address of the dead letter that the latest event is about."""
+    def address(self, exchange: str, routing_key: str) -> None:
+        """Note the exchange that the latest event is about, with the routing key of a dead letter."""
         if self._letters is None:
             self._letters = {}
         self._letters[len(self.rows or ()) - 1] = exchange, routing_key
@@ -166,7 +170,7 @@ class MessageTraces:
     """Owns the traces of one virtual host.
 
     A message that was paged out has lost its number; it is found by its place in the queue, or as a stored content.
-    ``evicted`` counts traces that were dropped for later ones.
+    ``evicted`` counts traces that were dropped for later ones, ``departures`` are the purges and deletions.
     """
 
     def __init__(self, journal: "Journal", rules: TraceRules) -> None:
@@ -179,6 +183,7 @@ class MessageTraces:
         self._trace_by_place: dict[tuple[str, int], MessageTrace] = {}
         self._trace_by_content: dict[int, MessageTrace] = {}
         self._share = 0.0
+        self.departures = Departures()
 
     def __len__(self) -> int:
         return len(self._traces)
@@ -205,6 +210,7 @@ class MessageTraces:
         self._traces.clear()
         self._trace_by_place.clear()
         self._trace_by_content.clear()
+        self.departures = Departures()
         self.bytes = 0
 
     def chooses(self) -> bool:
@@ -218,15 +224,22 @@ class MessageTraces:
     # Events
 
     def published(
-        self, id: int, message: "Message", queues: "Sequence[QueueIdentity]", origin: "Origin | None"
+        self,
+        id: int,
+        message: "Message",
+        queues: "Sequence[QueueIdentity]",
+        origin: "Origin | None",
+        refusal: str | None = None,
     ) -> MessageTrace:
-        """Begin a trace with the publish and the queues that the message is routed to."""
+        """Begin a trace with the publish and the queues that the message is routed to, or why it is refused."""
         at_ms = self._journal.turn_ms or self._journal.now_ms
-        names = (queues[0].name,) if len(queues) == 1 else tuple([queue.name for queue in queues])
+        names = tuple([queue.name for queue in queues if queue.name])  # queues of exchanges have no name
         trace = MessageTrace(id, message, at_ms, names, origin)
         self._traces.append(trace)
         self.bytes += trace.size
-        if not names:
+        if refusal is not None:
+            self.noted(trace, "refuse", "", None, refusal)
+        elif not queues:
             self.noted(trace, "drop", "", None, "unroutable")
         if self.bytes > self.rules.most_bytes or len(self._traces) > self.rules.most_messages:
             self._evict()
@@ -241,8 +254,34 @@ class MessageTraces:
             trace.enqueued(journal.turn_ms or journal.now_ms, position, detail)
         else:
             self.noted(trace, "enqueue", name, position, detail)
+        self._locate(trace, name, message, position)
+
+    def delayed(
+        self, trace: MessageTrace, place: "TracedPlace", message: "Message", position: int, due_at_ms: int
+    ) -> None:
+        """Note that a queue or an exchange delays a message."""
+        self.noted_at(trace, "delay", place, position, str(due_at_ms))
+        self._locate(trace, place.queue, message, position)
+
+    def noted_at(
+        self, trace: MessageTrace, kind: str, place: "TracedPlace", position: int | None = None, detail: str = ""
+    ) -> None:
+        """Note an event in a queue or an exchange."""
+        if trace.is_evicted:
+            return
+        self.noted(trace, kind, place.queue, position, detail)
+        if place.exchange:
+            trace.address(place.exchange, "")
+
+    def left(self, place: "TracedPlace", word: str) -> None:
+        """Note that the messages of a place are gone, such as by a purge; ``word`` becomes their state."""
+        if self._traces:
+            self.departures.note(place, word, self._journal.position, self._journal.turn_ms or self._journal.now_ms)
+
+    def _locate(self, trace: MessageTrace, queue: str, message: "Message", position: int | None) -> None:
+        """Remember where a message is, to find it when it is read back from the store."""
         if position is not None and not trace.is_evicted:
-            self._trace_by_place[name, position] = trace
+            self._trace_by_place[queue, position] = trace
             if message.id:
                 trace.content_id = message.id
                 self._trace_by_content[message.id] = trace
@@ -251,7 +290,8 @@ class MessageTraces:
         self, trace: MessageTrace, queue: str, position: int | None, origin: "Origin", redelivered: bool
     ) -> None:
         """Note a delivery."""
-        if trace.stage == _ENQUEUED and trace.rows is None and not redelivered and trace.queues[0] == queue:
+        is_first = trace.stage == _ENQUEUED and trace.rows is None and not redelivered and trace.queues[0] == queue
+        if is_first and position == trace.position:  # it has none if it needs no acknowledgement
             journal = self._journal
             trace.delivered(journal.turn_ms or journal.now_ms, origin)
         else:
@@ -290,7 +330,7 @@ class MessageTraces:
         """Note that a dead letter is published."""
         if not trace.is_evicted:
             self.noted(trace, "dead-letter", "", None, reason)
-            trace.address_letter(letter.exchange, letter.routing_key)
+            trace.address(letter.exchange, letter.routing_key)
 
     def trace_of(self, message: "Message", queue: str, position: int | None) -> MessageTrace | None:
         """Return the trace of a message that was read back from the store."""
@@ -299,6 +339,10 @@ class MessageTraces:
             if trace is not None:
                 return trace
         return self._trace_by_content.get(message.id) if message.id else None
+
+    def trace_at(self, queue: str, position: int) -> MessageTrace | None:
+        """Return the trace of the message at a place."""
+        return self._trace_by_place.get((queue, position))
 
     def _evict(self) -> None:
         """Drop the oldest traces, up to the limits; the latest one stays."""
@@ -316,30 +360,9 @@ class MessageTraces:
         if trace.position is not None and (trace.stage != _ACCEPTED or trace.rows is not None):
             self._trace_by_place.pop((trace.queues[0], trace.position), None)
         for row in trace.rows or ():
-            if row[0] == "enqueue" and row[3] is not None:
+            if row[0] in ("enqueue", "delay") and row[3] is not None:
                 self._trace_by_place.pop((row[2], row[3]), None)
 
 
 def _number(trace: MessageTrace) -> int:
     return trace.id
-
-
-def whereabouts(trace: MessageTrace, has_queue: Callable[[str], bool]) -> list[tuple[str, str]]:
-    """Return where a message is now: each queue that it reached, with its state there.
-
-    States are ``ready``, ``unsettled``, ``consumed``, ``delivered`` (without acknowledgement), ``rejected``, the reason
-    of a drop, and ``queue deleted``. Without any queue it is the reason of the drop, under an empty name.
-    """
-    states: dict[str, str] = {}
-    for event in trace.events:
-        match event.kind:
-            case "enqueue" | "requeue":
-                states[event.queue] = "ready"
-            case "deliver":
-                states[event.queue] = "delivered" if event.position is None else "unsettled"
-            case "settle":
-                states[event.queue] = "consumed" if event.detail == "accepted" else event.detail
-            case "expire" | "drop":
-                states[event.queue] = event.detail
-    waiting = ("ready", "unsettled")
-    return [(name, "queue deleted" if s in waiting and not has_queue(name) else s) for name, s in states.items()]

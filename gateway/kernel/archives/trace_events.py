@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.archives.trace_table import TracedMessage, TraceTable
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
@@ -62,8 +63,8 @@ class TraceEvents:
         """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""
         if self.table.is_on:
             self.table.enqueued(queue, message, position)
-        if isinstance(message, TracedMessage) and message.trace is not None:
-            self.traces.enqueued(message.trace, queue, message, position)
+        if (trace := self._trace_of(message, queue.name, None)) is not None:
+            self.traces.enqueued(trace, queue, message, position)
 
     def delivered(
         self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None
@@ -71,14 +72,14 @@ class TraceEvents:
         """Record a delivery."""
         if self.table.is_on:
             self.table.delivered(message, queue, redelivered, origin, position)
-        if (trace := self._trace_of(message, queue, position)) is not None:
+        if (trace := self._trace_of(message, queue.name, position)) is not None:
             self.traces.delivered(trace, queue.name, position, origin, redelivered)
 
     def settled(self, queue: "QueueIdentity", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""
         if self.table.is_on:
             self.table.settled(queue, message, position, outcome)
-        if (trace := self._trace_of(message, queue, position)) is not None:
+        if (trace := self._trace_of(message, queue.name, position)) is not None:
             if outcome is DeliveryOutcome.ACCEPTED:
                 self.traces.accepted(trace, queue.name, position, "accepted")
             else:
@@ -89,7 +90,7 @@ class TraceEvents:
         """Record that a queue dropped or rejected a message."""
         if self.table.is_on:
             self.table.dropped_from(queue, message, reason)
-        if (trace := self._trace_of(message, queue, None)) is not None:
+        if (trace := self._trace_of(message, queue.name, None)) is not None:
             kind = "expire" if reason.value == "expired" else "drop"
             self.traces.noted(trace, kind, queue.name, None, reason.value)
 
@@ -100,7 +101,46 @@ class TraceEvents:
         if isinstance(letter, TracedMessage) and letter.trace is not None:
             self.traces.dead_lettered(letter.trace, letter, reason.value)
 
-    def _trace_of(self, message: Message, queue: "QueueIdentity", position: int | None) -> "MessageTrace | None":
+    # Of the traces in memory only
+
+    def refused(self, message: Message, origin: "Origin", reason: str) -> None:
+        """Record a publish that an interceptor refuses."""
+        if self.traces.sample > 0 and self.traces.chooses():
+            self._number += 1
+            self.traces.published(self._number, message, (), origin, reason)
+
+    def delayed(self, place: TracedPlace, message: Message, position: int, due_at_ms: int) -> None:
+        """Record that a queue or an exchange delays a message until ``due_at_ms`` (wall time)."""
+        if self.traces.is_on and (trace := self._trace_of(message, place.queue, position)) is not None:
+            self.traces.delayed(trace, place, message, position, due_at_ms)
+
+    def due(
+        self, place: TracedPlace, message: Message, position: int, queues: "Sequence[QueueIdentity] | None"
+    ) -> None:
+        """Record that a delay is over, and the ``queues`` to which an exchange routes the message then."""
+        if not self.traces.is_on or (trace := self._trace_of(message, place.queue, position)) is None:
+            return
+        self.traces.noted_at(trace, "due", place, position)
+        for queue in queues or ():
+            self.traces.noted(trace, "route", queue.name)
+        if queues is not None and not queues:
+            self.traces.noted(trace, "drop", "", None, "unroutable")
+
+    def kept_out(self, place: TracedPlace, message: Message, reason: str) -> None:
+        """Record that a message is dropped for a reason of the broker's own: a ``duplicate``, a ``cycle``."""
+        if self.traces.is_on and (trace := self._trace_of(message, place.queue, None)) is not None:
+            self.traces.noted_at(trace, "drop", place, None, reason)
+
+    def cancelled(self, place: TracedPlace, position: int) -> None:
+        """Record that an operator deleted a delayed message."""
+        if (trace := self.traces.trace_at(place.queue, position)) is not None:
+            self.traces.noted_at(trace, "drop", place, position, "cancelled")
+
+    def left(self, place: TracedPlace, word: str) -> None:
+        """Record that the messages of a place are gone; ``word`` is one of ``whereabouts``, such as ``purged``."""
+        self.traces.left(place, word)
+
+    def _trace_of(self, message: Message, queue: str, position: int | None) -> "MessageTrace | None":
         if isinstance(message, TracedMessage):
             return message.trace
-        return self.traces.trace_of(message, queue.name, position)
+        return self.traces.trace_of(message, queue, position)

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.messages.bounds import LONGEST_MS
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.feature import QueueFeature
 
 if TYPE_CHECKING:
+    from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.clock import Clock
     from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -39,7 +41,10 @@ def delaying(queue: "Queue", context: "FeatureContext") -> "Delaying | None":
     retries = tuple(delay for delay in retry_delays if isinstance(delay, int)) if isinstance(retry_delays, list) else ()
     if not (delays_arrivals or retries):
         return None
-    return Delaying(queue, context.clock, delays_arrivals=delays_arrivals, retry_delays_ms=retries)
+    place = TracedPlace(queue.name)
+    return Delaying(
+        queue, context.clock, context.trace_events, place, delays_arrivals=delays_arrivals, retry_delays_ms=retries
+    )
 
 
 class Delaying(QueueFeature):
@@ -47,13 +52,15 @@ class Delaying(QueueFeature):
 
     A delayed message is released at its time even if the queue has lost the feature by then. The n-th of
     ``retry_delays_ms`` follows the n-th return of a message; after the last one a rejection is final. ``release`` is
-    called with a message that is due; by default its queue enqueues it.
+    called with a message that is due; by default its queue enqueues it. Events have the ``place``.
     """
 
     def __init__(
         self,
         queue: "Queue",
         clock: "Clock",
+        trace_events: "TraceEvents",
+        place: TracedPlace,
         *,
         delays_arrivals: bool,
         retry_delays_ms: tuple[int, ...] = (),
@@ -61,9 +68,11 @@ class Delaying(QueueFeature):
     ) -> None:
         self._queue = queue
         self._clock = clock
+        self._trace_events = trace_events
+        self._place = place
         self._delays_arrivals = delays_arrivals
         self._retry_delays_ms = retry_delays_ms
-        self._release = release
+        self._release = release or self._released
 
     def attached(self) -> None:
         """Set how messages that are due are released, before recovery restores any."""
@@ -74,7 +83,8 @@ class Delaying(QueueFeature):
         if not self._delays_arrivals or not (delay := delay_ms(message)):
             return False
         due_at_ms = self._clock.wall_ms() + delay
-        self._queue.ensure_delayed().hold(message, due_at_ms)
+        entry = self._queue.ensure_delayed().hold(message, due_at_ms)
+        self._trace_events.delayed(self._place, message, entry.position, due_at_ms)
         return True
 
     def retries(self, entry: "QueuedMessage") -> bool:
@@ -83,4 +93,13 @@ class Delaying(QueueFeature):
             return False
         due_at_ms = self._clock.wall_ms() + self._retry_delays_ms[entry.deliveries]
         self._queue.ensure_delayed().requeue_delayed(entry, due_at_ms)
+        self._trace_events.delayed(self._place, entry.message, entry.position, due_at_ms)
         return True
+
+    def _released(self, entry: "QueuedMessage") -> DeathReason | None:
+        """Let the queue enqueue a message that is due; return why it has to wait on."""
+        position = entry.position if entry.deliveries else 0
+        refusal = self._queue.ensure_delayed().release(entry)
+        if position:  # another message gets a new position, and an event with it
+            self._trace_events.due(self._place, entry.message, position, None)
+        return refusal

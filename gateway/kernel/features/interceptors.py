@@ -8,6 +8,7 @@ interceptor to an exchange of any type.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.features.deduplication_cache import DEFAULT_SIZE, DeduplicationCache, positive
 from gateway.kernel.features.deduplication_caches import EXCHANGE, DeduplicationCaches
@@ -20,6 +21,7 @@ from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
 
 if TYPE_CHECKING:
+    from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.routing.binding import Binding
 
@@ -56,6 +58,8 @@ def require_valid_interceptor(type: str, arguments: Arguments) -> None:
         _require_positive(arguments, "x-cache-size", "Missing or invalid argument")
     if "x-cache-ttl" in arguments:
         _require_positive(arguments, "x-cache-ttl", "Invalid argument")
+    if arguments.get("x-cache-persistence", "memory") not in ("memory", "disk"):
+        raise PreconditionFailed("Invalid argument, 'x-cache-persistence' must be either 'memory' or 'disk'")
 
 
 def _require_positive(arguments: Arguments, name: str, complaint: str) -> None:
@@ -70,7 +74,7 @@ class DelayingDeduplicator:
     ``waiting`` is the unnamed queue of delayed messages, ``None`` if nothing is delayed.
     """
 
-    __slots__ = ("_deduplication_cache", "_discard_queue", "_forget", "waiting")
+    __slots__ = ("_deduplication_cache", "_discard_queue", "_events", "_forget", "_place", "waiting")
 
     def __init__(
         self,
@@ -78,11 +82,15 @@ class DelayingDeduplicator:
         deduplication_cache: DeduplicationCache | None,
         discard_queue: Queue,
         forget: Callable[[], None],
+        events: "TraceEvents",
+        place: TracedPlace,
     ) -> None:
         self.waiting = waiting
         self._deduplication_cache = deduplication_cache
         self._discard_queue = discard_queue
         self._forget = forget
+        self._events = events
+        self._place = place
 
     def takes(self, message: Message) -> Queue | None:
         """Return the queue that gets a message instead of its routes; ``None`` to route it as usual."""
@@ -106,15 +114,21 @@ class DelayingDeduplicator:
         """Delete delayed messages and the deduplication cache: the exchange is deleted."""
         if self.waiting is not None:
             self.waiting.close()
+            self._events.left(self._place, "exchange deleted")
         if self._deduplication_cache is not None:
             self._forget()
 
 
 class _Discarding(QueueFeature):
-    """Accepts every message and drops it."""
+    """Accepts every message and drops it: all are repeated ones."""
+
+    def __init__(self, events: "TraceEvents", place: TracedPlace) -> None:
+        self._events = events
+        self._place = place
 
     def diverts(self, message: Message) -> bool:
         """Accept a message."""
+        self._events.kept_out(self._place, message, "duplicate")
         return True
 
 
@@ -122,9 +136,10 @@ def interceptor_for(
     record: ExchangeRecord,
     journal: "Journal",
     deduplication_caches: DeduplicationCaches,
+    trace_events: "TraceEvents",
     *,
     is_durable: bool,
-    route_due: Callable[[Message], None],
+    route_due: "Callable[[QueuedMessage], None]",
     is_inert: Callable[[], bool] = lambda: False,
 ) -> DelayingDeduplicator | None:
     """Return the interceptor of an exchange, ``None`` if it needs none. ``route_due`` routes a message that is due.
@@ -134,23 +149,29 @@ def interceptor_for(
     deduplicates = record.type == DEDUPLICATED or record.arguments.get(DEDUPLICATED) is True
     if record.type != DELAYED and not deduplicates:
         return None
+    place = TracedPlace(exchange=record.name)
     waiting = None
     if record.type == DELAYED:
 
         def release(entry: QueuedMessage) -> DeathReason | None:
             if is_inert():
                 return DeathReason.MAXLEN  # as if all queues were full: the message stays delayed
-            route_due(entry.message)
-            place.forget(entry)  # in the step in which it was routed, so a crash neither loses nor duplicates it
+            route_due(entry)
+            held.forget(entry)  # in the step in which it was routed, so a crash neither loses nor duplicates it
             return None
 
-        place = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable)
-        place.apply((Delaying(place, journal.clock, delays_arrivals=True, release=release),))
-        waiting = place
+        held = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable)
+        held.apply((Delaying(held, journal.clock, trace_events, place, delays_arrivals=True, release=release),))
+        waiting = held
     deduplication_cache = _opened(record, deduplication_caches, is_durable) if deduplicates else None
-    discard_queue = Queue(record.vhost, "", journal, features=(_Discarding(),))
+    discard_queue = Queue(record.vhost, "", journal, features=(_Discarding(trace_events, place),))
     return DelayingDeduplicator(
-        waiting, deduplication_cache, discard_queue, lambda: deduplication_caches.close(EXCHANGE, record.name)
+        waiting,
+        deduplication_cache,
+        discard_queue,
+        lambda: deduplication_caches.close(EXCHANGE, record.name),
+        trace_events,
+        place,
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
@@ -38,6 +39,16 @@ class QueueTracing(QueueFeature):
     def refused(self, message: "Message", reason: DeathReason) -> None:
         """Record that a message was rejected."""
         self._events.dropped_from(self._queue, message, reason)
+
+    def purged(self) -> None:
+        """Record that the ready messages are gone; a deleted queue reports more below."""
+        if not self._queue.is_deleted:
+            self._events.left(TracedPlace(self._queue.name), "purged")
+
+    def detached(self) -> None:
+        """Record that the messages are gone with the queue."""
+        if self._queue.is_deleted:
+            self._events.left(TracedPlace(self._queue.name), "queue deleted")
 
     def dropped(self, message: "Message", reason: DeathReason) -> None:
         """Record that a message was dropped."""

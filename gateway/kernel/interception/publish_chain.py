@@ -20,14 +20,24 @@ OnPublish: TypeAlias = "Callable[[Message, Origin], Decision]"
 
 
 class InterceptionContext:
-    """The name of a virtual host, its budget and its faults, which its chains and its hosted features share."""
+    """The name of a virtual host, its budget and its faults, which its chains and its hosted features share.
 
-    __slots__ = ("budget", "faults", "vhost_name")
+    ``on_refused`` is called with each message that an interceptor refuses, and the reason.
+    """
 
-    def __init__(self, vhost_name: str, budget: TurnBudget, faults: Faults) -> None:
+    __slots__ = ("budget", "faults", "on_refused", "vhost_name")
+
+    def __init__(
+        self,
+        vhost_name: str,
+        budget: TurnBudget,
+        faults: Faults,
+        on_refused: "Callable[[Message, Origin, str], None]",
+    ) -> None:
         self.vhost_name = vhost_name
         self.budget = budget
         self.faults = faults
+        self.on_refused = on_refused
 
 
 class PublishChain:
@@ -64,6 +74,8 @@ class PublishChain:
         times.begin()
         decision = self._decision(message, origin)
         times.end()
+        if isinstance(decision, Refusal):
+            self._context.on_refused(message, origin, decision.reason)
         return decision
 
     def _decision(self, message: Message, origin: "Origin") -> Message | Refusal:

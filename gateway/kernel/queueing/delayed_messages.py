@@ -76,9 +76,11 @@ class DelayedMessages:
         self.delays.close()
         self.dead_letters.close()
 
-    def hold(self, message: Message, due_at_ms: int) -> None:
-        """Delay a new message until ``due_at_ms`` (wall time)."""
-        self.delays.hold(self._queue.enter(message, due_at_ms), due_at_ms)
+    def hold(self, message: Message, due_at_ms: int) -> QueuedMessage:
+        """Delay a new message until ``due_at_ms`` (wall time); return its place."""
+        entry = self._queue.enter(message, due_at_ms)
+        self.delays.hold(entry, due_at_ms)
+        return entry
 
     def requeue_delayed(self, entry: QueuedMessage, due_at_ms: int) -> None:
         """Delay a message that a consumer returned until ``due_at_ms`` (wall time); count the delivery."""

@@ -100,5 +100,8 @@ class QueueFeature:
 
     # The queue
 
+    def purged(self) -> None:
+        """Called when the ready messages are removed on request; ``dropped`` is not called for them."""
+
     def used(self) -> None:
         """Called when a client declared the queue, fetched from it or cancelled a consumer."""

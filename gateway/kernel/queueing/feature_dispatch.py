@@ -22,6 +22,7 @@ class FeatureDispatch:
     __slots__ = (
         "_admitting",
         "_arriving",
+        "_purging",
         "_refusing",
         "_restoring",
         "_retrying",
@@ -57,6 +58,7 @@ class FeatureDispatch:
         self._showing = overriding(features, "shown")
         self._retrying = overriding(features, "retries")
         self._using = overriding(features, "used")
+        self._purging = overriding(features, "purged")
 
     def succeed(self, earlier: "FeatureDispatch") -> None:
         """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor.
@@ -154,6 +156,11 @@ class FeatureDispatch:
         """Report a message that was removed or kept out."""
         for feature in self.dropping:
             feature.dropped(message, reason)
+
+    def purged(self) -> None:
+        """Report that the ready messages are removed on request."""
+        for feature in self._purging:
+            feature.purged()
 
     def used(self) -> None:
         """Report that a client used the queue itself."""

@@ -390,6 +390,7 @@ class Queue(QueueLike):
 
     def purge_steps(self) -> Iterator[None]:
         """Remove every ready message; return the steps in which the store removes them."""
+        self._feature_dispatch.purged()
         return removal_steps(self._journal, *self.ready.clear())
 
     def erase(self) -> int:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.events import Event
 from gateway.kernel.messages.death_records import DeathReason, deaths_of, is_cycle
 
@@ -92,8 +93,11 @@ class DeadLetters:
             return
         deaths = () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
         route = self._router.route(exchange, letter)
-        if self.trace_events is not None and self.trace_events.is_on:
-            self.trace_events.dead_lettered(letter, reason)
+        traced = self.trace_events if self.trace_events is not None and self.trace_events.is_on else None
+        if traced is not None:
+            traced.dead_lettered(letter, reason)
+            if not route.queues:
+                traced.kept_out(TracedPlace(), letter, "unroutable")
         route.count += 1
         have_it: set[ConsumedQueue] = {*takers}
         for queue in route.queues:
@@ -101,6 +105,8 @@ class DeadLetters:
                 continue
             if deaths and is_cycle(deaths, queue.name):
                 self._report_cycle(letter.exchange, queue)
+                if traced is not None:
+                    traced.kept_out(TracedPlace(queue.name), letter, "cycle")
                 have_it.add(queue)
             elif self._offer(queue, letter):
                 have_it.add(queue)

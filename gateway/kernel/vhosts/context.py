@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
     from gateway.kernel.features.deduplication_caches import DeduplicationCaches
@@ -33,6 +34,7 @@ class VhostContext:
     faults: "Faults"
     deduplication_caches: "DeduplicationCaches"
     keeping: "Keeping"
+    trace_events: "TraceEvents"
     users: "UserTallies"
     interception: "Interception"
     queue_features: "OfferedFeatures"

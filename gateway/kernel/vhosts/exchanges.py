@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.clock import drained
 from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed, Refused
 from gateway.kernel.events import Event
@@ -12,7 +13,8 @@ from gateway.kernel.features.keeping import KeepingInterceptor
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.records.topology import ExchangeRecord
-from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.messages.message import Arguments
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.routing.bindings import MOST_AT_ONCE
 from gateway.kernel.routing.exchange import Exchange
@@ -138,8 +140,9 @@ class Exchanges:
                 record,
                 self._context.journal,
                 self._context.deduplication_caches,
+                self._context.trace_events,
                 is_durable=is_durable,
-                route_due=lambda message: self._route_due(exchange, message),
+                route_due=lambda entry: self._route_due(exchange, entry),
                 is_inert=lambda: bool(exchange.inert_reason),
             ),
         )
@@ -278,11 +281,14 @@ class Exchanges:
             context.journal.record(Removed("exchange", (context.vhost_name, exchange.name)))
         context.events.emit(Event("exchange.deleted", context.vhost_name, exchange.name))
 
-    def _route_due(self, exchange: Exchange, message: Message) -> None:
+    def _route_due(self, exchange: Exchange, entry: QueuedMessage) -> None:
         """Route a message whose delay is over."""
+        message = entry.message
         if isinstance(exchange.interceptor, KeepingInterceptor):
             exchange.interceptor.keep(message)
         route = self._context.router.route_past_interceptor(exchange, message)
+        place = TracedPlace(exchange=exchange.name)
+        self._context.trace_events.due(place, message, entry.position, route.queues)
         for queue in route.queues:
             queue.offer_due(message)
         for archive in route.archives:
@@ -297,7 +303,8 @@ def _remedied(refusal: Refused) -> str:
 
 def factory_of(types: "ExchangeTypes", type: str, arguments: Arguments) -> "ExchangeFactory":
     """Return the factory of an exchange type. :raises CommandInvalid: when no plugin supplies it."""
-    factory = types.get(routing_type(type, arguments))
+    routing = routing_type(type, arguments)
+    factory = types.get(routing)
     if factory is None:
-        raise CommandInvalid(f"unknown exchange type '{type}'" if type else "invalid exchange type ''")
+        raise CommandInvalid(f"unknown exchange type '{routing}'" if routing else "invalid exchange type ''")
     return factory

@@ -119,7 +119,7 @@ class VirtualHost:
         self.trace_events = dead_letters.trace_events = events_of_messages
         self.deduplication_caches = DeduplicationCaches(record.name, journal)
         self.keeping = Keeping(self.name, journal, events, faults, self.publish)
-        plugin_calls = InterceptionContext(record.name, journal.budget, faults)
+        plugin_calls = InterceptionContext(record.name, journal.budget, faults, self.trace_events.refused)
         self.queue_features = OfferedFeatures(plugin_calls)
         feature_context = FeatureContext(
             clock,
@@ -152,6 +152,7 @@ class VirtualHost:
             faults,
             self.deduplication_caches,
             self.keeping,
+            self.trace_events,
             users,
             self.interception,
             self.queue_features,

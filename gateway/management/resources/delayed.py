@@ -1,9 +1,11 @@
 """/queues/.../delayed and /exchanges/.../delayed: delayed messages. RabbitMQ has no such resource."""
 
 from gateway.access import Operation
+from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.backlog.delay_index import DelayedMessage, DelayIndex
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.queue_like import QueueLike
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.bodies import digits, integer
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
@@ -33,13 +35,13 @@ def of_queue(call: Call, vhost: str, name: str) -> Fields:
 @routes.delete(_OF_QUEUE)
 def cancel_all_of_queue(call: Call, vhost: str, name: str) -> None:
     """Delete all delayed messages of a queue."""
-    _clear(_delays_of_queue(call, vhost, name))
+    _clear(call.vhost(vhost), _delays_of_queue(call, vhost, name), TracedPlace(queue=name))
 
 
 @routes.delete(f"{_OF_QUEUE}/<position>")
 def cancel_in_queue(call: Call, vhost: str, name: str, position: str) -> None:
     """Delete one delayed message of a queue."""
-    _cancel(_delays_of_queue(call, vhost, name), position)
+    _cancel(call.vhost(vhost), _delays_of_queue(call, vhost, name), TracedPlace(queue=name), position)
 
 
 @routes.get(_OF_EXCHANGE)
@@ -51,13 +53,13 @@ def of_exchange(call: Call, vhost: str, name: str) -> Fields:
 @routes.delete(_OF_EXCHANGE)
 def cancel_all_of_exchange(call: Call, vhost: str, name: str) -> None:
     """Delete all delayed messages of an exchange."""
-    _clear(_delays_of_exchange(call, vhost, name))
+    _clear(call.vhost(vhost), _delays_of_exchange(call, vhost, name), TracedPlace(exchange=name))
 
 
 @routes.delete(f"{_OF_EXCHANGE}/<position>")
 def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None:
     """Delete one delayed message of an exchange."""
-    _cancel(_delays_of_exchange(call, vhost, name), position)
+    _cancel(call.vhost(vhost), _delays_of_exchange(call, vhost, name), TracedPlace(exchange=name), position)
 
 
 def _delays_of_queue(call: Call, vhost: str, name: str) -> DelayIndex | None:
@@ -95,12 +97,14 @@ def _view(delayed: DelayedMessage, truncate: int) -> Fields:
     return times | content_view(delayed.message, "auto", delayed.message.body[:truncate])
 
 
-def _clear(delays: DelayIndex | None) -> None:
+def _clear(vhost: VirtualHost, delays: DelayIndex | None, place: TracedPlace) -> None:
     if delays is not None:
         delays.clear()
+        vhost.trace_events.left(place, "cancelled")
 
 
-def _cancel(delays: DelayIndex | None, position: str) -> None:
+def _cancel(vhost: VirtualHost, delays: DelayIndex | None, place: TracedPlace, position: str) -> None:
     number = digits(position)
     if delays is None or number is None or not delays.cancel([number]):
         raise missing()
+    vhost.trace_events.cancelled(place, number)

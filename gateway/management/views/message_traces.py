@@ -1,6 +1,7 @@
 """JSON view of a trace: where the message is, and its events in order."""
 
-from gateway.kernel.archives.message_traces import MessageTrace, TraceEvent, whereabouts
+from gateway.kernel.archives.message_traces import MessageTrace, TraceEvent
+from gateway.kernel.archives.whereabouts import Whereabouts, whereabouts
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.features.interceptors import routing_type
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -14,7 +15,7 @@ def trace_view(broker: Broker, vhost: VirtualHost, trace: MessageTrace) -> Field
     plugin = ""
     if exchange is not None and exchange.name and not exchange.inert_reason:
         plugin = broker.plugins_in_use.plugin_of(vhost.name, routing_type(exchange.type_name, exchange.arguments))
-    where = whereabouts(trace, vhost.queue_by_name.__contains__)
+    where = whereabouts(trace, vhost.message_traces.departures, vhost.queue_by_name.__contains__)
     return {
         "id": trace.id,
         "vhost": vhost.name,
@@ -24,9 +25,14 @@ def trace_view(broker: Broker, vhost: VirtualHost, trace: MessageTrace) -> Field
         "routing_key": trace.routing_key,
         "message_id": trace.header.properties.message_id,
         "body_size": trace.body_size,
-        "where": [{"queue": queue, "state": state} for queue, state in where],
+        "where": [_place_view(each) for each in where],
         "events": [_event_view(event) for event in trace.events],
     }
+
+
+def _place_view(where: Whereabouts) -> Fields:
+    place = {"exchange": where.exchange} if where.exchange else {"queue": where.queue}
+    return {**place, "state": where.state}
 
 
 def _event_view(event: TraceEvent) -> Fields:
@@ -34,11 +40,15 @@ def _event_view(event: TraceEvent) -> Fields:
     fields: Fields = {"event": event.kind, "at": timestamp(event.at_ms), "at_ms": event.at_ms}
     if event.kind in ("publish", "dead-letter"):
         fields |= {"exchange": event.exchange, "routing_key": event.routing_key}
+    elif event.exchange:
+        fields["exchange"] = event.exchange
     if event.queue:
         fields["queue"] = event.queue
     if event.position is not None:
         fields["position"] = event.position
-    if event.detail:
+    if event.kind == "delay":
+        fields["due_at"] = timestamp(int(event.detail))
+    elif event.detail:
         fields[_DETAILS.get(event.kind, "reason")] = event.detail
     if event.kind == "deliver":
         fields["redelivered"] = event.redelivered

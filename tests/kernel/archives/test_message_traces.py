@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.kernel.archives.message_traces import MessageTrace, TraceRules, whereabouts
+from gateway.api import Decision, Interceptor, Refusal
+from gateway.kernel.archives.message_traces import MessageTrace, TraceRules
+from gateway.kernel.archives.whereabouts import whereabouts
 from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Message, Value
 from gateway.kernel.messages.origin import Origin
@@ -45,7 +47,9 @@ def kinds(trace: MessageTrace) -> list[str]:
 
 
 def where(broker: MemoryBroker, trace: MessageTrace | None = None) -> dict[str, str]:
-    return dict(whereabouts(trace or only(broker), broker.vhost.queue_by_name.__contains__))
+    vhost = broker.vhost
+    found = whereabouts(trace or only(broker), vhost.message_traces.departures, vhost.queue_by_name.__contains__)
+    return {f"exchange {exchange}" if exchange else queue: state for queue, exchange, state in found}
 
 
 def deliver(broker: MemoryBroker, outcome: DeliveryOutcome | None, name: str = "q") -> None:
@@ -56,6 +60,13 @@ def deliver(broker: MemoryBroker, outcome: DeliveryOutcome | None, name: str = "
     broker.vhost.tracing.delivered(entry.message, queue, entry.is_redelivered, ORIGIN, entry)
     if outcome is not None:
         queue.settle(entry, outcome)
+
+
+class Refusing(Interceptor):
+    """Refuses every message."""
+
+    def on_publish(self, message: Message, origin: Origin) -> Decision:
+        return Refusal("too late")
 
 
 def test_a_message_is_followed_from_its_publish_to_its_acknowledgement() -> None:
@@ -109,6 +120,108 @@ def test_a_deleted_queue_is_shown() -> None:
     publish(broker)
     broker.vhost.delete_queue(broker.vhost.queue("q"))
     assert where(broker) == {"q": "queue deleted"}
+
+
+def test_a_purge_and_a_later_queue_of_the_same_name_do_not_leave_a_message_ready() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    broker.vhost.queue("q").purge()
+    assert where(broker) == {"q": "purged"}
+    broker.advance(1)
+    publish(broker)
+    deliver(broker, None)
+    second, first = broker.vhost.message_traces
+    broker.vhost.queue("q").purge()
+    assert (where(broker, first), where(broker, second)) == ({"q": "purged"}, {"q": "unsettled"})
+    broker.vhost.delete_queue(broker.vhost.queue("q"))
+    declare(broker)
+    assert (where(broker, first), where(broker, second)) == ({"q": "purged"}, {"q": "queue deleted"})
+
+
+def delay(
+    broker: MemoryBroker, key: str = "q", *, exchange: str = "", name: str = "x-delay", value: Value = 1000
+) -> None:
+    message = Message(exchange, key, header_of(headers={name: value}, is_persistent=True), b"body")
+    broker.vhost.publish(broker.vhost.exchange(exchange), message, ORIGIN)
+
+
+def test_a_message_that_an_exchange_delays_is_found_there_and_then_in_its_queue() -> None:
+    broker = traced()
+    declare(broker)
+    broker.vhost.declare_exchange("later", "x-delayed-message", arguments={"x-delayed-type": "direct"})
+    broker.vhost.bind(broker.vhost.exchange("later"), broker.vhost.queue("q"), "q")
+    for key in ("q", "nowhere"):
+        delay(broker, key, exchange="later")
+    unroutable, routed = broker.vhost.message_traces
+    assert where(broker, routed) == {"exchange later": "delayed"}
+    broker.advance(2)
+    assert (where(broker, routed), where(broker, unroutable)) == ({"q": "ready"}, {"": "unroutable"})
+    assert kinds(routed) == ["publish", "delay", "due", "route", "enqueue"]
+
+
+def test_a_message_that_a_queue_delays_is_found_there() -> None:
+    broker = traced()
+    declare(broker, delayed_delivery=True)
+    delay(broker)
+    assert where(broker) == {"q": "delayed"}
+    broker.advance(2)
+    assert where(broker) == {"q": "ready"}
+
+
+def test_a_rejected_message_with_attempts_left_is_delayed_and_then_ready() -> None:
+    broker = traced()
+    declare(broker, retry_delays=[1000])
+    publish(broker)
+    deliver(broker, DeliveryOutcome.REJECTED)
+    assert where(broker) == {"q": "delayed"}
+    broker.advance(2)
+    assert where(broker) == {"q": "ready"}
+
+
+def test_duplicates_are_dropped_with_this_reason() -> None:
+    broker = traced()
+    declare(broker, message_deduplication=True)
+    broker.vhost.declare_exchange("once", "x-message-deduplication", arguments={"x-cache-size": 10})
+    broker.vhost.bind(broker.vhost.exchange("once"), broker.vhost.queue("q"), "")
+    for exchange, value in (("", 1), ("", 1), ("once", 2), ("once", 2)):
+        delay(broker, exchange=exchange, name="x-deduplication-header", value=value)
+    dropped_by_exchange, _, dropped_by_queue, _ = broker.vhost.message_traces
+    assert where(broker, dropped_by_exchange) == {"exchange once": "duplicate"}
+    assert where(broker, dropped_by_queue) == {"q": "duplicate"}
+
+
+def test_the_end_of_a_dead_letter_has_its_reason() -> None:
+    broker = traced()
+    declare(broker, "cycle", message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="cycle")
+    declare(broker, "lost", message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="nowhere")
+    for key in ("cycle", "lost"):
+        publish(broker, key)
+    broker.advance(2)
+    lost, cycle = broker.vhost.message_traces
+    assert where(broker, cycle) == {"cycle": "cycle"}
+    assert where(broker, lost) == {"lost": "expired", "": "unroutable"}
+
+
+def test_a_message_that_was_delivered_without_acknowledgement_is_not_unsettled() -> None:
+    broker = traced()
+    declare(broker)
+    publish(broker)
+    queue = broker.vhost.queue("q")
+    entry = queue.take()
+    assert entry is not None
+    queue.consumed(entry)
+    assert broker.vhost.tracing is not None
+    broker.vhost.tracing.delivered(entry.message, queue, False, ORIGIN, None)
+    assert where(broker) == {"q": "delivered"}
+
+
+def test_a_message_that_an_interceptor_refuses_has_a_trace_with_the_reason() -> None:
+    broker = traced()
+    broker.vhost.interception.apply([Refusing()])
+    assert broker.vhost.interception.publishing is not None
+    broker.vhost.interception.publishing.intercept(Message("", "q", header_of(), b"body"), ORIGIN)
+    assert (where(broker), only(broker).events[-1].detail) == ({"": "refused"}, "too late")
 
 
 def test_the_policy_of_the_queue_is_noted() -> None:
