@@ -238,6 +238,17 @@ def expiry(broker: Broker, stack: ExitStack, scale: float) -> Run:
     return run
 
 
+def overflow(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Return a publisher to a full queue that dead-letters to a fanout exchange with 1,000 queues."""
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.declare_exchange(EXCHANGE, "fanout")
+    for number in range(int(1000 * scale)):
+        control.declare_queue(f"lag.{number}", arguments={"x-max-length": 100})
+        control.bind_queue(f"lag.{number}", EXCHANGE, "")
+    control.declare_queue(QUEUE, arguments={"x-max-length": 1, "x-dead-letter-exchange": EXCHANGE})
+    return _flood(broker, stack, [_publishes("", itertools.repeat(QUEUE))])
+
+
 def retained(broker: Broker, stack: ExitStack, scale: float) -> Run:
     """Return ten new subscriptions, each of which gets 50,000 retained messages."""
     clients = MqttClients(broker.ports[MQTT])
@@ -276,6 +287,7 @@ SCENARIOS: Final = (
     Scenario("a new policy for 30,000 queues", policy, OPERATED),
     Scenario("a virtual host of 30,000 queues imported and deleted", vhost, OPERATED),
     Scenario("300,000 messages expire and are dead-lettered", expiry, OPERATED),
+    Scenario("messages overflow into a fanout of 1,000 queues", overflow),
     Scenario("50,000 retained messages to ten new subscribers", retained, frozenset({MQTT})),
     Scenario("2,000 MQTT clients with wills disconnect and reconnect", reconnect, frozenset({MQTT})),
 )

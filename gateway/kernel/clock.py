@@ -43,7 +43,8 @@ class Background:
     """The long jobs of one node, served round robin: one job runs per slice, then the next one.
 
     A job yields after each step. While ``is_paused`` returns True, because the store has too much to write, no job
-    runs. ``on_slice`` is called with the name of a job that used up a slice, and its seconds.
+    runs. ``on_slice`` is called with the name of a job that used up a slice, and its seconds. ``after_slice`` is called
+    after a slice that is not part of a client's request.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -52,6 +53,7 @@ class Background:
         self._is_working = False
         self.is_paused: Callable[[], bool] = lambda: False
         self.on_slice: Callable[[str, float], None] = lambda job, seconds: None
+        self.after_slice: Callable[[], object] = lambda: None
 
     def __len__(self) -> int:
         """The number of unfinished jobs."""
@@ -67,12 +69,16 @@ class Background:
         """Run a job in later turns only, so that many timers that expire together do not share one turn."""
         self._jobs.append(work)
         if len(self._jobs) == 1 and not self._is_working:
-            self._clock.call_later(0, self._work)
+            self._clock.call_later(0, self._work_in_turn)
+
+    def _work_in_turn(self) -> None:
+        self._work()
+        self.after_slice()
 
     def _work(self) -> None:
         """Run jobs for one slice."""
         if self.is_paused():
-            self._clock.call_later(PAUSE_S, self._work)
+            self._clock.call_later(PAUSE_S, self._work_in_turn)
             return
         starts_s = self._clock.monotonic_s()
         ends_s = starts_s + SLICE_S
@@ -87,7 +93,7 @@ class Background:
         finally:  # a job that raises is removed; the others continue
             self._is_working = False
             if self._jobs:
-                self._clock.call_later(0, self._work)
+                self._clock.call_later(0, self._work_in_turn)
 
     def _is_done(self, work: Iterator[None], ends_s: float) -> bool:
         """Run the steps of a job until the slice ends; return whether the job is finished."""

@@ -12,7 +12,7 @@ from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Walk
-from gateway.kernel.vhosts.fanout import SlicedFanout
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.endpoints import Endpoints

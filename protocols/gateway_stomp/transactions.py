@@ -12,8 +12,8 @@ from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Walk
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head

@@ -1,33 +1,18 @@
 """Large numbers of dropped messages and simultaneous timers are handled in slices."""
 
 from collections.abc import Callable
-from heapq import heappop
 
 import pytest
 
 from gateway.kernel.messages.message import Value
 from gateway.testing import Recipient
 from tests.behaviour.scenario import AmqpClient, Scenario
-from tests.clocks import TickingClock
+from tests.clocks import TurnClock
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
 COUNT = 2000
 MOST_A_TURN = 50
 TO_DEAD: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
-
-
-class TurnClock(TickingClock):
-    """Makes scheduled calls one turn at a time, as a reactor does."""
-
-    def turn(self, seconds: float = 0) -> bool:
-        """Advance the clock, then make the calls that are due; return whether there were any."""
-        self._now_s += seconds
-        due = []
-        while self._due and self._due[0][0] <= self._now_s:
-            due.append(heappop(self._due)[2])
-        for timer in due:
-            timer.ring()
-        return bool(due)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Dead-lettering: dropped messages are published to another exchange, with the death in their headers (R100-R114)."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from gateway.kernel.features.context import FeatureContext
@@ -64,6 +64,11 @@ class DeadLetter(QueueFeature):
         """Stop dead-lettering."""
         if self._queue.delayed is not None:
             self._queue.delayed.dead_letters.send = None
+
+    def postponer(self, message: Message) -> "Callable[[Callable[[], None]], None] | None":
+        """Postpone a drop if the dead letter goes to very many queues, or this turn has published many."""
+        key = message.routing_key if self._routing_key is None else self._routing_key
+        return self._letters.postponer(self._exchange_name, key)
 
     def dropped(self, message: Message, reason: DeathReason) -> None:
         """Publish a dead letter for the message."""

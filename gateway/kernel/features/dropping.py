@@ -24,6 +24,7 @@ class Dropping(QueueFeature):
         self._queue = queue
         self._clock = context.clock
         self._journal = context.journal
+        self._postponed = context.dead_letters.postponed
         self._is_dropping = False
         self._is_retired = False
         self._timer: Timer | None = None
@@ -63,6 +64,7 @@ class Dropping(QueueFeature):
         journal = self._journal
         try:
             while not self._is_retired:
+                yield from self._postponed.steps()  # else this job would postpone more and more drops
                 indirect_lsn = journal.indirect_lsn
                 if not self._drops_one():
                     return

@@ -169,7 +169,8 @@ class ExpireAnywhere(QueueFeature):
         """Drop the oldest messages of each priority that have reached the queue's time to live."""
         queue, count = self._queue, 0
         while expired := {head.position for head in queue.ready.heads() if head.enqueued_at_ms + ttl_ms <= now_ms}:
-            queue.discard_these(expired, DeathReason.EXPIRED)
+            for entry in queue.ready.remove(expired):
+                queue.discard(entry, DeathReason.EXPIRED)
             count += len(expired)
             if count >= _BATCH:
                 self._set_timer_by(now_ms)

@@ -59,9 +59,9 @@ class Journal:
     ``indirect_lsn`` is the log position of the last turn that stored something for a publish other than its message: a
     dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
     ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
-    counts the messages paged out or in during the turn. ``deferred`` runs calls in later turns. ``is_backlogged`` means
-    that busy publishers wait for the disk, ``is_far_behind`` that all do. ``on_fault`` is called with exceptions of
-    callbacks.
+    counts the messages paged out or in during the turn, ``lettered`` the offers of dead letters to queues. ``deferred``
+    runs calls in later turns. ``is_backlogged`` means that busy publishers wait for the disk, ``is_far_behind`` that
+    all do. ``on_fault`` is called with exceptions of callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -69,6 +69,7 @@ class Journal:
         self.clock = clock
         self.budget = TurnBudget(clock.monotonic_s)
         self.deferred = DeferredCalls(clock.background, self.budget)
+        clock.background.after_slice = self.budget.take_pending  # no connection has to wait for work of a job
         self._wall_ms: Callable[[], int] = clock.wall_ms
         self.formats = formats
         self.reader = ContentReader(formats)
@@ -84,6 +85,7 @@ class Journal:
         self.turn_ms = 0
         self.turn_position = self.position
         self.moved = 0
+        self.lettered = 0
         self._turn_bytes = 0
         self._gathered = 0  # changes of this turn that do not count as backlog
         self._backlog: deque[tuple[int, int]] = deque()
@@ -240,6 +242,11 @@ class Journal:
 
     # Steps that span several turns
 
+    @property
+    def has_open_steps(self) -> bool:
+        """Whether a step is open."""
+        return bool(self._open_steps)
+
     def open_step(self) -> OpenStep:
         """Begin a step that spans several turns; ``enter`` it for each part."""
         step = OpenStep()
@@ -320,7 +327,7 @@ class Journal:
         if self._end_of_turn_calls:
             self._run_end_of_turn_calls()
         self.turn_ms = 0
-        self.turn_position, self.moved = self.position, 0
+        self.turn_position, self.moved, self.lettered = self.position, 0, 0
         if self._changes:
             self._append()
         if self._after_turn_calls:

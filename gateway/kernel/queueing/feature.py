@@ -1,5 +1,6 @@
 """Base class of queue features: one object per feature and queue, called at each step of a message's life."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,10 @@ class QueueFeature:
 
     def settled(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Called when a delivery is settled."""
+
+    def postponer(self, message: Message) -> "Callable[[Callable[[], None]], None] | None":
+        """Return what makes the drop of a message in a later turn, or ``None`` if the queue shall drop it now."""
+        return None
 
     def dropped(self, message: Message, reason: DeathReason) -> None:
         """Called when a message was removed or kept out for this reason."""

@@ -1,5 +1,6 @@
 """Calls all features of a queue at each step of a message's life, and combines their results."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.messages.death_records import DeathReason
@@ -36,6 +37,7 @@ class FeatureDispatch:
         "enqueuing",
         "features",
         "guarding",
+        "postponing",
         "settling",
         "taking",
     )
@@ -51,6 +53,7 @@ class FeatureDispatch:
         self.enqueuing = overriding(features, "enqueued")
         self.due_asking = overriding(features, "due")
         self.taking = overriding(features, "taken")
+        self.postponing = overriding(features, "postponer")
         self.dropping = overriding(features, "dropped")
         self._refusing = overriding(features, "refused")
         self._restoring = overriding(features, "restored")
@@ -151,6 +154,13 @@ class FeatureDispatch:
     def retries(self, entry: "QueuedMessage") -> bool:
         """Return whether a rejected message is kept for another attempt."""
         return any(feature.retries(entry) for feature in self._retrying)
+
+    def postponer(self, message: "Message") -> Callable[[Callable[[], None]], None] | None:
+        """Return what makes the drop of a message in a later turn, or ``None``."""
+        for feature in self.postponing:
+            if (postpone := feature.postponer(message)) is not None:
+                return postpone
+        return None
 
     def dropped(self, message: "Message", reason: DeathReason) -> None:
         """Report a message that was removed or kept out."""

@@ -6,6 +6,7 @@ call would cost more than the step.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.memory_budget import NO_RESERVE, MemoryBudget
@@ -354,25 +355,28 @@ class Queue(QueueLike):
             self.held.add(entry)
         return entries
 
-    def discard_head(self, reason: DeathReason) -> None:
-        """Discard the oldest waiting message."""
-        self.discard(self.ready.popleft(), reason)
-
-    def discard_these(self, positions: set[int], reason: DeathReason) -> None:
-        """Discard the messages at these positions that are ready, in any place of the queue."""
-        for entry in self.ready.remove(positions):
-            self.discard(entry, reason)
-
     def discard(self, entry: QueuedMessage, reason: DeathReason) -> None:
-        """Forget a message that was already removed from the queue, and report it to the features."""
+        """Forget a removed message and report it to the features: now, or in a later turn if one of them needs that."""
         if reason is DeathReason.MAXLEN:
             self.counters.dropped += 1
+        dispatch = self._feature_dispatch
+        if dispatch.postponing and (postpone := dispatch.postponer(entry.message)) is not None:
+            postpone(partial(self._discard_now, entry, reason))
+        else:
+            self._discard_now(entry, reason)
+
+    def _discard_now(self, entry: QueuedMessage, reason: DeathReason) -> None:
         self.forget(entry)
         self._feature_dispatch.dropped(entry.message, reason)
 
     def drop(self, message: Message, reason: DeathReason) -> None:
-        """Report to the features that a message was dropped or refused."""
+        """Report to the features that a message was dropped."""
         self._feature_dispatch.dropped(message, reason)
+
+    def drop_refused(self, message: Message, reason: DeathReason) -> None:
+        """Report to the features that a message was refused, now or later: its publisher does not count on it."""
+        postpone = self._feature_dispatch.postponer(message) or _now
+        postpone(partial(self.drop, message, reason))
 
     def forget(self, entry: QueuedMessage) -> None:
         """Remove a message from the store that was already removed from the queue."""
@@ -432,6 +436,10 @@ class Queue(QueueLike):
             self.consumers.resume(consumer)
             if len(self.ready):
                 self.dispatch()
+
+
+def _now(call: Callable[[], None]) -> None:
+    call()
 
 
 def require_queue(found: QueueLike, operation: str) -> Queue:

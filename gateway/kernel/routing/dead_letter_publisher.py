@@ -1,26 +1,39 @@
-"""The publisher of dead letters of one virtual host: in the turn in which a message is dropped, and without cycles."""
+"""The publisher of dead letters of one virtual host: in the turn in which a message is dropped, and without cycles.
+
+If that turn has published many, the message is dropped in a later one.
+"""
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.events import Event
 from gateway.kernel.messages.death_records import DeathReason, deaths_of, is_cycle
+from gateway.kernel.routing.exchange import MOST_QUEUES
+from gateway.kernel.routing.postponed_drops import Drop, PostponedDrops
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.messages.message import Message
+    from gateway.kernel.journal.open_step import OpenStep
+    from gateway.kernel.messages.message import Message, Value
     from gateway.kernel.queueing.consumer import ConsumedQueue
     from gateway.kernel.queueing.queue_like import QueueLike
-    from gateway.kernel.routing.exchange import Exchange
+    from gateway.kernel.routing.exchange import Exchange, Route
     from gateway.kernel.routing.router import Router
 
 OnIncomplete: TypeAlias = "Callable[[Collection[ConsumedQueue]], None]"
 """Called with the queues that have a dead letter, when some of its queues do not."""
+
+_Letter: TypeAlias = "tuple[Message, DeathReason, Collection[ConsumedQueue], OnIncomplete | None]"
+
+#: Offers of dead letters to queues in one turn; further drops wait. Each takes one to four microseconds.
+_MOST_OFFERS: Final = 1024
 
 #: Known cycles, so that each is reported once; when it is full, the set is cleared.
 _MOST_CYCLES: Final = 1000
@@ -30,13 +43,14 @@ class DeadLetters:
     """Publishes dead letters. A letter that causes another one is routed first, so that chains need no recursion.
 
     Dropping a message and publishing its dead letter are changes of one turn, so of one step of the store: a crash
-    neither loses nor duplicates a dead letter.
+    neither loses nor duplicates a dead letter. Drops for which a turn has no time are ``postponed``.
     """
 
     def __init__(
         self,
         vhost_name: str,
         exchange_by_name: "Mapping[str, Exchange]",
+        queue_by_name: "Mapping[str, QueueLike]",
         router: "Router",
         journal: "Journal",
         events: "Events",
@@ -44,18 +58,44 @@ class DeadLetters:
     ) -> None:
         self._vhost_name = vhost_name
         self._exchange_by_name = exchange_by_name
+        self._queue_by_name = queue_by_name
         self._router = router
         self._journal = journal
         self._events = events
         self._faults = faults
         self.trace_events: TraceEvents | None = None
-        self._waiting: deque[tuple[Message, DeathReason, Collection[ConsumedQueue], OnIncomplete | None]] = deque()
+        self.postponed = PostponedDrops(journal, lambda error: faults.contain("drop", error, vhost=vhost_name))
+        self._waiting: deque[_Letter] = deque()
         self._is_publishing = False
         self._cycles: set[tuple[str, str]] = set()
 
     def is_deliverable(self, exchange_name: str) -> bool:
         """Return whether the exchange exists; if not, the dead letter is dropped silently (R103)."""
         return exchange_name in self._exchange_by_name
+
+    def postponer(self, exchange_name: str, routing_key: str) -> "Callable[[Drop], None] | None":
+        """Return what postpones the drop of a message with this dead letter, or ``None`` to drop it now."""
+        width = self._most_queues(exchange_name, routing_key)
+        if width > MOST_QUEUES:
+            return self._postpone_wide
+        journal = self._journal
+        if self.postponed.are_waiting or (journal.lettered and journal.lettered + width > _MOST_OFFERS):
+            return self.postponed.add
+        journal.lettered += width
+        return None
+
+    def _most_queues(self, exchange_name: str, routing_key: str) -> int:
+        """Return about the largest number of queues to which a dead letter may go."""
+        if not exchange_name:
+            return 1
+        exchange = self._exchange_by_name.get(exchange_name)
+        if exchange is None:
+            return 0
+        route = exchange.routes.get(routing_key)
+        return len(self._queue_by_name) if route is None else len(route.queues)
+
+    def _postpone_wide(self, drop: Drop) -> None:
+        self.postponed.add(partial(self._in_slices, drop))
 
     def publish(
         self,
@@ -91,25 +131,94 @@ class DeadLetters:
             if on_incomplete is not None:
                 on_incomplete(takers)
             return
-        deaths = () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
+        deaths = self._deaths(letter, reason)
         route = self._router.route(exchange, letter)
-        traced = self.trace_events if self.trace_events is not None and self.trace_events.is_on else None
-        if traced is not None:
-            traced.dead_lettered(letter, reason)
-            if not route.queues:
-                traced.kept_out(TracedPlace(), letter, "unroutable")
         route.count += 1
         have_it: set[ConsumedQueue] = {*takers}
+        self._journal.budget.work += len(route.queues)
         for queue in route.queues:
-            if queue in have_it:
-                continue
-            if deaths and is_cycle(deaths, queue.name):
-                self._report_cycle(letter.exchange, queue)
-                if traced is not None:
-                    traced.kept_out(TracedPlace(queue.name), letter, "cycle")
-                have_it.add(queue)
-            elif self._offer(queue, letter):
-                have_it.add(queue)
+            self._take_in(deaths, have_it, queue, letter)
+        self._finish(route, have_it, letter, on_incomplete)
+
+    def _in_slices(self, drop: Drop) -> Iterator[None]:
+        """Return the steps of a drop whose dead letter may go to very many queues; they are one step of the store.
+
+        While another step is open that the dropped message may belong to, a crash could keep the letter and the
+        message, or lose both.
+        """
+        journal = self._journal
+        while journal.has_open_steps:
+            yield
+        step = journal.open_step()
+        journal.enter(step)
+        self._is_publishing = True  # the letter waits
+        try:
+            drop()
+        finally:
+            self._is_publishing = False
+            journal.leave()
+        letter = self._waiting.popleft() if self._waiting else None
+        exchange = None if letter is None else self._exchange_by_name.get(letter[0].exchange)
+        if letter is not None and exchange is not None:
+            yield from self._offers(exchange, step, *letter)
+            return
+        journal.close_step(step)
+        if letter is not None:
+            self._route(*letter)
+
+    def _offers(
+        self,
+        exchange: "Exchange",
+        step: "OpenStep",
+        letter: "Message",
+        reason: DeathReason,
+        takers: "Collection[ConsumedQueue]",
+        on_incomplete: "OnIncomplete | None",
+    ) -> Iterator[None]:
+        """Return the steps that offer a dead letter to the queues of its route, and close the step of the store."""
+        have_it: set[ConsumedQueue] = {*takers}
+        offer = partial(self._take_in, self._deaths(letter, reason), have_it)
+        fanout = SlicedFanout(self._router.find(exchange, letter), letter, self._journal, self._router, offer)
+        yield from fanout.steps(step)
+        assert fanout.route is not None
+        self._finish(fanout.route, have_it, letter, on_incomplete)
+
+    @property
+    def _traced(self) -> "TraceEvents | None":
+        """The trace events, while they are on."""
+        return self.trace_events if self.trace_events is not None and self.trace_events.is_on else None
+
+    def _deaths(self, letter: "Message", reason: DeathReason) -> "Collection[Value]":
+        """Trace a dead letter, and return the deaths that may make it part of a cycle."""
+        if (traced := self._traced) is not None:
+            traced.dead_lettered(letter, reason)
+        return () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
+
+    def _take_in(
+        self, deaths: "Collection[Value]", have_it: "set[ConsumedQueue]", queue: "QueueLike", letter: "Message"
+    ) -> bool:
+        """Offer a dead letter to a queue, unless that closes a cycle; return whether it needs no further offer."""
+        if queue in have_it:
+            return True
+        if deaths and is_cycle(deaths, queue.name):
+            self._report_cycle(letter.exchange, queue)
+            if (traced := self._traced) is not None:
+                traced.kept_out(TracedPlace(queue.name), letter, "cycle")
+        elif not self._offer(queue, letter):
+            return False
+        have_it.add(queue)
+        return True
+
+    def _finish(
+        self,
+        route: "Route",
+        have_it: "set[ConsumedQueue]",
+        letter: "Message",
+        on_incomplete: "OnIncomplete | None",
+    ) -> None:
+        """Archive a dead letter that was offered to all queues of its route, and trace one without a queue."""
+        if not route.queues and (traced := self._traced) is not None:
+            traced.kept_out(TracedPlace(), letter, "unroutable")
         for archive in route.archives:
             archive.keep(letter)
         is_routed = bool(route.queues or route.archives)

@@ -11,8 +11,8 @@ from gateway.kernel.errors import AccessRefused, PreconditionFailed
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.routing.router import Walk
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
 
 if TYPE_CHECKING:

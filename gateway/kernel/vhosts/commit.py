@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from gateway.kernel.queueing.ledger import MOST_AT_ONCE
 from gateway.kernel.routing.exchange import MOST_QUEUES, Route
 from gateway.kernel.routing.router import Walk
-from gateway.kernel.vhosts.fanout import SlicedFanout
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal

@@ -40,6 +40,7 @@ from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
 from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.routing.explaining_router import ExplainingRouter
 from gateway.kernel.routing.router import Router, Walk
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.sessions.retained import Retained
 from gateway.kernel.sessions.sessions import Sessions
 from gateway.kernel.sessions.wills import Wills
@@ -50,7 +51,6 @@ from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclara
 from gateway.kernel.vhosts.exchange_swap import ExchangeSwap
 from gateway.kernel.vhosts.exchanges import Exchanges
 from gateway.kernel.vhosts.explanation import Explainer, Explanation
-from gateway.kernel.vhosts.fanout import SlicedFanout
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.queues import Queues
 
@@ -107,7 +107,9 @@ class VirtualHost:
         users = users or without_limits()
         self.bindings = Bindings(journal, events, router.forget, faults, users.bindings)
         self.policies = Policies(compile_pattern)
-        dead_letters = DeadLetters(self.name, self.exchange_by_name, router, journal, events, faults)
+        self.dead_letters = DeadLetters(
+            self.name, self.exchange_by_name, self.queue_by_name, router, journal, events, faults
+        )
         self.archives = Archives(
             record.name, journal, clock, events, next_queue_id, archive_context or ArchiveContext()
         )
@@ -116,7 +118,7 @@ class VirtualHost:
         self.trace_table = TraceTable(self.archives, journal, clock)
         self.message_traces = MessageTraces(journal, self.archives.trace_rules)
         events_of_messages = TraceEvents(self.trace_table, self.message_traces, journal, clock)
-        self.trace_events = dead_letters.trace_events = events_of_messages
+        self.trace_events = self.dead_letters.trace_events = events_of_messages
         self.deduplication_caches = DeduplicationCaches(record.name, journal)
         self.keeping = Keeping(self.name, journal, events, faults, self.publish)
         plugin_calls = InterceptionContext(record.name, journal.budget, faults, self.trace_events.refused)
@@ -124,7 +126,7 @@ class VirtualHost:
         feature_context = FeatureContext(
             clock,
             journal,
-            dead_letters,
+            self.dead_letters,
             self.delete_queue,
             self.archives,
             self.trace_events,

@@ -16,6 +16,7 @@ from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Queue
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from tests.kernel.buffered_room import buffered_room
+from tests.kernel.discarding import discard_these
 from tests.kernel.word_selection import WordSelection
 
 #: The room of a message from ``fill``.
@@ -150,16 +151,16 @@ def take_and_put_back(queue: Queue) -> None:
 
 def drop(queue: Queue) -> None:
     while len(queue):
-        queue.discard_head(DeathReason.MAXLEN)
+        queue.discard(queue.ready.popleft(), DeathReason.MAXLEN)
 
 
 def discard_one_by_one_from_the_end(queue: Queue) -> None:
     for position in reversed(positions(queue)):
-        queue.discard_these({position}, DeathReason.EXPIRED)
+        discard_these(queue, {position})
 
 
 def discard_all_at_once(queue: Queue) -> None:
-    queue.discard_these(set(positions(queue)), DeathReason.EXPIRED)
+    discard_these(queue, set(positions(queue)))
 
 
 def pick_from_the_middle(queue: Queue) -> None:
@@ -204,7 +205,7 @@ def test_budget_of_a_message_removed_from_the_middle_is_given_back_at_once() -> 
     queue = broker.vhost.declare_queue("q")
     fill(broker, 100)
     taken = broker.kernel.reserve.taken
-    queue.discard_these(set(positions(queue)[45:48]), DeathReason.EXPIRED)
+    discard_these(queue, set(positions(queue)[45:48]))
     assert taken - broker.kernel.reserve.taken == 3 * ROOM
     assert broker.kernel.reserve.taken == buffered_room(broker)
 

@@ -280,7 +280,7 @@ def test_discarding_the_head_removes_the_oldest_message(
 ) -> None:
     publish(broker, b"1", b"2")
     feature.calls.clear()
-    queue.discard_head(DeathReason.MAXLEN)
+    queue.discard(queue.ready.popleft(), DeathReason.MAXLEN)
     assert feature.calls == [("maxlen", b"1")]
     assert len(queue) == 1
 

@@ -14,7 +14,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.consumer import Consumer
@@ -22,6 +21,7 @@ from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import MemoryBroker, Received, Recipient
 from tests.effort import examples
 from tests.kernel.broker_machine import RecipientMachine
+from tests.kernel.discarding import discard_these
 from tests.kernel.word_selection import WordSelection
 
 QUEUES: Final[dict[str, dict[str, Value]]] = {
@@ -138,7 +138,7 @@ class SelectingMachine(RecipientMachine):
         if place < len(ready):
             gone = ready.pop(place)
             older = sum(waiting.order < gone.order for waiting in ready)
-            queue.discard_these({sorted(queue.ready.positions())[older]}, DeathReason.EXPIRED)
+            discard_these(queue, {sorted(queue.ready.positions())[older]})
 
     # Checks against the model
 

@@ -50,12 +50,13 @@ class SlicedFanout(PendingWork):
         """The archives of the exchanges on the way; none while the route is unknown."""
         return () if self.route is None else self.route.archives
 
-    def steps(self) -> Iterator[None]:
+    def steps(self, step: OpenStep | None = None) -> Iterator[None]:
         """Return the steps in which the message is offered to each queue that still exists, and the work is finished.
 
-        Streams come last, in the turn in which the store gets the step, because they count by the position of the turn.
+        The changes join a ``step`` that the caller has opened, or one of their own. Streams come last, in the turn in
+        which the store gets the step, because they count by the position of the turn.
         """
-        step = self._journal.open_step()
+        step = step or self._journal.open_step()
         try:
             yield from self.offers(step)
         finally:

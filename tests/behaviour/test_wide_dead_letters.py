@@ -1,0 +1,188 @@
+"""Dead letters to many queues: a turn publishes a bounded number, in order; a crash neither loses nor doubles one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.kernel.clock import PAUSE_S
+from gateway.kernel.messages.message import Value
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.queue_like import QueueLike
+from gateway.kernel.routing.exchange import MOST_QUEUES
+from gateway.testing import MemoryBroker, Recipient
+from gateway.testing.clock import FakeClock
+from tests.clocks import TurnClock
+
+WIDTH = 400
+MOST_A_TURN = 1024 + WIDTH
+#: Offers that one turn of the background may make while the clock advances with each reading.
+MOST_A_SLICE = 8 * WIDTH
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    """A broker whose clock advances with each reading, so that slices end."""
+    return MemoryBroker(clock=TurnClock())
+
+
+def fanout(broker: MemoryBroker, name: str, width: int = WIDTH, **arguments: Value) -> list[QueueLike]:
+    """Declare a fanout exchange with durable queues; return the queues."""
+    exchange = broker.vhost.declare_exchange(name, "fanout", is_durable=True)
+    queues = []
+    for number in range(width):
+        given = {key.replace("_", "-"): value for key, value in arguments.items()}
+        queue = broker.vhost.declare_queue(f"{name}{number}", is_durable=True, arguments=given or None)
+        broker.vhost.bind(exchange, queue, "")
+        queues.append(queue)
+    return queues
+
+
+def source(broker: MemoryBroker, exchange: str, **arguments: Value) -> QueueLike:
+    """Declare a durable queue that dead-letters to an exchange."""
+    given = {key.replace("_", "-"): value for key, value in arguments.items()}
+    return broker.vhost.declare_queue(
+        "source", is_durable=True, arguments={"x-dead-letter-exchange": exchange, **given}
+    )
+
+
+def waiting(queues: list[QueueLike]) -> int:
+    return sum(len(queue) for queue in queues)
+
+
+def run_turns(broker: MemoryBroker, count: Callable[[], int]) -> list[int]:
+    """Run turns until nothing is left to do; return by how much ``count`` rose in each."""
+    rises, before = [], count()
+    assert isinstance(broker.clock, TurnClock)
+    while broker.clock.turn(PAUSE_S):  # jobs pause while the store has much to write
+        broker.commit()
+        rises.append(count() - before)
+        before = count()
+    return rises
+
+
+def test_a_turn_publishes_a_bounded_number_of_dead_letters_of_overflowing_messages(broker: MemoryBroker) -> None:
+    targets = fanout(broker, "wide")
+    source(broker, "wide", x_max_length=1)
+    for number in range(20):
+        broker.publish("source", b"%d" % number, is_persistent=True)
+    assert waiting(targets) <= MOST_A_TURN
+    run_turns(broker, lambda: waiting(targets))
+    assert [len(queue) for queue in targets] == [19] * WIDTH
+    recipient = Recipient()
+    recipient.consume(targets[-1])
+    assert recipient.bodies == [b"%d" % number for number in range(19)]
+
+
+def test_the_connection_that_causes_dead_letters_waits_until_they_are_published(broker: MemoryBroker) -> None:
+    fanout(broker, "wide")
+    source(broker, "wide", x_max_length=1)
+    for _ in range(10):
+        broker.publish("source")
+    work = broker.kernel.journal.budget.take_pending()
+    assert work is not None
+    assert not work.is_done
+    run_turns(broker, lambda: 0)
+    assert work.is_done
+    assert broker.kernel.journal.budget.pending is None
+
+
+def test_dead_letters_that_cause_dead_letters_are_published_in_many_turns(broker: MemoryBroker) -> None:
+    last = fanout(broker, "last")
+    fanout(broker, "middle", 50, x_max_length=0, x_dead_letter_exchange="last")
+    source(broker, "middle", x_max_length=0)
+    broker.publish("source", b"m", is_persistent=True)
+    rises = [waiting(last), *run_turns(broker, lambda: waiting(last))]
+    assert sum(rises) == 50 * WIDTH
+    assert max(rises) <= MOST_A_SLICE
+
+
+def test_rejected_deliveries_are_dead_lettered_in_order_in_many_turns(broker: MemoryBroker) -> None:
+    targets = fanout(broker, "wide")
+    queue = source(broker, "wide")
+    recipient = Recipient()
+    recipient.consume(queue)
+    for number in range(40):
+        broker.publish("source", b"%d" % number, is_persistent=True)
+    recipient.settle(None, DeliveryOutcome.REJECTED, up_to=True)
+    assert 0 < waiting(targets) <= MOST_A_TURN
+    assert (len(queue), queue.unsettled) == (0, 0)
+    run_turns(broker, lambda: waiting(targets))
+    consumer = Recipient()
+    consumer.consume(targets[0])
+    assert consumer.bodies == [b"%d" % number for number in range(40)]
+
+
+def test_a_crash_returns_messages_whose_drops_wait(broker: MemoryBroker) -> None:
+    targets = fanout(broker, "wide")
+    source(broker, "wide", x_max_length=2)
+    for number in range(20):
+        broker.publish("source", b"%d" % number, is_persistent=True)
+    broker.commit()
+    assert waiting(targets) < 18 * WIDTH
+    restarted = broker.crashed()
+    targets = [restarted.vhost.queue(queue.name) for queue in targets]
+    run_turns(restarted, lambda: waiting(targets))
+    assert [len(queue) for queue in targets] == [18] * WIDTH
+    assert len(restarted.vhost.queue("source")) == 2
+
+
+@pytest.fixture
+def very_wide() -> MemoryBroker:
+    """A broker with a queue that dead-letters to very many others, and a message in it."""
+    broker = MemoryBroker(clock=TurnClock())
+    fanout(broker, "wide", MOST_QUEUES + 300)
+    source(broker, "wide", x_max_length=1)
+    broker.publish("source", b"first", is_persistent=True)
+    broker.commit()
+    return broker
+
+
+def targets_of(broker: MemoryBroker) -> list[QueueLike]:
+    return [queue for name, queue in broker.vhost.queue_by_name.items() if name.startswith("wide")]
+
+
+def test_a_dead_letter_for_very_many_queues_is_offered_in_slices(very_wide: MemoryBroker) -> None:
+    targets = targets_of(very_wide)
+    very_wide.publish("source", b"second", is_persistent=True)
+    assert waiting(targets) == 0
+    rises = run_turns(very_wide, lambda: waiting(targets))
+    assert sum(rises) == len(targets)
+    assert max(rises) < len(targets) // 2
+
+
+def test_a_crash_within_a_dead_letter_for_very_many_queues_undoes_it(very_wide: MemoryBroker) -> None:
+    very_wide.publish("source", b"second", is_persistent=True)
+    very_wide.commit()
+    assert isinstance(very_wide.clock, TurnClock)
+    while waiting(targets_of(very_wide)) == 0:
+        very_wide.clock.turn()
+        very_wide.commit()
+    assert waiting(targets_of(very_wide)) < len(targets_of(very_wide))
+    restarted = very_wide.crashed()
+    assert waiting(targets_of(restarted)) == 0
+    run_turns(restarted, lambda: 0)
+    assert [len(queue) for queue in targets_of(restarted)] == [1] * len(targets_of(restarted))
+    restarted.commit()
+    again = restarted.crashed()
+    assert waiting(targets_of(again)) == len(targets_of(again))
+    assert len(again.vhost.queue("source")) == 1
+
+
+def test_a_fault_in_a_drop_is_contained_and_the_others_are_made(broker: MemoryBroker) -> None:
+    made: list[int] = []
+    faults = broker.kernel.faults.total
+    broker.vhost.dead_letters.postponed.add(lambda: made.append(1 // 0))
+    broker.vhost.dead_letters.postponed.add(lambda: made.append(2))
+    run_turns(broker, lambda: 0)
+    assert made == [2]
+    assert broker.kernel.faults.total == faults + 1
+
+
+def test_a_clock_that_stands_still_makes_all_drops_in_one_turn() -> None:
+    broker = MemoryBroker(clock=FakeClock())
+    targets = fanout(broker, "wide", 30)
+    source(broker, "wide", x_max_length=1)
+    for _ in range(100):
+        broker.publish("source")
+    broker.advance(0)
+    assert waiting(targets) == 99 * 30
