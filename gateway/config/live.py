@@ -23,7 +23,7 @@ LIVE: Final = frozenset(_live(Settings))
 
 def differences(old: Settings, new: Settings) -> list[str]:
     """Return the keys of the settings that differ, in documentation order."""
-    before, after = dict(_flat(old.model_dump())), dict(_flat(new.model_dump()))
+    before, after = dict(flat(old.model_dump())), dict(flat(new.model_dump()))
     return [key for key in {**before, **after} if before.get(key) != after.get(key)]
 
 
@@ -41,10 +41,10 @@ def with_live_of(old: Settings, new: Settings) -> Settings:
     return old.model_copy(update=update)
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each setting with its dotted key."""
     for name, value in table.items():
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, SecretStr, model_validator
 
 from gateway.config.archive import ArchiveSettings, Streams, Traces
+from gateway.config.audit import AuditSettings
 from gateway.config.kinds import (
     BindAddress,
     DirectoryPath,
@@ -250,6 +251,7 @@ class Settings(Section):
     streams: Streams = Streams()
     archive: ArchiveSettings = ArchiveSettings()
     traces: Traces = Traces()
+    audit: AuditSettings = AuditSettings()
     pipeline: Pipeline = Pipeline()
     plugins: PluginRules = PluginRules()
     log: LogSettings = LogSettings()

@@ -1,8 +1,17 @@
 """Definitions in RabbitMQ's format: users, virtual hosts, permissions, topology, policies and parameters."""
 
 from gateway.definitions.applying import apply_definitions, steps_of
-from gateway.definitions.model import Definitions
+from gateway.definitions.model import Definitions, entry_counts
 from gateway.definitions.reading import check, parse_definitions, read_definitions
 from gateway.definitions.scanning import scan
 
-__all__ = ["Definitions", "apply_definitions", "check", "parse_definitions", "read_definitions", "scan", "steps_of"]
+__all__ = [
+    "Definitions",
+    "apply_definitions",
+    "check",
+    "entry_counts",
+    "parse_definitions",
+    "read_definitions",
+    "scan",
+    "steps_of",
+]

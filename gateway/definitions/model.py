@@ -270,3 +270,9 @@ class Definitions(Definition):
     def version(self) -> str:
         """Version of the RabbitMQ that wrote the file; empty if unknown."""
         return self.rabbitmq_version or self.rabbit_version or ""
+
+
+def entry_counts(definitions: Definitions) -> dict[str, int]:
+    """Return the number of entries by category, without empty categories."""
+    entries = {name: getattr(definitions, name) for name in Definitions.model_fields}
+    return {name: len(found) for name, found in entries.items() if isinstance(found, list) and found}

@@ -13,6 +13,7 @@ from gateway.net.allocator import tune_allocator
 from gateway.net.descriptors import raise_descriptor_limit
 from gateway.net.listeners import address_text
 from gateway.net.reactor import install
+from gateway.node.audit import record_reload
 from gateway.node.control.live_settings import log_refused_reload, log_reload
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
@@ -71,8 +72,10 @@ def run(configured: Configured, read: Callable[[], Configured]) -> int:
         if not signals.is_ready:
             _log.warning("reload refused: the broker is still starting")
             return
+        before = node.settings
         try:
             log_reload(node.live_settings.reload())
+            record_reload(node.broker.audit, before, node.settings)
         except GatewayError as error:
             log_refused_reload(error)
 

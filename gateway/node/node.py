@@ -32,6 +32,7 @@ from gateway.net.turn import Schedule, Turn
 from gateway.net.turn_watch import TurnWatch
 from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.node.access import apply_access_settings, throttle_rules
+from gateway.node.audit import PRUNING_INTERVAL_S, PluginAudit, audit_rules, record_definitions
 from gateway.node.bridges import node_bridges
 from gateway.node.clockwork import Clockwork
 from gateway.node.control.live_settings import LiveSettings
@@ -155,6 +156,7 @@ class Node:
         self.broker.events.subscribe(access.forget_deleted)
         self.broker.events.subscribe(self.live_plugins.forget_deleted)
         self.broker.events.subscribe(self._plugin_faults)
+        self.broker.events.subscribe(PluginAudit(self.broker))
 
     def _kernel(self, clock: ReactorClock) -> Broker:
         settings = self.settings
@@ -167,6 +169,7 @@ class Node:
             node=settings.node,
             compile_pattern=compile_pattern,
             archive_rules=archive_rules(settings),
+            audit_rules=audit_rules(settings),
             trace_rules=TraceRules(settings.traces.sample, settings.traces.max_messages, settings.traces.max_bytes),
             queue_rules=QueueRules(
                 resident_messages=settings.queues.resident_messages,
@@ -182,6 +185,7 @@ class Node:
         clockwork.add(STORE_INTERVAL_S, self.store_files.check)
         clockwork.add(_WATCH_INTERVAL_S, self._turn_watch.start_period)
         clockwork.add(SHORT_INTERVAL_S, self._check_memory)
+        clockwork.add(PRUNING_INTERVAL_S, self.broker.audit.prune)
         clockwork.add(1 / TICKS_PER_S, self._tick_all)
         clockwork.add_sliced(SAMPLE_INTERVAL_S, self._statistics.sample)
         if self.settings.mqtt.sys_interval_s:
@@ -237,6 +241,7 @@ class Node:
         create_defaults(self.settings, self.broker)
         if self.settings.load_definitions is not None:
             definitions = read_definitions(self.settings.load_definitions)
+            record_definitions(self.broker.audit, definitions, self.settings.load_definitions)
             source = str(self.settings.load_definitions)
             yield from steps_of(definitions, self.broker, source, self.settings.default_vhost)
         warn_of_logins_without_secret(self.settings, self.broker.directory)
@@ -281,6 +286,8 @@ class Node:
             context.certificates = settings.tls.certificates
             context.max_message_size = settings.amqp.max_message_size
         self._vhost_access.settings = settings
+        self.broker.audit.rules = audit_rules(settings)
+        self.broker.audit.prune()
         apply_access_settings(settings, self.broker, self.throttle)
         self.passwords.algorithm = settings.login.password_hashing
         for protocol in self._protocols.values():

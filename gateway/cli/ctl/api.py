@@ -24,6 +24,7 @@ from gateway.cli.ctl.errors import (
     WrongData,
 )
 from gateway.cli.ctl.values import Json, JsonObject, compact, objects
+from gateway.version import VERSION
 
 UNAUTHORIZED: Final = (401, 403)
 NOT_FOUND: Final = 404
@@ -88,7 +89,12 @@ class ApiClient:
         headers: Mapping[str, str | bytes] | None = None,
     ) -> bytes:
         target = f"{self.address.prefix}/api/{'/'.join(map(_segment, path))}{'?' + urlencode(query) if query else ''}"
-        sent = {"Authorization": self._authorization, "Content-Type": "application/json", **(headers or {})}
+        sent = {
+            "Authorization": self._authorization,
+            "Content-Type": "application/json",
+            "User-Agent": f"gatewayctl/{VERSION}",
+            **(headers or {}),
+        }
         try:
             connection = self._connection()
             try:

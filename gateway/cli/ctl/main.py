@@ -16,6 +16,7 @@ import click
 from gateway.cli.ctl import (
     access_answers,
     archives,
+    audit,
     bridges,
     connections,
     definitions,
@@ -64,6 +65,7 @@ VERB_MODULES: Final = (
     streams,
     super_streams,
     archives,
+    audit,
     definitions,
     health,
     status,

@@ -10,11 +10,13 @@ from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.archives.archives import ArchiveContext
 from gateway.kernel.archives.message_traces import TraceRules
 from gateway.kernel.backlog.memory_budget import MemoryBudget
+from gateway.kernel.broker.audit_log import AuditLog, AuditRules
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.entity_checks import ParameterCheck, require_valid_parameter, require_valid_vhost
 from gateway.kernel.broker.plugins_in_use import PluginsInUse
 from gateway.kernel.broker.store_reports import StoreReports
+from gateway.kernel.broker.topology_audit import TopologyAudit
 from gateway.kernel.clock import drained
 from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
@@ -64,6 +66,7 @@ class Broker:
         queue_rules: QueueRules | None = None,
         archive_rules: ArchiveRules | None = None,
         trace_rules: TraceRules | None = None,
+        audit_rules: AuditRules | None = None,
     ) -> None:
         self.node = node
         self.clock = clock
@@ -75,6 +78,7 @@ class Broker:
         self.connections = Connections()
         self.journal = Journal(store, clock, formats)
         self.journal.on_fault = partial(self.faults.contain, "turn")
+        self.audit = AuditLog(self.journal, self.events.emit, audit_rules or AuditRules())
         self.directory = Directory(self.journal.record, compile_pattern)
         self.user_tallies = UserTallies(self._limits_of_user)
         self.vhost_by_name: dict[str, VirtualHost] = {}
@@ -87,6 +91,7 @@ class Broker:
         self._plugins = plugins
         self.compile_pattern = compile_pattern
         self.connections.listeners = self.plugins_in_use.event_listeners
+        self.events.subscribe(TopologyAudit(self.audit, self.vhost_by_name))
         self.directory.emit = self.alarms.emit = self.events.emit
         self._queue_id = 0
         self._departing: set[str] = set()  # virtual hosts that are being deleted

@@ -79,6 +79,7 @@ class Recovery:
             vhost.deduplication_caches.settle()
             vhost.keeping.settle(vhost.exchange_by_name)
             yield
+        self._broker.audit.settle()
 
     def _take(self, change: "Recovered") -> None:
         if isinstance(change, Put):  # counted once it is installed

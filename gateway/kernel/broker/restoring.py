@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records.access import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.audit import AuditRecord
 from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.kept import KeptRecord
 from gateway.kernel.journal.records.progress import CleanStopRecord, ProducerRecord, SeenRecord, StreamOffsetRecord
@@ -136,6 +137,10 @@ def _kept(broker: "Broker", record: KeptRecord) -> None:
         vhost.keeping.install(record)
 
 
+def _audit(broker: "Broker", record: AuditRecord) -> None:
+    broker.audit.install(record)
+
+
 def _clean_stop(broker: "Broker", record: CleanStopRecord) -> None:
     broker.journal.record(Removed(record.kind, record.key))
 
@@ -168,4 +173,5 @@ RESTORE: Final[dict[str, Restore]] = {
     ProducerRecord.kind: _producer,
     SeenRecord.kind: _seen,
     KeptRecord.kind: _kept,
+    AuditRecord.kind: _audit,
 }

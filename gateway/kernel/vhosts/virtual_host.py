@@ -75,6 +75,7 @@ class VirtualHost:
     ``version`` grows when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
     changed through the broker; ``policy_applier`` applies them. ``tracing`` and ``archiving`` are ``None`` while not in
     use. Adapters pass messages to ``interception.publishing``, if there are interceptors, before ``publish``.
+    ``acting`` is the client whose request declares or deletes something now, for the audit record; ``None`` otherwise.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class VirtualHost:
         self._faults = faults = faults or Faults(events)
         self.version = 0
         self.tracing: VhostTracing | None = None
+        self.acting: Origin | None = None
         self.traffic = Traffic()
         self.queue_by_name: dict[str, QueueLike] = {}
         self.reply_queue_by_name: dict[str, QueueLike] = {}

@@ -1,6 +1,6 @@
 """One call of a resource: the request, its user, and the user's access."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gateway.access import Permissions, Principal
 from gateway.kernel.broker.broker import Broker
@@ -18,7 +18,11 @@ from gateway.management.statistics.subjects import Key
 
 
 class Call:
-    """A request of an authenticated user. ``query`` is the part of the URL after the question mark."""
+    """A request of an authenticated user. ``query`` is the part of the URL after the question mark.
+
+    ``audit_details`` go to its entry in the audit record. A resource calls ``changed`` if its change may come after the
+    client has disconnected; the entry is then made at once.
+    """
 
     def __init__(
         self,
@@ -38,6 +42,8 @@ class Call:
         self.headers = headers or {}
         self.peer_host = peer_host
         self.is_secure = is_secure
+        self.audit_details: Fields = {}
+        self.changed: Callable[[], None] = lambda: None
         self._spans = spans_of(query)
 
     @property

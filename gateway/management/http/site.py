@@ -19,6 +19,7 @@ from gateway.access import PermissionUnknown, Principal
 from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
+from gateway.management.auditing.recorder import perform
 from gateway.management.context import ApiContext
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.authenticating import asks_for_login, authenticate, principal_of_session
@@ -161,7 +162,7 @@ class ApiSite:
             is_secure=request.is_secure,
         )
         try:
-            result = route.resource(call, **{name: decoded(value) for name, value in names.items()})
+            result = perform(route, call, {name: decoded(value) for name, value in names.items()})
             if isinstance(result, Listing):
                 return Streamed(result.pieces(call.query))
             return self._run_long_task(request, result) if isinstance(result, LongTask) else result

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from twisted.internet.defer import Deferred
 
-from gateway.definitions import check, scan, steps_of
+from gateway.definitions import check, entry_counts, scan, steps_of
 from gateway.management.exporting import export, export_vhost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
@@ -58,6 +58,7 @@ def _import_steps(call: Call, vhost: str | None = None) -> Steps:
         document = yield from _assign_vhost(document, vhost)
     definitions = yield from check(document, _SOURCE)
     del document
+    call.audit_details["entries"] = entry_counts(definitions)
     yield from hash_passwords(definitions, call.context.passwords)
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
 

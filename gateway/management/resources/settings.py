@@ -45,7 +45,9 @@ def restore(call: Call, key: str) -> None:
 @routes.post("/reload", level=AccessLevel.ADMINISTRATOR)
 def reload(call: Call) -> Fields:
     """Read the configuration and the certificates again; return what changed and what needs a restart."""
-    return dict(call.control.reload(call.principal.name))
+    result = dict(call.control.reload(call.principal.name))
+    call.audit_details["applied"] = result.get("applied", [])
+    return result
 
 
 def _row(call: Call, key: str) -> Fields:

@@ -7,6 +7,7 @@ from gateway.management.resources import (
     access_answers,
     aliveness_test,
     archives,
+    audit,
     bindings,
     channels,
     cluster_name,
@@ -56,6 +57,7 @@ _NOUNS: Final = (
     store, shovels, federation_links, explain, message_traces, plugins, access_answers,
     settings, maintenance, live,
     quorum_queues, deprecated_features, node_limits,
+    audit,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)

@@ -67,6 +67,7 @@ def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
 
     def put(hashed: tuple[str, str]) -> None:
         outcome: Deferred[Reply] = maybeDeferred(_put, directory, update, *hashed)
+        outcome.addCallback(lambda reply: call.changed() or reply)
         if replied.called:  # the client has disconnected: drop a refusal
             outcome.addErrback(lambda _: None)
         else:

@@ -1,0 +1,207 @@
+"""The audit record: the changes that operators made, durable and bounded.
+
+An entry is recorded in the turn of its change, so after a crash the store has both or neither.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.events import Event
+from gateway.kernel.journal.changes import Put, Removed
+from gateway.kernel.journal.entity_codec import decode_entity, encode_entity, writable
+from gateway.kernel.journal.records.audit import AuditRecord
+from gateway.kernel.messages.message import Value
+
+if TYPE_CHECKING:
+    from gateway.kernel.journal.journal import Journal
+
+#: Entries removed in one step.
+_STEP: Final = 64
+
+#: The longest text of a user, an address or a subject, in characters: some are names that clients choose.
+_LONGEST_TEXT: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRules:
+    """The limits of the audit record: number of entries (0 turns it off), bytes in the store, and age (0 for none).
+
+    ``longest_entry`` is the number of bytes above which an entry loses the states before and after.
+    ``client_topology`` also records what AMQP clients declare and delete.
+    """
+
+    max_entries: int = 10_000
+    max_bytes: int = 16 * 2**20
+    max_age_s: int = 90 * 86400
+    longest_entry: int = 16 * 2**10
+    client_topology: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The origin of a change: the user, the address of its client, and the surface it used."""
+
+    user: str
+    address: str
+    surface: str
+
+
+class _Entry(NamedTuple):
+    """An entry as the store has it: encoded, it takes a fraction of the memory."""
+
+    number: int
+    at_ms: int
+    record: bytes
+
+
+class AuditLog:
+    """Owns the entries, oldest first. ``emit`` is called with an event ``audit.ACTION`` for each new one."""
+
+    def __init__(self, journal: "Journal", emit: Callable[[Event], None], rules: AuditRules) -> None:
+        self._journal = journal
+        self._emit = emit
+        self.rules = rules
+        self._entries: deque[_Entry] = deque()
+        self._bytes = 0
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all entries in the store."""
+        return self._bytes
+
+    def newest_first(self) -> Iterator[AuditRecord]:
+        """Return the entries as they are now, the newest first; entries above the age limit are left out."""
+        oldest_ms = self._oldest_ms()
+        return (_decoded(entry) for entry in reversed(list(self._entries)) if entry.at_ms >= oldest_ms)
+
+    def record(
+        self,
+        actor: Actor,
+        action: str,
+        vhost: str = "",
+        subject: str = "",
+        *,
+        before: Mapping[str, Value] | None = None,
+        after: Mapping[str, Value] | None = None,
+        details: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Add an entry; the caller has replaced secrets. It becomes durable with the changes of this turn."""
+        if not self.rules.max_entries:
+            return
+        self._number += 1
+        entry = AuditRecord(
+            self._number,
+            self._journal.now_ms,
+            actor.user[:_LONGEST_TEXT],
+            actor.address[:_LONGEST_TEXT],
+            actor.surface,
+            action,
+            vhost,
+            subject[:_LONGEST_TEXT],
+            None if before is None else dict(before),
+            None if after is None else dict(after),
+            dict(details or {}),
+        )
+        entry, put = self._bounded(entry)
+        self._journal.record(put)
+        self._add(entry, put.record)
+        self._prune_some()
+        self._emit(Event(f"audit.{action}", vhost, subject, _event_details(entry)))
+
+    def _bounded(self, entry: AuditRecord) -> tuple[AuditRecord, Put]:
+        """Return an entry and its change; an entry that is too long or not storable loses its states and details."""
+        try:
+            put = writable(entry)
+            reason = f"{len(put.record)} bytes are more than {self.rules.longest_entry}"
+            if len(put.record) <= self.rules.longest_entry:
+                return entry, put
+        except PreconditionFailed as refusal:
+            reason = str(refusal)[:_LONGEST_TEXT]
+        numbers = {name: value for name, value in entry.details.items() if isinstance(value, bool | int)}
+        entry = replace(
+            entry,
+            user=_storable(entry.user),
+            vhost=_storable(entry.vhost),
+            subject=_storable(entry.subject),
+            before=None,
+            after=None,
+            details={**numbers, "left_out": reason},
+        )
+        return entry, writable(entry)
+
+    # Recovery
+
+    def install(self, entry: AuditRecord) -> None:
+        """Add an entry found by recovery, in any order; ``settle`` sorts them."""
+        self._add(entry, encode_entity(entry))
+
+    def settle(self) -> None:
+        """Sort the recovered entries, and remove those above the limits."""
+        self._entries = deque(sorted(self._entries, key=lambda each: each.number))
+        self._number = self._entries[-1].number if self._entries else 0
+        self.prune()
+
+    # Limits
+
+    def prune(self) -> None:
+        """Remove the entries above the limits, in slices."""
+        self._journal.clock.background.add(self._pruning())
+
+    def _pruning(self) -> Iterator[None]:
+        while self._is_over():
+            self._prune_some()
+            yield
+
+    def _prune_some(self) -> None:
+        for _ in range(_STEP):
+            if not self._is_over():
+                return
+            entry = self._entries.popleft()
+            self._bytes -= len(entry.record)
+            self._journal.record(Removed(AuditRecord.kind, (entry.number,)))
+
+    def _is_over(self) -> bool:
+        rules = self.rules
+        return bool(self._entries) and (
+            len(self._entries) > rules.max_entries
+            or self._bytes > rules.max_bytes
+            or self._entries[0].at_ms < self._oldest_ms()
+        )
+
+    def _oldest_ms(self) -> int:
+        return self._journal.now_ms - self.rules.max_age_s * 1000 if self.rules.max_age_s else 0
+
+    def _add(self, entry: AuditRecord, record: bytes) -> None:
+        self._entries.append(_Entry(entry.number, entry.at_ms, record))
+        self._bytes += len(record)
+
+
+def _decoded(entry: _Entry) -> AuditRecord:
+    decoded = decode_entity(AuditRecord.kind, entry.record)
+    assert isinstance(decoded, AuditRecord)
+    return decoded
+
+
+def _storable(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _event_details(entry: AuditRecord) -> dict[str, object]:
+    details: dict[str, object] = {
+        "number": entry.number,
+        "user": entry.user,
+        "address": entry.address,
+        "surface": entry.surface,
+    }
+    if entry.before is not None:
+        details["before"] = entry.before
+    if entry.after is not None:
+        details["after"] = entry.after
+    return details | ({"details": entry.details} if entry.details else {})

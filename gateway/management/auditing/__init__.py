@@ -1,0 +1,1 @@
+"""The audit record of changes over HTTP."""

@@ -1,0 +1,106 @@
+"""/audit: the changes that operators made. RabbitMQ has no such resource."""
+
+from collections.abc import Callable, Generator
+from datetime import datetime
+from itertools import islice
+from typing import Final, TypeAlias
+
+from gateway.kernel.journal.records.audit import AuditRecord
+from gateway.management.http.access_levels import AccessLevel
+from gateway.management.http.bodies import digits
+from gateway.management.http.call import Call
+from gateway.management.http.errors import HttpError, bad_request
+from gateway.management.http.listing import Page
+from gateway.management.http.routes import Fields, LongTask, Routes
+from gateway.management.views.times import timestamp
+
+routes = Routes()
+
+Test: TypeAlias = Callable[[AuditRecord], bool]
+
+#: Filters of the query that compare a text; one that ends in ``*`` compares the beginning.
+_TEXTS: Final = ("user", "address", "surface", "action", "vhost", "subject")
+
+#: Entries that are compared in one step.
+_STEP: Final = 32
+
+
+@routes.get("/audit", level=AccessLevel.ADMINISTRATOR)
+def audit(call: Call) -> LongTask:
+    """List the entries of the audit record, the newest first."""
+    return LongTask(_listing(call, Page.of({"page": "1", **call.query}), _tests(call)))
+
+
+@routes.get("/audit/<number>", level=AccessLevel.ADMINISTRATOR)
+def entry(call: Call, number: str) -> LongTask:
+    """Return one entry of the audit record."""
+    return LongTask(_one(call, digits(number)))
+
+
+def audit_view(entry: AuditRecord) -> Fields:
+    """Return the view of an entry."""
+    return {
+        "number": entry.number,
+        "at": timestamp(entry.at_ms),
+        "at_ms": entry.at_ms,
+        "user": entry.user,
+        "address": entry.address,
+        "surface": entry.surface,
+        "action": entry.action,
+        "vhost": entry.vhost,
+        "subject": entry.subject,
+        "before": entry.before,
+        "after": entry.after,
+        "details": entry.details,
+    }
+
+
+def _listing(call: Call, page: Page | None, tests: list[Test]) -> Generator[None, None, Fields]:
+    assert page is not None
+    log = call.broker.audit
+    entries, total, chosen = log.newest_first(), len(log), []
+    while step := list(islice(entries, _STEP)):
+        chosen += [entry for entry in step if all(test(entry) for test in tests)]
+        yield
+    return page.envelope([audit_view(entry) for entry in page.cut(chosen)], total, len(chosen))
+
+
+def _one(call: Call, number: int | None) -> Generator[None, None, Fields]:
+    entries = call.broker.audit.newest_first()
+    while step := list(islice(entries, _STEP)):
+        for entry in step:
+            if entry.number == number:
+                return audit_view(entry)
+        yield
+    raise HttpError(404, "not_found", f"the audit record has no entry {number}")
+
+
+def _tests(call: Call) -> list[Test]:
+    """Return the filters of the query. :raises HttpError: if a time is invalid."""
+    tests = [_text_test(name, call.query[name]) for name in _TEXTS if call.query.get(name)]
+    if since := call.query.get("since"):
+        since_ms = _time_ms("since", since)
+        tests.append(lambda entry: entry.at_ms >= since_ms)
+    if until := call.query.get("until"):
+        until_ms = _time_ms("until", until)
+        tests.append(lambda entry: entry.at_ms <= until_ms)
+    return tests
+
+
+def _text_test(name: str, wanted: str) -> Test:
+    if wanted.endswith("*"):
+        return lambda entry: str(getattr(entry, name)).startswith(wanted[:-1])
+    return lambda entry: bool(getattr(entry, name) == wanted)
+
+
+def _time_ms(name: str, value: str) -> int:
+    """Return a wall time: milliseconds since the epoch, or an ISO 8601 time, in UTC without an offset."""
+    if (number := digits(value)) is not None:
+        return number
+    try:
+        time = datetime.fromisoformat(value)
+        return int((time if time.tzinfo else datetime.fromisoformat(f"{time.isoformat()}+00:00")).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise bad_request(
+            f"{name}: '{value[:100]}' is neither milliseconds nor a time such as 2026-11-24T08:00:00Z"
+        ) from None
