@@ -1,15 +1,12 @@
 """All requests: authentication, paths, errors, and the time of responses."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from gateway.management.resources.table import ROUTES
 from tests.management.console import BODY_LIMIT, Console, parsed
 
 NOT_FOUND = {"error": "Object Not Found", "reason": "Not Found"}
-DOCS = Path(__file__).parents[2] / "docs" / "management.md"
 
 
 def test_a_request_without_credentials_is_challenged(console: Console) -> None:
@@ -137,12 +134,6 @@ def test_long_listings_are_generated_in_slices(console: Console) -> None:
     for _ in range(100):
         console.clock.advance(0.01)
     assert [queue["name"] for queue in parsed(transport.value()).json] == [f"q{number:03}" for number in range(300)]
-
-
-def test_every_route_is_documented() -> None:
-    docs = DOCS.read_text(encoding="utf-8")
-    words = {part for route in ROUTES for part in route.path.split("/") if part and not part.startswith("<")}
-    assert sorted(word for word in words if word not in docs) == []
 
 
 def test_types_without_a_json_equivalent_are_converted(console: Console) -> None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gateway.management.http.routes import Endpoint
+from gateway.management.openapi.route import with_document
 from gateway.management.resources import (
     access_answers,
     aliveness_test,
@@ -60,4 +61,4 @@ _NOUNS: Final = (
     audit,
 )  # fmt: skip
 
-ROUTES: Final[tuple[Endpoint, ...]] = tuple(route for noun in _NOUNS for route in noun.routes)
+ROUTES: Final[tuple[Endpoint, ...]] = with_document([route for noun in _NOUNS for route in noun.routes])
