@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final
 
 from gateway.kernel.events import Event, Events
+from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun
 
 #: The name of the event that reports a fault.
 FAULT: Final = "fault.contained"
@@ -27,12 +28,14 @@ class Faults:
     """Counts the contained exceptions of one node, and emits an event for each.
 
     ``plugin_of`` returns the plugin that supplies a component of a virtual host: an exchange type, by its name, or an
-    object; ``""`` if unknown.
+    object; ``""`` if unknown. ``processor_wait_s`` returns for how long the kernel's thread waited for a processor
+    lately: a call that is long because other processes kept the machine busy is not a fault of the plugin.
     """
 
     def __init__(self, events: Events, plugin_of: Callable[[str, object], str] = lambda vhost, part: "") -> None:
         self._events = events
         self.plugin_of = plugin_of
+        self.processor_wait_s: Callable[[], float] = lambda: 0.0
         self._is_telling = False
         self.count_by_kind: dict[str, int] = {}
 
@@ -48,6 +51,8 @@ class Faults:
 
         ``kind`` is the operation that failed: ``route``, ``timer``, ``tracer`` and so on.
         """
+        if isinstance(error, Overrun) and error.seconds - self.processor_wait_s() <= CALL_LIMIT_S:
+            return
         self.count_by_kind[kind] = self.count_by_kind.get(kind, 0) + 1
         if self._is_telling:  # a listener of the fault event raised as well
             return

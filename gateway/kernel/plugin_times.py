@@ -11,6 +11,7 @@ class Overrun(Exception):
     """A call of a plugin took longer than ``CALL_LIMIT_S``."""
 
     def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         super().__init__(f"the call took {seconds * 1e3:.0f} ms; the limit is {CALL_LIMIT_S * 1e3:.0f} ms")
 
 

@@ -47,6 +47,7 @@ from gateway.node.live_plugins import LivePlugins
 from gateway.node.pipeline import pipeline_context
 from gateway.node.plugin_control import NodePlugins
 from gateway.node.plugin_faults import PluginFaults
+from gateway.node.processor_waits import ProcessorWaits
 from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Services
 from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
@@ -113,7 +114,9 @@ class Node:
         schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
         self._turn = Turn(self.broker.journal, schedule)
         self._turn_watch = self._watch_turns(schedule, clock)
-        self._watchdog = ReactorWatchdog(reactor.callFromThread, registry.plugin_at, BLOCKED_S)
+        waits = ProcessorWaits()
+        self.broker.faults.processor_wait_s = waits.recent_s
+        self._watchdog = ReactorWatchdog(reactor.callFromThread, registry.plugin_at, BLOCKED_S, waits.sample)
         self._wire_clock = ReactorClock(reactor, lambda: None)  # for connections outside the turns: it is never paused
         self._listeners = Listeners(reactor, self._wire_clock, settings.bind)
         access = self._vhost_access

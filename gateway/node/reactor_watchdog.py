@@ -22,13 +22,18 @@ class ReactorWatchdog:
     """Asks the reactor for an answer once a second, and logs what it does if it gives none.
 
     ``ask`` lets the reactor's thread make a call. ``plugin_at`` returns the plugin of a file and module, or ``""``. The
-    turn watch reports a long turn too, but only once it has ended.
+    turn watch reports a long turn too, but only once it has ended. ``sample`` is called once a second.
     """
 
     def __init__(
-        self, ask: Callable[[Callable[[], None]], object], plugin_at: Callable[[str, str], str], blocked_s: float
+        self,
+        ask: Callable[[Callable[[], None]], object],
+        plugin_at: Callable[[str, str], str],
+        blocked_s: float,
+        sample: Callable[[], None],
     ) -> None:
         self._ask = ask
+        self._sample = sample
         self._plugin_at = plugin_at
         self._blocked_s = blocked_s
         self._reactor_thread = threading.get_ident()
@@ -45,6 +50,7 @@ class ReactorWatchdog:
 
     def _watch(self) -> None:
         while not self._stopped.wait(_INTERVAL_S):
+            self._sample()
             answered, asked_at_s = threading.Event(), time.monotonic()
             self._ask(answered.set)
             if answered.wait(self._blocked_s) or self._stopped.is_set():
