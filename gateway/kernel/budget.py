@@ -19,6 +19,9 @@ LOOK_EVERY: Final = 128
 #: Work that runs longer than this without a pause is reported by name, in seconds.
 SLOW_S: Final = 0.005
 
+#: A part of a turn may use a whole budget; one that takes longer than this has waited for something, in seconds.
+_TOO_LONG_S: Final = 2 * SLOW_S
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PendingWork:
@@ -46,16 +49,27 @@ class PendingWork:
             call(self)
 
 
+class Suspect:
+    """Code of plugins that is called too often to time each call; one of its calls may be what took long."""
+
+    __slots__ = ()
+
+    def was_slow(self, seconds: float) -> None:
+        """Report it, and look closer from now on: a part of a turn in which it was called took this long."""
+        raise NotImplementedError
+
+
 class TurnBudget:
     """The remaining budget of the current turn.
 
     ``work`` counts the units since the clock was last read. The hot path adds to it, and calls ``is_spent`` once it
     reaches ``LOOK_EVERY``. The time of a turn starts with its first reading. ``on_slow`` is called with the cause and
     the seconds of work that ran longer than ``SLOW_S``. ``pending`` is the work that the request at hand left to later
-    turns: its connection handles no further input until that is done.
+    turns: its connection handles no further input until that is done. ``suspect`` was called last of its kind in this
+    turn.
     """
 
-    __slots__ = ("_ends_s", "monotonic_s", "on_slow", "pending", "work")
+    __slots__ = ("_ends_s", "_last_suspect", "monotonic_s", "on_slow", "pending", "suspect", "work")
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self.monotonic_s = monotonic_s
@@ -63,6 +77,8 @@ class TurnBudget:
         self._ends_s = 0.0
         self.work = 0
         self.pending: PendingWork | None = None
+        self.suspect: Suspect | None = None
+        self._last_suspect: Suspect | None = None
 
     def leave_pending(self, work: PendingWork) -> None:
         """Stop handling the input of the connection at hand, until work of its request is done."""
@@ -85,8 +101,19 @@ class TurnBudget:
             return False
         return now_s >= self._ends_s
 
+    def took(self, seconds: float) -> None:
+        """Let the suspect know of a part of a turn that took this long, if that is more than a part may take.
+
+        The part may be reported before the end of the turn or after it.
+        """
+        suspect = self._last_suspect if self.suspect is None else self.suspect
+        if suspect is not None and seconds > _TOO_LONG_S:
+            self.suspect = self._last_suspect = None
+            suspect.was_slow(seconds)
+
     def renew(self) -> None:
         """Start the next turn."""
+        self._last_suspect, self.suspect = self.suspect, None
         self.pending = None
         self.work = 0
         self._ends_s = 0.0

@@ -128,6 +128,10 @@ class ConnectionIO(TurnParticipant):
         """Return the connection's name in listings."""
         return self._owner.name
 
+    def took(self, seconds: float) -> None:
+        """Report that handling its input took this long; this is called for long times only."""
+        self._turn.budget.took(seconds)
+
     # In
 
     def listen(self, descriptor: int) -> None:

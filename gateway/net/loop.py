@@ -48,12 +48,25 @@ _FOR_EVER: Final = math.inf
 class Loop(Schedule):
     """Serves the events of one reactor.
 
-    ``leaving``: closed connections whose protocols have to be notified, with Twisted's arguments. ``due``: turns to end
-    after the events at hand. ``busy``: turns with input left over. ``is_stopping`` is set when the reactor has to stop.
-    ``soonest`` is reset when the order of delayed calls changes.
+    ``leaving``: closed connections whose protocols have to be notified, with Twisted's arguments. ``due``: the turn to
+    end after the events at hand; further ones are in ``_also_due``. A process has one turn, unless tests run several
+    brokers in it, and a list that is filled and emptied costs two allocations each time. ``busy``: turns with input
+    left over. ``is_stopping`` is set when the reactor has to stop. ``soonest`` is reset when the order of delayed calls
+    changes.
     """
 
-    __slots__ = ("_ios", "_login_poller", "_reactor", "busy", "due", "is_stopping", "leaving", "soonest", "watch")
+    __slots__ = (
+        "_also_due",
+        "_ios",
+        "_login_poller",
+        "_reactor",
+        "busy",
+        "due",
+        "is_stopping",
+        "leaving",
+        "soonest",
+        "watch",
+    )
 
     def __init__(self, reactor: Any, login_poller: LoginPoller) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
@@ -61,14 +74,18 @@ class Loop(Schedule):
         self._ios: list[ConnectionIO | None] = []  # indexed by descriptor, a small number
         self.leaving: list[tuple[Any, ...]] = []
         self.busy: list[Turn] = []
-        self.due: list[Turn] = []
+        self.due: Turn | None = None
+        self._also_due: list[Turn] = []
         self.watch = TurnWatch()
         self.is_stopping = False
         self.soonest: Any = None
 
     def end_soon(self, turn: Turn) -> None:
         """End a turn after the events at hand were served, and before the next poll."""
-        self.due.append(turn)
+        if self.due is None:
+            self.due = turn
+        else:
+            self._also_due.append(turn)
 
     def go_on_soon(self, turn: Turn) -> None:
         """Continue with a turn's leftover input after the next poll."""
@@ -91,7 +108,7 @@ class Loop(Schedule):
 
         Returning to Twisted's main loop after each turn would cost as much as the answer to a small packet.
         """
-        reactor, leaving, due, wait, watch = self._reactor, self.leaving, self.due, self._login_poller.wait, self.watch
+        reactor, leaving, wait = self._reactor, self.leaving, self._login_poller.wait
         # Twisted replaces these lists only while this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
         timed_calls: list[Any] = reactor.timed_calls
@@ -105,21 +122,23 @@ class Loop(Schedule):
             if ready is None:
                 return
             started_s = monotonic_s()
-            if len(ready) < _MANY:
+            if len(ready) == 2:  # one event: ``_ended`` measures it, because reading the clock costs a part of its time
+                self._serve_one(ready[0], ready[1])
+            elif len(ready) < _MANY:
                 self._serve_all(ready, started_s)
             else:
                 self._serve_many(ready, started_s)
             if leaving:
                 reactor.notify_closed(MOST_LEAVING)
                 self._report_slow_ends(started_s)
-            if due:
+            if self.due is not None:
                 self.end_turns()
             if self.busy:
                 self._go_on()
-                watch.ended(monotonic_s() - started_s)
+                self._ended(ready, started_s)
                 return
-            watch.ended(monotonic_s() - started_s)
-            if not ready or leaving or thread_calls or new_timed_calls or due or self.is_stopping:
+            self._ended(ready, started_s)
+            if not ready or leaving or thread_calls or new_timed_calls or self.due is not None or self.is_stopping:
                 return
             if not timed_calls:
                 until_s = _FOR_EVER
@@ -127,20 +146,35 @@ class Loop(Schedule):
                 self.soonest = timed_calls[0]
                 until_s = self.soonest.time
 
+    def _ended(self, ready: tuple[int, ...], started_s: float) -> None:
+        """Report the length of a turn to the turn watch. A long turn with a single event is that event's."""
+        seconds = monotonic_s() - started_s
+        if seconds > LONG_PART_S and len(ready) == 2:
+            self._report_slow(ready[0], seconds)
+        self.watch.ended(seconds)
+
     def end_turns(self) -> None:
         """End the turns that are due. A turn that becomes due meanwhile is ended next time."""
-        for _ in range(len(self.due)):
-            try:
-                self.due.pop(0).end()
-            except Exception:  # an error in one turn must not stop the loop or the other turns
-                _log.failure("error at the end of a turn")
+        due, self.due = self.due, None
+        if due is not None:
+            self._end(due)
+        if self._also_due:
+            also_due, self._also_due = self._also_due, []
+            for turn in also_due:
+                self._end(turn)
+
+    def _end(self, turn: Turn) -> None:
+        try:
+            turn.end()
+        except Exception:  # an error in one turn must not stop the loop or the other turns
+            _log.failure("error at the end of a turn")
 
     def _go_on(self) -> None:
         """Continue with leftover input, within the turns' budgets, and end the turns that become due."""
         busy, self.busy = self.busy, []
         for turn in busy:
             turn.go_on()
-        if self.due:
+        if self.due is not None:
             self.end_turns()
 
     def _serve_many(self, ready: tuple[int, ...], now_s: float) -> None:
@@ -153,28 +187,35 @@ class Loop(Schedule):
 
     def _serve_all(self, ready: tuple[int, ...], now_s: float) -> float:
         """Serve the events: descriptors, each followed by its flags. Return the time after the last one."""
-        ios = self._ios
         before_s = now_s
         for at in range(0, len(ready), 2):
-            descriptor, event = ready[at], ready[at + 1]
-            try:
-                io = ios[descriptor] if event == _READABLE and descriptor < len(ios) else None
-                if io is None:
-                    self._serve(descriptor, event)
-                elif (why := io.read()) is not None:
-                    self._reactor.disconnect(descriptor, why)
-            except Exception:  # an error of one connection must not stop the loop; Twisted's own loop does likewise
-                _log.failure("error while serving a connection")
+            descriptor = ready[at]
+            self._serve_one(descriptor, ready[at + 1])
             now_s = monotonic_s()
             if now_s - before_s > LONG_PART_S:
                 self._report_slow(descriptor, now_s - before_s)
             before_s = now_s
         return now_s
 
+    def _serve_one(self, descriptor: int, event: int) -> None:
+        ios = self._ios
+        try:
+            io = ios[descriptor] if event == _READABLE and descriptor < len(ios) else None
+            if io is None:
+                self._serve(descriptor, event)
+            elif (why := io.read()) is not None:
+                self._reactor.disconnect(descriptor, why)
+        except Exception:  # an error of one connection must not stop the loop; Twisted's own loop does likewise
+            _log.failure("error while serving a connection")
+
     def _report_slow(self, descriptor: int, seconds: float) -> None:
         """Report a connection that took long to the turn watch."""
         io = self._ios[descriptor] if descriptor < len(self._ios) else None
-        self.watch.part("listener" if io is None else f"connection {io.connection_name}", seconds)
+        if io is None:
+            self.watch.part("listener", seconds)
+        else:
+            io.took(seconds)
+            self.watch.part(f"connection {io.connection_name}", seconds)
 
     def _report_slow_ends(self, started_s: float) -> None:
         """Report to the turn watch that notifying closed connections took long."""

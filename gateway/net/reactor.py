@@ -80,7 +80,7 @@ class TurnReactor(StandardReactor):
         seconds = monotonic_s() - started_s
         if seconds > 2 * LONG_PART_S:
             self.loop.watch.part("timers and results of threads", seconds)
-        if self.loop.due:
+        if self.loop.due is not None:
             self.loop.end_turns()
         seconds = monotonic_s() - started_s
         if seconds > SHORTEST_COUNTED_S:  # called between any two turns, mostly without work
@@ -88,7 +88,7 @@ class TurnReactor(StandardReactor):
 
     def timeout(self) -> Any:
         """Return 0 while a turn waits for its end, so that the loop does not sleep."""
-        return 0 if self.loop.due or self.loop.leaving or self.loop.busy else super().timeout()
+        return 0 if self.loop.due is not None or self.loop.leaving or self.loop.busy else super().timeout()
 
     def doIteration(self, delay: float | None) -> None:
         """Wait for events and serve them."""

@@ -116,6 +116,7 @@ class Turn:
                 participant.fail()
             now_s = budget.monotonic_s()
             if now_s - before_s > 2 * SLOW_S:  # each may use a whole budget
+                budget.took(now_s - before_s)
                 budget.on_slow(f"connection {participant.connection_name}", now_s - before_s)
             if budget.work >= LOOK_EVERY and budget.is_spent():
                 break

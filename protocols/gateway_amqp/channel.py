@@ -10,6 +10,7 @@ from pamqp.base import Frame
 
 from gateway.access import Operation, PermissionUnknown
 from gateway.kernel.broker.connections import ChannelInfo
+from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.bounds import require_sender_keys
@@ -17,21 +18,21 @@ from gateway.kernel.messages.message import Header, Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway_amqp.consuming import Consuming
-from gateway_amqp.content import Assembly
+from gateway_amqp.content import FRAME_END, Assembly
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.errors import FrameError, channel_error
 from gateway_amqp.header import AMQP
 from gateway_amqp.intercepted import Intercepted
 from gateway_amqp.methods import AccessRequest, AccessRequestOk, decode_method
 from gateway_amqp.publishing import Confirming, Plain, Target, Transactional, parse_publish, require_mode
+from gateway_amqp.repetition import LastPublish
 from gateway_amqp.scope import Scope
 from gateway_amqp.topology import Topology
 
 PUBLISH: Final = b"\x00\x3c\x00\x28"
 ACK: Final = b"\x00\x3c\x00\x50"
 
-_ack_arguments = Struct(">QB").unpack_from
-_header = AMQP.header
+_ack_arguments: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">QB").unpack_from
 
 #: Targets remembered per channel; when there are more, all are dropped.
 _TARGETS_KEPT: Final = 4096
@@ -56,6 +57,7 @@ class Channel:
         "_writer",
         "assembly",
         "consuming",
+        "last",
         "number",
     )
 
@@ -76,6 +78,7 @@ class Channel:
         self._confirms: Confirms | None = None
         self._answered = 0
         self._confirmed = 0
+        self.last = LastPublish()
 
     @property
     def origin(self) -> Origin:
@@ -138,14 +141,36 @@ class Channel:
         try:
             if target is None or target.version != self._vhost.version:
                 target = self._target(method)
-            header = _header(properties)
-            if not header.is_ordinary:
+            header = AMQP.header(properties)
+            if header.is_ordinary:
+                self.last.compare(target, header, len(body))
+            else:
                 header = self._checked(header, target)
         except PermissionUnknown as unknown:
             unknown.again = partial(self.publish, method, properties, body)
             raise
         target.tally.publish += 1
         self._intake.publish(target, Message(target.exchange_name, target.routing_key, header, body))
+
+    def publish_repeated(self, data: bytes, position: int, end: int) -> int:
+        """Publish the messages at ``position`` that repeat the last one; return the position after them.
+
+        If one of them is refused, ``last.position`` is the position after it.
+        """
+        last, budget = self.last, self._scope.journal.budget
+        while (repetition := last.repetition) is not None and self.assembly is None and budget.work < LOOK_EVERY:
+            start = position + len(repetition.beginning)
+            stop = start + repetition.body_size
+            if stop >= end or data[position:start] != repetition.beginning or data[stop] != FRAME_END:
+                break
+            target = repetition.target
+            if target.version != self._vhost.version:
+                break
+            last.position = position = stop + 1
+            target.tally.publish += 1
+            message = Message(target.exchange_name, target.routing_key, repetition.header, data[start:stop])
+            self._intake.publish(target, message)
+        return position
 
     def ack(self, payload: bytes) -> None:
         """Handle ``basic.ack``, the most frequent method of consumers, without creating an object for it."""
@@ -171,6 +196,7 @@ class Channel:
     def _forget(self) -> None:
         """Drop the unfinished content and the references to the parts, so that no reference cycle is left."""
         self._drop_assembly()
+        self.last.forget()
         self._targets.clear()
         self._usual_targets.clear()
         self._publisher = self._intake = Plain(self._vhost, self._scope.origin, _return_nothing)

@@ -48,13 +48,15 @@ class ChannelOwner(Host, Protocol):
 class Channels:
     """Owns the channels of a connection. ``limit`` is the most open channels.
 
-    The read loop accesses ``open_by_number`` directly.
+    The read loop accesses ``open_by_number`` directly, and ``repeating``: the channel whose publishes were last found
+    to be repetitions.
     """
 
-    __slots__ = ("_closing", "_outbox", "_owner", "_settings", "_user", "limit", "open_by_number")
+    __slots__ = ("_closing", "_outbox", "_owner", "_settings", "_user", "limit", "open_by_number", "repeating")
 
     def __init__(self, owner: ChannelOwner, settings: AmqpContext, outbox: Outbox) -> None:
         self.open_by_number: dict[int, Channel] = {}
+        self.repeating: Channel | None = None
         self.limit = settings.channel_max
         self._owner: ChannelOwner | None = owner
         self._settings = settings
@@ -100,6 +102,8 @@ class Channels:
     def drop(self, number: int) -> None:
         """Release what a channel holds, and remove it."""
         channel = self.open_by_number.pop(number)
+        if self.repeating is channel:
+            self.repeating = None
         self._settings.broker.connections.channel_closed(self._user, channel.origin, channel.vhost_name)
         channel.close()
 

@@ -20,9 +20,9 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import EXPIRED, Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway.net.turn import TurnParticipant
-from gateway_amqp.channel import ACK, PUBLISH
+from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
-from gateway_amqp.content import BODY, FRAME_END, FRAME_HEAD, HEADER, HEARTBEAT, METHOD, whole_content
+from gateway_amqp.content import BODY, FRAME_END, HEADER, HEARTBEAT, METHOD, read_frame_head, whole_content
 from gateway_amqp.control import perform, perform_while_closing
 from gateway_amqp.errors import (
     HARD,
@@ -41,8 +41,6 @@ from gateway_amqp.methods import encode_method, index_of
 from gateway_amqp.state import State
 from gateway_amqp.tables import MalformedField
 from gateway_amqp.tuning import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
-
-_frame_head = FRAME_HEAD.unpack_from
 
 #: Units of work counted for a frame other than a complete publish or acknowledgement; most are declarations.
 _METHOD_WORK: Final = LOOK_EVERY // 2
@@ -229,7 +227,13 @@ class Connection(Machine):
                 self.is_held = True
                 self._incoming.keep(data, position, 0)
                 return
-            kind, number, size = _frame_head(data, position)
+            if self.channels.repeating is not None:
+                after = self._publish_repeated(self.channels.repeating, data, position, end)
+                if after > position:
+                    position = after
+                    continue
+            first = position
+            kind, number, size = read_frame_head(data, position)
             stop = position + 7 + size
             if stop >= end or data[stop] != FRAME_END:
                 if size > self._frame_max:
@@ -250,6 +254,9 @@ class Connection(Machine):
                         if content is not None:
                             properties, body, position = content
                             channel.publish(payload, properties, body)
+                            if channel.last.is_repeated:
+                                channel.last.learn(data[first : position - len(body) - 1])
+                                self.channels.repeating = channel
                             continue
                     elif index == ACK:
                         channel.ack(payload)
@@ -267,6 +274,14 @@ class Connection(Machine):
                 return
         if position < end:
             self._incoming.keep(data, position, 8)
+
+    def _publish_repeated(self, channel: Channel, data: bytes, position: int, end: int) -> int:
+        """Publish the messages at ``position`` that repeat the last one; return the position after them."""
+        try:
+            return channel.publish_repeated(data, position, end)
+        except GatewayError as error:
+            self._answer_error(error, METHOD, channel.number, PUBLISH)
+            return channel.last.position
 
     def _answer_error(self, error: GatewayError, kind: int, number: int, payload: bytes) -> None:
         """Answer a frame that failed; wait, if its permission is not known yet."""

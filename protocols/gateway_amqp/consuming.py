@@ -223,7 +223,7 @@ class Consuming(Subscriber):
 
     def accept(self, tag: int) -> None:
         """Acknowledge one delivery, as ``settle`` does (R87). :raises PreconditionFailed: for an unknown tag."""
-        if self._settle is not settle_all or self._shared_credit is not None:
+        if self._transaction is not None or self._shared_credit is not None:
             self.settle(tag, False, DeliveryOutcome.ACCEPTED)
             return
         delivery = self._ledger.take(tag)

@@ -1,10 +1,11 @@
 """Encoding of outgoing messages on a channel: ``basic.deliver``, ``basic.return`` and ``basic.get-ok`` with content.
 
 The frames of two deliveries differ little, so repeated parts are cached: the method frame around the delivery tag by
-consumer, exchange and routing key, the content header by header and body size.
+consumer, exchange and routing key, the content header by header and body size. If two deliveries in a row differ only
+in tag and body, the next ones are compared with them before the caches are asked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from struct import Struct
 from typing import Final
@@ -20,10 +21,12 @@ from gateway_amqp.properties import encode_properties
 
 #: delivery tag, redelivered
 _TAG: Final = Struct(">QB")
-_tag = _TAG.pack
+_tag: Final[Callable[[int, bool], bytes]] = _TAG.pack
+#: Every octet: the last one of a delivery tag.
+_OCTETS: Final = tuple(bytes((octet,)) for octet in range(256))
 #: The header with a message's offset in a stream.
 _OFFSET: Final = Struct(">q")
-_offset = _OFFSET.pack
+_offset: Final[Callable[[int], bytes]] = _OFFSET.pack
 _METHOD_ID: Final = Struct(">HH")
 _DELIVER: Final = _METHOD_ID.pack(BASIC, 60)
 _GET_OK: Final = _METHOD_ID.pack(BASIC, 71)
@@ -61,10 +64,41 @@ def _without_headers(header: Header) -> bytes:
     return encode_properties(replace(header.properties, headers={}))
 
 
+class RepeatedDelivery:
+    """A delivery that came twice in a row: its parts, and what they stand for.
+
+    ``before`` is the method frame up to the last octet of the delivery tag, so it is valid for the 256 tags of one
+    ``tag_page``. ``after`` is what follows, up to the body.
+    """
+
+    __slots__ = ("after", "before", "consumer_tag", "exchange", "header", "routing_key", "size", "tag_page")
+
+    def __init__(self, consumer_tag: str, message: Message, delivery_tag: int, before: bytes, after: bytes) -> None:
+        self.consumer_tag = consumer_tag
+        self.exchange = message.exchange
+        self.routing_key = message.routing_key
+        self.header = message.header
+        self.size = len(message.body)
+        self.tag_page = delivery_tag >> 8
+        self.before = before
+        self.after = after
+
+
 class DeliveryWriter:
     """Writes messages to the outbox as frames of one channel."""
 
-    __slots__ = ("_channel", "_frame_max", "_heads", "_methods", "_names", "_offset_heads", "_outbox")
+    __slots__ = (
+        "_channel",
+        "_frame_max",
+        "_heads",
+        "_last_around",
+        "_last_head",
+        "_methods",
+        "_names",
+        "_offset_heads",
+        "_outbox",
+        "_repeated",
+    )
 
     def __init__(self, channel: int, outbox: Outbox, frame_max: int) -> None:
         self._channel = channel
@@ -74,28 +108,52 @@ class DeliveryWriter:
         self._names: dict[tuple[str, str], tuple[bytes, bytes]] = {}
         self._heads: dict[tuple[Header, int], bytes] = {}
         self._offset_heads: dict[tuple[Header, int], tuple[bytes, bytes]] = {}
+        self._last_around = b""
+        self._last_head = b""
+        self._repeated: RepeatedDelivery | None = None
 
     def deliver(self, consumer_tag: str, delivery_tag: int, redelivered: bool, message: Message) -> None:
         """Write ``basic.deliver`` and the content."""
-        around = self._methods.get((consumer_tag, message.exchange, message.routing_key))
-        if around is None:
-            around = self._around(consumer_tag, message)
-        body = message.body
+        body, outbox, repeated = message.body, self._outbox, self._repeated
         size = len(body)
-        head = self._heads.get((message.header, size))
-        if head is None:
-            head = self._head(message.header, size)
-        outbox = self._outbox
-        if size + 8 <= self._frame_max and size:
-            outbox.pieces += (around[0], _tag(delivery_tag, redelivered), around[1], head, body, _END)
+        if (
+            repeated is not None
+            and message.header is repeated.header
+            and size == repeated.size
+            and message.routing_key is repeated.routing_key
+            and message.exchange is repeated.exchange
+            and consumer_tag is repeated.consumer_tag
+            and delivery_tag >> 8 == repeated.tag_page
+            and not redelivered
+        ):
+            outbox.pieces += (repeated.before, _OCTETS[delivery_tag & 0xFF], repeated.after, body, _END)
         else:
-            outbox.pieces += (around[0], _tag(delivery_tag, redelivered), around[1], head)
-            self._write_body(body)
+            self._deliver(consumer_tag, delivery_tag, redelivered, message)
         outbox.size += size + 100  # ``delivered`` inlined, see docs/adr/0020
         if outbox.size > HIGH_WATER:
             outbox.is_open = False
         if not outbox.is_awake:
             outbox.wake()
+
+    def _deliver(self, consumer_tag: str, delivery_tag: int, redelivered: bool, message: Message) -> None:
+        """Write frames that differ from the last ones in more than the tag and the body."""
+        around = self._methods.get((consumer_tag, message.exchange, message.routing_key))
+        if around is None:
+            around = self._around(consumer_tag, message)
+        body = message.body
+        head = self._heads.get((message.header, len(body)))
+        if head is None:
+            head = self._head(message.header, len(body))
+        tag = _tag(delivery_tag, redelivered)
+        if not body or len(body) + 8 > self._frame_max:
+            self._outbox.pieces += (around[0], tag, around[1], head)
+            self._write_body(body)
+            return
+        self._outbox.pieces += (around[0], tag, around[1], head, body, _END)
+        if head is self._last_head and around[1] is self._last_around and not redelivered:
+            before, after = around[0] + tag[:-2], tag[-1:] + around[1] + head
+            self._repeated = RepeatedDelivery(consumer_tag, message, delivery_tag, before, after)
+        self._last_around, self._last_head = around[1], head
 
     def deliver_run(self, consumer_tag: str, first_tag: int, run: Sequence[QueuedMessage]) -> None:
         """Write deliveries of a stream's messages, with consecutive delivery tags and their offsets."""

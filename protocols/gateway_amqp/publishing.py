@@ -16,7 +16,7 @@ from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.kernel.vhosts.virtual_host import REFUSED, UNROUTED, VirtualHost
 from gateway_amqp.errors import FrameError
 from gateway_amqp.holdings import OVERHEAD, Holdings
 
@@ -102,7 +102,7 @@ class Plain:
 
     def publish(self, target: Target, message: Message) -> None:
         """Route the message to its queues; return it if it is mandatory and there are none (R20)."""
-        if self._vhost.publish(target.exchange, message, self._origin) is Verdict.UNROUTED:
+        if self._vhost.publish(target.exchange, message, self._origin) is UNROUTED:
             self._unrouted(target, message)
 
     def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
@@ -122,9 +122,9 @@ class Confirming(Plain):
     def publish(self, target: Target, message: Message) -> None:
         """Route the message; its confirm is due at the end of the turn, or when the message is durable."""
         verdict = self._vhost.publish(target.exchange, message, self._origin)
-        if verdict is Verdict.UNROUTED:
+        if verdict is UNROUTED:
             self._unrouted(target, message)
-        self.confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
+        self.confirms.published(verdict is not REFUSED, message.id != 0)
 
 
 #: An action of a transaction: a message for a target, or deliveries and their outcome.
@@ -203,7 +203,7 @@ class Transactional(Plain):
     def _perform(self, action: "Action", route: "Route | None") -> None:
         first, second = action
         if route is not None and isinstance(first, Target) and isinstance(second, Message):
-            if self._vhost.publish_to_route(route, second, self._origin) is Verdict.UNROUTED:
+            if self._vhost.publish_to_route(route, second, self._origin) is UNROUTED:
                 self._unrouted(first, second)
         elif isinstance(first, list) and isinstance(second, DeliveryOutcome):
             settle_all(first, second)

@@ -5,7 +5,7 @@ most frequent one, bypasses the table. After a violation or a refusal the client
 disconnected (1.2, "ERROR").
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -32,6 +32,11 @@ _EARLY_LIMIT: Final = 64 * 1024
 #: A client counts as a publisher when this many bytes of an unfinished frame wait: only a SEND is that large. Alarms
 #: then hold it back.
 _LARGE_FRAME: Final = 64 * 1024
+
+
+#: Looked up once, for each frame: access to an enumeration's member is slow where the source is interpreted.
+_OPEN: Final = State.OPEN
+_AUTHENTICATING: Final = State.AUTHENTICATING
 
 
 class Connection(Machine):
@@ -93,34 +98,39 @@ class Connection(Machine):
 
     def receive(self, data: bytes) -> None:
         """Handle bytes from the peer, which may be cut anywhere."""
-        if self.phase is Phase.LEAVING:
+        if self.state is State.LEAVING or self.state is State.CLOSED:
             self.is_held = False
             return
         if self.is_held and not self.is_busy:
             self.is_held = False
-            if self.state is State.OPEN:
+            if self.state is _OPEN:
                 self._decoder.go_on()
                 self._perform_postponed()
-        budget = self._budget
+        budget, decoder = self._budget, self._decoder
         try:
-            for head, body in self._decoder.feed(data):
-                if head.verb == "SEND" and self.state is State.OPEN:
-                    self._send(head, body)
+            decoder.start(data)
+            while decoder.next():
+                if decoder.head.verb == "SEND" and self.state is _OPEN:
+                    self._send(decoder.head, decoder.body)
                 else:
-                    self._perform(head, body)
-                if budget.work >= LOOK_EVERY and budget.is_spent() and self.state is not State.AUTHENTICATING:
+                    self._perform(decoder.head, decoder.body)
+                if budget.work >= LOOK_EVERY and budget.is_spent() and self.state is not _AUTHENTICATING:
                     self.is_held = True
-                    self._decoder.stop()
+                    decoder.stop()
         except GatewayError as error:
             self.fail(error)
-        if self.state is State.AUTHENTICATING and self._decoder.kept > _EARLY_LIMIT:
+        if self.state is _AUTHENTICATING and self._decoder.kept > _EARLY_LIMIT:
             self.fail(StompError("Frame too large", "Too many bytes were sent before the connection was accepted"))
-        elif not self.has_published and self.state is State.OPEN and self._decoder.kept > _LARGE_FRAME:
+        elif not self.has_published and self.state is _OPEN and self._decoder.kept > _LARGE_FRAME:
             self.publishing()
 
     def _perform(self, head: Head, body: bytes) -> None:
         """Handle a frame; one without a row in the table is out of order."""
-        perform = _FRAMES.get((self.state, head.verb))
+        perform = None
+        if self.state is _OPEN:
+            perform = _OPEN_FRAMES.get(head.verb)
+        elif self.state is State.GREETING:
+            perform = _FIRST_FRAMES.get(head.verb)
         try:
             if perform is None:
                 self._refuse_order(head, body)
@@ -138,11 +148,10 @@ class Connection(Machine):
         conversation = self.conversation
         assert conversation is not None
         try:
-            name = head.headers.get("transaction")
-            if name is None:
+            if head.transaction is None:
                 conversation.publishing.send(head, body)
             else:
-                conversation.transactions.send(name, head, body)
+                conversation.transactions.send(head.transaction, head, body)
         except PermissionUnknown as unknown:
             self._wait_for_permission(unknown, head, body)
         except (Refused, ProtocolViolation) as error:
@@ -260,9 +269,8 @@ class Connection(Machine):
 
     def _ack(self, head: Head, body: bytes) -> None:
         assert self.conversation is not None
-        name = head.headers.get("transaction")
-        if name is not None:
-            self.conversation.transactions.settle(name, head.verb, head.headers)
+        if head.transaction is not None:
+            self.conversation.transactions.settle(head.transaction, head.verb, head.headers)
         elif head.verb == "ACK":
             self.conversation.settling.accept(head.headers)
         else:
@@ -296,7 +304,7 @@ class Connection(Machine):
         assert self.conversation is not None
         self.state = State.LEAVING
         self._decoder.stop()
-        self._farewell = head.headers.get("receipt")
+        self._farewell = head.receipt
         self.conversation.leave()
         self._send_last_receipt()
 
@@ -312,18 +320,17 @@ class Connection(Machine):
 
     def _answer(self, head: Head) -> None:
         """Write the receipt of a frame; it is sent when the frame's changes are durable."""
-        receipt = head.headers.get("receipt")
-        if receipt is not None:
+        if head.receipt is not None:
             assert self.conversation is not None
             self.outbox.promise(self.conversation.scope.journal.pending_lsn)
-            self.conversation.scope.receipt(receipt)
+            self.conversation.scope.receipt(head.receipt)
 
     # The end
 
     def fail(self, error: GatewayError, head: Head | None = None) -> None:
         """Send an ERROR frame with the receipt-id of the frame at fault, and close (1.2, "ERROR")."""
         message, detail = error_of(error)
-        receipt = None if head is None else head.headers.get("receipt")
+        receipt = None if head is None else head.receipt
         logged = error.logged if isinstance(error, StompError) else detail
         self._end(message, detail, () if receipt is None else (("receipt-id", receipt),), logged)
 
@@ -374,16 +381,18 @@ class Connection(Machine):
 
 Perform: TypeAlias = Callable[[Connection, Head, bytes], None]
 
-#: Handlers by state and verb. A missing pair is out of order; SEND has its own path.
-_FRAMES: Final[Mapping[tuple[State, str], Perform]] = {
-    (State.GREETING, "CONNECT"): Connection._connect,
-    (State.GREETING, "STOMP"): Connection._connect,
-    (State.OPEN, "SUBSCRIBE"): Connection._subscribe,
-    (State.OPEN, "UNSUBSCRIBE"): Connection._unsubscribe,
-    (State.OPEN, "ACK"): Connection._ack,
-    (State.OPEN, "NACK"): Connection._ack,
-    (State.OPEN, "BEGIN"): Connection._begin,
-    (State.OPEN, "COMMIT"): Connection._commit,
-    (State.OPEN, "ABORT"): Connection._abort,
-    (State.OPEN, "DISCONNECT"): Connection._disconnect,
+#: Handlers of an open connection by verb; SEND has its own path. There is a table for each state instead of one by
+#: state and verb, because an enumeration's member is hashed by interpreted code.
+_OPEN_FRAMES: Final[dict[str, Perform]] = {
+    "SUBSCRIBE": Connection._subscribe,
+    "UNSUBSCRIBE": Connection._unsubscribe,
+    "ACK": Connection._ack,
+    "NACK": Connection._ack,
+    "BEGIN": Connection._begin,
+    "COMMIT": Connection._commit,
+    "ABORT": Connection._abort,
+    "DISCONNECT": Connection._disconnect,
 }
+
+#: Handlers in the state ``GREETING``. In the other states every frame is out of order.
+_FIRST_FRAMES: Final[dict[str, Perform]] = {"CONNECT": Connection._connect, "STOMP": Connection._connect}

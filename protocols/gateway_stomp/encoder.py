@@ -1,7 +1,8 @@
 """Encoder of MESSAGE frames. The part that is equal for all subscribers of a version is encoded once.
 
 A message for a hundred subscribers is delivered to them one after the other, so a cache of the last message is enough.
-The parts of one subscriber (its id, the destination, the message-id) come first in the frame.
+The next message often has the same header and size as the last one, so that the end of its head is equal too. The parts
+of one subscriber (its id, the destination, the message-id) come first in the frame.
 """
 
 from typing import Final
@@ -22,9 +23,9 @@ _LONGEST_KEPT: Final = 512
 
 
 class Encoder:
-    """Encodes for the clients of one version. Owns the cached encoding of the last message."""
+    """Encodes for the clients of one version. Owns the cached encodings of the last message and the end of its head."""
 
-    __slots__ = ("_again", "_message", "_rest", "_tails", "_topic_exchange", "_version")
+    __slots__ = ("_again", "_header", "_message", "_rest", "_size", "_tail", "_tails", "_topic_exchange", "_version")
 
     def __init__(self, version: Version, topic_exchange: str) -> None:
         self._version = version
@@ -32,6 +33,9 @@ class Encoder:
         self._message: Message | None = None
         self._again = False
         self._rest = b""
+        self._header: Header | None = None
+        self._size = 0
+        self._tail = b""
         self._tails: dict[tuple[Header, int, bool], bytes] = {}
 
     def beginning(self, subscription: str, exchange: str, routing_key: str) -> bytes:
@@ -46,22 +50,30 @@ class Encoder:
         if message is self._message and redelivered is self._again:
             return self._rest
         body = message.body
-        tail = self._tails.get((message.header, len(body), redelivered))
-        if tail is None:
-            tail = self._tail(message.header, len(body), redelivered)
+        if message.header is not self._header or len(body) != self._size or redelivered is not self._again:
+            self._find_tail(message.header, len(body), redelivered)
         self._message = message
-        self._again = redelivered
-        self._rest = rest = tail + body + END
+        self._rest = rest = self._tail + body + END
         return rest
 
-    def _tail(self, header: Header, size: int, redelivered: bool) -> bytes:
+    def _find_tail(self, header: Header, size: int, redelivered: bool) -> None:
+        """Set the end of the head for messages with this header and size."""
+        self._header, self._size, self._again = header, size, redelivered
+        if isinstance(header, StompHeader) and header.is_unique:
+            self._tail = self._new_tail(header, size, redelivered)
+            return
+        key = header, size, redelivered
+        tail = self._tails.get(key)
+        if tail is None:
+            tail = self._new_tail(header, size, redelivered)
+            if len(tail) <= _LONGEST_KEPT:
+                remember(self._tails, key, tail, _KEPT)
+        self._tail = tail
+
+    def _new_tail(self, header: Header, size: int, redelivered: bool) -> bytes:
         """Return the rest of the head; content-length allows any bytes in the body (1.2, "Header content-length")."""
         flag = b"true" if redelivered else b"false"
-        tail = b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (flag, self._lines(header), size)
-        is_unique = isinstance(header, StompHeader) and header.is_unique
-        if len(tail) <= _LONGEST_KEPT and not is_unique:
-            remember(self._tails, (header, size, redelivered), tail, _KEPT)
-        return tail
+        return b"\nredelivered:%b\n%bcontent-length:%d\n\n" % (flag, self._lines(header), size)
 
     def _lines(self, header: Header) -> bytes:
         """Return the header lines of the publisher."""

@@ -1,6 +1,6 @@
 """Frames of STOMP: a verb, headers, and a body of any bytes (1.2, "STOMP Frames")."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from gateway_stomp.header import StompHeader
@@ -19,17 +19,20 @@ _WITH_BODY: Final = frozenset({"SEND", "MESSAGE", "ERROR"})
 class Head:
     """The verb and headers of a frame. The first of repeated headers counts (1.2, "Repeated Header Entries").
 
-    ``size`` is its length in bytes, ``content_length`` is -1 if it is not given. One head serves many equal frames:
-    ``header`` and ``target`` are set when the head of a SEND is first published, ``None`` before.
+    ``size`` is its length in bytes, ``content_length`` is -1 if it is not given. ``receipt`` and ``transaction`` are
+    the headers of these names. One head serves many equal frames: ``header`` and ``target`` are set when the head of a
+    SEND is first published, ``None`` before.
     """
 
-    __slots__ = ("content_length", "header", "headers", "size", "target", "verb")
+    __slots__ = ("content_length", "header", "headers", "receipt", "size", "target", "transaction", "verb")
 
-    def __init__(self, verb: str, headers: Mapping[str, str], content_length: int, size: int) -> None:
+    def __init__(self, verb: str, headers: dict[str, str], content_length: int, size: int) -> None:
         self.verb = verb
         self.headers = headers
         self.content_length = content_length
         self.size = size
+        self.receipt = headers.get("receipt")
+        self.transaction = headers.get("transaction")
         self.header: StompHeader | None = None
         self.target: Target | None = None
 

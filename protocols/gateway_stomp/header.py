@@ -54,10 +54,10 @@ class StompHeader(Header):
         """
         if len(raw) > SURELY_SHORT:
             require_short(headers)
-        lines, _, added = raw.partition(_NUL)
-        self.lines = lines
+        added_at = raw.find(_NUL)
+        self.lines = raw if added_at < 0 else raw[:added_at]
         self.is_unique = not _UNIQUE.isdisjoint(headers)
-        self.is_plain = not added and b"\\" not in lines
+        self.is_plain = added_at < 0 and b"\\" not in raw
         if _TELLING.isdisjoint(headers):
             super().__init__(STOMP, raw)
             return
@@ -106,12 +106,14 @@ class StompHeaderFormat:
         added_now = kept | dict(headers)
         return written(unchanged) + (_NUL + dumps(added_now) if added_now else b"")
 
-    def sent(self, headers: Mapping[str, str]) -> StompHeader:
+    def sent(self, headers: dict[str, str]) -> StompHeader:
         """Return the header of a SEND with these headers.
 
         :raises PreconditionFailed: for an invalid property, or one that AMQP cannot encode.
         """
         lines = [f"{name}:{value}\n" for name, value in headers.items() if name not in OF_FRAMES]
+        if not lines:
+            return self.header(b"")
         text = "".join(lines)
         if is_plain(text, len(lines)):
             raw = text.encode()

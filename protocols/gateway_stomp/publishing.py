@@ -13,7 +13,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.virtual_host import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
@@ -96,12 +96,11 @@ class Publishing:
         self._published(head, target, message, self._vhost.publish(target.exchange, message, self._origin))
 
     def _published(self, head: Head, target: Target, message: Message, verdict: Verdict) -> None:
-        if verdict is Verdict.UNROUTED:
+        if verdict is UNROUTED:
             target.tally.drop_unroutable += 1
-        receipt = head.headers.get("receipt")
-        if receipt is not None:
-            self._receipts.append(receipt)
-            self._confirms.published(verdict is not Verdict.REFUSED, message.id != 0)
+        if head.receipt is not None:
+            self._receipts.append(head.receipt)
+            self._confirms.published(verdict is not REFUSED, message.id != 0)
 
     # SENDs of a transaction
 
@@ -140,7 +139,7 @@ class Publishing:
 
     def offered(self, prepared: "PreparedSend", fanout: SlicedFanout) -> None:
         """Record that all offers of its message were made."""
-        verdict = Verdict.REFUSED if fanout.is_refused else Verdict.TAKEN
+        verdict = REFUSED if fanout.is_refused else TAKEN
         self._published(prepared.head, prepared.target, prepared.message, verdict)
 
     def wait_for(self, work: PendingWork) -> None:
@@ -161,7 +160,8 @@ class Publishing:
             raise StompError("Invalid header", "'message-id' is not allowed on 'SEND'.\n")
         if (reply_to := headers.get("reply-to")) is not None:
             headers = {**headers, "reply-to": self._replies.address(reply_to)}
-        truth_of(headers, "persistent")
+        if "persistent" in headers:
+            truth_of(headers, "persistent")
         header = STOMP.sent(headers)
         if not header.is_ordinary:
             self._require_user(header.user_id)

@@ -99,4 +99,5 @@ class Scope:
 
     def receipt(self, receipt: str) -> None:
         """Send the receipt of a frame, which confirms everything before it, too (1.2, "RECEIPT")."""
-        self.outbox.write(f"RECEIPT\nreceipt-id:{self.version.escape(receipt)}\n\n".encode() + END)
+        written = receipt if receipt.isalnum() else self.version.escape(receipt)
+        self.outbox.write(b"RECEIPT\nreceipt-id:%b\n\n%b" % (written.encode(), END))

@@ -18,15 +18,23 @@ _SEPARATOR: Final = "@@"
 #: Digits of the largest number in a message-id.
 _MOST_DIGITS: Final = 18
 
+#: Looked up once: access to an enumeration's member is slow where the source is interpreted.
+_INDIVIDUAL: Final = AckMode.INDIVIDUAL
+
 
 class Settling:
-    """Settles the deliveries of one connection's subscriptions."""
+    """Settles the deliveries of one connection's subscriptions.
 
-    __slots__ = ("_scope", "_subscribing")
+    ``_header`` is the name of the header with the message-id, ``_separator`` stands between its parts.
+    """
+
+    __slots__ = ("_header", "_scope", "_separator", "_subscribing")
 
     def __init__(self, scope: Scope, subscribing: Subscribing) -> None:
         self._scope = scope
         self._subscribing = subscribing
+        self._header = "id" if scope.version is Version.V12 else "message-id"
+        self._separator = f"{_SEPARATOR}{scope.session}{_SEPARATOR}"
 
     def accept(self, headers: Mapping[str, str]) -> None:
         """Handle an ACK outside of transactions; in mode ``client-individual`` one delivery, without a list.
@@ -34,7 +42,7 @@ class Settling:
         :raises StompError: as ``take``.
         """
         subscription, number = self._find_delivery("ACK", headers)
-        if subscription.mode is AckMode.INDIVIDUAL:
+        if subscription.mode is _INDIVIDUAL:
             delivery = subscription.ledger.take(number)
             if delivery is None:
                 raise _unknown(number)
@@ -92,11 +100,11 @@ class Settling:
 
         The message-id contains both. The ``subscription`` header of 1.1 is redundant, and optional as with RabbitMQ.
         """
-        name = "id" if self._scope.version is Version.V12 else "message-id"
+        name = self._header
         value = headers.get(name)
         if value is None:
             raise StompError("Missing header", f'"{verb}" must include the "{name}" header\n')
-        tag, _, rest = value.partition(f"{_SEPARATOR}{self._scope.session}{_SEPARATOR}")
+        tag, _, rest = value.partition(self._separator)
         if not (rest.isascii() and rest.isdecimal() and len(rest) <= _MOST_DIGITS):
             raise StompError("Invalid header", f'"{verb}" must include a valid "{name}" header\n')
         subscription = self._subscribing.named(tag)

@@ -42,9 +42,12 @@ class Subscription(Subscriber):
 
     __slots__ = (
         "_ack_beginning",
+        "_beginning",
         "_beginnings",
         "_encoder",
+        "_exchange",
         "_outbox",
+        "_routing_key",
         "_scope",
         "_selection",
         "ack_timeout",
@@ -82,6 +85,9 @@ class Subscription(Subscriber):
         self._encoder = scope.settings.encoders.of(scope.version)
         self._selection = selection
         self._beginnings: dict[tuple[str, str], bytes] = {}
+        self._exchange: str | None = None  # this and the key are those of the last message, whose frame began like this
+        self._routing_key: str | None = None
+        self._beginning = b""
         self._ack_beginning = b""
         if scope.version is Version.V12 and mode is not AckMode.AUTO:
             self._ack_beginning = b"\nack:" + self._message_ids()
@@ -99,18 +105,17 @@ class Subscription(Subscriber):
                 self._pass_over(consumer, entry)
                 return
         tag = self.ledger.deliver(consumer, entry, redelivered)
-        beginning = self._beginnings.get((message.exchange, message.routing_key))
-        if beginning is None:
-            beginning = self._begin(message)
+        if message.routing_key is not self._routing_key or message.exchange is not self._exchange:
+            self._begin(message)
         if self.is_of_stream and entry is not None:
             rest = self._with_offset(message, entry.position)
         else:
             rest = self._encoder.rest(message, redelivered)
         outbox = self._outbox
         if self._ack_beginning:
-            outbox.pieces += (beginning, b"%d%b%d" % (tag, self._ack_beginning, tag), rest)
+            outbox.pieces += (self._beginning, b"%d%b%d" % (tag, self._ack_beginning, tag), rest)
         else:
-            outbox.pieces += (beginning, b"%d" % tag, rest)
+            outbox.pieces += (self._beginning, b"%d" % tag, rest)
         outbox.delivered(len(rest) + 100)
         tracing = self._scope.vhost.tracing
         if tracing is not None:
@@ -135,10 +140,15 @@ class Subscription(Subscriber):
             message = Message(message.exchange, message.routing_key, header, message.body)
         return b"\n%b:%d%b" % (OFFSET.encode(), offset, self._encoder.rest(message, False))
 
-    def _begin(self, message: Message) -> bytes:
-        """Return the frame up to the number in the message-id."""
-        beginning = self._encoder.beginning(self.id, message.exchange, message.routing_key) + self._message_ids()
-        return remember(self._beginnings, (message.exchange, message.routing_key), beginning, _KEPT)
+    def _begin(self, message: Message) -> None:
+        """Encode the frame up to the number in the message-id."""
+        names = message.exchange, message.routing_key
+        beginning = self._beginnings.get(names)
+        if beginning is None:
+            beginning = self._encoder.beginning(self.id, *names) + self._message_ids()
+            remember(self._beginnings, names, beginning, _KEPT)
+        self._beginning = beginning
+        self._exchange, self._routing_key = names
 
     def _message_ids(self) -> bytes:
         """Return the common beginning of all its message-ids."""

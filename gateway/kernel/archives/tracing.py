@@ -53,9 +53,7 @@ class VhostTracing:
         Messages without an ``origin``, such as copies that tracers publish, are not passed to tracers.
         """
         if self.tells_tracers and origin is not None:
-            names = [queue.name for queue in queues]
-            for tracer in self._tracers:
-                self._call_safely(tracer, lambda tracer: tracer.published(message, names, origin))
+            self._tell_published(message, [queue.name for queue in queues], origin)
         return self._events.published(message, queues, origin) if self._events.is_on else message
 
     def delivered(
@@ -68,11 +66,20 @@ class VhostTracing:
     ) -> None:
         """Report a delivery that was written; ``entry`` is ``None`` if the delivery needs no settling."""
         if self.tells_tracers:
-            for tracer in self._tracers:
-                self._call_safely(tracer, lambda tracer: tracer.delivered(message, queue.name, redelivered, origin))
+            self._tell_delivered(message, queue.name, redelivered, origin)
         if self._events.is_on:
             position = None if entry is None else entry.position
             self._events.delivered(message, queue, redelivered, origin, position)
+
+    # The closures are in functions of their own: a compiled function that has one allocates an object at each call.
+
+    def _tell_published(self, message: Message, queues: "Sequence[str]", origin: "Origin") -> None:
+        for tracer in self._tracers:
+            self._call_safely(tracer, lambda tracer: tracer.published(message, queues, origin))
+
+    def _tell_delivered(self, message: Message, queue: str, redelivered: bool, origin: "Origin") -> None:
+        for tracer in self._tracers:
+            self._call_safely(tracer, lambda tracer: tracer.delivered(message, queue, redelivered, origin))
 
     def _call_safely(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
         starts_s = self._monotonic_s()

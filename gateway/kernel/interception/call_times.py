@@ -3,39 +3,42 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S, TurnBudget
+from gateway.kernel.budget import LOOK_EVERY, SLOW_S, Suspect, TurnBudget
 from gateway.kernel.faults import Faults
 from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun, PartTimes
 
-#: Messages whose calls are timed one by one after a slow message, to find out which interceptor is slow.
+#: Messages whose calls are timed after a slow one, to find out whether an interceptor is slow again.
 _SINGLE: Final = 1000
 
-#: One of this many messages has its calls timed one by one in any case, for the statistics of each interceptor.
+#: One of this many messages has its calls timed in any case, for the statistics of each interceptor.
 _SAMPLED: Final = 64
 
-#: Calls for one message that take longer than this make the turn read its clock, in seconds.
+#: Calls for one message that take longer than this make the turn read its clock for each message, in seconds.
 _NOTABLE_S: Final = 20e-6
 
 
-class CallTimes:
+class CallTimes(Suspect):
     """Times the interceptors of one chain of a virtual host, which are called for a ``purpose``: publish or delivery.
 
-    Reading the clock takes as long as an interceptor that does little. So the calls for a message are timed together,
-    and one by one only for a sample and for the messages after a slow one, while ``are_single``. ``method`` is the name
-    of the method that is called, ``part_times`` has the times of each interceptor.
+    Reading the clock takes as long as an interceptor that does little. So the calls are timed only for messages for
+    which ``is_due``: a sample, and those after a slow one. The budget of the turn is charged for the others as for the
+    last of these. ``is_timing`` is set between ``begin`` and ``end``. ``method`` is the name of the method that is
+    called, ``part_times`` has the times of each interceptor.
     """
 
     __slots__ = (
         "_before_s",
         "_budget",
+        "_charge",
         "_faults",
         "_interceptors",
-        "_left",
         "_purpose",
+        "_reported",
+        "_singles",
         "_starts_s",
-        "_until_sample",
+        "_until_due",
         "_vhost",
-        "are_single",
+        "is_timing",
         "method",
         "part_times",
     )
@@ -49,11 +52,13 @@ class CallTimes:
         purpose: str,
         method: str,
     ) -> None:
-        self.are_single = False
+        self.is_timing = False
         self.method = method
         self.part_times = PartTimes(interceptors)
-        self._left = 0
-        self._until_sample = 1
+        self._until_due = 0
+        self._singles = 0
+        self._charge = 1
+        self._reported = False
         self._starts_s = self._before_s = 0.0
         self._budget = budget
         self._faults = faults
@@ -61,9 +66,26 @@ class CallTimes:
         self._interceptors = tuple(interceptors)
         self._purpose = purpose
 
+    def is_due(self) -> bool:
+        """Count a message; return whether its calls are to be timed, from ``begin`` to ``end``."""
+        self._until_due -= 1
+        if self._until_due < 0:
+            return True
+        budget = self._budget
+        budget.work += self._charge
+        budget.suspect = self
+        return False
+
+    def was_slow(self, seconds: float) -> None:
+        """Time the calls for the next messages, because one of the untimed calls may have taken ``seconds``."""
+        self._singles, self._until_due = _SINGLE, 0
+        self._report(self._interceptors, seconds, "messages through ")
+
     def begin(self) -> None:
         """Start timing the calls for a message."""
         self._starts_s = self._before_s = self._budget.monotonic_s()
+        self._reported = False
+        self.is_timing = True
 
     def called(self, interceptor: object) -> None:
         """Count a call; report it if it took long."""
@@ -72,6 +94,7 @@ class CallTimes:
         self._before_s = now_s
         self.part_times.of(interceptor).add(seconds)
         if seconds > SLOW_S:
+            self._reported = True
             self._report([interceptor], seconds)
         if seconds > CALL_LIMIT_S:
             function: Callable[..., object] = getattr(interceptor, self.method)
@@ -79,23 +102,25 @@ class CallTimes:
             self._faults.contain_in_part("interceptor", error, self._vhost, interceptor, function=function)
 
     def end(self) -> None:
-        """Charge the calls for a message, and report them if they took long."""
+        """Charge the calls for a message, and report them if they took long together."""
         budget = self._budget
         seconds = budget.monotonic_s() - self._starts_s
-        budget.work += 1 if seconds < _NOTABLE_S else LOOK_EVERY
-        self._until_sample -= 1
-        if self.are_single:
-            self._left -= 1
-            self.are_single = self._left > 0
-        elif seconds > SLOW_S:
-            self.are_single, self._left = True, _SINGLE
-            self._report(self._interceptors, seconds)
-        elif self._until_sample <= 0:
-            self.are_single, self._until_sample = True, _SAMPLED
+        self.is_timing = False
+        self._charge = 1 if seconds < _NOTABLE_S else LOOK_EVERY
+        budget.work += self._charge
+        if seconds > SLOW_S:
+            self._singles = _SINGLE
+            if not self._reported:
+                self._report(self._interceptors, seconds)
+        if self._singles:
+            self._singles -= 1
+            self._until_due = 0
+        else:
+            self._until_due = _SAMPLED - 1
 
-    def _report(self, interceptors: Sequence[object], seconds: float) -> None:
+    def _report(self, interceptors: Sequence[object], seconds: float, beginning: str = "") -> None:
         """Report a slow call of one of these."""
         faults, vhost = self._faults, self._vhost
-        what = f"the interceptor{'' if len(interceptors) == 1 else 's'} "
+        what = f"{beginning}the interceptor{'' if len(interceptors) == 1 else 's'} "
         what += ", ".join([type(each).__qualname__ for each in interceptors])
         self._budget.on_slow(faults.cause(f"{what} for a {self._purpose}", vhost, *interceptors), seconds)

@@ -38,7 +38,15 @@ class DeliveryChain:
     def intercept(self, message: Message, queue: str, origin: "Origin") -> Message:
         """Return the message to deliver: the same object if nothing changed."""
         times = self.times
-        times.begin()
+        if times.is_due():
+            times.begin()
+            message = self._delivered(message, queue, origin)
+            times.end()
+            return message
+        return self._delivered(message, queue, origin)
+
+    def _delivered(self, message: Message, queue: str, origin: "Origin") -> Message:
+        times = self.times
         for interceptor, on_deliver in self._calls:
             try:
                 delivered = on_deliver(message, queue, origin)
@@ -47,10 +55,9 @@ class DeliveryChain:
             except BaseException as error:  # a plugin's exception must not reach the consumer
                 self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
                 continue
-            if times.are_single:
+            if times.is_timing:
                 times.called(interceptor)
             message = delivered
-        times.end()
         return message
 
     def recipient_of(self, consumer: Consumer) -> Subscriber:

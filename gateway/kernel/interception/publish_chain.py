@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: The kind of the faults of interceptors.
 FAULT: Final = "interceptor"
 
-OnPublish: TypeAlias = "Callable[[Message, Origin], Decision]"
+OnPublish: TypeAlias = "Callable[[Message, Origin], object]"
 
 
 class InterceptionContext:
@@ -46,73 +46,92 @@ class PublishChain:
     Each call ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
     """
 
-    __slots__ = ("_calls", "_context", "_has_exchange", "times")
+    __slots__ = ("_calls", "_context", "_has_exchange", "interceptors", "times")
 
     def __init__(
         self, interceptors: Sequence[Interceptor], context: InterceptionContext, has_exchange: Callable[[str], bool]
     ) -> None:
-        self._calls: tuple[tuple[Interceptor, OnPublish], ...] = tuple(
-            [(interceptor, interceptor.on_publish) for interceptor in interceptors]
-        )
+        self.interceptors = tuple(interceptors)
+        self._calls: tuple[OnPublish, ...] = tuple([interceptor.on_publish for interceptor in interceptors])
         self._context = context
         self.times = CallTimes(
             context.budget, context.faults, context.vhost_name, interceptors, "publish", "on_publish"
         )
         self._has_exchange = has_exchange
 
-    @property
-    def interceptors(self) -> tuple[Interceptor, ...]:
-        """The interceptors in the order of their calls."""
-        return tuple([interceptor for interceptor, _ in self._calls])
-
     def intercept(self, message: Message, origin: "Origin") -> Message | Refusal:
         """Return the message to publish, or why it is refused.
 
         It is the same object if nothing changed. The exchange of a diverted message is another one, which exists.
         """
-        times = self.times
-        times.begin()
-        decision = self._decision(message, origin)
-        times.end()
-        if isinstance(decision, Refusal):
-            self._context.on_refused(message, origin, decision.reason)
+        if self.times.is_due():
+            outcome = self._intercept_timed(message, origin)
+        else:
+            number = 0  # most interceptors return most messages as they are, so that comes first
+            decision: Decision = message
+            try:
+                for on_publish in self._calls:
+                    answer = on_publish(message, origin)
+                    if answer is not message:
+                        decision = self._valid(answer, message.exchange)
+                        break
+                    number += 1
+            except BaseException as error:  # a plugin's exception must not reach the publisher
+                decision = self._after_fault(number, error, message)
+            if number == len(self._calls):
+                return message
+            outcome = self._follow(number, decision, message, origin)
+        if isinstance(outcome, Refusal):
+            self._context.on_refused(message, origin, outcome.reason)
+        return outcome
+
+    def _intercept_timed(self, message: Message, origin: "Origin") -> Message | Refusal:
+        self.times.begin()
+        decision = self._follow(0, self._ask(0, message, origin), message, origin)
+        self.times.end()
         return decision
 
-    def _decision(self, message: Message, origin: "Origin") -> Message | Refusal:
-        exchange, times = message.exchange, self.times
-        for interceptor, on_publish in self._calls:
-            try:
-                decision = on_publish(message, origin)
-                if decision is not message:
-                    self._require_valid(decision, exchange)
-            except BaseException as error:  # a plugin's exception must not reach the publisher
-                self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
-                if interceptor.on_error == "pass":
-                    continue
-                return Refusal("the broker could not inspect the message")
-            if times.are_single:
-                times.called(interceptor)
-            if decision is message:
-                continue
-            if isinstance(decision, Refusal):
-                return decision
-            if isinstance(decision, Diversion):
-                return _diverted(message if decision.message is None else decision.message, decision)
+    def _follow(self, number: int, decision: "Decision", message: Message, origin: "Origin") -> Message | Refusal:
+        """Follow the decision of an interceptor, by its number, and ask those after it."""
+        while isinstance(decision, Message):
             message = decision
-        return message
+            number += 1
+            if number == len(self._calls):
+                return message
+            decision = self._ask(number, message, origin)
+        if isinstance(decision, Refusal):
+            return decision
+        return _diverted(message if decision.message is None else decision.message, decision)
 
-    def _require_valid(self, decision: object, exchange: str) -> None:
-        """Require that a decision is one. :raises BadAnswer: if it is not."""
-        if isinstance(decision, Message):
-            if decision.exchange != exchange:
+    def _ask(self, number: int, message: Message, origin: "Origin") -> "Decision":
+        """Return the decision of one interceptor."""
+        try:
+            decision = self._valid(self._calls[number](message, origin), message.exchange)
+        except BaseException as error:  # a plugin's exception must not reach the publisher
+            return self._after_fault(number, error, message)
+        if self.times.is_timing:
+            self.times.called(self.interceptors[number])
+        return decision
+
+    def _after_fault(self, number: int, error: BaseException, message: Message) -> Message | Refusal:
+        """Contain a fault of an interceptor; return the decision that replaces its own."""
+        interceptor = self.interceptors[number]
+        self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
+        return message if interceptor.on_error == "pass" else Refusal("the broker could not inspect the message")
+
+    def _valid(self, answer: object, exchange: str) -> "Decision":
+        """Return the answer of an interceptor as a decision. :raises BadAnswer: if it is not one."""
+        if isinstance(answer, Message):
+            if answer.exchange != exchange:
                 raise BadAnswer("on_publish() returned a message for another exchange; that needs a Diversion")
-        elif isinstance(decision, Diversion):
-            if not self._has_exchange(decision.exchange):
-                raise BadAnswer(
-                    f"on_publish() diverts to the exchange {shown(decision.exchange)}, which does not exist"
-                )
-        elif not isinstance(decision, Refusal):
-            raise BadAnswer(f"on_publish() returned {shown(decision)}, not a Message, Refusal or Diversion")
+            return answer
+        if isinstance(answer, Diversion):
+            if not self._has_exchange(answer.exchange):
+                raise BadAnswer(f"on_publish() diverts to the exchange {shown(answer.exchange)}, which does not exist")
+            return answer
+        if not isinstance(answer, Refusal):
+            raise BadAnswer(f"on_publish() returned {shown(answer)}, not a Message, Refusal or Diversion")
+        return answer
 
 
 def _diverted(message: Message, diversion: Diversion) -> Message:

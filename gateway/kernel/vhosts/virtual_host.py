@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.archives.archives import ArchiveContext, Archives
 from gateway.kernel.archives.message_traces import MessageTraces
@@ -67,6 +67,12 @@ class Verdict(Enum):
     TAKEN = auto()
     UNROUTED = auto()
     REFUSED = auto()
+
+
+#: Looked up once, for each message: access to an enumeration's member is slow where the source is interpreted.
+TAKEN: Final = Verdict.TAKEN
+UNROUTED: Final = Verdict.UNROUTED
+REFUSED: Final = Verdict.REFUSED
 
 
 class VirtualHost:
@@ -238,21 +244,21 @@ class VirtualHost:
             message = self.tracing.published(message, queues, origin)
         route.count += 1
         self.traffic.published += 1
-        verdict = Verdict.TAKEN
+        verdict = TAKEN
         for queue in queues:
             try:
                 if queue.offer(message) is not None:
-                    verdict = Verdict.REFUSED
+                    verdict = REFUSED
                     self.deduplication_caches.refused(message)
             except Exception as error:
                 self._contain_offer(error, queue, message)
-                verdict = Verdict.REFUSED
+                verdict = REFUSED
         if self.archiving is not None:
             self.archiving.published(route.archives, message, origin)
         if len(queues) != 1:
             if not queues:
                 self.traffic.unroutable += 1
-                return Verdict.UNROUTED
+                return UNROUTED
             self._budget.work += len(queues)
         return verdict
 
@@ -273,7 +279,7 @@ class VirtualHost:
         self._context.journal.clock.background.add(fanout.steps())
         if not fanout.is_done and origin is not None:
             self._budget.leave_pending(fanout)
-        return Verdict.REFUSED if fanout.is_refused and fanout.is_done else Verdict.TAKEN
+        return REFUSED if fanout.is_refused and fanout.is_done else TAKEN
 
     def _is_taken(self, queue: QueueLike, message: Message) -> bool:
         """Offer a message to a queue; return whether it was taken."""

@@ -22,11 +22,28 @@ _LONGEST_CACHED: Final = 512
 
 _PUBLISH: Final = 0x30
 
-#: The first bytes of packets of QoS 1 and 2 without DUP and RETAIN.
+#: The first bytes of packets of QoS 0, 1 and 2 without DUP and RETAIN.
+_AT_MOST_ONCE: Final = b"\x30"
 _AT_LEAST_ONCE: Final = b"\x32"
 _EXACTLY_ONCE: Final = b"\x34"
 _DUP: Final = 0x08
 _RETAIN: Final = 0x01
+
+
+class PacketHead:
+    """The beginning of the last packet of one QoS, up to its topic: the next one often has the same topic and size.
+
+    ``first`` is the first byte, ``number_size`` the size of the packet identifier, and ``tail_size`` that of the rest.
+    """
+
+    __slots__ = ("first", "number_size", "octets", "routing_key", "tail_size")
+
+    def __init__(self, first: bytes, number_size: int) -> None:
+        self.first = first
+        self.number_size = number_size
+        self.octets = b""
+        self.routing_key: str | None = None
+        self.tail_size = 0
 
 
 class Encoder:
@@ -36,7 +53,16 @@ class Encoder:
     ``special`` is for all others.
     """
 
-    __slots__ = ("_at_least_once", "_at_most_once", "_exactly_once", "_is_v5", "_mapping", "_message", "_topics")
+    __slots__ = (
+        "_at_least_once",
+        "_at_most_once",
+        "_exactly_once",
+        "_heads",
+        "_is_v5",
+        "_mapping",
+        "_message",
+        "_topics",
+    )
 
     def __init__(self, is_v5: bool, mapping: TopicMapping) -> None:
         self._is_v5 = is_v5
@@ -46,6 +72,7 @@ class Encoder:
         self._at_least_once: tuple[bytes, bytes] | None = None
         self._exactly_once: tuple[bytes, bytes] | None = None
         self._topics: dict[str, bytes] = {}
+        self._heads = PacketHead(_AT_MOST_ONCE, 0), PacketHead(_AT_LEAST_ONCE, 2), PacketHead(_EXACTLY_ONCE, 2)
 
     def at_most_once(self, message: Message) -> bytes:
         """Return the packet of QoS 0."""
@@ -54,8 +81,7 @@ class Encoder:
         packet = self._at_most_once
         if not packet:
             tail = self._tail(message) if self._is_v5 else message.body
-            topic = self.topic(message.routing_key)
-            packet = self._at_most_once = b"\x30" + varint(len(topic) + len(tail)) + topic + tail
+            packet = self._at_most_once = self._head(0, message.routing_key, len(tail)) + tail
         return packet
 
     def acknowledged(self, message: Message, qos: int) -> tuple[bytes, bytes]:
@@ -65,14 +91,20 @@ class Encoder:
         parts = self._at_least_once if qos == 1 else self._exactly_once
         if parts is None:
             tail = self._tail(message) if self._is_v5 else message.body
-            topic = self.topic(message.routing_key)
-            first = _AT_LEAST_ONCE if qos == 1 else _EXACTLY_ONCE
-            parts = first + varint(len(topic) + 2 + len(tail)) + topic, tail
+            parts = self._head(qos, message.routing_key, len(tail)), tail
             if qos == 1:
                 self._at_least_once = parts
             else:
                 self._exactly_once = parts
         return parts
+
+    def _head(self, qos: int, routing_key: str, tail_size: int) -> bytes:
+        head = self._heads[qos]
+        if routing_key is not head.routing_key or tail_size != head.tail_size:
+            topic = self.topic(routing_key)
+            head.octets = head.first + varint(len(topic) + head.number_size + tail_size) + topic
+            head.routing_key, head.tail_size = routing_key, tail_size
+        return head.octets
 
     def special(
         self,

@@ -9,7 +9,7 @@ from gateway.kernel.interception.interceptor import Refusal, RefusalCause
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.virtual_host import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway_mqtt.codec.data_types import text_of
 from gateway_mqtt.codec.encoding import PUBACK, PUBCOMP, PUBREC, ack
 from gateway_mqtt.codec.errors import MqttError, protocol_error, shown
@@ -157,7 +157,7 @@ class Publishing:
         is_exactly_once = first & 0x04
         if is_exactly_once and packet_id in self._qos2_state.received:
             # a resent PUBLISH: its message is published already and must not be published twice (MQTT-4.3.3-10)
-            self._await(PacketType.PUBREC, packet_id, Verdict.TAKEN, self._qos2_state.is_durable)
+            self._await(PacketType.PUBREC, packet_id, TAKEN, self._qos2_state.is_durable)
             return
         if len(self._answers) + len(self._qos2_state.received) >= self._receive_maximum:
             self._require_room()
@@ -168,9 +168,9 @@ class Publishing:
             is_stored = True
         if is_exactly_once:
             is_stored = is_stored or self._qos2_state.is_durable
-            if verdict is not Verdict.REFUSED:
+            if verdict is not REFUSED:
                 self._qos2_state.receive(packet_id)
-        if verdict is Verdict.TAKEN and not is_stored and self._is_safe_now:
+        if verdict is TAKEN and not is_stored and self._is_safe_now:
             self._vhost.traffic.confirmed += 1
             head = PUBREC if is_exactly_once else PUBACK
             self._scope.outbox.write(head + packet_id.to_bytes(2, "big"))
@@ -274,11 +274,11 @@ class Publishing:
         text: str = "",
     ) -> None:
         if reason is None:
-            reason = ReasonCode.NO_MATCHING_SUBSCRIBERS if verdict is Verdict.UNROUTED else ReasonCode.SUCCESS
+            reason = ReasonCode.NO_MATCHING_SUBSCRIBERS if verdict is UNROUTED else ReasonCode.SUCCESS
         self._answers.append(PendingAcknowledgement(packet_type, packet_id, reason, text))
         if packet_type is PacketType.PUBACK:
             self._pubacks += 1
-        self._confirms.published(verdict is not Verdict.REFUSED, is_stored)
+        self._confirms.published(verdict is not REFUSED, is_stored)
 
     def _answer(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
         """Write the acknowledgements up to the ``number``-th publish; refusals come one by one."""
@@ -329,7 +329,7 @@ class Publishing:
         if not qos:
             raise MqttError(reason, text)
         packet_type = PacketType.PUBACK if qos == 1 else PacketType.PUBREC
-        self._await(packet_type, packet_id, Verdict.TAKEN, False, reason, text)
+        self._await(packet_type, packet_id, TAKEN, False, reason, text)
 
     # Topics and properties
 

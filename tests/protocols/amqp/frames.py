@@ -33,7 +33,7 @@ def content_header(
 
 
 class Publication:
-    """A ``basic.publish`` with its content; ``pieces`` cuts the body into frames, one if the body is not empty."""
+    """A ``basic.publish`` with its content; ``pieces`` cuts the ``body`` into frames, one if it is not empty."""
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class Publication:
     ) -> None:
         self._method = commands.Basic.Publish(0, exchange, routing_key, mandatory, immediate)
         self._properties = encode_properties(Properties(**properties)) if raw is None else raw
-        self._body = body
+        self.body = body
         self._piece_size = pieces or max(len(body), 1)
 
     def on(self, channel: int) -> bytes:
         """Return the frames for a channel."""
         bodies = (
-            frame(BODY, channel, self._body[start : start + self._piece_size])
-            for start in range(0, len(self._body), self._piece_size)
+            frame(BODY, channel, self.body[start : start + self._piece_size])
+            for start in range(0, len(self.body), self._piece_size)
         )
-        head = content_header(len(self._body), self._properties, channel)
+        head = content_header(len(self.body), self._properties, channel)
         return encode_method(channel, self._method) + head + b"".join(bodies)
 
 

@@ -122,6 +122,24 @@ def test_a_message_has_the_same_frames_as_pamqps(size: int, channel: int) -> Non
     assert taken(outbox) == content(channel, returned, properties, bytes(size))
 
 
+def test_repeated_deliveries_have_the_same_frames_as_pamqps() -> None:
+    outbox = Outbox(Woken())
+    writer = DeliveryWriter(1, outbox, FRAME_MAX)
+    properties = commands.Basic.Properties(content_type="text/plain")
+    header_ = AMQP.header(encode_properties(Properties(content_type="text/plain")))
+    keys = ["a", "b"]
+    deliveries = [(tag, "c", "a", False, b"%04d" % tag) for tag in range(250, 260)]  # the second octet changes
+    deliveries += [
+        (tag, ("c", "d")[tag & 1], keys[tag >> 1 & 1], tag % 5 == 0, bytes(tag % 7)) for tag in range(260, 330)
+    ]
+    deliveries += [(tag, "d", "b", tag == 332, b"same") for tag in range(330, 336)]
+    for tag, consumer_tag, key, redelivered, body in deliveries:
+        key = keys[keys.index(key)]
+        writer.deliver(consumer_tag, tag, redelivered, Message("x", key, header_, body))
+        deliver = commands.Basic.Deliver(consumer_tag, tag, redelivered, "x", key)
+        assert taken(outbox) == content(1, deliver, properties, body)
+
+
 def test_the_cache_of_repeated_parts_is_limited() -> None:
     outbox = Outbox(Woken())
     writer = DeliveryWriter(1, outbox, FRAME_MAX)
