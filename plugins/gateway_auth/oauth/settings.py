@@ -33,7 +33,10 @@ class OAuthSettings(PluginSettings):
     """The required issuer of tokens; empty accepts any whose key is known."""
 
     additional_scopes_key: str = ""
-    """A further claim with scopes, beside ``scope``."""
+    """Further claims with scopes, beside ``scope``: paths such as ``realm_access.roles``, separated by spaces."""
+
+    resource_server_type: str = ""
+    """The type of this server in rich authorization requests (``authorization_details``); empty ignores them."""
 
     scope_aliases: dict[str, list[str]] = {}
     """Scopes that stand for other scopes."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 import jwt
 
 from gateway.api import Principal, StructuredLog
+from gateway_auth.oauth.claims import scopes_of
 from gateway_auth.oauth.keys import KeySet, VerificationKey
 from gateway_auth.oauth.scopes import Scopes, TokenGrant
 from gateway_auth.oauth.settings import OAuthSettings
@@ -72,19 +73,10 @@ class TokenVerifier:
         if user is None:
             _log_refusal("it has no user name")
             return None
-        scopes = Scopes.parse(self._scopes_of(claims), settings.prefix)
+        scopes = Scopes.parse(scopes_of(claims, settings), settings.prefix, claims)
         expires_at = claims.get("exp")
         expires_at_s = float(expires_at) + settings.leeway_s if expires_at is not None else 0.0
         return Principal(user, scopes.tags, grant=TokenGrant(scopes, settings), expires_at_s=expires_at_s)
-
-    def _scopes_of(self, claims: Mapping[str, Any]) -> list[str]:
-        """Return the scopes, with those that aliases stand for."""
-        settings = self._settings
-        found: list[str] = []
-        for claim in ("scope", settings.additional_scopes_key):
-            value = claims.get(claim, [])
-            found += value.split() if isinstance(value, str) else [each for each in value if isinstance(each, str)]
-        return [scope for each in found for scope in (each, *settings.scope_aliases.get(each, []))]
 
 
 def _log_refusal(reason: str) -> None:
