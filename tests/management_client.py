@@ -1,4 +1,4 @@
-"""Requests to the HTTP API of a gateway in a child process, as the default user."""
+"""Requests to the HTTP API of a gateway in a child process, by default as the default user."""
 
 import base64
 import json
@@ -7,14 +7,17 @@ from typing import Any, Final
 
 from tests.running import Gateway
 
-_LOGIN: Final = "Basic " + base64.b64encode(b"guest:guest").decode()
+_GUEST: Final = "guest:guest"
 
 
-def request(gateway: Gateway, method: str, path: str, fields: Any = None) -> Any:
+def request(gateway: Gateway, method: str, path: str, fields: Any = None, *, login: str = _GUEST) -> Any:
     """Send a request below ``/api/``; return the decoded JSON, ``None`` for an empty response."""
     host, port = gateway.addresses["management"]
     content = None if fields is None else json.dumps(fields).encode()
-    headers = {"Authorization": _LOGIN, "Content-Type": "application/json"}
+    headers = {
+        "Authorization": "Basic " + base64.b64encode(login.encode()).decode(),
+        "Content-Type": "application/json",
+    }
     asked = urllib.request.Request(f"http://{host}:{port}/api/{path}", content, headers, method=method)
     with urllib.request.urlopen(asked, timeout=10) as answer:
         said = answer.read()

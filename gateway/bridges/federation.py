@@ -1,6 +1,7 @@
 """The federation links of the node: one for each federated exchange or queue and each of its upstreams."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,9 @@ _CONSUMERS_EVERY_S: Final = 0.1
 _POLICY_EVENTS: Final = frozenset({"policy.set", "policy.cleared"})
 _PARAMETER_EVENTS: Final = frozenset({"parameter.set", "parameter.cleared"})
 _BINDING_EVENTS: Final = frozenset({"binding.created", "binding.deleted"})
+
+#: The fields of a status that an event of a change repeats.
+_REPORTED: Final = ("status", "error", "upstream", "uri", "type", "upstream_exchange", "upstream_queue")
 
 _STATUS: Final = {LinkState.STARTING: "starting", LinkState.RUNNING: "running", LinkState.TERMINATED: "error"}
 
@@ -131,6 +135,8 @@ class Federation:
         running = self._links.get(federated, {})
         for name in [name for name, each in running.items() if wanted.get(name) != each.end.upstream]:
             self._end(running.pop(name), cleans_up=name not in wanted)
+            details = {"upstream": name, federated.kind: federated.name}
+            self._broker.events.emit(Event("federation.link.removed", federated.vhost, name, details))
         for name, upstream in wanted.items():
             if name not in running:
                 running[name] = self._started(federated, upstream)
@@ -162,8 +168,17 @@ class Federation:
             end = QueueLink(vhost, vhost.queue_by_name[federated.name], upstream, self._dialer, broker.clock)
         logged = {"kind": f"federated {federated.kind}", "vhost": federated.vhost, "upstream": upstream.name}
         link = Link(federated.name, end.open, upstream.reconnect_delay_s, broker.clock, _log, **logged)
+        running = _Running(end, link)
+        link.on_change = partial(self._report, federated, upstream.name, running)
         link.start()
-        return _Running(end, link)
+        return running
+
+    def _report(self, federated: Federated, upstream: str, running: _Running) -> None:
+        """Emit the event of a change of status, with RabbitMQ's names."""
+        status = self._status(federated, upstream, running)
+        details = {name: status[name] for name in _REPORTED if name in status}
+        details |= {federated.kind: federated.name}
+        self._broker.events.emit(Event("federation.link.status", federated.vhost, upstream, details))
 
     def _end(self, running: _Running, *, cleans_up: bool) -> None:
         if not cleans_up:

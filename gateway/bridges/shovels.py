@@ -11,6 +11,7 @@ from gateway.bridges.shovel_definition import COMPONENT, shovel_of
 from gateway.bridges.shovel_ends import ShovelEnds
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.events import Event
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.logs import StructuredLog
 
@@ -20,6 +21,12 @@ _log: Final = StructuredLog("bridges")
 _SHOWN: Final = (
     *("src-exchange", "src-exchange-key", "src-queue", "src-topic", "src-destination"),
     *("dest-exchange", "dest-exchange-key", "dest-queue", "dest-topic", "dest-destination"),
+)
+
+#: The fields of a status that an event of a change repeats.
+_REPORTED: Final = (
+    *("reason", "src_uri", "src_protocol", "src_queue", "src_exchange", "src_exchange_key"),
+    *("dest_uri", "dest_protocol", "dest_queue", "dest_exchange", "dest_exchange_key"),
 )
 
 
@@ -81,13 +88,22 @@ class Shovels:
         delay_s = definition.reconnect_delay_s
         link = Link(record.name, shovel.open, delay_s, clock, _log, kind=COMPONENT, vhost=record.vhost)
         self._links[key], self._shovels[key] = link, shovel
+        link.on_change = partial(self._report, key, link)
         link.start()
 
     def _stop(self, key: BridgeKey) -> None:
         self._shovels.pop(key, None)
         link = self._links.pop(key, None)
         if link is not None:
+            link.on_change = lambda: None
             link.stop()
+            self._broker.events.emit(Event("shovel.worker.removed", *key))
+
+    def _report(self, key: BridgeKey, link: Link) -> None:
+        """Emit the event of a change of status, with RabbitMQ's names."""
+        status = self._status(key, link)
+        details = {name: status[name] for name in _REPORTED if name in status}
+        self._broker.events.emit(Event("shovel.worker.status", *key, {"status": link.state.value, **details}))
 
     def _done(self, key: BridgeKey) -> None:
         """Remove a shovel that has moved as many messages as it was to move, after the current call."""

@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeVar
 
+from gateway.kernel.acting import ActingUser, HasUserName
+
 T = TypeVar("T")
 
 #: The length of a slice, which all long jobs of a node share, in seconds.
@@ -44,12 +46,13 @@ class Background:
 
     A job yields after each step. While ``is_paused`` returns True, because the store has too much to write, no job
     runs. ``on_slice`` is called with the name of a job that used up a slice, and its seconds. ``after_slice`` is called
-    after a slice that is not part of a client's request.
+    after a slice that is not part of a client's request. A job acts for the user who was ``acting`` when it was added.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._jobs: deque[Iterator[None]] = deque()
+        self._jobs: deque[tuple[Iterator[None], HasUserName | None]] = deque()
+        self.acting = ActingUser()
         self._is_working = False
         self.is_paused: Callable[[], bool] = lambda: False
         self.on_slice: Callable[[str, float], None] = lambda job, seconds: None
@@ -61,13 +64,13 @@ class Background:
 
     def add(self, work: Iterator[None]) -> None:
         """Run the first slice of a job now, unless other jobs wait; the rest runs in later turns."""
-        self._jobs.append(work)
+        self._jobs.append((work, self.acting.source))
         if len(self._jobs) == 1 and not self._is_working:  # else a call is already scheduled
             self._work()
 
     def add_later(self, work: Iterator[None]) -> None:
         """Run a job in later turns only, so that many timers that expire together do not share one turn."""
-        self._jobs.append(work)
+        self._jobs.append((work, self.acting.source))
         if len(self._jobs) == 1 and not self._is_working:
             self._clock.call_later(0, self._work_in_turn)
 
@@ -83,15 +86,17 @@ class Background:
         starts_s = self._clock.monotonic_s()
         ends_s = starts_s + SLICE_S
         self._is_working = True
+        former = self.acting.source
         try:
             while self._jobs:
-                work = self._jobs.popleft()
+                work, self.acting.source = self._jobs.popleft()
                 if not self._is_done(work, ends_s):
-                    self._jobs.append(work)
+                    self._jobs.append((work, self.acting.source))
                     self.on_slice(_name_of(work), self._clock.monotonic_s() - starts_s)
                     break
         finally:  # a job that raises is removed; the others continue
             self._is_working = False
+            self.acting.source = former
             if self._jobs:
                 self._clock.call_later(0, self._work_in_turn)
 

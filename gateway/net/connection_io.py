@@ -65,6 +65,7 @@ class ConnectionIO(TurnParticipant):
     """
 
     __slots__ = (
+        "_acting",
         "_descriptor",
         "_is_awaiting_disk",
         "_is_in_rotation",
@@ -97,6 +98,7 @@ class ConnectionIO(TurnParticipant):
         self.has_sent = True
         self.octets = 0
         self.reads = 0
+        self._acting = journal.clock.background.acting
         self._owner = owner
         self._journal = journal
         self._turn = turn
@@ -166,10 +168,12 @@ class ConnectionIO(TurnParticipant):
         if self._is_pending:
             self._unread += data  # the transport had read it before reading stopped
             return
+        self._acting.source = machine = self.machine
         try:
-            self.machine.receive(data)
+            machine.receive(data)
         except Exception:  # an error while serving one peer ends that connection only
             self._owner.fail()
+        self._acting.source = None
         if self._turn.budget.pending is not None:
             self._wait_for_pending_work()
         if self.machine.is_held and not self.has_leftover:
@@ -212,7 +216,11 @@ class ConnectionIO(TurnParticipant):
         machine = self.machine
         if (machine.is_held or self._unread) and self.is_reading:
             unread, self._unread = self._unread, b""
-            machine.receive(unread)
+            self._acting.source = machine
+            try:
+                machine.receive(unread)
+            finally:
+                self._acting.source = None
             self._wait_for_pending_work()
         self.has_leftover = machine.is_held or self._is_pending
         self._is_in_rotation = self.has_leftover and self.is_reading and not self._is_busy

@@ -135,7 +135,8 @@ class PeerProtocol(Protocol):
         self._broker.connections.remove(self)
         vhost, user = self.vhost_name, self.user_name
         try:
-            self.machine.lost()
+            with self._broker.clock.background.acting.being(self.machine):
+                self.machine.lost()
         except Exception:  # an error in one connection's end must not affect the others
             self._log.error("internal error", exc_info=True, connection=self.name)
         self.io.detach()

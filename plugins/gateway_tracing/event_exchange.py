@@ -16,6 +16,16 @@ EXCHANGE: Final = "amq.rabbitmq.event"
 
 _PERSISTENT: Final = 2
 
+#: RabbitMQ's name for itself, where no user asked for a change.
+_INTERNAL_USER: Final = "rmq-internal"
+
+#: The events of changes, which tell who made them.
+_CHANGES: Final = (
+    *("exchange.", "queue.", "binding.", "policy.", "operator.policy.", "parameter.", "vhost.", "permission."),
+    *("topic.permission.", "consumer.", "channel.", "connection.created", "user.created", "user.deleted"),
+    *("user.password.", "user.tags.", "user.limits."),
+)
+
 
 class EventExchangeSettings(PluginSettings):
     """The settings of ``event-exchange``."""
@@ -47,16 +57,28 @@ def headers_of(event: Event) -> dict[str, Value]:
     """Return the headers of an event, with RabbitMQ's names where it has the event too."""
     details = {name: _value(value) for name, value in event.details.items()}
     headers: dict[str, Value] = {"vhost": event.vhost} if event.vhost else {}
-    if event.name.startswith("binding."):
-        headers |= {
-            "source_kind": "exchange",
-            "source_name": details.pop("source", ""),
-            "destination_name": event.subject,
-        }
-    elif event.name.startswith(("permission.", "topic.permission.")):
-        headers["user"] = event.subject
-    elif event.subject:
-        headers["name"] = event.subject
+    if event.name.startswith(_CHANGES):
+        user = event.user or details.get("user") or _INTERNAL_USER
+        headers["user_who_performed_action"] = user
+    match event.name.split("."):
+        case ["binding", _]:
+            headers |= {
+                "source_kind": "exchange",
+                "source_name": details.pop("source", ""),
+                "destination_name": event.subject,
+            }
+        case ["permission", _] | ["topic", "permission", _]:
+            headers["user"] = event.subject
+        case ["consumer", _]:
+            headers["consumer_tag"] = event.subject
+        case ["user", "limits", _]:
+            headers |= {"name": "limits", "username": event.subject}
+        case ["parameter", _]:
+            headers |= {"name": event.subject, "component": details.pop("component", "") or "global"}
+        case ["exchange", _]:
+            headers["name"] = event.subject  # empty for the default exchange
+        case _ if event.subject:
+            headers["name"] = event.subject
     return headers | details
 
 

@@ -178,15 +178,21 @@ class Handshake:
 
     def _set_principal(self, principal: Principal) -> None:
         self._connection.identity.principal = principal
-        self._connection.settings.broker.connections.count_login(_PROTOCOL, True, principal.name)
+        self._count_login(True, principal.name)
         self._connection.driver.log("connection authenticated", user=principal.name)
+
+    def _count_login(self, has_succeeded: bool, user: str) -> None:
+        connection, claimed = self._connection, self._connection.identity.credentials
+        mechanism = "" if claimed is None else claimed.mechanism
+        peer_host = connection.driver.peer_host
+        connection.settings.broker.connections.count_login(_PROTOCOL, has_succeeded, user, peer_host, mechanism)
 
     def _refuse(self) -> None:
         """Report the reason to a client with RabbitMQ's authentication_failure_close; close the connection."""
         connection = self._connection
         claimed = connection.identity.credentials
         assert claimed is not None
-        connection.settings.broker.connections.count_login(_PROTOCOL, False, claimed.username, claimed.peer_host)
+        self._count_login(False, claimed.username)
         mechanism = claimed.mechanism
         if connection.identity.has_capability("authentication_failure_close"):
             text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."

@@ -189,4 +189,4 @@ class Handshake:
 
 
 def _count(broker: Broker, has_succeeded: bool, claimed: Credentials) -> None:
-    broker.connections.count_login(_PROTOCOL, has_succeeded, claimed.username, claimed.peer_host)
+    broker.connections.count_login(_PROTOCOL, has_succeeded, claimed.username, claimed.peer_host, claimed.mechanism)

@@ -1,6 +1,7 @@
 """Event listeners of plugins, and the event exchange."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,13 @@ import pytest
 from pamqp import commands
 
 from gateway.api import Event, EventListener, NotFound, Value
+from gateway.kernel.acting import NamedUser
 from gateway.kernel.alarms import Resource
-from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.plugins.registry import load_plugins
 from gateway.testing import MemoryBroker, Recipient
-from gateway_tracing.event_exchange import EXCHANGE
+from gateway_tracing.event_exchange import EXCHANGE, headers_of
 from tests.plugins.test_plugin_docs import examples
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
@@ -57,7 +60,8 @@ def test_connections_channels_and_logins_of_amqp_are_reported(gateway: AllProtoc
     peer = gateway.peer()
     peer.send(commands.Channel.Close(200, "bye", 0, 0)).receive()
     login = recording.named("user.authentication.success")
-    assert (login.subject, login.details["connection_type"]) == ("guest", "amqp091")
+    assert (login.subject, login.details["protocol"], login.details["auth_mechanism"]) == ("guest", "amqp091", "PLAIN")
+    assert login.details["connection_type"] == "network"
     created = recording.named("channel.created")
     assert (created.vhost, created.details["number"], created.details["user"]) == ("/", 1, "guest")
     assert recording.named("channel.closed").subject == created.subject
@@ -69,7 +73,7 @@ def test_failed_logins_are_reported_by_every_protocol(gateway: AllProtocolsBroke
     gateway.new_client().connect("c", username="eve", password=b"wrong")
     gateway.advance(1)
     failure = recording.named("user.authentication.failure")
-    assert (failure.subject, failure.details["connection_type"]) == ("eve", "mqtt")
+    assert (failure.subject, failure.details["protocol"]) == ("eve", "mqtt")
 
 
 def test_topology_users_permissions_and_alarms_are_reported() -> None:
@@ -105,6 +109,72 @@ def test_topology_users_permissions_and_alarms_are_reported() -> None:
         "memory",
         {"detail": "much"},
     )
+
+
+def test_limits_topic_permissions_and_consumers_are_reported() -> None:
+    broker = MemoryBroker()
+    recording = Recording()
+    listen(broker.kernel, recording)
+    directory = broker.kernel.directory
+    directory.put_user(UserRecord("eve", "hash", "sha256", [], {}))
+    directory.put_topic_permission(TopicPermissionRecord("/", "eve", "amq.topic", "w", "r"))
+    directory.put_user(UserRecord("eve", "", "sha256", [], {"max-connections": 5}))
+    directory.put_user(UserRecord("eve", "", "sha256", [], {}))
+    directory.remove_user("eve")
+    broker.kernel.limit_vhost("/", {"max-queues": 5})
+    broker.kernel.limit_vhost("/", {"max-queues": 5})
+    broker.kernel.limit_vhost("/", {})
+    recipient = Recipient()
+    recipient.consume(broker.vhost.declare_queue("q"), tag="here")
+    recipient.leave()
+    assert recording.names == [
+        "user.created", "topic.permission.created", "user.password.cleared", "user.limits.set", "user.limits.cleared",
+        "topic.permission.deleted", "user.deleted", "vhost.limits.set", "vhost.limits.cleared", "queue.created",
+        "consumer.created", "consumer.deleted",
+    ]  # fmt: skip
+    assert recording.named("topic.permission.created").details == {"exchange": "amq.topic", "write": "w", "read": "r"}
+    assert recording.named("user.limits.set").details == {"max-connections": 5}
+    assert recording.named("vhost.limits.set").details == {"max-queues": 5}
+    consumer = recording.named("consumer.created")
+    assert (consumer.subject, consumer.details["queue"], consumer.details["ack_required"]) == ("here", "q", True)
+
+
+def test_policies_are_reported_with_their_definition() -> None:
+    broker = MemoryBroker()
+    recording = Recording()
+    listen(broker.kernel, recording)
+    for is_operator in (False, True):
+        record = PolicyRecord("/", "p", is_operator, "^x", "queues", 1, {"max-length": 5})
+        broker.kernel.put_policy(record)
+        broker.kernel.remove_policy(record)
+    assert recording.names == ["policy.set", "policy.cleared", "operator.policy.set", "operator.policy.cleared"]
+    details = {"pattern": "^x", "apply-to": "queues", "priority": 1, "definition": {"max-length": 5}}
+    assert recording.named("policy.set").details == details
+
+
+# Who acted
+
+
+def test_events_name_the_user_of_a_client_and_nobody_for_the_work_of_the_broker(gateway: AllProtocolsBroker) -> None:
+    recording = Recording()
+    listen(gateway.broker, recording)
+    acting = gateway.broker.clock.background.acting
+    with acting.being(NamedUser("ada")):
+        gateway.vhost.declare_queue("q", arguments={"x-expires": 1000})
+    gateway.advance(2)
+    assert [(event.name, event.user) for event in recording.events] == [("queue.created", "ada"), ("queue.deleted", "")]
+
+
+def test_a_long_job_acts_for_the_user_who_asked_for_it() -> None:
+    broker = MemoryBroker()
+    recording = Recording(all_vhosts=True)
+    listen(broker.kernel, recording)
+    with broker.kernel.clock.background.acting.being(NamedUser("ada")):
+        broker.kernel.declare_vhost("gone")
+        broker.kernel.delete_vhost("gone")
+    broker.advance(1)
+    assert recording.named("vhost.deleted").user == "ada"
+    assert not broker.kernel.clock.background.acting.name
 
 
 # Who gets them
@@ -180,6 +250,7 @@ def test_an_event_is_a_message_with_its_name_as_key_and_its_details_as_headers()
             "exclusive": False,
             "arguments": {"x-max-length": 1},
             "user": "",
+            "user_who_performed_action": "rmq-internal",
         },
     )
     assert binding_key == "binding.created"
@@ -189,6 +260,26 @@ def test_an_event_is_a_message_with_its_name_as_key_and_its_details_as_headers()
     message = recipient.received[0].message
     assert (message.body, message.properties.delivery_mode) == (b"", 2)
     assert message.properties.timestamp is not None
+
+
+HEADERS = [
+    (Event("permission.deleted", "/", "eve"), {"user": "eve"}),
+    (Event("topic.permission.created", "/", "eve", {"exchange": "x"}), {"user": "eve", "exchange": "x"}),
+    (Event("consumer.deleted", "/", "tag", {"queue": "q"}), {"consumer_tag": "tag", "queue": "q"}),
+    (
+        Event("user.limits.set", "", "eve", {"max-channels": 1}),
+        {"name": "limits", "username": "eve", "max-channels": 1},
+    ),
+    (Event("parameter.set", "", "p", {"component": ""}), {"name": "p", "component": "global"}),
+    (Event("exchange.deleted", "/", ""), {"name": ""}),
+]
+
+
+@pytest.mark.parametrize(("event", "headers"), HEADERS, ids=[event.name for event, _ in HEADERS])
+def test_the_headers_are_those_of_rabbitmq(event: Event, headers: dict[str, Value]) -> None:
+    vhost = {"vhost": event.vhost} if event.vhost else {}
+    assert headers_of(replace(event, user="ada")) == {**vhost, **headers, "user_who_performed_action": "ada"}
+    assert headers_of(event)["user_who_performed_action"] == "rmq-internal"
 
 
 def test_the_events_of_other_virtual_hosts_come_on_request() -> None:

@@ -93,6 +93,7 @@ class Broker:
         self.connections.listeners = self.plugins_in_use.event_listeners
         self.events.subscribe(TopologyAudit(self.audit, self.vhost_by_name))
         self.directory.emit = self.alarms.emit = self.events.emit
+        self.events.acting = clock.background.acting
         self._queue_id = 0
         self._departing: set[str] = set()  # virtual hosts that are being deleted
         self.queue_rules = queue_rules or QueueRules()
@@ -152,7 +153,8 @@ class Broker:
         put = writable(record)
         vhost = self.install_vhost(record)
         self.journal.record(put)
-        self.events.emit(Event("vhost.created", name, name))
+        details = {"description": description, "tags": list(tags), "default_queue_type": default_queue_type}
+        self.events.emit(Event("vhost.created", name, name, details))
         return vhost
 
     def install_vhost(self, record: VhostRecord) -> VirtualHost:
@@ -310,7 +312,10 @@ class Broker:
         :raises PreconditionFailed: when a limit is unknown or not a number.
         """
         require_valid_limits("limits", VHOST_LIMITS, limits)
+        if self.vhost(name).record.limits == limits:
+            return
         self._update_record(replace(self.vhost(name).record, limits=dict(limits)))
+        self.events.emit(Event("vhost.limits.set" if limits else "vhost.limits.cleared", name, "limits", dict(limits)))
 
     def protect_vhost(self, name: str, is_protected: bool) -> None:
         """Set the deletion protection of a virtual host. :raises NotAllowed: when it does not exist."""
@@ -368,7 +373,13 @@ class Broker:
         put = writable(record)
         self.install_policy(record)
         self.journal.record(put)
-        self.events.emit(Event(f"{_policy_kind(record)}.set", record.vhost, record.name))
+        details = {
+            "pattern": record.pattern,
+            "apply-to": record.apply_to,
+            "priority": record.priority,
+            "definition": record.definition,
+        }
+        self.events.emit(Event(f"{_policy_kind(record)}.set", record.vhost, record.name, details))
         vhost.policy_applier.policies_changed()
 
     def install_policy(self, record: PolicyRecord) -> None:
@@ -418,4 +429,4 @@ class Broker:
 
 
 def _policy_kind(record: PolicyRecord) -> str:
-    return "operator_policy" if record.is_operator else "policy"
+    return "operator.policy" if record.is_operator else "policy"

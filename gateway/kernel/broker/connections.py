@@ -254,18 +254,25 @@ class Connections:
         """The event listeners, if there are any: most brokers have none, and need no event per login."""
         return self.listeners if self.listeners is not None and self.listeners.is_needed else None
 
-    def count_login(self, protocol: str, has_succeeded: bool, user: str = "", peer_host: str = "") -> None:
+    def count_login(
+        self, protocol: str, has_succeeded: bool, user: str = "", peer_host: str = "", mechanism: str = ""
+    ) -> None:
         """Count a login attempt, whether or not a connection results from it, and report it."""
         logins = self.logins_by_protocol.setdefault(protocol, Logins())
         logins.succeeded += has_succeeded
         logins.failed += not has_succeeded
-        self.report_login(protocol, has_succeeded, user, peer_host)
+        self.report_login(protocol, has_succeeded, user, peer_host, mechanism)
 
-    def report_login(self, protocol: str, has_succeeded: bool, user: str, peer_host: str = "") -> None:
+    def report_login(
+        self, protocol: str, has_succeeded: bool, user: str, peer_host: str = "", mechanism: str = ""
+    ) -> None:
         """Report a login attempt. ``user`` is the name that the client claims, cut if it is very long."""
         if (listeners := self._present_listeners) is not None:
             name = "user.authentication.success" if has_succeeded else "user.authentication.failure"
-            details = {"connection_type": protocol, "peer_host": peer_host}
+            kind = "http" if protocol == "http" else "network"
+            details = {"connection_type": kind, "protocol": protocol, "peer_host": peer_host}
+            if mechanism:
+                details["auth_mechanism"] = mechanism
             listeners.pass_on(Event(name, "", user[:_LONGEST_USER], details))
 
     def force_close(self, reason: str, which: Callable[[Peer], bool] = lambda peer: True) -> None:

@@ -113,16 +113,19 @@ class Directory:
             self.emit(Event("user.created", "", user.name, details))
             return
         if known.password_hash != user.password_hash:
-            self.emit(Event("user.password.changed", "", user.name))
+            change = "changed" if user.password_hash else "cleared"
+            self.emit(Event(f"user.password.{change}", "", user.name))
         if known.tags != user.tags:
             self.emit(Event("user.tags.set", "", user.name, details))
+        if known.limits != user.limits:
+            self.emit(Event(f"user.limits.{'set' if user.limits else 'cleared'}", "", user.name, dict(user.limits)))
 
     def remove_user(self, name: str) -> None:
         """Remove the user and its permissions. :raises NotFound: when there is no such user."""
         self._require_user(name)
         for permission in self._all_permissions():
             if permission.user == name:
-                self._change(removal(permission))
+                self._remove(permission)
         self._change(Removed(UserRecord.kind, (name,)))
         self.emit(Event("user.deleted", "", name))
 
@@ -142,8 +145,7 @@ class Directory:
     def remove_permission(self, vhost: str, user: str) -> None:
         """Remove a user's permission for a virtual host; harmless if it has none."""
         if (permission := self.permission(vhost, user)) is not None:
-            self._change(removal(permission))
-            self.emit(Event("permission.deleted", vhost, user))
+            self._remove(permission)
 
     def put_topic_permission(self, permission: TopicPermissionRecord) -> None:
         """Set a user's permitted routing keys with one topic exchange. Raises as ``put_permission`` does."""
@@ -152,18 +154,29 @@ class Directory:
         for pattern in _patterns_of(permission):
             self._compile_pattern(pattern)
         self._change(writable(permission))
+        details = {"exchange": permission.exchange, "write": permission.write, "read": permission.read}
+        self.emit(Event("topic.permission.created", permission.vhost, permission.user, details))
 
     def remove_topic_permission(self, vhost: str, user: str, exchange: str) -> None:
         """Remove a topic permission, so that all routing keys are allowed again; harmless if there is none."""
         if (permission := self._topic_permission_by_key.get((vhost, user, exchange))) is not None:
-            self._change(removal(permission))
+            self._remove(permission)
 
     def removing_vhost(self, vhost: str) -> Iterator[None]:
         """Return the steps that remove all permissions for a virtual host that is being deleted."""
         for permission in drained(self._all_permissions()):
             if permission.vhost == vhost and self._is_current(permission):
-                self._change(removal(permission))
+                self._remove(permission)
             yield
+
+    def _remove(self, permission: PermissionRecord | TopicPermissionRecord) -> None:
+        """Remove a permission, and report it."""
+        self._change(removal(permission))
+        if isinstance(permission, PermissionRecord):
+            self.emit(Event("permission.deleted", permission.vhost, permission.user))
+        else:
+            details = {"exchange": permission.exchange}
+            self.emit(Event("topic.permission.deleted", permission.vhost, permission.user, details))
 
     def _is_current(self, permission: PermissionRecord | TopicPermissionRecord) -> bool:
         """Return whether a permission was not removed since it was listed."""

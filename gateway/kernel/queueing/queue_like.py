@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class QueueLike(ConsumedQueue):
     """A queue or a stream of one virtual host. Owns its features and its ``consumers``.
 
-    ``recipient_of`` returns the interceptors that stand before a consumer's subscriber; ``None`` while there are none.
-    ``used_at_ms`` is the last declaration, get or cancelled consumer. ``user`` declared it; empty if unknown.
+    ``on_consumer`` is called with each consumer that is added (``True``) or removed. ``recipient_of`` returns the
+    interceptors that stand before a consumer's subscriber; ``None`` while there are none. ``used_at_ms`` is the last
+    declaration, get or cancelled consumer. ``user`` declared it; empty if unknown.
     """
 
     __slots__ = (
@@ -30,6 +31,7 @@ class QueueLike(ConsumedQueue):
         "consumer_tally",
         "consumers",
         "had_consumer",
+        "on_consumer",
         "recipient_of",
         "used_at_ms",
         "user",
@@ -54,6 +56,7 @@ class QueueLike(ConsumedQueue):
         self.consumers = consumers
         self.consumer_tally: ConsumerTally | None = None
         self.had_consumer = False
+        self.on_consumer: Callable[[Consumer, bool], None] | None = None
         self.recipient_of: Callable[[Consumer], Subscriber] | None = None
         self.used_at_ms = journal.now_ms
         self.user = ""
@@ -188,8 +191,12 @@ class QueueLike(ConsumedQueue):
             self.consumer_tally.added(consumer.subscriber.origin.user)
         self.had_consumer = True
         self.used_at_ms = self._journal.now_ms
+        if self.on_consumer is not None:
+            self.on_consumer(consumer, True)
 
     def _consumed_less(self, consumer: Consumer) -> None:
         """Count a removed consumer."""
         if self.consumer_tally is not None:
             self.consumer_tally.removed(consumer.subscriber.origin.user)
+        if self.on_consumer is not None:
+            self.on_consumer(consumer, False)

@@ -28,6 +28,7 @@ from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.queue_rules import QueueRules
 
 if TYPE_CHECKING:
+    from gateway.kernel.queueing.consumer import Consumer
     from gateway.kernel.vhosts.declarations import QueueDeclaration
 
 
@@ -83,6 +84,7 @@ class Queues:
         is_stream = record.arguments.get("x-queue-type") == "stream"
         queue: QueueLike = self._stream(record) if is_stream else self._queue(record, is_durable, owner)
         queue.consumer_tally = self._consumers
+        queue.on_consumer = self._report_consumer
         queue.user = record.user
         self._context.interception.watch(queue)
         self._context.users.queues.added(record.user)
@@ -256,6 +258,21 @@ class Queues:
         for argument, advice in warnings_on(record.arguments):
             emit(Event("queue.advice", record.vhost, record.name, {"argument": argument, "advice": advice}))
         return queue
+
+    def _report_consumer(self, consumer: "Consumer", is_added: bool) -> None:
+        """Emit the event of a consumer that was added or removed, with RabbitMQ's names."""
+        origin = consumer.subscriber.origin
+        channel = f"{origin.connection} ({origin.channel})" if origin.channel else origin.connection
+        details: dict[str, object] = {"queue": consumer.queue.name, "channel": channel}
+        if is_added:
+            details |= {
+                "exclusive": consumer.is_exclusive,
+                "ack_required": consumer.needs_settling,
+                "prefetch_count": consumer.credit.limit,
+                "arguments": consumer.arguments,
+            }
+        name = "consumer.created" if is_added else "consumer.deleted"
+        self._context.events.emit(Event(name, self._context.vhost_name, consumer.tag, details, origin.user))
 
     def _remove(self, queue: QueueLike) -> int:
         context = self._context

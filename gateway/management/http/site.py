@@ -5,6 +5,7 @@ reactor: it runs in slices of a few milliseconds, and long responses are generat
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from traceback import format_exception
 from typing import Any, Final
@@ -16,6 +17,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, Map, Rule
 
 from gateway.access import PermissionUnknown, Principal
+from gateway.kernel.acting import NamedUser
 from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
@@ -161,17 +163,20 @@ class ApiSite:
             request.peer_host,
             is_secure=request.is_secure,
         )
+        acting, user = self._context.broker.clock.background.acting, NamedUser(principal.name)
         try:
-            result = perform(route, call, {name: decoded(value) for name, value in names.items()})
+            with acting.being(user):
+                result = perform(route, call, {name: decoded(value) for name, value in names.items()})
             if isinstance(result, Listing):
                 return Streamed(result.pieces(call.query))
-            return self._run_long_task(request, result) if isinstance(result, LongTask) else result
+            return self._run_long_task(request, result, user) if isinstance(result, LongTask) else result
         finally:
             self._context.touch()
 
-    def _run_long_task(self, request: Request, task: LongTask) -> "Deferred[object]":
-        """Run a long task. A running task continues if the client disconnects; a waiting one is dropped."""
-        steps = TaskSteps(task.steps, self._context.touch, self._backpressure)
+    def _run_long_task(self, request: Request, task: LongTask, user: NamedUser) -> "Deferred[object]":
+        """Run a long task of a user. A running task continues if the client disconnects; a waiting one is dropped."""
+        acting = self._context.broker.clock.background.acting
+        steps = TaskSteps(task.steps, self._context.touch, self._backpressure, lambda: acting.being(user))
         answered: Deferred[object] = Deferred(canceller=lambda _: None)
 
         def begin() -> "Deferred[Any]":
@@ -284,7 +289,7 @@ class TaskSteps:
     """The steps of a long task as an iterator; ``result`` is set after the last.
 
     A step may yield a deferred to wait for. ``touch`` is called with each step, so that every slice ends in a turn.
-    ``backpressure`` returns a deferred that delays the task, or ``None``.
+    ``backpressure`` returns a deferred that delays the task, or ``None``. Each step runs within ``context()``.
     """
 
     def __init__(
@@ -292,19 +297,24 @@ class TaskSteps:
         steps: "Generator[Deferred[None] | None, None, object]",
         touch: Any,
         backpressure: "Callable[[], Deferred[None] | None]" = lambda: None,
+        context: "Callable[[], AbstractContextManager[None]]" = nullcontext,
     ) -> None:
         self.result: object = None
         self._steps = steps
         self._touch = touch
         self._backpressure = backpressure
+        self._context = context
 
     def __iter__(self) -> "Iterator[Deferred[None] | None]":
-        for awaited in self._finish():
+        while True:
+            try:
+                with self._context():
+                    awaited = next(self._steps)
+            except StopIteration as end:
+                self.result = end.value
+                return
             self._touch()
             yield awaited or self._backpressure()
-
-    def _finish(self) -> "Generator[Deferred[None] | None, None, None]":
-        self.result = yield from self._steps
 
 
 class PathSegment(BaseConverter):
