@@ -72,11 +72,11 @@ class Delaying(QueueFeature):
         self._place = place
         self._delays_arrivals = delays_arrivals
         self._retry_delays_ms = retry_delays_ms
-        self._release = release or self._released
+        self._release = release
 
     def attached(self) -> None:
         """Set how messages that are due are released, before recovery restores any."""
-        self._queue.ensure_delayed(self._release)
+        self._queue.ensure_delayed(self._release or self._released)
 
     def diverts(self, message: Message) -> bool:
         """Delay a message whose publisher requested it."""
