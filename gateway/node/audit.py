@@ -1,5 +1,6 @@
 """The audit record of a node: its rules, and changes that come neither over HTTP nor from a client."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,8 @@ _SWITCHED_OFF: Final = "plugin.switched_off"
 
 def audit_rules(settings: Settings) -> AuditRules:
     """Return the limits of the audit record."""
-    return AuditRules(**settings.audit.model_dump())
+    audit = settings.audit  # its dump has sizes as text
+    return AuditRules(**{field.name: getattr(audit, field.name) for field in fields(AuditRules)})
 
 
 def record_definitions(log: AuditLog, definitions: Definitions, path: Path) -> None:
