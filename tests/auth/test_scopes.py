@@ -38,7 +38,7 @@ def test_a_pattern_matches_as_the_regular_expression_with_the_same_wildcards(pat
         ("read:shop/{team}", Operation.READ, "a*", True),
         ("read:shop/{team}", Operation.READ, "ab", False),
         ("read:shop/{exp}", Operation.READ, "5", False),
-        ("read:*/{nobody}", Operation.READ, "{nobody}", False),
+        ("read:*/{none}", Operation.READ, "{none}", False),
         ("read:shop", Operation.READ, "orders", False),
         ("delete:shop/*", Operation.CONFIGURE, "orders", False),
     ],

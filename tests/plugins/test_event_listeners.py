@@ -155,7 +155,7 @@ def test_policies_are_reported_with_their_definition() -> None:
 # Who acted
 
 
-def test_events_name_the_user_of_a_client_and_nobody_for_the_work_of_the_broker(gateway: AllProtocolsBroker) -> None:
+def test_events_name_the_user_of_a_client_and_no_user_for_the_work_of_the_broker(gateway: AllProtocolsBroker) -> None:
     recording = Recording()
     listen(gateway.broker, recording)
     acting = gateway.broker.clock.background.acting
