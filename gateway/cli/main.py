@@ -13,6 +13,8 @@ import click
 from gateway.cli.backup import backup
 from gateway.cli.check import check
 from gateway.cli.compact import compact
+from gateway.cli.completion import SHELLS, completion_script
+from gateway.cli.example_help import add_examples
 from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
 from gateway.cli.pipeline import pipeline
 from gateway.cli.plugin import plugin
@@ -21,13 +23,43 @@ from gateway.cli.run import run
 from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
 from gateway.version import VERSION
 
+#: An example of each command.
+EXAMPLES: Final = {
+    "run": "run --config gateway.toml --data /var/lib/gateway",
+    "check": "check --config gateway.toml",
+    "backup": "backup /var/lib/gateway /backup/monday",
+    "compact": "compact --data /var/lib/gateway",
+    "repair list": "repair --data /var/lib/gateway list",
+    "repair check": "repair --data /var/lib/gateway check",
+    "repair export": "repair --data /var/lib/gateway export > records.jsonl",
+    "repair drop": "repair --data /var/lib/gateway drop 1 2",
+    "repair retry": "repair --data /var/lib/gateway retry --all",
+    "pipeline": "pipeline list",
+    "plugin new": "plugin new enrich --kind interceptor",
+    "completion": "completion bash",
+}
+
 EXIT_CODES: Final[Mapping[type[GatewayError], int]] = {ConfigurationError: DATA_ERROR, StorageError: UNAVAILABLE}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="gateway", message="%(prog)s %(version)s")
 def gateway() -> None:
-    """Run and maintain a message broker for AMQP 0-9-1, MQTT and STOMP."""
+    """Run and maintain the gateway, a message broker for RabbitMQ's clients.
+
+    It serves AMQP 0-9-1, MQTT 3.1, 3.1.1 and 5, and STOMP 1.0 to 1.2, each with TLS and MQTT and STOMP over WebSocket
+    too, on the same queues, streams and exchanges, and RabbitMQ's HTTP API. Everything durable is in one LMDB file.
+
+    These commands start the broker, and check and maintain its files on this machine. `gatewayctl` operates a running
+    broker, from anywhere: users, queues, policies, plugins, settings, health checks.
+    """
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print a script that completes commands and options in bash, zsh or fish."""
+    click.echo(completion_script(gateway, "gateway", shell))
 
 
 gateway.add_command(run)
@@ -37,6 +69,8 @@ gateway.add_command(repair)
 gateway.add_command(compact)
 gateway.add_command(pipeline)
 gateway.add_command(plugin)
+gateway.add_command(completion)
+add_examples(gateway, "gateway", EXAMPLES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
-from gateway.config import Settings, load
+from gateway.config import Configured, Settings, load
 from gateway.kernel.errors import ConfigurationError, InternalError, StorageError
 from gateway.version import VERSION
 
@@ -21,8 +21,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Replace the broker: collect the settings passed to it, and exit at once with code 3."""
     settings: list[Settings] = []
 
-    def run(given: Settings, read_settings: Callable[[], Settings]) -> int:
-        settings.append(given)
+    def run(given: Configured, read: Callable[[], Configured]) -> int:
+        settings.append(given.settings)
         return 3
 
     app = types.ModuleType("gateway.node.app")

@@ -6,13 +6,13 @@ paths, so that a queue named ``..`` can be addressed. It is also fast to import,
 
 import json
 import ssl
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from collections.abc import Iterable, Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Final
 from urllib.parse import quote, urlencode
 
 from gateway.cli.ctl.address import ApiAddress
+from gateway.cli.ctl.connecting.credentials import ApiCredentials
 from gateway.cli.ctl.errors import (
     BrokerFailed,
     BrokerUnreachable,
@@ -23,6 +23,7 @@ from gateway.cli.ctl.errors import (
     UnknownEntity,
     WrongData,
 )
+from gateway.cli.ctl.progress import Progress
 from gateway.cli.ctl.values import Json, JsonObject, compact, objects
 from gateway.version import VERSION
 
@@ -30,22 +31,34 @@ UNAUTHORIZED: Final = (401, 403)
 NOT_FOUND: Final = 404
 SERVER_ERROR: Final = 500
 
+#: Time without a line after which a stream is lost, in seconds; the broker sends empty ones.
+STREAM_TIMEOUT_S: Final = 30.0
+
+#: Bytes read at once.
+_PIECE: Final = 2**20
+
 
 class ApiClient:
     """The management API at one address, as one user. Each request uses a new connection."""
 
     def __init__(
-        self, address: ApiAddress, user: str, password: str, timeout_s: float | None, cacert: str | None = None
+        self,
+        address: ApiAddress,
+        credentials: ApiCredentials,
+        timeout_s: float | None,
+        cacert: str | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.address = address
-        self.user = user
         self.timeout_s = timeout_s
-        self._authorization = "Basic " + b64encode(f"{user}:{password}".encode(errors="surrogateescape")).decode()
+        self._credentials = credentials
         self._cacert = cacert
+        self._progress = progress or Progress(is_wanted=False)
 
     def as_user(self, user: str, password: str) -> "ApiClient":
         """Return a client of the same API for another user."""
-        return ApiClient(self.address, user, password, self.timeout_s, self._cacert)
+        credentials = ApiCredentials.of_password(user, password)
+        return ApiClient(self.address, credentials, self.timeout_s, self._cacert, self._progress)
 
     def get(self, *path: str, query: Mapping[str, str] | None = None) -> Json:
         """Get a path and decode the JSON. :raises CommandFailed: one of its subclasses, depending on the error."""
@@ -66,6 +79,21 @@ class ApiClient:
     def put_raw(self, *path: str, body: bytes) -> None:
         """Put these bytes at a path."""
         self._request("PUT", path, body=body)
+
+    def lines(self, *path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Get a path and yield its lines as they come, without empty ones, which only show that the broker lives."""
+        try:
+            connection, response = self._open("GET", path, query, timeout_s=STREAM_TIMEOUT_S)
+            try:
+                if response.status >= 300:
+                    self._raise(response.status, response.read())
+                while line := response.readline():
+                    if text := line.decode(errors="replace").rstrip("\n"):
+                        yield text
+            finally:
+                connection.close()
+        except (OSError, HTTPException, UnicodeError) as error:
+            raise BrokerUnreachable(f"no answer from {self.address.url}: {_error_text(error)}") from None
 
     def post(self, *path: str, body: bytes) -> None:
         """Post an encoded JSON document to a path."""
@@ -88,37 +116,64 @@ class ApiClient:
         body: bytes | None = None,
         headers: Mapping[str, str | bytes] | None = None,
     ) -> bytes:
-        target = f"{self.address.prefix}/api/{'/'.join(map(_segment, path))}{'?' + urlencode(query) if query else ''}"
-        sent = {
-            "Authorization": self._authorization,
-            "Content-Type": "application/json",
-            "User-Agent": f"gatewayctl/{VERSION}",
-            **(headers or {}),
-        }
         try:
-            connection = self._connection()
-            try:
-                connection.request(method, target, body, sent)
-                response = connection.getresponse()
-                status, answer = response.status, response.read()
-            finally:
-                connection.close()
+            with self._progress.during(f"waiting for {self.address.url}"):
+                connection, response = self._open(method, path, query, body, headers, self.timeout_s)
+                try:
+                    status, answer = response.status, self._read(response)
+                finally:
+                    connection.close()
         except (OSError, HTTPException, UnicodeError) as error:  # UnicodeError: invalid host name
             raise BrokerUnreachable(f"no answer from {self.address.url}: {_error_text(error)}") from None
         if status >= 300:
             self._raise(status, answer)
         return answer
 
-    def _connection(self) -> HTTPConnection:
+    def _open(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
+        timeout_s: float | None = None,
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        """Send a request and return its connection, which the caller closes, and the response."""
+        target = f"{self.address.prefix}/api/{'/'.join(map(_segment, path))}{'?' + urlencode(query) if query else ''}"
+        sent: dict[str, str | bytes] = {
+            "Authorization": self._credentials.authorization,
+            "Content-Type": "application/json",
+            "User-Agent": f"gatewayctl/{VERSION}",
+            **(headers or {}),
+        }
+        connection = self._connection(timeout_s)
+        try:
+            connection.request(method, target, body, sent)
+            return connection, connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _read(self, response: HTTPResponse) -> bytes:
+        """Read a response, and show how much has come."""
+        pieces, size = [], 0
+        while piece := response.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > _PIECE:
+                self._progress.say(f"received {size / 1e6:.1f} MB")
+        return b"".join(pieces)
+
+    def _connection(self, timeout_s: float | None) -> HTTPConnection:
         """Return a connection. :raises WrongData: if the file of ``--cacert`` is unreadable or has no certificates."""
         host, port = self.address.host, self.address.port
         if self.address.scheme == "http":
-            return HTTPConnection(host, port, timeout=self.timeout_s)
+            return HTTPConnection(host, port, timeout=timeout_s)
         try:
             context = ssl.create_default_context(cafile=self._cacert)
         except OSError as error:
             raise WrongData(f"cannot use {self._cacert}: {_error_text(error)}") from None
-        return HTTPSConnection(host, port, timeout=self.timeout_s, context=context)
+        return HTTPSConnection(host, port, timeout=timeout_s, context=context)
 
     def _raise(self, status: int, answer: bytes) -> None:
         """Raise the error for a status other than success."""
@@ -129,7 +184,7 @@ class ApiClient:
         error: JsonObject = found if isinstance(found, dict) else {}
         reason = _reason(error.get("reason")) or f"HTTP status {status}"
         if status in UNAUTHORIZED:
-            raise NotPermitted(self.user, reason)
+            raise NotPermitted(self._credentials.user, reason)
         if status == NOT_FOUND:
             raise UnknownEntity(reason)
         if error.get("status") == "starting":

@@ -133,13 +133,16 @@ def _close(
     """Close the connections that match; return their number, without those that closed before."""
     names = [text(found, "name") for found in session.api.list("connections") if predicate(found)]
     closed = 0
-    for name in names[: limit or None]:
-        try:
-            session.api.delete("connections", name, reason=reason)
-        except UnknownEntity:
-            continue
-        closed += 1
-        time.sleep(delay_ms / 1000)
+    chosen = names[: limit or None]
+    with session.progress.during("closing connections"):
+        for number, name in enumerate(chosen, 1):
+            session.progress.say(f"closing connection {number} of {len(chosen)}")
+            try:
+                session.api.delete("connections", name, reason=reason)
+            except UnknownEntity:
+                continue
+            closed += 1
+            time.sleep(delay_ms / 1000)
     return closed
 
 

@@ -2,14 +2,19 @@
 
 from gateway.cli.ctl.values import Json
 
-ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e"})
+#: Control characters, also those of eight bits, which some terminals obey.
+_CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
+
+ESCAPES = str.maketrans(
+    {each: f"\\x{ord(each):02X}" for each in _CONTROLS} | {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e"}
+)
 
 
 def cell(value: Json) -> str:
     r"""Format a column's value: bare strings, ``[{"x-max-length",5}]`` for objects, ``[a, b]`` for lists of names.
 
-    Tabs, line ends and escapes are written ``\t``, ``\n``, ``\r`` and ``\e``: a row stays one line, and a name cannot
-    send control sequences to the terminal.
+    Tabs, line ends and escapes are written ``\t``, ``\n``, ``\r`` and ``\e``, other control characters ``\x07``: a row
+    stays one line, and a name cannot send control sequences to the terminal.
     """
     if value is None:
         return ""

@@ -7,6 +7,9 @@ from gateway.cli.exits import DATA_ERROR, SOFTWARE, UNAVAILABLE, USAGE
 NO_USER: Final = 67
 """There is no such user."""
 
+TIMED_OUT: Final = 75
+"""An event that a verb waits for did not happen in time."""
+
 NOT_PERMITTED: Final = 77
 """The credentials are wrong, or the user lacks permission. RabbitMQ's command line has no code for it."""
 
@@ -58,6 +61,12 @@ class Declined(CommandFailed):
     """The broker refused the request, or a health check failed."""
 
     exit_code = UNAVAILABLE
+
+
+class TimedOut(CommandFailed):
+    """An event that a verb waits for did not happen in time."""
+
+    exit_code = TIMED_OUT
 
 
 class UnknownEntity(Declined):

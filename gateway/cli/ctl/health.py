@@ -34,16 +34,18 @@ def await_startup(session: VerbSession) -> None:
     """Wait until the broker is running: five minutes at most, or --timeout."""
     timeout_s = STARTUP_TIMEOUT_S if session.timeout_s is None else session.timeout_s
     deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            session.api.get("whoami")
-            return
-        except NotPermitted:
-            raise
-        except (BrokerUnreachable, Declined):
-            if time.monotonic() + RETRY_S > deadline:
+    with session.progress.during(f"waiting for {session.api.address.url}"):
+        while True:
+            try:
+                session.api.get("whoami")
+                return
+            except NotPermitted:
                 raise
-            time.sleep(RETRY_S)
+            except (BrokerUnreachable, Declined) as error:
+                if time.monotonic() + RETRY_S > deadline:
+                    raise
+                session.progress.say(str(error))
+                time.sleep(RETRY_S)
 
 
 @verb

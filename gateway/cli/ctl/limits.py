@@ -5,7 +5,7 @@ import click
 from gateway.cli.ctl.errors import NoSuchUser, NoSuchVirtualHost, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.users import require_user
-from gateway.cli.ctl.values import JsonObject, compact, parse_object, part
+from gateway.cli.ctl.values import JsonObject, compact, parse_object, part, text
 from gateway.cli.ctl.verb import verb
 from gateway.kernel.settings.limits import USER_LIMITS, VHOST_LIMITS
 
@@ -75,7 +75,7 @@ def clear_user_limits(session: VerbSession, user: str, limit: str) -> None:
 @click.option("--global", "of_all", is_flag=True, help="List those of all users.")
 def list_user_limits(session: VerbSession, user: str | None, of_all: bool) -> None:
     """Print the limits of a user, or a table of all users that have limits."""
-    name = user or session.api.user
+    name = user or ("" if of_all else text(session.api.get("whoami"), "name"))
     scope = "all users" if of_all else f'user "{name}"'
     session.output.announce(f"Listing limits for {scope} ...")
     with session.on_not_found(NoSuchUser(name)):

@@ -28,11 +28,13 @@ from gateway.cli.ctl import (
     message_traces,
     mqtt,
     nodes,
+    observing,
     parameters,
     permissions,
     plugins,
     policies,
     queues,
+    shell_completion,
     status,
     stomp,
     store,
@@ -42,8 +44,11 @@ from gateway.cli.ctl import (
     vhosts,
 )
 from gateway.cli.ctl.errors import CommandFailed, WrongUsage
+from gateway.cli.ctl.examples import EXAMPLES
+from gateway.cli.ctl.node import cluster, diagnosis, logs, maintenance, rabbitmq_plugins, settings, stopping, tls
 from gateway.cli.ctl.unsupported import UNSUPPORTED
 from gateway.cli.ctl.verb import shared_options
+from gateway.cli.example_help import add_examples
 from gateway.cli.exits import INTERRUPTED, SOFTWARE, USAGE
 from gateway.version import VERSION
 
@@ -74,15 +79,17 @@ VERB_MODULES: Final = (
     store,
     plugins,
     bridges,
+    settings,
+    logs,
+    maintenance,
+    stopping,
+    tls,
+    cluster,
+    diagnosis,
+    rabbitmq_plugins,
+    observing,
+    shell_completion,
 )
-
-ENVIRONMENT: Final = {
-    "url": "GATEWAYCTL_URL",
-    "login": "GATEWAYCTL_USERNAME",
-    "login_password": "GATEWAYCTL_PASSWORD",
-    "cacert": "GATEWAYCTL_CACERT",
-}
-"""Environment variables that replace options."""
 
 
 class Verbs(click.Group):
@@ -95,17 +102,27 @@ class Verbs(click.Group):
         find_command(args[0])
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs by section, as rabbitmqctl does."""
+        for module in VERB_MODULES:
+            limit = formatter.width - 6 - min(30, max(len(verb.name or "") for verb in module.VERBS))
+            title = (module.__doc__ or "").partition("\n")[0].rstrip(".").partition(":")[0]
+            rows = [(verb.name or "", verb.get_short_help_str(limit)) for verb in module.VERBS]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(VERSION, "-V", "--version", message="%(version)s")
 @click.pass_context
 def gatewayctl(context: click.Context, /, **given: object) -> None:
-    """Operate a gateway: rabbitmqctl's verbs, over the management API.
+    """Operate a running gateway over its HTTP API, from anywhere.
 
-    Options may be given before or after the verb.
+    The verbs are those of rabbitmqctl, rabbitmq-diagnostics, rabbitmq-plugins, rabbitmq-queues, rabbitmq-streams and
+    rabbitmq-upgrade, and some of its own. Options may be given before or after the verb. `gatewayctl help VERB` shows
+    an example of each verb.
     """
-    environment = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
-    shared = environment | {name: value for name, value in given.items() if value}
+    shared = {name: value for name, value in given.items() if value}
     context.default_map = {
         name: dict.fromkeys(command.commands, shared) if isinstance(command, click.Group) else shared
         for name, command in gatewayctl.commands.items()
@@ -128,6 +145,7 @@ gatewayctl.params += shared_options()
 for module in VERB_MODULES:
     for verb in module.VERBS:
         gatewayctl.add_command(verb)
+add_examples(gatewayctl, "gatewayctl", EXAMPLES)
 
 
 def find_command(name: str) -> click.Command:
@@ -136,7 +154,7 @@ def find_command(name: str) -> click.Command:
         return gatewayctl.commands[name]
     if name in UNSUPPORTED:
         raise WrongUsage(f"Command '{name}' is not implemented: {UNSUPPORTED[name]}")
-    near = difflib.get_close_matches(name, gatewayctl.commands, 1)
+    near = difflib.get_close_matches(name.replace("-", "_"), gatewayctl.commands, 1)
     raise WrongUsage(f"Command '{name}' not found." + (f" Did you mean '{near[0]}'?" if near else ""))
 
 
@@ -154,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report_failure(_error_text(error), USAGE)
     except CommandFailed as error:
         return _report_failure(str(error), error.exit_code)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
         return _exit_on_broken_pipe()

@@ -12,7 +12,7 @@ from gateway.cli.ctl.values import Json, JsonObject, parse_object, part, text
 from gateway.cli.ctl.verb import verb
 
 #: Plugins of RabbitMQ whose work is done otherwise, and how.
-_ELSEWHERE: Final[Mapping[str, str]] = {
+ELSEWHERE: Final[Mapping[str, str]] = {
     "rabbitmq_management": "it is built in; its port is the setting management.port",
     "rabbitmq_management_agent": "it is built in",
     "rabbitmq_prometheus": "metrics are part of the management API",
@@ -155,8 +155,8 @@ def _row(session: VerbSession, name: str) -> JsonObject:
 
 
 def _require_here(name: str) -> None:
-    if name in _ELSEWHERE:
-        raise WrongUsage(f"plugin '{name}' of RabbitMQ is not needed: {_ELSEWHERE[name]}")
+    if name in ELSEWHERE:
+        raise WrongUsage(f"plugin '{name}' of RabbitMQ is not needed: {ELSEWHERE[name]}")
 
 
 def _description(found: JsonObject) -> list[str]:

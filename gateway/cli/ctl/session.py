@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.cli.ctl.api import ApiClient
 from gateway.cli.ctl.errors import CommandFailed, Declined, NoSuchVirtualHost, UnknownEntity
 from gateway.cli.ctl.output import Output
+from gateway.cli.ctl.progress import Progress
 from gateway.cli.ctl.values import JsonObject, text
 
 DEFAULT_VHOST = "/"
@@ -20,6 +21,7 @@ class VerbSession:
     output: Output
     named_vhost: str | None = None
     timeout_s: float | None = None
+    progress: Progress = field(default_factory=lambda: Progress(is_wanted=False))
 
     @property
     def vhost(self) -> str:
@@ -53,6 +55,12 @@ class VerbSession:
         except UnknownEntity:
             self.require_vhost()
             raise Declined(f"{entity} does not exist in vhost '{self.vhost}'") from None
+
+    @contextmanager
+    def controlling(self) -> Iterator[None]:
+        """On 404, raise an error that says that the broker lacks the endpoints of its control."""
+        with self.on_not_found(Declined(f"the broker at {self.api.address.url} cannot do this over its API")):
+            yield
 
     def node(self) -> str:
         """Return the name of the broker's node."""

@@ -66,7 +66,7 @@ def version(session: VerbSession) -> None:
 
 def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
     """Return the fields of rabbitmqctl's status that apply to this broker."""
-    alarms: list[Json] = list(_alarms(node))
+    alarms: list[Json] = list(alarm_lines(node))
     listening: list[Json] = [listener.as_json() for listener in listeners_of(overview)]
     return {
         "pid": part(node, "os_pid"),
@@ -80,6 +80,7 @@ def _as_json(overview: Json, node: Json, vhosts: int) -> JsonObject:
         "config_files": part(node, "config_files"),
         "log_files": part(node, "log_files"),
         "alarms": alarms,
+        "is_under_maintenance": part(node, "being_drained") is True,
         "contained_faults": {**_faults(node)},
         "gc_longest_pause_ms": part(node, "gc_longest_pause_ms"),
         "turns": part(node, "turns"),
@@ -116,6 +117,7 @@ def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
         [
             f"OS PID: {part(node, 'os_pid')}",
             f"Uptime (seconds): {number(node, 'uptime') // 1000}",
+            f"Is under maintenance?: {'true' if part(node, 'being_drained') is True else 'false'}",
             *_versions(overview),
             f"Node name: {text(overview, 'node')}",
             f"Contained faults: {sum(_faults(node).values())}",
@@ -127,7 +129,7 @@ def _lines(overview: Json, node: Json, vhosts: int, unit: str) -> Iterator[str]:
     yield from _section("Data directory", [f"Node data directory: {text(node, 'db_dir')}"])
     yield from _section("Config files", _items(part(node, "config_files")))
     yield from _section("Log file(s)", _items(part(node, "log_files")))
-    yield from _section("Alarms", _items(list(_alarms(node))))
+    yield from _section("Alarms", _items(list(alarm_lines(node))))
     used, watermark = _size(node, "mem_used", unit), _size(node, "mem_limit", unit)
     yield from _section("Memory", [f"Total memory used: {used}", f"Memory high watermark: {watermark}"])
     yield from _section(
@@ -163,7 +165,8 @@ def _faults(node: Json) -> dict[str, int]:
     return {str(kind): count for kind, count in found if isinstance(count, int)}
 
 
-def _alarms(node: Json) -> Iterator[str]:
+def alarm_lines(node: Json) -> Iterator[str]:
+    """Yield a line for each alarm of the node."""
     return (f"{what} alarm on node {text(node, 'name')}" for key, what in ALARMS.items() if part(node, key) is True)
 
 

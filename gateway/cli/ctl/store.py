@@ -20,16 +20,24 @@ def compact(session: VerbSession, no_wait: bool) -> None:
     session.api.post("store", "compact", body=b"")
     if no_wait:
         return
+    with session.progress.during("compacting"):
+        compaction = _await_end(session)
+    if text(compaction, "state") != "done":
+        raise Declined(f"the store was not compacted: {text(compaction, 'reason')}")
+    session.output.text(f"{number(compaction, 'before_bytes')} bytes became {number(compaction, 'after_bytes')}")
+
+
+def _await_end(session: VerbSession) -> Json:
+    """Wait until a compaction is over, and return its last state."""
     shown = ""
     while (compaction := part(session.api.get("store"), "compaction")) is None or not _is_over(compaction):
         line = f"{text(compaction, 'state')}: {number(compaction, 'copied_bytes')} of {number(compaction, 'of_bytes')}"
         if line != shown:
             session.output.announce(f"{line} bytes")
+            session.progress.say(f"{line} bytes")
             shown = line
         time.sleep(_POLL_INTERVAL_S)
-    if text(compaction, "state") != "done":
-        raise Declined(f"the store was not compacted: {text(compaction, 'reason')}")
-    session.output.text(f"{number(compaction, 'before_bytes')} bytes became {number(compaction, 'after_bytes')}")
+    return compaction
 
 
 def _is_over(compaction: Json) -> bool:

@@ -125,6 +125,24 @@ def list_stream_connections(session: VerbSession, columns: tuple[str, ...]) -> N
     print_listing(session, CONNECTIONS, columns)
 
 
+@verb
+def list_stream_consumer_groups(session: VerbSession) -> None:
+    """List the groups of single active consumers of RabbitMQ's stream protocol: none, it is not supported."""
+    session.output.announce("Listing stream consumer groups ...")
+    session.require_vhost()
+    session.output.rows(("stream", "reference", "partition_index", "consumers"), [])
+
+
+@verb
+@click.option("--stream", required=True, help="The stream of the group.")
+@click.option("--reference", required=True, help="The name of the group.")
+def list_stream_group_consumers(session: VerbSession, stream: str, reference: str) -> None:
+    """List the consumers of a group of RabbitMQ's stream protocol: none, it is not supported."""
+    session.output.announce(f"Listing consumers for group {reference}, stream {stream} ...")
+    session.require_vhost()
+    session.output.rows(("subscription_id", "connection_name", "state"), [])
+
+
 def _print_tracking(session: VerbSession, stream: str) -> None:
     with session.reporting_missing(f"stream '{stream}'"):
         found = session.api.get("stream", session.vhost, stream, "tracking")
@@ -150,4 +168,6 @@ VERBS = (
     list_stream_consumers,
     list_stream_publishers,
     list_stream_connections,
+    list_stream_consumer_groups,
+    list_stream_group_consumers,
 )

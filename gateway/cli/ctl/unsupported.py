@@ -1,49 +1,39 @@
-"""Verbs of rabbitmqctl that gatewayctl does not support, and their replacements."""
+"""Verbs of RabbitMQ's command lines that gatewayctl does not support, and their replacements."""
 
 from collections.abc import Mapping
 from typing import Final
 
 ONE_NODE: Final = "a gateway is a single node"
 ERLANG: Final = "there is no Erlang runtime"
-PROCESS: Final = "end the process with SIGTERM, or systemctl stop gateway"
-CONFIGURATION: Final = "it is a setting of the configuration file"
-PLUGINS: Final = "use plugin list, plugin enable NAME, plugin disable NAME, each with -p VHOST"
-NOT_YET: Final = "not supported yet"
 
 #: Verb to reason.
 UNSUPPORTED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("stop", "shutdown", "stop_app"), PROCESS),
-    "start_app": "start the process: gateway run",
-    "wait": "use await_startup",
+    "stop_app": "use drain, which closes the node to clients, or stop, which ends the process",
+    "start_app": "use revive after drain; to start the process: gateway run",
     "set_stream_retention_policy": "use set_policy with max-age and max-length-bytes, --apply-to streams",
-    "enable": PLUGINS,
-    "disable": PLUGINS,
-    "set": PLUGINS,
-    "list": "use plugin list, or list_queues, list_exchanges, ...",
-    "is_enabled": "use plugin is_enabled",
-    "directories": "use plugin describe NAME, which shows the source; the setting plugins_dir names the directory",
-    "node_health_check": "use check_running, check_local_alarms, check_virtual_hosts",
-    "cluster_status": f"{ONE_NODE}; use status",
-    "report": "use status and the lists",
     **dict.fromkeys(
         (
             *("join_cluster", "forget_cluster_node", "rename_cluster_node", "update_cluster_nodes", "force_boot"),
-            *("force_reset", "reset", "change_cluster_node_type", "await_online_nodes", "sync_queue"),
-            *("add_replica", "delete_replica", "restart_stream", "coordinator_status"),
-            *("cancel_sync_queue", "reconcile_vhosts", "restart_vhost", "cluster_formation"),
+            *("force_reset", "reset", "change_cluster_node_type", "sync_queue", "cancel_sync_queue"),
+            *("add_replica", "delete_replica", "restart_stream", "coordinator_status", "discover_peers"),
+            *("reconcile_vhosts", "cluster_formation", "force_standalone_khepri_boot"),
         ),
         ONE_NODE,
     ),
-    **dict.fromkeys(("eval", "eval_file", "exec", "force_gc", "hipe_compile", "schema_info"), ERLANG),
-    **dict.fromkeys(("decode", "encode", "list_ciphers", "list_hashes"), "secrets are stored in separate files"),
-    **dict.fromkeys(("set_disk_free_limit", "set_log_level", "set_vm_memory_high_watermark"), CONFIGURATION),
-    "environment": "use gateway check, which prints the effective settings",
-    "rotate_logs": "the tool that rotates the log file makes the broker reopen it; see the configuration of the log",
     **dict.fromkeys(
         (
-            *("autocomplete", "list_unresponsive_queues", "resume_listeners", "suspend_listeners"),
-            *("log_tail", "log_location", "consume_event_stream", "message_size_stats", "tls_versions"),
+            *("eval", "eval_file", "exec", "force_gc", "hipe_compile", "schema_info", "remote_shell", "observer"),
+            *("erlang_cookie_hash", "erlang_cookie_sources", "runtime_thread_stats", "maybe_stuck", "resolver_info"),
+            "command_line_arguments",
         ),
-        NOT_YET,
+        ERLANG,
+    ),
+    **dict.fromkeys(("decode", "encode", "list_ciphers", "list_hashes"), "secrets are stored in separate files"),
+    **dict.fromkeys(
+        ("list_network_interfaces", "resolve_hostname", "os_env"), "use the tools of the machine: ip, getent, env"
+    ),
+    **dict.fromkeys(
+        ("enable_auth_attempt_source_tracking", "disable_auth_attempt_source_tracking"),
+        "logins are counted by protocol, not by source",
     ),
 }

@@ -6,15 +6,13 @@ from typing import Final
 
 import click
 
-from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.api import ApiClient
+from gateway.cli.ctl.connecting.target import DEFAULT_URL, target_of
 from gateway.cli.ctl.formatters import FORMATTERS
 from gateway.cli.ctl.output import Output
+from gateway.cli.ctl.progress import Progress
 from gateway.cli.ctl.session import VerbSession
 
-DEFAULT_URL: Final = "http://127.0.0.1:15672"
-DEFAULT_USER: Final = "guest"
-DEFAULT_PASSWORD: Final = "guest"
 DEFAULT_TIMEOUT_S: Final = 60.0
 FOREVER_S: Final = 1e6
 """Timeouts from this value on are treated as infinite, because sockets limit their range."""
@@ -44,6 +42,7 @@ def shared_options() -> list[click.Parameter]:
         click.Option(["-q", "--quiet"], is_flag=True, help="Do not print progress messages."),
         click.Option(["-s", "--silent"], is_flag=True, help="Print only values, without table headers."),
         click.Option(["--no-table-headers"], is_flag=True, help="Do not print table headers."),
+        click.Option(["--profile"], help="The broker and login of this profile. [$GATEWAYCTL_PROFILE]"),
         click.Option(["--url"], help=f"The broker's management API. [$GATEWAYCTL_URL, or {DEFAULT_URL}]"),
         click.Option(["--username", "login"], help="Log in as this user. [$GATEWAYCTL_USERNAME, or guest]"),
         click.Option(["--password", "login_password"], help="With this password. [$GATEWAYCTL_PASSWORD, or guest]"),
@@ -66,6 +65,7 @@ def verb(action: Callable[..., None]) -> click.Command:
         quiet: bool,
         silent: bool,
         no_table_headers: bool,
+        profile: str | None,
         url: str | None,
         login: str | None,
         login_password: str | None,
@@ -75,15 +75,16 @@ def verb(action: Callable[..., None]) -> click.Command:
         longnames: bool,
         **arguments: object,
     ) -> None:
-        address = ApiAddress.parse(url or DEFAULT_URL)
-        user = login or address.user or DEFAULT_USER
-        password = login_password or address.password or DEFAULT_PASSWORD
         output = Output(formatter or "table", is_quiet=quiet, is_silent=silent, has_headers=not no_table_headers)
+        progress = Progress(is_wanted=not quiet and not silent)
+        options = {"url": url, "username": login, "password": login_password, "ca": cacert}
+        target = target_of(options, profile)
         timeout_s = DEFAULT_TIMEOUT_S if timeout is None else timeout
-        api = ApiClient(address, user, password, timeout_s if timeout_s < FOREVER_S else None, cacert)
-        action(VerbSession(api, output, vhost, timeout), **arguments)
+        limit_s = timeout_s if timeout_s < FOREVER_S else None
+        api = ApiClient(target.address, target.credentials, limit_s, target.ca, progress)
+        action(VerbSession(api, output, vhost or target.vhost, timeout, progress), **arguments)
         output.end()
 
-    command = click.command(action.__name__)(run)
+    command = click.command(action.__name__.rstrip("_"))(run)  # list_ is the verb "list"
     command.params += shared_options()  # listed in the help after the verb's own options
     return command

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.cli.ctl.main import ENVIRONMENT, main
+from gateway.cli.ctl.connecting.profiles import FILE_VARIABLE
+from gateway.cli.ctl.connecting.target import ENVIRONMENT, PROFILE_VARIABLE
+from gateway.cli.ctl.main import main
 from tests.cli.ctl.fake_api import FakeApi, fake_api
 from tests.cli.ctl.running import Ctl, Result
 
@@ -22,8 +24,9 @@ def api() -> Iterator[FakeApi]:
 @pytest.fixture
 def ctl(api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ctl:
     """Run ``gatewayctl`` with these arguments."""
-    for variable in ENVIRONMENT.values():
+    for variable in (*ENVIRONMENT.values(), PROFILE_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(FILE_VARIABLE, "/nonexistent/gatewayctl.toml")
     monkeypatch.setenv("GATEWAYCTL_URL", api.url)
 
     def run(*arguments: str) -> Result:

@@ -420,6 +420,7 @@ READS = [
 def test_a_listing_prints_the_entities(
     ctl: Ctl, api: FakeApi, arguments: list[str], resource: str, objects: list[object], printed: str
 ) -> None:
+    api.answer("GET whoami", {"name": "guest"})
     api.answer(f"GET {resource}", objects)
     result = ctl(*arguments, "--silent")
     assert (result.code, result.err) == (0, "")

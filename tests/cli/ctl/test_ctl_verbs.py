@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli.ctl.examples import EXAMPLES
 from gateway.cli.ctl.main import gatewayctl
 from gateway.cli.ctl.unsupported import UNSUPPORTED
+from gateway.cli.example_help import commands_of
 from gateway.version import VERSION
 from tests.cli.ctl.running import Ctl
 
@@ -31,7 +33,19 @@ REQUIRED = """
 """
 
 
-@pytest.mark.parametrize("verb", REQUIRED.split())
+SECTION_6_2 = """
+    set_vm_memory_high_watermark set_disk_free_limit set_log_level rotate_logs environment wait stop
+    check_certificate_expiration listeners memory_breakdown log_tail log_location consume_event_stream
+    server_version tls_versions list_mqtt_connections list_stomp_connections list_web_mqtt_connections
+    enable disable list set is_enabled directories
+    shovel_status delete_shovel restart_shovel federation_status restart_federation_link
+    rebalance quorum_status add_member delete_member grow shrink
+    stream_status add_super_stream list_stream_consumers list_stream_publishers list_stream_connections
+    list_stream_tracking list_stream_consumer_groups list_stream_group_consumers drain revive
+"""
+
+
+@pytest.mark.parametrize("verb", [*REQUIRED.split(), *SECTION_6_2.split()])
 def test_a_required_verb_exists(verb: str) -> None:
     assert verb in gatewayctl.commands
 
@@ -42,7 +56,23 @@ def test_a_verb_is_documented(verb: str, ctl: Ctl) -> None:
     assert ctl("help", verb).out.startswith(f"Usage: gatewayctl {verb} ")
 
 
-@pytest.mark.parametrize("option", ["--vhost", "--formatter", "--quiet", "--silent", "--no-table-headers", "--url"])
+ALL = [name for name, _ in commands_of(gatewayctl)]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_help_of_a_verb_has_an_example_of_it(name: str, ctl: Ctl) -> None:
+    example = EXAMPLES[name]
+    assert example.startswith(name) or name in ("plugin directories", "plugin set")
+    assert f"gatewayctl {example}" in ctl(*name.split(), "--help").out
+
+
+def test_every_example_is_of_a_verb() -> None:
+    assert set(EXAMPLES) <= set(ALL)
+
+
+@pytest.mark.parametrize(
+    "option", ["--vhost", "--formatter", "--quiet", "--silent", "--no-table-headers", "--url", "--profile"]
+)
 def test_an_option_is_documented(option: str) -> None:
     assert f"`{option}" in PAGE or f", {option}" in PAGE
 

@@ -1,0 +1,1 @@
+"""``gatewayctl observe``: a live view of the broker in a terminal."""
