@@ -62,6 +62,10 @@ class AmqpHeaderFormat:
         raw = splice_property(raw, "headers", with_fields(table, headers))
         return splice_property(raw, "expiration", b"") if drops_expiration else raw
 
+    def stamped(self, raw: bytes, timestamp_s: int) -> bytes:
+        """Return ``raw`` with this timestamp; the bytes of the rest are unchanged."""
+        return splice_property(raw, "timestamp", timestamp_s.to_bytes(8, "big"))
+
     def _learn(self, raw: bytes) -> Header:
         header = self._read(raw)
         if len(raw) <= MAX_SHARED_BYTES:

@@ -106,6 +106,11 @@ class StompHeaderFormat:
         added_now = kept | dict(headers)
         return written(unchanged) + (_NUL + dumps(added_now) if added_now else b"")
 
+    def stamped(self, raw: bytes, timestamp_s: int) -> bytes:
+        """Return the bytes with this header ``timestamp``."""
+        lines, nul, added = raw.partition(_NUL)
+        return written(headers_in(lines) | {"timestamp": str(timestamp_s)}) + nul + added
+
     def sent(self, headers: dict[str, str]) -> StompHeader:
         """Return the header of a SEND with these headers.
 

@@ -1,5 +1,6 @@
 """The built-in interceptors: stamps, rewriting of headers, rate limits."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from gateway.testing import check_interceptor, plain_message
 from gateway_interceptors.token_buckets import TokenBuckets
 from gateway_mqtt.codec.properties import PropertyId
 from tests.protocols.mqtt.dialogue import Client
-from tests.scenarios.all_protocols_broker import AllProtocolsBroker, published
+from tests.scenarios.all_protocols_broker import AllProtocolsBroker, fetched, properties_of, published, queue
 
 AMQP = Origin("127.0.0.1:5001 -> 127.0.0.1:5672", 1, "guest", "amqp091")
 MQTT = Origin("127.0.0.1:5001 -> 127.0.0.1:1883", 0, "guest", "MQTT 5.0", "sensor-1")
@@ -64,6 +65,34 @@ def test_the_time_of_arrival_is_in_milliseconds_and_kept_unless_it_may_be_overwr
     assert stamped > 1_700_000_000_000
     assert changed(interceptor("interceptor-timestamp"), timestamp_in_ms=1) == {"timestamp_in_ms": 1}
     assert changed(interceptor("interceptor-timestamp", overwrite=True), timestamp_in_ms=1)["timestamp_in_ms"] != 1
+
+
+def test_the_property_timestamp_is_set_for_amqp_and_stomp_and_kept_unless_it_may_be_overwritten() -> None:
+    gateway = AllProtocolsBroker()
+    peer = gateway.peer()
+    peer.send(*queue("stamped", "t.#")).receive()
+    earlier = datetime.fromtimestamp(1, UTC)
+    for overwrite, expected in ((False, 1), (True, 0)):
+        gateway.vhost.interception.apply([interceptor("interceptor-timestamp", overwrite=overwrite)])
+        peer.send(published("t.1", headers={"own": 1}), published("t.1", timestamp=earlier)).receive()
+        gateway.stomp().publish("/topic/t.1")
+        stamped, given, stomp = (properties_of(fetched(peer, "stamped")) for _ in range(3))
+        for properties in (stamped, stomp):
+            assert properties.timestamp is not None
+            assert properties.timestamp.timestamp() == properties.headers["timestamp_in_ms"] // 1000
+        assert stamped.headers["own"] == 1
+        assert (given.timestamp == earlier) is bool(expected)
+
+
+def test_a_message_of_mqtt_gets_the_header_only() -> None:
+    gateway = AllProtocolsBroker()
+    peer = gateway.peer()
+    peer.send(*queue("stamped", "t.#")).receive()
+    gateway.vhost.interception.apply([interceptor("interceptor-timestamp")])
+    sensor: Client = gateway.client("sensor")
+    sensor.request_frames(sensor.write.publish("t/1", qos=1, id=1))
+    properties = properties_of(fetched(peer, "stamped"))
+    assert (properties.timestamp, "timestamp_in_ms" in properties.headers) == (None, True)
 
 
 def test_the_routing_node_is_that_of_the_broker() -> None:

@@ -75,6 +75,10 @@ class HeaderFormat(Protocol):
         """
         ...
 
+    def stamped(self, raw: bytes, timestamp_s: int) -> bytes:
+        """Return ``raw`` with this property ``timestamp`` (Unix time); unchanged if the protocol has none."""
+        ...
+
 
 class Header:
     """A message header as its publisher sent it, with the decoded fields that the kernel needs for each message.
@@ -135,19 +139,30 @@ class Header:
         self, headers: Mapping[str, Value], *, without: Collection[str] = (), drops_expiration: bool = False
     ) -> "Header":
         """Return a copy with some headers set, others removed and, on request, no expiration."""
-        edited = Header(
+        expiration_ms = None if drops_expiration else self.expiration_ms
+        edited = self._copy(self.format.edited(self.raw, headers, without, drops_expiration), expiration_ms)
+        if self.stored_raw is not self.raw:
+            edited.stored_raw = self.format.edited(self.stored_raw, headers, without, drops_expiration)
+        return edited
+
+    def stamped(self, timestamp_s: int) -> "Header":
+        """Return a copy with this property ``timestamp``, as far as the protocol of the header has it."""
+        stamped = self._copy(self.format.stamped(self.raw, timestamp_s), self.expiration_ms)
+        if self.stored_raw is not self.raw:
+            stamped.stored_raw = self.format.stamped(self.stored_raw, timestamp_s)
+        return stamped
+
+    def _copy(self, raw: bytes, expiration_ms: int | None) -> "Header":
+        return Header(
             self.format,
-            self.format.edited(self.raw, headers, without, drops_expiration),
+            raw,
             is_persistent=self.is_persistent,
             priority=self.priority,
-            expiration_ms=None if drops_expiration else self.expiration_ms,
+            expiration_ms=expiration_ms,
             user_id=self.user_id,
             sender_keys=self.sender_keys,
             is_ordinary=self.is_ordinary,
         )
-        if self.stored_raw is not self.raw:
-            edited.stored_raw = self.format.edited(self.stored_raw, headers, without, drops_expiration)
-        return edited
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -198,6 +213,10 @@ class Message:
             self.header.edited(headers or {}, without=without) if headers or without else self.header,
             self.body if body is None else body,
         )
+
+    def stamped(self, timestamp_s: int) -> "Message":
+        """Return a copy with the property ``timestamp`` (Unix time); a message of MQTT has none, and stays as it is."""
+        return Message(self.exchange, self.routing_key, self.header.stamped(timestamp_s), self.body)
 
     def with_address(self, exchange: str, routing_key: str, header: Header) -> "Message":
         """Return a copy with another exchange, routing key and header."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from gateway.kernel.messages.message import Header, Properties, Value
@@ -44,6 +45,10 @@ class NativeFormat:
         if drops_expiration:
             table["expiration"] = None
         return dumps(table)
+
+    def stamped(self, raw: bytes, timestamp_s: int) -> bytes:
+        """Return the bytes with this timestamp."""
+        return dumps(loads(raw) | {"timestamp": datetime.fromtimestamp(timestamp_s, UTC)})
 
 
 def _keys(headers: Mapping[str, Value], name: str) -> list[str]:

@@ -125,6 +125,10 @@ class MqttHeaderFormat:
             added=dumps(added) if added else b"",
         ).packed()
 
+    def stamped(self, raw: bytes, timestamp_s: int) -> bytes:
+        """Return the bytes unchanged: MQTT has no timestamp."""
+        return raw
+
     def _read(self, raw: bytes) -> MqttHeader:
         fields = _parse(raw)
         return self._create_header(raw, fields, scan_publish_properties(fields.block).message_expiry_s)

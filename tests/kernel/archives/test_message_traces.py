@@ -264,7 +264,7 @@ def test_nothing_is_traced_while_it_is_off() -> None:
     assert broker.vhost.tracing is None
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40), deadline=None)
 @given(
     most_messages=st.integers(1, 20),
     most_bytes=st.integers(1000, 20_000),
