@@ -57,6 +57,9 @@ from gateway.kernel.routing.topic_trie import TopicTrie
 from gateway.kernel.settings.offered_settings import QueueSetting
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.logs import StructuredLog, log_line
+from gateway.plugins.services.ctl_verb import CtlVerb, VerbArgument
+from gateway.plugins.services.http_resource import HttpReply, HttpRequest, HttpResource, RequiredPermission
+from gateway.plugins.services.ui_panel import PanelColumn, UiPanel
 from gateway.plugins.settings import PluginSettings
 from gateway.selectors import Selector, SelectorError
 
@@ -74,6 +77,7 @@ __all__ = [
     "CommandInvalid",
     "ConfigurationError",
     "Credentials",
+    "CtlVerb",
     "DeathReason",
     "Decision",
     "DeliveryOutcome",
@@ -90,6 +94,9 @@ __all__ = [
     "Failure",
     "FeatureQueue",
     "GatewayError",
+    "HttpReply",
+    "HttpRequest",
+    "HttpResource",
     "Interceptor",
     "KeepingType",
     "KeptMessages",
@@ -99,6 +106,7 @@ __all__ = [
     "ObservedVhost",
     "Operation",
     "Origin",
+    "PanelColumn",
     "PasswordCheck",
     "PendingWork",
     "PermissionUnknown",
@@ -116,6 +124,7 @@ __all__ = [
     "RefusalCause",
     "Refused",
     "Rejection",
+    "RequiredPermission",
     "ScramCredential",
     "Selector",
     "SelectorError",
@@ -126,8 +135,10 @@ __all__ = [
     "TopicTrie",
     "TracedVhost",
     "Tracer",
+    "UiPanel",
     "UserRecord",
     "Value",
+    "VerbArgument",
     "Visitor",
     "hash_password",
     "hookimpl",

@@ -31,6 +31,9 @@ from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Properties, Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
+from gateway.plugins.services.ctl_verb import CtlVerb
+from gateway.plugins.services.http_resource import HttpResource
+from gateway.plugins.services.ui_panel import UiPanel
 
 if TYPE_CHECKING:
     from gateway.access import AccessWrapper, AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
@@ -47,7 +50,7 @@ hookimpl = HookimplMarker(PROJECT)
 
 
 class TracedVhost(Protocol):
-    """The virtual host as seen by a tracer or an interceptor: its names, and a method to publish reports."""
+    """The virtual host as seen by a tracer, an interceptor or an HTTP resource: names, and a method to publish."""
 
     @property
     def name(self) -> str:
@@ -253,5 +256,53 @@ def gateway_event_listeners(vhost: ObservedVhost, settings: Settings) -> Sequenc
         published from the first event on.
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: listeners, possibly none. ``gateway.api.EventListener`` is their contract.
+    """
+    raise NotImplementedError
+
+
+# -- Operators -------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_http_resources(vhost: TracedVhost, settings: Settings) -> Sequence[HttpResource]:
+    """Offer resources of the management API, below ``/api/plugins/VHOST/PLUGIN/resources/``.
+
+    The resources exist while the plugin is enabled in the virtual host. A request is answered with the user's
+    permissions checked; an exception is a fault of the plugin and the answer 500.
+
+    :param vhost: the virtual host that is starting; usable from the first request on, not yet during the call.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: resources, possibly none. ``gateway.api.HttpResource`` is their contract;
+        ``gateway.testing.check_http_resource`` tests them.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def gateway_ctl_verbs(vhost: str, settings: Settings) -> Sequence[CtlVerb]:
+    """Offer verbs of gatewayctl: ``gatewayctl PLUGIN VERB ARGUMENT...``.
+
+    Called after ``gateway_http_resources``: each verb names a resource of the same plugin. gatewayctl, which may run on
+    another machine, gets the descriptions over HTTP, and executes no code of the plugin.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: verbs, possibly none. ``gateway.api.CtlVerb`` is their contract; ``gateway.testing.check_ctl_verb`` tests
+        them.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def gateway_ui_panels(vhost: str, settings: Settings) -> Sequence[UiPanel]:
+    """Offer panels of the web UI, which show tables, numbers or texts.
+
+    Called after ``gateway_http_resources``: each panel names a GET resource of the same plugin. The UI shows what the
+    resource returns, and executes no code of the plugin.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: panels, possibly none. ``gateway.api.UiPanel`` is their contract; ``gateway.testing.check_ui_panel`` tests
+        them.
     """
     raise NotImplementedError

@@ -61,7 +61,7 @@ def check_plugins(settings: Settings) -> "PluginRegistry":
 
 
 class _NullVhost:
-    """A virtual host for creating tracers in a check."""
+    """A virtual host for creating the objects of plugins in a check."""
 
     def __init__(self, name: str, node: str) -> None:
         self.name = name
@@ -69,6 +69,13 @@ class _NullVhost:
 
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
         """Discard the message."""
+
+    def provide_exchange(self, name: str) -> None:
+        """Create nothing."""
+
+    def is_bound(self, exchange: str) -> bool:
+        """Return that nothing is bound."""
+        return False
 
 
 def _call_hooks(name: str, view: "PluginView") -> None:
@@ -80,7 +87,11 @@ def _call_hooks(name: str, view: "PluginView") -> None:
     view.authenticators(directory)
     view.authentication_methods(directory)
     view.authorizers(directory)
-    view.tracers(_NullVhost(name, "gateway@check"))
+    scope = _NullVhost(name, "gateway@check")
+    view.tracers(scope)
+    view.interceptors(scope)
+    view.event_listeners(scope)
+    view.offer_services(scope)
 
 
 def _stored(settings: Settings) -> "list[Entity]":

@@ -15,6 +15,7 @@ from gateway.management.pipeline.context import PipelineContext
 from gateway.management.plugin_control import PluginControl
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
+from gateway.plugins.services.offering import VhostServices
 
 
 class TopicNames(Protocol):
@@ -125,6 +126,7 @@ class ApiContext:
     garbage collector, ``turns`` durations of event loop turns, ``store_info`` sizes of the store's file.
     ``compact_store`` starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
     ``plugins`` lists and changes plugins, and ``control`` the node; ``None`` if they cannot be changed.
+    ``services_of`` returns what the plugins of an existing virtual host offer to operators.
     """
 
     broker: Broker
@@ -155,4 +157,5 @@ class ApiContext:
     inert_plugins: Callable[[str], Mapping[str, str]] = lambda vhost: {}
     plugins: PluginControl | None = None
     control: NodeControl | None = None
+    services_of: Callable[[str], VhostServices] = lambda vhost: VhostServices()
     bridges: Bridges = field(default_factory=NoBridges)

@@ -387,6 +387,7 @@ class Node:
             compact_store=self.store_files.compact,
             inert_plugins=self._vhost_access.inert_plugins,
             plugins=NodePlugins(self.live_plugins, self._vhost_access, self._plugin_faults),
+            services_of=lambda vhost: self._vhost_access.view_in_use(vhost).services,
             bridges=self._bridges,
             control=self._control(registry=self.live_plugins.registry),
         )

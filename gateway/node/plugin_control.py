@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from gateway.node.plugin_faults import PluginFaults
 from gateway.node.vhost_access import VhostAccess
 from gateway.plugins.files import is_test, write_plugin
 from gateway.plugins.registry import ALWAYS_ON
+from gateway.plugins.services.http_resource import HttpResource
 from gateway.plugins.settings import described_settings, secret_settings
 
 _log: Final = StructuredLog("node")
@@ -131,10 +133,12 @@ class NodePlugins:
         """Yield the times of the measured calls of a plugin in a virtual host, by method."""
         broker = self._live.broker
         in_use = broker.plugins_in_use
-        for part, method, time in in_use.times(broker.vhost(vhost)):
+        services = self._access.view_in_use(vhost).services
+        answers = ((part, "answer", time) for part, time in services.times)
+        for part, method, time in chain(in_use.times(broker.vhost(vhost)), answers):
             if time.calls and in_use.plugin_of(vhost, part) == name:
                 yield {
-                    "part": part if isinstance(part, str) else type(part).__qualname__,
+                    "part": _shown_part(part),
                     "method": method,
                     "measured_calls": time.calls,
                     "mean_us": round(time.total_s / time.calls * 1e6, 1),
@@ -148,3 +152,10 @@ class NodePlugins:
             return settings
         secrets = secret_settings(model)
         return {key: _HIDDEN if key in secrets else value for key, value in settings.items()}
+
+
+def _shown_part(part: object) -> str:
+    """Return the name of a component of a plugin."""
+    if isinstance(part, HttpResource):
+        return f"{part.method} {part.path}"
+    return part if isinstance(part, str) else type(part).__qualname__

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from pluggy import PluginManager
 
@@ -11,17 +11,19 @@ from gateway import hookspecs
 from gateway.access.verifying import PasswordVerifier
 from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.errors import ConfigurationError
-from gateway.kernel.faults import shown
+from gateway.kernel.faults import described, shown
 from gateway.kernel.features.plugin_feature import QueueFeatureType
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.routing.exchange_type import ExchangeFactory
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.plugins.faults import broken
+from gateway.plugins.services.offering import VhostServices, offered_services
 
 if TYPE_CHECKING:
     from gateway.access import AccessWrapper, AuthenticationMethod, Authenticator, Authorizer, PasswordCheck
     from gateway.kernel.broker.directory import Directory
 
+T = TypeVar("T")
 
 #: The hook whose objects wrap those of other plugins; they are created again after each change.
 _WRAPPERS: Final = "gateway_access_wrappers"
@@ -93,6 +95,7 @@ class PluginView:
         self._suppliers: list[tuple[object, str]] = []
         self.exchange_types: dict[str, ExchangeFactory] = self._merged_exchange_types()
         self.queue_features: tuple[QueueFeatureType, ...] = self._joined_queue_features()
+        self.services = VhostServices()
 
     @property
     def names(self) -> list[str]:
@@ -185,6 +188,10 @@ class PluginView:
     def event_listeners(self, vhost: ObservedVhost) -> tuple[EventListener, ...]:
         """Return the event listeners. :raises ConfigurationError: if a plugin fails."""
         return self._joined("gateway_event_listeners", ["on_event"], vhost=vhost)
+
+    def offer_services(self, vhost: hookspecs.TracedVhost) -> None:
+        """Set ``services``, the HTTP resources and what uses them. :raises ConfigurationError: if a plugin fails."""
+        self.services = offered_services(self._offered, self.inert, vhost)
 
     @cached_property
     def _wrappers(self) -> "tuple[AccessWrapper, ...]":
@@ -280,6 +287,24 @@ class PluginView:
             supplied += [(item, name) for item in answer]
         self._suppliers += supplied
         return tuple(item for item, _ in supplied)
+
+    def _offered(
+        self, hook: str, kind: type[T], problem: Callable[[str, Sequence[T]], str | None], **asked: object
+    ) -> list[tuple[str, T]]:
+        """Return the objects of one class that the plugins offer, without those of plugins with a ``problem``."""
+        found: list[tuple[str, T]] = []
+        for name, answer in self._answers(hook, Sequence, **asked):
+            wrong = next((item for item in answer if not isinstance(item, kind)), None)
+            try:
+                reason = problem(name, answer) if wrong is None else f"{shown(wrong)} is not a {kind.__name__}"
+            except Exception as error:  # a field of a wrong type
+                reason = f"{kind.__name__}: {described(error)}"
+            if reason is not None:
+                self._refuse(name, self._fault(name, f"{hook}: {reason}"))
+                continue
+            found += [(name, item) for item in answer]
+        self._suppliers += [(item, name) for name, item in found]
+        return found
 
     def _answers(self, hook: str, shape: type, **asked: object) -> Iterator[tuple[str, Any]]:
         """Call the hook of each plugin with its own settings; yield plugin names and results."""

@@ -6,6 +6,7 @@ from gateway.testing.clock import FakeClock
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway.testing.interceptor import check_interceptor
 from gateway.testing.queue_feature import check_queue_feature
+from gateway.testing.services import check_ctl_verb, check_http_resource, check_ui_panel, sample_request
 from gateway.testing.store import StorePlace, check_store
 from gateway.testing.tracer import StandInVhost, check_tracer
 
@@ -19,12 +20,16 @@ __all__ = [
     "StorePlace",
     "check_authenticator",
     "check_authorizer",
+    "check_ctl_verb",
     "check_exchange_type",
+    "check_http_resource",
     "check_interceptor",
     "check_queue_feature",
     "check_store",
     "check_tracer",
+    "check_ui_panel",
     "header_of",
     "plain_message",
+    "sample_request",
     "stand_in_binding",
 ]

@@ -45,7 +45,7 @@ ORDER: Final = """
     export_definitions; import_definitions
     list; enable; is_enabled; directories; set; disable
     plugin list; plugin enable; plugin is_enabled; plugin settings; plugin describe; plugin disable
-    plugin upload; plugin reload; plugin rollback; plugin directories; plugin set
+    plugin upload; plugin reload; plugin rollback; plugin verbs; plugin call; plugin directories; plugin set
     check_running; check_local_alarms; check_alarms; check_port_listener; check_protocol_listener
     check_port_connectivity; check_virtual_hosts; check_certificate_expiration
     check_if_node_is_quorum_critical; check_if_node_is_mirror_sync_critical
@@ -65,7 +65,7 @@ VERBS: Final = [verb.strip() for line in ORDER.strip().splitlines() for verb in 
 REFUSED: Final = {"delete_member": 69, "observe": 64}
 
 PLUGIN: Final = """
-from gateway.api import Interceptor, hookimpl
+from gateway.api import CtlVerb, HttpResource, Interceptor, hookimpl
 
 class Unchanged(Interceptor):
     on_error = "refuse"
@@ -76,6 +76,14 @@ class Unchanged(Interceptor):
 @hookimpl
 def gateway_interceptors():
     return [Unchanged()]
+
+@hookimpl
+def gateway_http_resources():
+    return [HttpResource("count", lambda request: {"count": 0})]
+
+@hookimpl
+def gateway_ctl_verbs():
+    return [CtlVerb("count", "count", "Count.")]
 """
 
 

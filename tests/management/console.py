@@ -31,6 +31,7 @@ from gateway.management.statistics.sampler import Statistics
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
 from gateway.node.publish_addresses import PublishAddressesOf
+from gateway.plugins.services.offering import VhostServices
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.translation.topics import REVERSIBLE
@@ -64,7 +65,7 @@ class Answer:
 class Console:
     """A client of a gateway's API, by default with the user guest.
 
-    With ``ends_turns``, each slice of long work is a separate turn.
+    With ``ends_turns``, each slice of long work is a separate turn. ``services`` are those of each virtual host.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Console:
         ends_turns: bool = False,
         limits: HttpLimits | None = None,
         cross_origin_policy: CrossOriginPolicy | None = None,
+        services: VhostServices | None = None,
     ) -> None:
         self.gateway = gateway or Gateway()
         self.clock = Clock()
@@ -100,6 +102,7 @@ class Console:
                 http=limits or HttpLimits(max_body_size=BODY_LIMIT),
                 cross_origin_policy=cross_origin_policy or CrossOriginPolicy(OriginRules()),
                 reactor=self.clock,
+                services_of=lambda vhost: services or VhostServices(),
             )
         )
 

@@ -18,7 +18,7 @@ from gateway.api import Answer, Challenge, ConfigurationError, Directory, Failur
 from gateway.config import load
 from gateway.patterns import compile_pattern
 from gateway.plugins.registry import ALWAYS_ON, BUILT_IN_MODULES, ENTRY_POINT_GROUP, PluginRegistry, load_plugins
-from gateway.testing import MemoryBroker, check_exchange_type
+from gateway.testing import MemoryBroker, StandInVhost, check_exchange_type
 
 PAGES = Path(__file__).parents[2] / "docs" / "plugins"
 HOOKS = [name for name in vars(hookspecs) if name.startswith("gateway_")]
@@ -212,3 +212,26 @@ def test_the_settings_of_the_built_in_interceptors_are_valid(tmp_path: Path) -> 
     vhost = broker.kernel.declare_vhost("shop", plugins=plugins)  # type: ignore[arg-type]
     assert vhost.interception.publishing is not None
     assert vhost.interception.delivering is not None
+
+
+def run_tests(source: str) -> int:
+    """Run the test functions of an example; return their number."""
+    names: dict[str, object] = {}
+    exec(source, names)
+    tests = [test for name, test in names.items() if name.startswith("test_") and callable(test)]
+    for test in tests:
+        test()
+    return len(tests)
+
+
+def test_the_services_of_their_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = examples("operators.md")
+    (tmp_path / "customers.py").write_text(page["customers.py"])
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run_tests(page["test_customers.py"]) == 2
+    del sys.modules["customers"]
+    view = load_plugins(tmp_path).view("shop", {"customers": {}})
+    view.offer_services(StandInVhost("shop"))
+    assert [offered.service.name for offered in view.services.verbs] == ["list", "show", "reset"]
+    assert [offered.service.title for offered in view.services.panels] == ["Customers"]
+    assert [offered.plugin for offered in view.services.resources] == ["customers"] * 3

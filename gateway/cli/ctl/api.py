@@ -72,6 +72,10 @@ class ApiClient:
         """Get a path, as the bytes sent by the broker."""
         return self._request("GET", path, query)
 
+    def call(self, method: str, *path: str, query: Mapping[str, str] | None = None, body: bytes | None = None) -> bytes:
+        """Send a request of any method to a path; return the answer, as the bytes sent by the broker."""
+        return self._request(method, path, query, body)
+
     def put(self, *path: str, body: Json) -> None:
         """Create or update the entity at a path."""
         self._request("PUT", path, body=_encoded(body))

@@ -117,6 +117,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "plugin describe": "plugin describe interceptor-timestamp",
     "plugin is_enabled": "plugin is_enabled -p shop interceptor-timestamp",
     "plugin upload": "plugin upload enrich enrich.py",
+    "plugin verbs": "plugin verbs -p shop",
+    "plugin call": "plugin call -p shop enrich count",
     "plugin directories": "directories",
     "plugin set": "set -p shop interceptor-timestamp",
     # health checks

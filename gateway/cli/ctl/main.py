@@ -46,6 +46,7 @@ from gateway.cli.ctl import (
 from gateway.cli.ctl.errors import CommandFailed, WrongUsage
 from gateway.cli.ctl.examples import EXAMPLES
 from gateway.cli.ctl.node import cluster, diagnosis, logs, maintenance, rabbitmq_plugins, settings, stopping, tls
+from gateway.cli.ctl.plugin_verbs import shorthand
 from gateway.cli.ctl.unsupported import UNSUPPORTED
 from gateway.cli.ctl.verb import shared_options
 from gateway.cli.example_help import add_examples
@@ -98,8 +99,13 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb. :raises WrongUsage: if it does not exist."""
-        find_command(args[0])
+        """Find the verb; an unknown one may be a plugin that adds verbs. :raises WrongUsage: if it is unsupported."""
+        try:
+            find_command(args[0])
+        except WrongUsage as unknown:
+            if args[0] in UNSUPPORTED:
+                raise
+            return args[0], shorthand(args[0], unknown), args[1:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -127,6 +133,7 @@ def gatewayctl(context: click.Context, /, **given: object) -> None:
         name: dict.fromkeys(command.commands, shared) if isinstance(command, click.Group) else shared
         for name, command in gatewayctl.commands.items()
     }
+    context.default_map.setdefault(str(context.invoked_subcommand), shared)
 
 
 @gatewayctl.command("help")

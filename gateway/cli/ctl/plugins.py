@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from gateway.cli.ctl import plugin_verbs
 from gateway.cli.ctl.errors import Declined, UnknownEntity, WrongUsage
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, parse_object, part, text
@@ -184,7 +185,7 @@ def _joined(values: Json) -> str:
 for _name, _command in (
     ("list", list_plugins), ("enable", enable), ("disable", disable), ("reload", reload), ("rollback", rollback),
     ("settings", settings), ("describe", describe), ("is_enabled", is_enabled), ("upload", upload),
-    ("directories", directories), ("set", set_),
+    ("directories", directories), ("set", set_), *plugin_verbs.COMMANDS.items(),
 ):  # fmt: skip
     plugin.add_command(_command, _name)
 

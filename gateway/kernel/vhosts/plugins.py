@@ -42,6 +42,10 @@ class VhostPlugins(Protocol):
         """Return new event listeners for a virtual host; called when it starts, and when its plugins change."""
         ...
 
+    def offer_services(self, vhost: VhostTracingScope) -> None:
+        """Create what the plugins offer to operators; called after the others. The kernel does not use it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PluginParts:
@@ -53,8 +57,10 @@ class PluginParts:
 
     @classmethod
     def of(cls, plugins: VhostPlugins, vhost: VhostTracingScope) -> "PluginParts":
-        """Return the objects that the plugins supply."""
-        return cls(plugins.tracers(vhost), plugins.interceptors(vhost), plugins.event_listeners(vhost))
+        """Return the objects that the plugins supply, and let them create what they offer to operators."""
+        parts = cls(plugins.tracers(vhost), plugins.interceptors(vhost), plugins.event_listeners(vhost))
+        plugins.offer_services(vhost)
+        return parts
 
 
 Plugins: TypeAlias = Callable[[str, Mapping[str, Value]], VhostPlugins]

@@ -20,11 +20,12 @@ Fields: TypeAlias = dict[str, Any]  # a JSON object
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response with a status. ``fields`` is its JSON body, or ``None``."""
+    """A response with a status. ``fields`` is its JSON body, or ``None``; ``content`` is a body that is encoded."""
 
     status: int
     fields: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,15 @@ LIST_BODY: Final = 2**20
 ANY_BODY: Final = 2**62
 
 
+Refinement: TypeAlias = Callable[[Any, Mapping[str, str]], "Endpoint"]  # the first argument is an ApiContext
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One method of one path, with its access level.
 
-    ``largest_body`` is the maximum size of the body in bytes. ``takes_form`` allows the body of a form.
+    ``largest_body`` is the maximum size of the body in bytes. ``takes_form`` allows the body of a form. ``refine``
+    returns the endpoint that depends on the names in the path, still percent-encoded; it is called after the login.
     """
 
     method: str
@@ -76,6 +81,7 @@ class Endpoint:
     resource: Resource
     largest_body: int = DEFAULT_BODY
     takes_form: bool = False
+    refine: Refinement | None = None
 
 
 class Routes:
@@ -108,6 +114,10 @@ class Routes:
     def delete(self, *paths: str, level: AccessLevel = AccessLevel.MANAGEMENT) -> Callable[[Resource], Resource]:
         """Register a resource for DELETE."""
         return self._declare("DELETE", paths, level)
+
+    def add(self, endpoint: Endpoint) -> None:
+        """Register an endpoint."""
+        self._routes.append(endpoint)
 
     def _declare(
         self,

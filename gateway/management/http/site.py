@@ -86,38 +86,38 @@ class ApiSite:
         if route is None:
             raise HttpError(405, headers={"Allow": _allowed(routes)})
         require_no_form(request, route)
-        perform = partial(self._perform, route, request, names)
         if route.level is AccessLevel.PUBLIC:
-            self._take_body(request, route, partial(perform, Principal("", frozenset())))
+            nobody = Principal("", frozenset())
+            self._take_body(request, route, partial(self._perform, route, request, names, nobody))
             return
         if (principal := principal_of_session(self._context, request)) is not None:
-            self._admit(route, request, perform, principal)
+            self._admit(route, request, names, principal)
             return
         login = authenticate(self._context.login, credentials_of(request))
         request.when_lost(login.cancel)
         if not login.called:
             login.addTimeout(LOGIN_TIMEOUT_S, self._context.reactor, _refuse_late_login)
-        login.addCallback(partial(self._logged_in, route, request, perform))
+        login.addCallback(partial(self._logged_in, route, request, names))
         login.addErrback(partial(self._failed, request))
 
     def _logged_in(
-        self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal | None
+        self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal | None
     ) -> None:
         self._context.broker.connections.count_login(
             "http", principal is not None, "" if principal is None else principal.name
         )
         if principal is None:
             raise login_failed()
-        self._admit(route, request, perform, principal)
+        self._admit(route, request, names, principal)
 
-    def _admit(
-        self, route: Endpoint, request: Request, perform: Callable[[Principal], None], principal: Principal
-    ) -> None:
+    def _admit(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
         """Receive the body of an authenticated request. :raises HttpError: if the user's tags do not suffice."""
         request.logged_in()
+        if route.refine is not None:
+            route = route.refine(self._context, names)
         if (refusal := route.level.refusal(principal.tags)) is not None:
             raise refusal
-        self._take_body(request, route, partial(perform, principal))
+        self._take_body(request, route, partial(self._perform, route, request, names, principal))
 
     def _match_route(self, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str, str]]:
         """Return the routes of a path and the names in it, still percent-encoded, so that ``%2F`` is part of a name."""
@@ -273,7 +273,9 @@ class ApiSite:
             self._write(request, Reply(error.status, error.fields, headers))
 
     def _write(self, request: Request, reply: Reply, further: Headers | None = None) -> None:
-        content = b"" if reply.fields is None else encode(reply.fields)
+        content = reply.content or b""
+        if reply.fields is not None:
+            content = encode(reply.fields)
         headers = self._common_headers(request) if further is None else [*SECURITY_HEADERS, *further]
         headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in reply.headers.items()]
         if reply.fields is not None:

@@ -20,7 +20,7 @@ from gateway.management.openapi.operations import (
 from gateway.version import VERSION
 
 _JSON: Final = "application/json"
-_NAME: Final = re.compile(r"<(\w+)>")
+_NAME: Final = re.compile(r"<(?:path:)?(\w+)>")
 
 #: Objects with rates, whose samples a query may request.
 _SAMPLED: Final = frozenset({"Overview", "Node", "Vhost", "Queue", "Exchange", "Channel", "Connection"})

@@ -1,0 +1,1 @@
+"""Services of plugins for operators: HTTP resources, verbs of gatewayctl and panels of the web UI."""
