@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from string import Template
 from typing import Final
 
+from gateway.cli.plugin_templates import EVENTS, FEATURE, HTTP
+
 _PROJECT: Final = Template("""\
 [build-system]
 requires = ["setuptools>=68"]
@@ -14,7 +16,7 @@ name = "$name"
 version = "0.1.0"
 description = "A plugin of gateway"
 requires-python = ">=3.11"
-dependencies = ["gateway"]
+dependencies = ["gateway-broker"]
 
 [project.optional-dependencies]
 test = ["pytest"]
@@ -230,6 +232,9 @@ KINDS: Final[Mapping[str, tuple[Template, Template]]] = {
     "auth": _AUTH,
     "tracer": _TRACER,
     "interceptor": _INTERCEPTOR,
+    "feature": FEATURE,
+    "events": EVENTS,
+    "http": HTTP,
 }
 
 

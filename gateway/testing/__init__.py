@@ -3,6 +3,7 @@
 from gateway.testing.access import check_authenticator, check_authorizer
 from gateway.testing.broker import MemoryBroker, Received, Recipient, header_of
 from gateway.testing.clock import FakeClock
+from gateway.testing.event_listener import StandInObservedVhost, check_event_listener
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway.testing.interceptor import check_interceptor
 from gateway.testing.queue_feature import check_queue_feature
@@ -16,11 +17,13 @@ __all__ = [
     "Received",
     "Recipient",
     "StandIn",
+    "StandInObservedVhost",
     "StandInVhost",
     "StorePlace",
     "check_authenticator",
     "check_authorizer",
     "check_ctl_verb",
+    "check_event_listener",
     "check_exchange_type",
     "check_http_resource",
     "check_interceptor",

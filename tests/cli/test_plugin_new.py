@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ def test_the_test_of_a_new_package_passes(kind: str, tmp_path: Path) -> None:
     assert "1 passed" in done.stdout
 
 
+def test_a_new_package_depends_on_the_distribution_of_the_broker(tmp_path: Path) -> None:
+    assert main(["plugin", "new", "my-plugin", "--directory", str(tmp_path)]) == 0
+    own = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["name"]
+    assert tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]["dependencies"] == [own]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_plugin_is_loaded_and_enabled(kind: str, tmp_path: Path) -> None:
     assert main(["plugin", "new", "my-plugin", "--kind", kind, "--directory", str(tmp_path)]) == 0
@@ -37,7 +44,10 @@ def test_a_new_plugin_is_loaded_and_enabled(kind: str, tmp_path: Path) -> None:
         (["My Plugin"], "a plugin's name is lower-case letters, digits and single hyphens, not 'My Plugin'"),
         (["class"], "a plugin's name is lower-case letters, digits and single hyphens, not 'class'"),
         (["auth-ldap"], "auth-ldap is a built-in plugin; choose another name"),
-        (["mine", "--kind", "queue"], "'queue' is not one of 'exchange', 'auth', 'tracer', 'interceptor'"),
+        (
+            ["mine", "--kind", "queue"],
+            "'queue' is not one of 'exchange', 'auth', 'tracer'",
+        ),
     ],
 )
 def test_a_wrong_request_is_refused(

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from gateway.access import Credentials, PasswordVerifier, Permissions, Principal
+from gateway.api import Event, EventListener, ObservedVhost, Properties
 from gateway.kernel.broker.directory import Directory
 from gateway.patterns import compile_pattern
-from gateway.testing import StandInVhost, check_authenticator, check_authorizer, check_tracer
+from gateway.testing import StandInVhost, check_authenticator, check_authorizer, check_event_listener, check_tracer
 from gateway_auth import certificate, internal
-from gateway_tracing import firehose
+from gateway_tracing import event_exchange, firehose, log_exchange
 
 
 def directory() -> Directory:
@@ -107,3 +108,39 @@ def test_a_broken_tracer_is_named() -> None:
         check_tracer(lambda vhost: Copying(vhost, returns=1))  # type: ignore[arg-type, return-value]
     with pytest.raises(AssertionError, match=r"delivered\(\) raised KeyError"):
         check_tracer(Copying)  # type: ignore[arg-type]
+
+
+def test_the_built_in_event_listeners_keep_the_contract() -> None:
+    settings = event_exchange.gateway_settings_model()()
+    check_event_listener(lambda vhost: event_exchange.gateway_event_listeners(vhost, settings)[0])
+    check_event_listener(lambda vhost: log_exchange.gateway_event_listeners(vhost)[0])
+
+
+class Noting(EventListener):
+    """An event listener that fails in one way."""
+
+    def __init__(self, vhost: ObservedVhost, fails: str) -> None:
+        self.fails = fails
+        if fails == "early":
+            vhost.publish("e", "k", Properties(), b"")
+
+    def on_event(self, event: Event) -> None:
+        if self.fails == "modifies":
+            event.details["seen"] = True  # type: ignore[index]
+        if self.fails == "raises":
+            raise KeyError("user")
+        return 1 if self.fails == "answers" else None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("fails", "sentence"),
+    [
+        ("early", "published a message before the first event"),
+        ("modifies", "modified the event 'connection.created'"),
+        ("raises", r"on_event\(\) raised KeyError\('user'\) for the event"),
+        ("answers", r"on_event\(\) returned 1; a listener returns nothing"),
+    ],
+)
+def test_a_broken_event_listener_is_named(fails: str, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_event_listener(lambda vhost: Noting(vhost, fails))
