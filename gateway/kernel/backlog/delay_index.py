@@ -11,6 +11,7 @@ from heapq import heappop, heappush, nsmallest
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.paging import Paging
+from gateway.kernel.clock import SLICE_S
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
 
@@ -148,13 +149,21 @@ class DelayIndex:
         self._clock.background.add_later(self._releasing())  # many queues may release messages in one turn
 
     def _releasing(self) -> Iterator[None]:
-        """Release one batch; the rest of the due messages comes with the next one."""
+        """Release one batch, or what a slice has time for; the rest of the due messages comes with the next one.
+
+        The release of one message may take milliseconds, if it is for a thousand queues.
+        """
         waiting = deque(self._entries(list(self._take_due(self._clock.wall_ms()))))
+        count, ends_s, has_time = len(waiting), self._clock.monotonic_s() + SLICE_S, True
         try:
-            while waiting and self._release(waiting[0][1]) is None:
+            while waiting and has_time and self._release(waiting[0][1]) is None:
                 waiting.popleft()
+                has_time = self._clock.monotonic_s() < ends_s
         finally:
-            self._pace(is_refused=bool(waiting))
+            if has_time:
+                self._pace(is_refused=bool(waiting))
+            else:
+                self._batch = count - len(waiting)
             for due_at_ms, entry in waiting:
                 self.hold(entry, due_at_ms)
             self.wake()

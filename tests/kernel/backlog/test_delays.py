@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.kernel.backlog.delay_index import BATCH, PAUSE_MS, RESIDENT_DELAYED, DelayIndex
+from gateway.kernel.clock import SLICE_S
 from gateway.kernel.errors import CommandInvalid, PreconditionFailed
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
@@ -15,6 +16,7 @@ from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway.testing.clock import FakeTimer
+from tests.clocks import LOOK_S, TurnClock
 
 
 def delayed_queue(broker: MemoryBroker) -> Queue:
@@ -51,6 +53,22 @@ def test_a_delayed_message_becomes_ready_when_it_is_due(broker: MemoryBroker, is
     assert ready(queue) == [b"now", b"soon", b"late"]
     broker.clock.advance(3600)
     assert len(queue) == 3
+
+
+def test_messages_that_are_due_together_are_released_in_slices_and_in_order() -> None:
+    clock = TurnClock()
+    broker = MemoryBroker(clock=clock)
+    queue = delayed_queue(broker)
+    bodies = [b"%d" % number for number in range(100)]
+    for body in bodies:
+        send(broker, body, 1000)
+    rises, before, has_more = [], 0, clock.turn(1)
+    while has_more:
+        broker.commit()
+        rises.append(len(queue) - before)
+        before, has_more = len(queue), clock.turn()
+    assert max(rises) <= SLICE_S / LOOK_S + 1
+    assert ready(queue) == bodies
 
 
 def test_after_a_refusal_batches_restart_with_one_message_and_double(broker: MemoryBroker) -> None:
