@@ -39,7 +39,7 @@ class Browser:
 
     def open(self, page: str) -> None:
         """Open a page by the part of its address after ``#``."""
-        if self.driver.execute_script("return document.querySelector('.shell') !== null"):
+        if self.driver.execute_script(_CLEAR):
             self.go("/tests-leave-the-page")
             self.see("There is no such page")
             self.go(page)
@@ -106,8 +106,7 @@ class Browser:
 
     def texts(self, selector: str) -> list[str]:
         """Return the visible texts of the elements of a CSS selector."""
-        script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.innerText.trim())"
-        return list(self.driver.execute_script(script, selector))
+        return list(self.driver.execute_script(_TEXTS, selector))
 
     def see(self, text: str) -> None:
         """Wait until the page shows a text."""
@@ -137,6 +136,7 @@ class Browser:
             self.driver.execute_script(_CHOOSE, field, text)
         else:
             field.send_keys(Keys.CONTROL, "a")
+            field.send_keys(Keys.BACKSPACE)
             field.send_keys(text)
 
     def keys(self, keys: str) -> None:
@@ -173,11 +173,22 @@ const nameOf = (element) => {
   const given = element.getAttribute('aria-label');
   if (given) return given;
   if (element.labels?.length) return element.labels[0].innerText;
-  return element.innerText;
+  return element.innerText ?? element.textContent;
 };
 const root = document.querySelector('dialog[open]') ?? document;
 const isFound = (each) => each.checkVisibility() && nameOf(each).trim() === label;
 return [...root.querySelectorAll(selector)].find(isFound) ?? null;
+"""
+
+_TEXTS: Final = """
+const textOf = (element) => (element.innerText ?? element.textContent).trim();
+return [...document.querySelectorAll(arguments[0])].map(textOf);
+"""
+
+#: Dismisses notifications; returns whether a user is logged in.
+_CLEAR: Final = """
+document.querySelectorAll('.toast [aria-label=Dismiss]').forEach((button) => button.click());
+return document.querySelector('.shell') !== null;
 """
 
 _CHOOSE: Final = """

@@ -73,7 +73,7 @@ def test_a_virtual_host_limits_the_lists(browser: Browser) -> None:
     browser.open("/queues")
     browser.see("carts")
     browser.fill("Virtual host", "shop")
-    browser.see("1 queues")
+    browser.see("1 queue")
     browser.see_not("backlog")
     browser.fill("Virtual host", "All")
     browser.see("backlog")

@@ -124,6 +124,8 @@ NOT_AUDITED: Final = frozenset(
         "POST /login",
         "DELETE /login",
         "POST /explain/<vhost>",
+        "POST /operator-policies/<vhost>/<name>/preview",
+        "POST /policies/<vhost>/<name>/preview",
         "POST /exchanges/<vhost>/<name>/publish",
         "POST /queues/<vhost>/<name>/get",
         "PUT /pipeline/<vhost>/progress/<consumer>",

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from gateway.access import Permissions, Principal
 from gateway.kernel.errors import NotAllowed, PreconditionFailed, Refused
 from gateway.kernel.messages.message import Message
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -16,6 +15,7 @@ from gateway.management.http.routes import Fields, LongTask, Routes
 from gateway.management.messages import message_of
 from gateway.management.permission_checks import publish_checks
 from gateway.management.resources.exchanges import real_name
+from gateway.management.resources.permission_check import permissions_of
 from gateway.management.views.explanation import explanation_view
 
 routes = Routes()
@@ -101,7 +101,7 @@ def _message(fields: Fields, address: PublishAddress) -> Message:
 def _verdicts(call: Call, vhost: VirtualHost, message: Message, address: PublishAddress, user: str) -> list[Fields]:
     """Return what each check of a publish says."""
     try:
-        permissions = _permissions(call, vhost, user)
+        permissions = permissions_of(call, vhost.name, user)
     except NotAllowed as refusal:
         return [{"check": "vhost", "allowed": False, "reason": str(refusal)}]
     verdicts: list[Fields] = [{"check": "vhost", "allowed": True}]
@@ -117,14 +117,3 @@ def _verdict(name: str, check: Callable[[], None]) -> Fields:
     except Refused as refusal:
         return {"check": name, "allowed": False, "reason": str(refusal)}
     return {"check": name, "allowed": True}
-
-
-def _permissions(call: Call, vhost: VirtualHost, user: str) -> Permissions:
-    """Return the permissions of a user. :raises NotAllowed: if it has none."""
-    if user == call.principal.name:
-        principal = call.principal
-    else:
-        record = call.broker.directory.user(user)
-        tags = [] if record is None else [tag for tag in record.tags if isinstance(tag, str)]
-        principal = Principal(user, frozenset(tags))
-    return call.context.access_of(vhost.name).enter(principal, vhost.name)

@@ -149,6 +149,10 @@ class Trend:
         self._now_s = now_s
         self._wall_s = wall_s
 
+    def rate(self, name: str) -> float:
+        """Return the rate of a count per second."""
+        return round(self._history.rate(name), 3)
+
     def details(self, name: str, family: str) -> Fields:
         """Return ``{"rate": 2.0}``, with ``samples``, ``avg`` and ``avg_rate`` for a span."""
         span = self._spans.get(family)

@@ -22,6 +22,11 @@ export function Questions() {
 
 function Question({ asked }) {
   const [typed, setTyped] = useState("");
+  useEffect(() => {
+    const leave = () => answer(false);
+    globalThis.addEventListener("hashchange", leave);
+    return () => globalThis.removeEventListener("hashchange", leave);
+  }, []);
   const answer = (isYes) => {
     question.set(null);
     asked.answer(isYes);

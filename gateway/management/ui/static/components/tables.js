@@ -50,8 +50,9 @@ export function PagedTable({ path, noun, columns, rowKey, query = {}, tools, emp
     ${shown && html`<footer><${Pager} page=${shown} /></footer>`}`;
 }
 
-function counted(page, noun) {
-  return page.filtered_count === page.total_count ? `${count(page.total_count)} ${noun}` : `${count(page.filtered_count)} of ${count(page.total_count)} ${noun}`;
+function counted({ filtered_count: filtered, total_count: total }, noun) {
+  const one = noun.replace(/s$/, "");
+  return filtered === total ? plural(total, one, noun) : `${count(filtered)} of ${plural(total, one, noun)}`;
 }
 
 function Filter({ noun, name }) {

@@ -1,0 +1,27 @@
+/** The limits of a user or a virtual host. */
+import { html } from "../lib/html.js";
+import { put, remove } from "../lib/api.js";
+import { Panel } from "./basics.js";
+import { Field, Form, useForm } from "./forms.js";
+import { notify } from "./toasts.js";
+
+export const USER_LIMITS = ["max-connections", "max-channels", "max-queues", "max-bindings", "max-consumers"];
+export const VHOST_LIMITS = ["max-connections", "max-queues", "max-bindings", "max-consumers"];
+
+/** @param {{path: string, limits: object, names: string[], refresh: () => void}} properties an empty field is no limit */
+export function Limits({ path, limits, names, refresh }) {
+  const { values, field } = useForm(Object.fromEntries(names.map((name) => [name, name in limits ? String(limits[name]) : ""])));
+  const save = async () => {
+    for (const name of names) {
+      const before = name in limits ? String(limits[name]) : "";
+      if (values[name] === before) continue;
+      if (values[name] === "") await remove(`${path}/${name}`);
+      else await put(`${path}/${name}`, { value: Number(values[name]) });
+    }
+    notify("The limits are set.");
+    refresh();
+  };
+  return html`<${Panel} title="Limits"><${Form} action="Set limits" onSubmit=${save}>
+    <div class="fields">${names.map((name) => html`<${Field} key=${name} label=${name} kind="number" min="0" placeholder="no limit" ...${field(name)} />`)}</div>
+  <//><//>`;
+}

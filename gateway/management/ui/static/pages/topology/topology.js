@@ -1,0 +1,83 @@
+/** The drawn topology: which exchanges feed which queues, with live rates on the arrows. */
+import { html, useMemo } from "../../lib/html.js";
+import { useStore } from "../../lib/store.js";
+import { usePolling } from "../../lib/polling.js";
+import { path } from "../../lib/api.js";
+import { go, location_, setQuery, to, toQuery } from "../../lib/router.js";
+import { count, rate } from "../../lib/format.js";
+import { Badge, Loaded, Page, Panel } from "../../components/basics.js";
+import { Choice, Field, Form, useForm } from "../../components/forms.js";
+import { OneVhost } from "../../components/one-vhost.js";
+import { layout, NODE_HEIGHT, NODE_WIDTH } from "./layout.js";
+
+const LIMITS = ["30", "60", "120", "300"];
+
+export function Topology() {
+  return html`<${Page} title="Topology"><${OneVhost}>${(vhost) => html`<${Drawing} key=${vhost} vhost=${vhost} />`}<//><//>`;
+}
+
+function Drawing({ vhost }) {
+  const { exchange, queue, limit = "60" } = useStore(location_).query;
+  const topology = usePolling(path`/topology/${vhost}`, { exchange, queue, limit });
+  const selected = exchange ?? queue;
+  return html`<${Panel} isPadded=${false}>
+    <div class="tools">
+      <${Around} />
+      ${selected && html`<span>Around <b><bdi>${selected}</bdi></b> <button class="small" onClick=${() => setQuery({ exchange: "", queue: "" })}>Show all</button></span>`}
+      <label class="check">At most <${Choice} options=${LIMITS} value=${limit} onChange=${(chosen) => setQuery({ limit: chosen === "60" ? "" : chosen })} /> objects</label>
+      ${topology.data?.is_partial && html`<${Badge} kind="warn">not all objects are drawn<//>`}
+    </div>
+    <${Loaded} from=${topology}>${(data) => (data.nodes.length ? html`<${Graph} of=${data} vhost=${vhost} selected=${selected} />` : html`<div class="empty">No exchange has bindings.</div>`)}<//>
+    <footer><span class="legend-exchange">exchange</span><span class="legend-queue">queue</span><span>Arrows show messages per second. Select an object to draw what is around it.</span></footer>
+  <//>`;
+}
+
+function Around() {
+  const { values, field } = useForm({ kind: "exchange", name: "" });
+  const draw = () => setQuery({ exchange: "", queue: "", [values.kind]: values.name });
+  return html`<${Form} action="Draw" label="Draw around one object" onSubmit=${draw}><div class="row">
+    <${Field} label="Around" kind="select" options=${["exchange", "queue"]} ...${field("kind")} /><${Field} label="Name" required ...${field("name")} /></div><//>`;
+}
+
+const idOf = (kind, name) => `${kind}\n${name}`;
+
+function Graph({ of, vhost, selected }) {
+  const edges = of.edges.map((edge) => ({ ...edge, from: idOf("exchange", edge.source), to: idOf(edge.destination_type, edge.destination) }));
+  const nodes = of.nodes.map((node) => ({ ...node, id: idOf(node.kind, node.name) }));
+  const shape = JSON.stringify([nodes.map((node) => node.id), edges.map((edge) => [edge.from, edge.to])]);
+  const { places, width, height } = useMemo(() => layout(nodes, edges), [shape]);
+  return html`<div class="drawing" tabindex="0" role="group" aria-label="Drawing of exchanges and queues">
+    <svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="group" aria-label=${`${nodes.length} objects, ${edges.length} connections`}>
+      <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" markerUnits="userSpaceOnUse"><path d="M0 0 8 4 0 8Z" class="arrow-head" /></marker></defs>
+      ${edges.map((edge) => html`<${Edge} key=${`${edge.from}\n${edge.to}`} edge=${edge} from=${places.get(edge.from)} to=${places.get(edge.to)} />`)}
+      ${nodes.map((node) => html`<${Node} key=${node.id} node=${node} at=${places.get(node.id)} vhost=${vhost} isSelected=${node.name === selected} />`)}
+    </svg></div>`;
+}
+
+function Edge({ edge, from, to: target }) {
+  const [x1, y1, x2, y2] = [from.x + NODE_WIDTH, from.y + NODE_HEIGHT / 2, target.x, target.y + NODE_HEIGHT / 2];
+  const bend = Math.max(40, Math.abs(x2 - x1) / 2);
+  const isBusy = edge.rate > 0;
+  const keys = `${edge.routing_keys.map((key) => key || "(empty)").join(", ")}${edge.bindings > edge.routing_keys.length ? ` and ${edge.bindings - edge.routing_keys.length} more` : ""}`;
+  const middle = { x: (x1 + 3 * (x1 + bend) + 3 * (x2 - bend) + x2) / 8, y: (y1 + y2) / 2 };
+  return html`<g class=${isBusy ? "edge busy" : "edge"}>
+    <title>${`${edge.source} → ${edge.destination}: ${keys}`}</title>
+    <path d=${`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2 - 2} ${y2}`} stroke-width=${isBusy ? Math.min(6, 1.5 + Math.log10(1 + edge.rate)) : 1.2} marker-end="url(#arrow)" />
+    ${isBusy && html`<text x=${middle.x} y=${middle.y - 5} text-anchor="middle">${rate(edge.rate)}/s</text>`}
+  </g>`;
+}
+
+function Node({ node, at, vhost, isSelected }) {
+  const isQueue = node.kind === "queue";
+  const figures = isQueue ? `${count(node.messages)} ready · ${rate(node.out)}/s out` : `${node.type} · ${rate(node.in)}/s in`;
+  const address = isSelected ? to(isQueue ? "queues" : "exchanges", vhost, node.name) : toQuery(to("topology"), { [node.kind]: node.name });
+  return html`<a href=${address} class=${`node ${node.kind} ${isSelected ? "selected" : ""}`}
+    transform=${`translate(${at.x} ${at.y})`} onDblClick=${() => go(to(isQueue ? "queues" : "exchanges", vhost, node.name))}>
+    <title>${`${node.name}: ${figures}`}</title>
+    <rect width=${NODE_WIDTH} height=${NODE_HEIGHT} rx=${isQueue ? 6 : 24} />
+    <text x=${isQueue ? 12 : 20} y="20" class="node-name">${shortened(node.name, isQueue ? 24 : 22)}</text>
+    <text x=${isQueue ? 12 : 20} y="37" class="node-figures">${figures}</text>
+  </a>`;
+}
+
+const shortened = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);

@@ -1,0 +1,100 @@
+"""Users, permissions and virtual hosts; and what users without all tags see."""
+
+import pytest
+
+from tests.management_client import get, request
+from tests.running import Gateway
+from tests.ui.browser import Browser
+
+
+def test_a_user_is_added_permitted_checked_and_deleted(browser: Browser, shop: Gateway) -> None:
+    browser.open("/users")
+    browser.press("Add a user")
+    browser.fill("Name", "berta")
+    browser.fill("Password", "secret")
+    browser.fill("Password again", "different")
+    browser.press("Add user")
+    browser.see("The two passwords differ.")
+    browser.fill("Password again", "secret")
+    browser.press("Add user")
+    browser.see("User 'berta' is added.")
+    browser.press("berta")
+    browser.see("This user may not enter any virtual host.")
+    browser.fill("Configure", "")
+    browser.fill("Read", "^orders")
+    browser.press("Set permissions")
+    browser.see("The permissions of 'berta' in '/' are set.")
+    assert get(shop, "permissions/%2F/berta")["read"] == "^orders"
+    browser.press("What may this user do?")
+    browser.fill("Name", "orders.new")
+    browser.press("Check")
+    browser.see("refused configure")
+    browser.see("allowed read")
+    browser.press("Delete")
+    browser.see("Delete user 'berta'?")
+    browser.press("Delete")
+    browser.see("User 'berta' is deleted.")
+
+
+def test_a_virtual_host_is_added_limited_protected_and_deleted(browser: Browser, shop: Gateway) -> None:
+    browser.open("/vhosts")
+    browser.press("Add a virtual host")
+    browser.fill("Name", "trial")
+    browser.press("Add virtual host")
+    browser.see("Virtual host 'trial' is added")
+    browser.press("trial")
+    browser.press("Limits")
+    browser.fill("max-queues", "5")
+    browser.press("Set limits")
+    browser.see("The limits are set.")
+    assert get(shop, "vhost-limits/trial")[0]["value"] == {"max-queues": 5}
+    browser.press("Protect from deletion")
+    browser.see("'trial' is protected from deletion.")
+    browser.press("Remove protection")
+    browser.see("'trial' can be deleted again.")
+    browser.press("Delete")
+    browser.fill("Type trial to confirm", "trial")
+    browser.press("Delete")
+    browser.see("Virtual host 'trial' is deleted.")
+    assert "trial" not in [each["name"] for each in get(shop, "vhosts")]
+
+
+SEEN = {
+    "anna": ({"Overview", "Connections", "Where is my message?", "Policies"}, {"Users", "Plugins", "Definitions"}),
+    "otto": (
+        {"Overview", "Queues and streams", "Explain a publish"},
+        {"Where is my message?", "Users", "Virtual hosts"},
+    ),
+}
+
+
+@pytest.mark.parametrize("user", SEEN)
+def test_the_navigation_follows_the_tags_of_the_user(window: Browser, user: str) -> None:
+    shown, hidden = SEEN[user]
+    window.log_in(user)
+    entries = set(window.texts("nav.nav a"))
+    assert shown <= entries
+    assert not hidden & entries
+    window.open("/users")
+    window.see("Your user lacks the tag administrator")
+
+
+def test_a_user_sees_only_the_virtual_hosts_with_permissions(window: Browser) -> None:
+    window.log_in("otto")
+    window.open("/queues")
+    window.see("carts")
+    assert "backlog" not in window.text
+    window.open("/connections")
+    window.see("There are no connections.")
+    window.open("/queues/%2F/backlog")
+    window.see("User not authorised to access virtual host")
+
+
+def test_a_user_who_is_deleted_is_logged_out(window: Browser, shop: Gateway) -> None:
+    request(shop, "PUT", "users/leaver", {"password": "leaver", "tags": "management"})
+    window.log_in("leaver")
+    request(shop, "DELETE", "users/leaver")
+    window.go("/queues")
+    window.see("Log in again")
+    window.user = ""
+    window.forget()
