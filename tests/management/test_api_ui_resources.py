@@ -125,3 +125,7 @@ def test_stomp_subscriptions_are_those_of_stomp_clients(console: Console) -> Non
     console.put("/queues/%2F/q", {})
     assert console.get("/stomp/subscriptions") == []
     assert console.get("/stomp/subscriptions/%2F?page=1")["total_count"] == 0
+
+
+def test_protocols_without_connections_are_not_listed(console: Console) -> None:
+    assert console.get("/protocols") == []

@@ -108,6 +108,10 @@ class Browser:
         """Return the visible texts of the elements of a CSS selector."""
         return list(self.driver.execute_script(_TEXTS, selector))
 
+    def names(self, selector: str) -> list[str]:
+        """Return the labels of the elements of a CSS selector."""
+        return [str(element.get_attribute("aria-label")) for element in self.all(selector)]
+
     def see(self, text: str) -> None:
         """Wait until the page shows a text."""
         self.wait(lambda: text in self.text, lambda: f"{text!r} is not shown:\n{self.text}")

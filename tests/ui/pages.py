@@ -3,7 +3,7 @@
 from typing import Final
 
 PAGES: Final = {
-    "/": "Listeners",
+    "/": "STOMP 1.2",
     "/queues": "orders.audit",
     "/queues/%2F/orders.new": "Messages waiting",
     "/queues/%2F/orders.new?tab=Messages": "Get messages",
@@ -39,6 +39,7 @@ PAGES: Final = {
     "/users/otto": "^carts",
     "/users/otto?tab=What%20may%20this%20user%20do%3F": "Object",
     "/users/otto?tab=Password%20and%20tags": "New password again",
+    "/audit": "policy.created",
     "/definitions": "Compare",
     "/exchanges": "orders",
     "/exchanges/%2F/orders": "Who publishes",

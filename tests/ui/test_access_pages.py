@@ -98,3 +98,14 @@ def test_a_user_who_is_deleted_is_logged_out(window: Browser, shop: Gateway) -> 
     window.see("Log in again")
     window.user = ""
     window.forget()
+
+
+def test_the_audit_record_shows_who_changed_what(browser: Browser, shop: Gateway) -> None:
+    request(shop, "PUT", "queues/%2F/audited", {"durable": True})
+    request(shop, "DELETE", "queues/%2F/audited")
+    browser.open("/audit")
+    browser.fill("Action", "queue.deleted")
+    browser.fill("Object", "audited")
+    browser.see("1 change")
+    browser.press(next(name for name in browser.names("button") if name.startswith("Details of change")))
+    browser.see("durable")

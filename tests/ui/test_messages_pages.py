@@ -9,7 +9,7 @@ from tests.ui.browser import Browser
 
 def test_the_topology_shows_rates_and_follows_a_selection(browser: Browser) -> None:
     browser.open("/topology")
-    browser.wait(lambda: "/s" in " ".join(browser.texts(".edge.busy text")), "no rate is drawn")
+    browser.wait(lambda: "/s" in " ".join(browser.texts(".drawing .rate")), "no rate is drawn")
     drawn = len(browser.all(".node"))
     browser.fill("Around", "queue")
     browser.fill("Name", "invoices")

@@ -39,6 +39,7 @@ from gateway.management.resources import (
     plugins,
     policies,
     policy_preview,
+    protocols,
     queues,
     quorum_queues,
     settings,
@@ -65,7 +66,7 @@ _NOUNS: Final = (
     access_answers,
     settings, maintenance, live,
     quorum_queues, deprecated_features, node_limits,
-    permission_check, policy_preview, stomp, topology, web_sockets,
+    permission_check, policy_preview, stomp, topology, web_sockets, protocols,
     audit,
 )  # fmt: skip
 

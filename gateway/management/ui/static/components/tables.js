@@ -14,6 +14,7 @@ import { Choice } from "./forms.js";
  * @property {string} [sort] field of the API by which the server sorts
  * @property {boolean} [isNumber]
  * @property {boolean} [isExtra] not shown on a phone
+ * @property {boolean} [isMinor] not shown on a narrow screen either
  * @property {boolean} [isHeader] the cell names the row
  * @property {string} [className]
  */
@@ -66,7 +67,8 @@ function Filter({ noun, name }) {
   return html`<input type="search" data-filter aria-label=${`Filter ${noun} by name`} placeholder="Filter by name" value=${typed} onInput=${(event) => setTyped(event.target.value)} />`;
 }
 
-function Pager({ page }) {
+/** The buttons that turn the pages, which are part of the address. */
+export function Pager({ page }) {
   const last = Math.max(page.page_count, 1);
   const move = (target) => setQuery({ page: target === 1 ? "" : String(target) });
   return html`
@@ -113,6 +115,6 @@ function Cell({ column, row }) {
   return html`<td class=${className}>${content}</td>`;
 }
 
-function classOf({ isNumber, isExtra, className = "" }) {
-  return [isNumber && "number", isExtra && "hide-on-phone", className].filter(Boolean).join(" ");
+function classOf({ isNumber, isExtra, isMinor, className = "" }) {
+  return [isNumber && "number", isExtra && "hide-on-phone", isMinor && "hide-when-narrow", className].filter(Boolean).join(" ");
 }

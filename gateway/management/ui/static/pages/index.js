@@ -36,6 +36,7 @@ export const PAGES = [
   { pattern: "vhosts/:name", title: "Virtual host", parent: "vhosts", level: "administrator", load: () => import("./vhosts/vhost.js").then((module) => module.Vhost) },
   { pattern: "users", title: "Users", group: "Administration", key: "u", level: "administrator", load: () => import("./users/users.js").then((module) => module.Users) },
   { pattern: "users/:name", title: "User", parent: "users", level: "administrator", load: () => import("./users/user.js").then((module) => module.User) },
+  { pattern: "audit", title: "Audit record", group: "Administration", key: "i", level: "administrator", load: () => import("./audit/audit.js").then((module) => module.Audit) },
   { pattern: "definitions", title: "Definitions", group: "Administration", key: "d", level: "administrator", load: () => import("./definitions/definitions.js").then((module) => module.Definitions) },
 ];
 

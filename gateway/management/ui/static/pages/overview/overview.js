@@ -9,6 +9,7 @@ import { LengthsChart, RatesChart, SpanChoice } from "../../components/message-c
 import { Table } from "../../components/tables.js";
 import { Alarms } from "./alarms.js";
 import { Node } from "./node.js";
+import { Protocols } from "./protocols.js";
 
 export function Overview() {
   const [span, setSpan] = useState("10 min");
@@ -22,6 +23,7 @@ export function Overview() {
         <${LengthsChart} totals=${data.queue_totals} actions=${choice} />
         <${RatesChart} stats=${data.message_stats} />
       </div>
+      <${Protocols} />
       ${may("monitoring") && html`<${Node} name=${data.node} />`}
       ${data.listeners && html`<${Listeners} listeners=${data.listeners} />`}
       <${Versions} of=${data} />
@@ -32,7 +34,7 @@ export function Overview() {
 function Figures({ of: { queue_totals: totals, object_totals: objects, message_stats: stats } }) {
   return html`<${Tiles} figures=${[
     ["Ready", count(totals.messages_ready)],
-    ["Unacknowledged", count(totals.messages_unacknowledged)],
+    ["Unacked", count(totals.messages_unacknowledged)],
     ["Published", rate(rateOf(stats, "publish")), "/s"],
     ["Delivered", rate(rateOf(stats, "deliver_get")), "/s"],
     ["Acknowledged", rate(rateOf(stats, "ack")), "/s"],

@@ -12,7 +12,7 @@ export function QueueState({ queue, span, setSpan }) {
   return html`
     <${Tiles} figures=${[
       ["Ready", count(queue.messages_ready)],
-      ["Unacknowledged", count(queue.messages_unacknowledged)],
+      ["Unacked", count(queue.messages_unacknowledged)],
       queue.messages_delayed > 0 && ["Delayed", count(queue.messages_delayed)],
       ["In", rate(rateOf(stats, "publish")), "/s"],
       ["Out", rate(rateOf(stats, "deliver_get")), "/s"],

@@ -14,7 +14,7 @@ const COLUMNS = [
   { title: "Policy", sort: "policy", isExtra: true, cell: (queue) => queue.policy && html`<${Badge} kind="accent">${queue.policy}<//>` },
   { title: "Ready", sort: "messages_ready", isNumber: true, cell: (queue) => count(queue.messages_ready) },
   { title: "Unacked", sort: "messages_unacknowledged", isNumber: true, isExtra: true, cell: (queue) => count(queue.messages_unacknowledged) },
-  { title: "Size", sort: "message_bytes", isNumber: true, isExtra: true, cell: (queue) => bytes(queue.message_bytes) },
+  { title: "Size", sort: "message_bytes", isNumber: true, isExtra: true, isMinor: true, cell: (queue) => bytes(queue.message_bytes) },
   { title: "Consumers", sort: "consumers", isNumber: true, isExtra: true, cell: (queue) => count(queue.consumers) },
   { title: "In /s", sort: "message_stats.publish_details.rate", isNumber: true, cell: (queue) => rate(rateOf(queue.message_stats, "publish")) },
   { title: "Out /s", sort: "message_stats.deliver_get_details.rate", isNumber: true, cell: (queue) => rate(rateOf(queue.message_stats, "deliver_get")) },

@@ -4,29 +4,59 @@ export const NODE_WIDTH = 196;
 export const NODE_HEIGHT = 48;
 const LAYER_GAP = 150;
 const ROW_GAP = 14;
+const BEND_HEIGHT = 26;
 const MARGIN = 8;
 const SWEEPS = 4;
 
 /**
- * Place nodes so that edges lead to the right, except those of a cycle.
+ * Place nodes so that edges lead to the right, except those of a cycle. An edge over several layers gets a bend in each
+ * layer that it passes, so that it does not cross the nodes there.
  * @param {Array<{id: string, kind: string}>} nodes
  * @param {Array<{from: string, to: string}>} edges
- * @returns {{places: Map<string, {x: number, y: number}>, width: number, height: number}}
+ * @returns {{places: Map<string, {x: number, y: number}>, bends: Map<string, Array<{x: number, y: number}>>, width: number, height: number}}
+ *   `y` is the middle of a node or bend; bends are by `${from}\n${to}`
  */
 export function layout(nodes, edges) {
   const layers = layersOf(nodes, edges);
-  order(layers, edges);
-  const highest = Math.max(1, ...layers.map((layer) => layer.length));
-  const height = highest * (NODE_HEIGHT + ROW_GAP) - ROW_GAP;
+  const bent = addBends(layers, edges);
+  order(layers, bent.links);
+  const heights = layers.map((layer) => layer.reduce((sum, id) => sum + heightOf(id), 0));
+  const height = Math.max(...heights, NODE_HEIGHT);
   const places = new Map();
   layers.forEach((layer, column) => {
-    const used = layer.length * (NODE_HEIGHT + ROW_GAP) - ROW_GAP;
-    layer.forEach((id, row) => places.set(id, { x: MARGIN + column * (NODE_WIDTH + LAYER_GAP), y: MARGIN + (height - used) / 2 + row * (NODE_HEIGHT + ROW_GAP) }));
+    let y = MARGIN + (height - heights[column]) / 2;
+    for (const id of layer) {
+      places.set(id, { x: MARGIN + column * (NODE_WIDTH + LAYER_GAP), y: y + heightOf(id) / 2 });
+      y += heightOf(id);
+    }
   });
-  return { places, width: 2 * MARGIN + layers.length * (NODE_WIDTH + LAYER_GAP) - LAYER_GAP, height: height + 2 * MARGIN };
+  const bends = new Map([...bent.idsByEdge].map(([edge, ids]) => [edge, ids.map((id) => places.get(id))]));
+  return { places, bends, width: 2 * MARGIN + layers.length * (NODE_WIDTH + LAYER_GAP) - LAYER_GAP, height: height + 2 * MARGIN };
 }
 
-/** Return the identifiers in layers: each exchange after those that feed it, all queues in the last layer. */
+const BEND = "bend\n";
+const heightOf = (id) => (id.startsWith(BEND) ? BEND_HEIGHT : NODE_HEIGHT + ROW_GAP);
+
+/** Add bends to the layers that edges pass; return the links between neighbouring layers, and the bends of each edge. */
+function addBends(layers, edges) {
+  const columns = new Map(layers.flatMap((layer, column) => layer.map((id) => [id, column])));
+  const idsByEdge = new Map();
+  const links = [];
+  for (const { from, to } of edges) {
+    const ids = [];
+    for (let column = columns.get(from) + 1; column < columns.get(to); column += 1) {
+      const id = `${BEND}${column}\n${from}\n${to}`;
+      layers[column].push(id);
+      ids.push(id);
+    }
+    idsByEdge.set(`${from}\n${to}`, ids);
+    const stops = [from, ...ids, to];
+    for (let stop = 1; stop < stops.length; stop += 1) links.push({ from: stops[stop - 1], to: stops[stop] });
+  }
+  return { links, idsByEdge };
+}
+
+/** Return the identifiers of nodes in layers: each exchange after those that feed it, all queues in the last layer. */
 function layersOf(nodes, edges) {
   const depths = new Map(nodes.map((node) => [node.id, 0]));
   const between = edges.filter(({ from, to }) => from !== to && depths.has(from) && depths.has(to));

@@ -45,26 +45,48 @@ function Graph({ of, vhost, selected }) {
   const edges = of.edges.map((edge) => ({ ...edge, from: idOf("exchange", edge.source), to: idOf(edge.destination_type, edge.destination) }));
   const nodes = of.nodes.map((node) => ({ ...node, id: idOf(node.kind, node.name) }));
   const shape = JSON.stringify([nodes.map((node) => node.id), edges.map((edge) => [edge.from, edge.to])]);
-  const { places, width, height } = useMemo(() => layout(nodes, edges), [shape]);
+  const { places, bends, width, height } = useMemo(() => layout(nodes, edges), [shape]);
   return html`<div class="drawing" tabindex="0" role="group" aria-label="Drawing of exchanges and queues">
     <svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="group" aria-label=${`${nodes.length} objects, ${edges.length} connections`}>
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" markerUnits="userSpaceOnUse"><path d="M0 0 8 4 0 8Z" class="arrow-head" /></marker></defs>
-      ${edges.map((edge) => html`<${Edge} key=${`${edge.from}\n${edge.to}`} edge=${edge} from=${places.get(edge.from)} to=${places.get(edge.to)} />`)}
+      ${edges.map((edge) => html`<${Edge} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends)} />`)}
       ${nodes.map((node) => html`<${Node} key=${node.id} node=${node} at=${places.get(node.id)} vhost=${vhost} isSelected=${node.name === selected} />`)}
+      ${edges.map((edge) => edge.rate > 0 && html`<${Rate} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends)} />`)}
     </svg></div>`;
 }
 
-function Edge({ edge, from, to: target }) {
-  const [x1, y1, x2, y2] = [from.x + NODE_WIDTH, from.y + NODE_HEIGHT / 2, target.x, target.y + NODE_HEIGHT / 2];
-  const bend = Math.max(40, Math.abs(x2 - x1) / 2);
+const keyOf = (edge) => `${edge.from}\n${edge.to}`;
+
+/** Return the points that an edge passes: the side of its source, its bends, the side of its target. */
+function stopsOf(edge, places, bends) {
+  const [source, target] = [places.get(edge.from), places.get(edge.to)];
+  const passed = bends.get(keyOf(edge)) ?? [];
+  const through = passed.flatMap(({ x, y }) => [{ x, y }, { x: x + NODE_WIDTH, y }]);
+  return [{ x: source.x + NODE_WIDTH, y: source.y }, ...through, { x: target.x - 2, y: target.y }];
+}
+
+function Edge({ edge, stops }) {
   const isBusy = edge.rate > 0;
   const keys = `${edge.routing_keys.map((key) => key || "(empty)").join(", ")}${edge.bindings > edge.routing_keys.length ? ` and ${edge.bindings - edge.routing_keys.length} more` : ""}`;
-  const middle = { x: (x1 + 3 * (x1 + bend) + 3 * (x2 - bend) + x2) / 8, y: (y1 + y2) / 2 };
   return html`<g class=${isBusy ? "edge busy" : "edge"}>
     <title>${`${edge.source} → ${edge.destination}: ${keys}`}</title>
-    <path d=${`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2 - 2} ${y2}`} stroke-width=${isBusy ? Math.min(6, 1.5 + Math.log10(1 + edge.rate)) : 1.2} marker-end="url(#arrow)" />
-    ${isBusy && html`<text x=${middle.x} y=${middle.y - 5} text-anchor="middle">${rate(edge.rate)}/s</text>`}
+    <path d=${curve(stops)} stroke-width=${isBusy ? Math.min(6, 1.5 + Math.log10(1 + edge.rate)) : 1.2} marker-end="url(#arrow)" />
   </g>`;
+}
+
+/** Return a smooth path through the points: curves between layers, straight lines across them. */
+function curve(stops) {
+  return stops.slice(1).reduce((path, { x, y }, index) => {
+    const from = stops[index];
+    const bend = Math.max(30, Math.abs(x - from.x) / 2);
+    return y === from.y ? `${path}L${x} ${y}` : `${path}C${from.x + bend} ${from.y} ${x - bend} ${y} ${x} ${y}`;
+  }, `M${stops[0].x} ${stops[0].y}`);
+}
+
+/** The rate of an edge, near its target, where edges are apart. */
+function Rate({ edge, stops }) {
+  const { x, y } = stops.at(-1);
+  return html`<text class="rate" x=${x - 14} y=${y - 6} text-anchor="end">${rate(edge.rate)}/s</text>`;
 }
 
 function Node({ node, at, vhost, isSelected }) {
@@ -72,10 +94,10 @@ function Node({ node, at, vhost, isSelected }) {
   const figures = isQueue ? `${count(node.messages)} ready · ${rate(node.out)}/s out` : `${node.type} · ${rate(node.in)}/s in`;
   const address = isSelected ? to(isQueue ? "queues" : "exchanges", vhost, node.name) : toQuery(to("topology"), { [node.kind]: node.name });
   return html`<a href=${address} class=${`node ${node.kind} ${isSelected ? "selected" : ""}`}
-    transform=${`translate(${at.x} ${at.y})`} onDblClick=${() => go(to(isQueue ? "queues" : "exchanges", vhost, node.name))}>
+    transform=${`translate(${at.x} ${at.y - NODE_HEIGHT / 2})`} onDblClick=${() => go(to(isQueue ? "queues" : "exchanges", vhost, node.name))}>
     <title>${`${node.name}: ${figures}`}</title>
     <rect width=${NODE_WIDTH} height=${NODE_HEIGHT} rx=${isQueue ? 6 : 24} />
-    <text x=${isQueue ? 12 : 20} y="20" class="node-name">${shortened(node.name, isQueue ? 24 : 22)}</text>
+    <text x=${isQueue ? 12 : 20} y="20" class="node-name">${shortened(node.name, isQueue ? 21 : 19)}</text>
     <text x=${isQueue ? 12 : 20} y="37" class="node-figures">${figures}</text>
   </a>`;
 }

@@ -37,7 +37,7 @@ function State({ of, span, setSpan }) {
   const stats = of.message_stats ?? {};
   return html`
     <${Tiles} figures=${[
-      ["Ready", count(of.messages_ready)], ["Unacknowledged", count(of.messages_unacknowledged)],
+      ["Ready", count(of.messages_ready)], ["Unacked", count(of.messages_unacknowledged)],
       ["Published", rate(rateOf(stats, "publish")), "/s"], ["Delivered", rate(rateOf(stats, "deliver_get")), "/s"], ["Acknowledged", rate(rateOf(stats, "ack")), "/s"],
     ]} />
     <div class="columns"><${LengthsChart} totals=${of} actions=${html`<${SpanChoice} span=${span} onChange=${setSpan} most="10 min" />`} /><${RatesChart} stats=${stats} /></div>
