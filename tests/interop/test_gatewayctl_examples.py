@@ -34,6 +34,8 @@ ORDER: Final = """
     set_parameter; list_parameters; clear_parameter
     set_global_parameter; list_global_parameters; clear_global_parameter
     list_queues; list_exchanges; list_bindings; explain; trace_on; trace_off; trace_table; trace_messages; where_is
+    peek; messages search; messages move; messages copy; messages edit; messages delete; messages requeue
+    messages undo; messages jobs
     list_delayed_messages; cancel_delayed_messages; list_archives; list_unresponsive_queues
     set_stream_offset; list_stream_tracking; stream_status; delete_stream_offset
     list_stream_consumers; list_stream_publishers; list_stream_connections; list_stream_consumer_groups
@@ -50,7 +52,7 @@ ORDER: Final = """
     check_port_connectivity; check_virtual_hosts; check_certificate_expiration
     check_if_node_is_quorum_critical; check_if_node_is_mirror_sync_critical
     node_health_check; is_running; is_booting; alarms
-    status; cluster_status; report; observe; server_version; erlang_version; listeners; list_feature_flags
+    status; cluster_status; report; audit; observe; server_version; erlang_version; listeners; list_feature_flags
     enable_feature_flag; set_cluster_name; memory_breakdown; list_node_auth_attempt_stats
     reset_node_auth_attempt_metrics; tls_versions; cipher_suites; certificates; compact
     environment; set_setting; clear_setting; reload; set_vm_memory_high_watermark; set_disk_free_limit; set_log_level
@@ -136,11 +138,13 @@ def prepare_topology(world: World) -> None:
     gateway = world.gateway
     put(gateway, "permissions/shop/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     put(gateway, "queues/shop/orders", {"durable": True, "arguments": {"x-delayed-delivery": True}})
+    for name in ("failed", "copies"):
+        put(gateway, f"queues/shop/{name}", {"durable": True})
     put(gateway, "queues/shop/payments", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
     put(gateway, "queues/shop/events", {"durable": True, "arguments": {"x-queue-type": "stream"}})
     host, port = gateway.addresses["amqp"]
     uri = f"amqp://guest:guest@{host}:{port}/shop"
-    shovel = {"src-uri": uri, "src-queue": "orders", "dest-uri": uri, "dest-queue": "payments"}
+    shovel = {"src-uri": uri, "src-queue": "copies", "dest-uri": uri, "dest-queue": "payments"}
     put(gateway, "parameters/shovel/shop/to-archive", {"value": shovel})
     put(gateway, "parameters/federation-upstream/shop/near", {"value": {"uri": uri, "queue": "orders"}})
     put(gateway, "policies/shop/federated", {"pattern": "^payments$", "definition": {"federation-upstream": "near"}})

@@ -1,12 +1,20 @@
 """Verbs for queues: list, purge, delete."""
 
+from typing import Final
+
 import click
 
 from gateway.cli.ctl.errors import Declined, WrongUsage
 from gateway.cli.ctl.listing import NounListing, columns_argument, print_listing
 from gateway.cli.ctl.session import VerbSession
-from gateway.cli.ctl.values import JsonObject, number, text
+from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
 from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
+
+#: Bytes of a body that ``peek`` shows, as rabbitmq-queues does.
+PEEKED_BYTES: Final = 64
+
+#: Messages of one request.
+_PAGE: Final = 500
 
 SAME_NAME = (
     *("name", "vhost", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy"),
@@ -82,4 +90,52 @@ def delete_queue(session: VerbSession, name: str, if_empty: bool, if_unused: boo
     session.output.conclude(f"Queue was successfully deleted with {ready} ready messages")
 
 
-VERBS = (list_queues, purge_queue, delete_queue)
+@verb
+@click.argument("queue")
+@click.argument("position", type=click.IntRange(min=1))
+def peek(session: VerbSession, queue: str, position: int) -> None:
+    """Show the ready message at POSITION of a queue or stream, from 1, without any effect on it."""
+    node = session.node()
+    session.output.announce(f"Peeking at queue {queue} at position {position} on node {node} ...")
+    with session.reporting_missing(f"queue '{queue}'"):
+        found = _message_at(session, queue, position)
+    if found is None:
+        raise Declined("Target queue does not have a message at that position")
+    shown = _peeked(found)
+    if session.output.formatter == "json":
+        session.output.value({"message": shown, "result": "ok"})
+    else:
+        session.output.rows(("keys", "values"), [{"keys": key, "values": value} for key, value in shown.items()])
+
+
+def _message_at(session: VerbSession, queue: str, position: int) -> Json:
+    """Return the message at a position, ``None`` if there are fewer; messages before it are passed in pages."""
+    asked: JsonObject = {"filter": {"states": ["ready"]}, "truncate": PEEKED_BYTES}
+    while True:
+        size = min(position, _PAGE)
+        answer = session.api.ask("workbench", session.vhost, queue, "search", body={**asked, "limit": size})
+        found = objects(part(answer, "messages"))
+        position -= len(found)
+        if position <= 0:
+            return found[-1]
+        if (cursor := part(answer, "cursor")) is None:
+            return None
+        asked["cursor"] = cursor
+
+
+def _peeked(message: Json) -> JsonObject:
+    """Return the properties, headers and place of a message under rabbitmq-queues' names."""
+    properties = part(message, "properties")
+    fields = properties if isinstance(properties, dict) else {}
+    headers = part(fields, "headers")
+    return {
+        **{name: value for name, value in fields.items() if name != "headers"},
+        "routing_keys": [part(message, "routing_key")],
+        "exchange": part(message, "exchange"),
+        f"payload (max {PEEKED_BYTES} bytes)": part(message, "payload"),
+        **{f"header.{name}": value for name, value in (headers if isinstance(headers, dict) else {}).items()},
+        "header.x-delivery-count": part(message, "delivery_count"),
+    }
+
+
+VERBS = (list_queues, purge_queue, delete_queue, peek)
