@@ -99,6 +99,25 @@ class ApiClient:
         except (OSError, HTTPException, UnicodeError) as error:
             raise BrokerUnreachable(f"no answer from {self.address.url}: {_error_text(error)}") from None
 
+    def text_at(self, address: ApiAddress, path: str) -> str:
+        """Get a page of another listener of the same broker. The login is sent unless that would be less safe."""
+        is_safe = address.scheme == "https" or self.address.scheme == "http"
+        headers = {"Authorization": self._credentials.authorization} if is_safe else {}
+        other = ApiClient(address, self._credentials, self.timeout_s, self._cacert)
+        try:
+            connection = other._connection(self.timeout_s)
+            try:
+                connection.request("GET", path, headers=headers)
+                response = connection.getresponse()
+                status, answer = response.status, response.read()
+            finally:
+                connection.close()
+        except (OSError, HTTPException, UnicodeError) as error:
+            raise BrokerUnreachable(f"no answer from {address.url}: {_error_text(error)}") from None
+        if status >= 300:
+            other._raise(status, answer)
+        return answer.decode(errors="replace")
+
     def post(self, *path: str, body: bytes) -> None:
         """Post an encoded JSON document to a path."""
         self._request("POST", path, body=body)

@@ -155,6 +155,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "report": "report --quiet",
     "audit": "audit user at_ms action subject --limit 20",
     "observe": "observe --interval 1",
+    "message_size_stats": "message_size_stats --formatter=pretty_table",
     "server_version": "server_version",
     "erlang_version": "erlang_version",
     "listeners": "listeners",

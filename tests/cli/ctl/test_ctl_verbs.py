@@ -36,7 +36,8 @@ REQUIRED = """
 SECTION_6_2 = """
     set_vm_memory_high_watermark set_disk_free_limit set_log_level rotate_logs environment wait stop
     check_certificate_expiration listeners memory_breakdown log_tail log_location consume_event_stream
-    server_version tls_versions list_mqtt_connections list_stomp_connections list_web_mqtt_connections
+    message_size_stats server_version tls_versions
+    list_mqtt_connections list_stomp_connections list_web_mqtt_connections
     enable disable list set is_enabled directories
     shovel_status delete_shovel restart_shovel federation_status restart_federation_link
     rebalance quorum_status add_member delete_member grow shrink

@@ -3,6 +3,7 @@
 import click
 
 from gateway.cli.ctl.errors import CommandFailed, Declined, StillStarting
+from gateway.cli.ctl.node.message_sizes import message_size_stats
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.status import alarm_lines
 from gateway.cli.ctl.values import compact, part, text
@@ -127,4 +128,5 @@ VERBS = (
     reset_node_auth_attempt_metrics,
     report,
     erlang_version,
+    message_size_stats,
 )
