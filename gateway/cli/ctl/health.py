@@ -141,7 +141,12 @@ def check_certificate_expiration(session: VerbSession, within: int, unit: str) -
     """Check that no certificate of the broker expires soon."""
     node = session.node()
     session.output.announce(f"Checking certificate expiration on node {node} ...")
-    session.api.get("health", "checks", "certificate-expiration", str(within), unit)
+    try:
+        session.api.get("health", "checks", "certificate-expiration", str(within), unit)
+    except Unhealthy as error:
+        expired = error.finding.get("expired")
+        named = [f"{each['subject']} at {each['not_after']}" for each in expired] if isinstance(expired, list) else []
+        raise Declined(f"{error}: {'; '.join(named)}" if named else str(error)) from None
     session.output.conclude(f"No certificates are expiring within {within} {unit}.")
 
 
