@@ -9,6 +9,8 @@ import pytest
 
 from gateway.cli.completion import SHELLS
 from gateway.cli.ctl.main import main as ctl_main
+from gateway.cli.example_help import commands_of
+from gateway.cli.main import EXAMPLES, gateway
 from gateway.cli.main import main as gateway_main
 
 BIN = Path(sys.executable).parent
@@ -54,3 +56,18 @@ def test_bash_completes_verbs_options_and_values(program: str, words: str, expec
 def test_autocomplete_lists_verbs_as_rabbitmqctl_does(capsys: pytest.CaptureFixture[str]) -> None:
     assert ctl_main(["autocomplete", "list_mq"]) == 0
     assert capsys.readouterr().out == "list_mqtt_connections\n"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands_of(gateway)])
+def test_the_help_of_each_command_of_gateway_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert EXAMPLES[name].startswith(name.partition(" ")[0])
+    if name != "pipeline":  # the child prints that help
+        assert gateway_main([*name.split(), "--help"]) == 0
+        assert f"gateway {EXAMPLES[name]}" in capsys.readouterr().out
+
+
+def test_the_help_says_what_the_program_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gateway_main(["--help"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for word in ("AMQP 0-9-1", "MQTT 3.1, 3.1.1 and 5", "STOMP 1.0 to 1.2", "TLS", "WebSocket", "gatewayctl"):
+        assert word in printed
