@@ -1,6 +1,6 @@
 """The interface of the management API to the plugins of a running broker."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Protocol
 
 from gateway.kernel.messages.message import Value
@@ -13,12 +13,12 @@ class PluginControl(Protocol):
     Changes raise ``ConfigurationError`` or ``Refused`` with a reason for the operator.
     """
 
-    def available(self) -> list[Fields]:
-        """Return a row for each plugin of this process: its source, hooks, settings and virtual hosts."""
+    def available(self) -> Iterator[Fields]:
+        """Yield a row for each plugin of this process: its source, hooks, settings and virtual hosts."""
         ...
 
-    def in_vhost(self, vhost: str) -> list[Fields]:
-        """Return a row for each plugin, with its state in an existing virtual host."""
+    def in_vhost(self, vhost: str) -> Iterator[Fields]:
+        """Yield a row for each plugin, with its state in an existing virtual host."""
         ...
 
     def enabling(self, vhost: str, name: str, settings: Mapping[str, Value] | None) -> Generator[None, None, None]:

@@ -35,18 +35,20 @@ class NodePlugins:
         self._access = access
         self._faults = faults
 
-    def available(self) -> list[dict[str, object]]:
-        """Return a row for each plugin of this process."""
+    def available(self) -> Iterator[dict[str, object]]:
+        """Yield a row for each plugin of this process, by name."""
         registry = self._registry
-        rows = [self._described(name) for name in registry.origins]
-        rows += [{"name": name, "broken": reason} for name, reason in registry.broken.items()]
-        return sorted(rows, key=lambda row: str(row["name"]))
+        for name in sorted({**registry.origins, **registry.broken}):
+            if name in registry.origins:
+                yield self._described(name)
+            if name in registry.broken:
+                yield {"name": name, "broken": registry.broken[name]}
 
-    def in_vhost(self, vhost: str) -> list[dict[str, object]]:
-        """Return a row for each plugin, with its state in a virtual host."""
+    def in_vhost(self, vhost: str) -> Iterator[dict[str, object]]:
+        """Yield a row for each plugin, with its state in a virtual host."""
         view = self._access.view_in_use(vhost)
-        names = {**self._registry.origins, **self._registry.broken, **view.inert}
-        return [self._row(vhost, name) for name in sorted(names)]
+        for name in sorted({**self._registry.origins, **self._registry.broken, **view.inert}):
+            yield self._row(vhost, name)
 
     def enabling(self, vhost: str, name: str, settings: Mapping[str, Value] | None) -> Generator[None, None, None]:
         """Return the steps that enable a plugin, or change its settings."""

@@ -1,6 +1,6 @@
 """/plugins: the plugins of the process, and their state and settings in each virtual host."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 from gateway.kernel.errors import NotAllowed
 from gateway.management.http.access_levels import AccessLevel
@@ -13,15 +13,15 @@ routes = Routes()
 
 
 @routes.get("/plugins", level=AccessLevel.ADMINISTRATOR)
-def plugins(call: Call) -> list[Fields]:
+def plugins(call: Call) -> LongTask:
     """List the plugins of the process, with the settings that they accept."""
-    return _control(call).available()
+    return LongTask(_listed(_control(call).available()))
 
 
 @routes.get("/plugins/<vhost>", level=AccessLevel.ADMINISTRATOR)
-def plugins_in(call: Call, vhost: str) -> list[Fields]:
+def plugins_in(call: Call, vhost: str) -> LongTask:
     """List the plugins with their state, settings and faults in a virtual host."""
-    return _rows(call, vhost)
+    return LongTask(_listed(_rows(call, vhost)))
 
 
 @routes.get("/plugins/<vhost>/<name>", level=AccessLevel.ADMINISTRATOR)
@@ -68,7 +68,16 @@ def upload(call: Call, name: str) -> Reply:
     return put_reply(_control(call).upload(name, call.content, call.principal.name))
 
 
-def _rows(call: Call, vhost: str) -> list[Fields]:
+def _listed(rows: Iterator[Fields]) -> Generator[None, None, list[Fields]]:
+    """Return the rows as the result of steps, one each: the schema of a plugin's settings takes a millisecond."""
+    found = []
+    for row in rows:
+        found.append(row)
+        yield
+    return found
+
+
+def _rows(call: Call, vhost: str) -> Iterator[Fields]:
     _require_vhost(call, vhost)
     return _control(call).in_vhost(vhost)
 
