@@ -16,8 +16,8 @@ from tests.waiting import wait_until
 HOST: Final = "127.0.0.1"
 
 #: The listeners that are enabled by default, without a certificate and with one.
-LISTENERS: Final = ("amqp", "management", "mqtt", "web_mqtt", "stomp", "web_stomp")
-TLS_LISTENERS: Final = ("amqps", "mqtts", "stomps", "management_tls")
+LISTENERS: Final = ("amqp", "management", "prometheus", "mqtt", "web_mqtt", "stomp", "web_stomp")
+TLS_LISTENERS: Final = ("amqps", "mqtts", "stomps", "management_tls", "prometheus_tls")
 
 START_TIMEOUT_S: Final = 20.0
 STOP_TIMEOUT_S: Final = 10.0

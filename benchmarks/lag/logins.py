@@ -36,7 +36,7 @@ _NO_PASSWORD: Final = b"\x80\x00"
 _SUCCESS: Final = 0
 _INVALID_CREDENTIALS: Final = 49
 
-_LISTENERS: Final = ("amqp", "management", "mqtt", "web_mqtt", "stomp", "web_stomp")
+_LISTENERS: Final = ("amqp", "management", "prometheus", "mqtt", "web_mqtt", "stomp", "web_stomp")
 
 
 class PatientServer(ThreadingHTTPServer):

@@ -18,7 +18,8 @@ from benchmarks.load.workloads import AMQP, MQTT, STOMP, WEB_STOMP
 MANAGEMENT: Final = "management"
 
 #: Every listener that is enabled by default.
-LISTENERS: Final = (AMQP, MQTT, "web_mqtt", STOMP, WEB_STOMP, MANAGEMENT)
+PROMETHEUS: Final = "prometheus"
+LISTENERS: Final = (AMQP, MQTT, "web_mqtt", STOMP, WEB_STOMP, MANAGEMENT, PROMETHEUS)
 
 #: Deliveries an MQTT client may leave unacknowledged; the peer has the same setting.
 PREFETCH: Final = 1000

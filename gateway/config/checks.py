@@ -27,6 +27,7 @@ def _tls(settings: Settings) -> Iterator[str]:
         "stomps": settings.stomps.port,
         "web_stomps": settings.web_stomps.port,
         "management_tls": settings.management_tls.port,
+        "prometheus_tls": settings.prometheus_tls.port,
     }
     for name, port in ports.items():
         if port is not None and tls.certificate is None:

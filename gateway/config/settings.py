@@ -30,12 +30,13 @@ from gateway.config.management import Management, ManagementTls
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
 from gateway.config.plugins import PluginRules
+from gateway.config.prometheus import Prometheus, PrometheusTls
 from gateway.config.section import Section
 from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
 from gateway.version import RABBITMQ_VERSION
 
 #: Default ports of the TLS listeners if a certificate is configured.
-TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883, "stomps": 61614, "management_tls": 15671}
+TLS_PORTS: Final = {"amqps": 5671, "mqtts": 8883, "stomps": 61614, "management_tls": 15671, "prometheus_tls": 15691}
 MAX_MESSAGE_SIZE: Final = 512 * 2**20
 
 
@@ -243,6 +244,8 @@ class Settings(Section):
     web_stomps: WebStomps = WebStomps()
     management: Management = Management()
     management_tls: ManagementTls = ManagementTls()
+    prometheus: Prometheus = Prometheus()
+    prometheus_tls: PrometheusTls = PrometheusTls()
     login: LoginSettings = LoginSettings()
     limits: LimitSettings = LimitSettings()
     tls: TlsSettings = TlsSettings()

@@ -12,10 +12,11 @@ COUNTED: Final = ("publish", "deliver", "deliver_no_ack", "get", "get_no_ack", "
 class Counters:
     """The message counters of one queue or channel.
 
-    ``dropped`` counts the messages that a queue's length limit dropped or rejected.
+    ``dropped`` counts the messages that a queue's length limit dropped or rejected; ``expired``, ``rejected`` and
+    ``over_limit`` those that were dropped because of their TTL, their consumer and the delivery limit.
     """
 
-    __slots__ = (*COUNTED, "dropped")
+    __slots__ = (*COUNTED, "dropped", "expired", "over_limit", "rejected")
 
     def __init__(self) -> None:
         self.publish = 0
@@ -27,37 +28,43 @@ class Counters:
         self.ack = 0
         self.redeliver = 0
         self.dropped = 0
+        self.expired = 0
+        self.over_limit = 0
+        self.rejected = 0
+
+    def count_drop(self, reason: str) -> None:
+        """Count a message that its queue dropped, by the name of the reason in ``x-death``."""
+        if reason == "maxlen":
+            self.dropped += 1
+        elif reason == "expired":
+            self.expired += 1
+        elif reason == "rejected":
+            self.rejected += 1
+        else:
+            self.over_limit += 1
+
+    def drops(self) -> dict[str, int]:
+        """Return the numbers of dropped messages by reason."""
+        return {
+            "expired": self.expired,
+            "maxlen": self.dropped,
+            "rejected": self.rejected,
+            "delivery_limit": self.over_limit,
+        }
 
     def add(self, other: "Counters") -> None:
         """Add the counts of a deleted object, so that totals never decrease."""
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.dropped += other.dropped
+        self.expired += other.expired
+        self.over_limit += other.over_limit
+        self.rejected += other.rejected
 
-
-class Traffic:
-    """The counters of a virtual host that belong to no queue, and the totals of its deleted queues and exchanges.
-
-    ``published`` were accepted from publishers; ``unroutable`` of them reached no queue, and ``returned`` of those were
-    sent back; ``confirmed`` were confirmed. ``departed`` is the total of the deleted queues.
-    """
-
-    __slots__ = ("confirmed", "departed", "published", "returned", "unroutable")
-
-    def __init__(self) -> None:
-        self.published = 0
-        self.unroutable = 0
-        self.returned = 0
-        self.confirmed = 0
-        self.departed = Counters()
-
-    def add(self, other: "Traffic") -> None:
-        """Add the counts of a deleted virtual host."""
-        self.published += other.published
-        self.unroutable += other.unroutable
-        self.returned += other.returned
-        self.confirmed += other.confirmed
-        self.departed.add(other.departed)
+    def add_increase(self, now: "Counters", before: "Counters") -> None:
+        """Add the difference between two readings of other counters."""
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(now, name) - getattr(before, name))
 
 
 class Weight:

@@ -38,12 +38,16 @@ class Listeners:
         self._ports: dict[str, Any] = {}
         self._served: dict[str, Any] = {}  # the factories of suspended listeners
 
-    def bind(self, name: str, port: int) -> None:
-        """Bind a port; 0 takes any free one. Clients that connect wait until ``serve``.
+    def bind(self, name: str, port: int, host: str = "") -> None:
+        """Bind a port of ``host``, by default that of all listeners; port 0 takes any free one.
+
+        Clients that connect wait until ``serve``.
 
         :raises ConfigurationError: when the port cannot be bound.
         """
-        self._bind(name, lambda host: self._reactor.listenTCP(port, Factory(), _BACKLOG, host), port)
+        self._bind(
+            name, lambda host: self._reactor.listenTCP(port, Factory(), _BACKLOG, host), port, host or self._host
+        )
 
     def serve(self, name: str, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
         """Accept connections at a bound port.
@@ -87,15 +91,15 @@ class Listeners:
         factory.doStart()
         bound.startReading()
 
-    def _bind(self, name: str, listen: Callable[[str], Any], port: int) -> None:
+    def _bind(self, name: str, listen: Callable[[str], Any], port: int, address: str) -> None:
         try:
-            bound = self._bind_every_interface(listen) if self._host == ANY_HOST else listen(self._host)
+            bound = self._bind_every_interface(listen) if address == ANY_HOST else listen(address)
         except CannotListenError as error:
             reason = error.socketError.strerror if isinstance(error.socketError, OSError) else error.socketError
-            raise ConfigurationError(f"{name}.port: cannot listen on {self._host}:{port}: {reason}") from None
+            raise ConfigurationError(f"{name}.port: cannot listen on {address}:{port}: {reason}") from None
         bound.stopReading()
         self._ports[name] = bound
-        self.addresses[name] = (self._host, bound.getHost().port)
+        self.addresses[name] = (address, bound.getHost().port)
 
     def _bind_every_interface(self, listen: Callable[[str], Any]) -> Any:
         """Bind IPv6, which includes IPv4; bind IPv4 alone on a machine without IPv6."""

@@ -4,6 +4,7 @@ from enum import Enum, auto
 from typing import Final, Protocol
 
 from gateway.access import CertificateSubject
+from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway.net.turn import TurnParticipant
@@ -125,6 +126,10 @@ class Machine:
         """Close the connection from the server's side; harmless when it is closed."""
         raise NotImplementedError
 
+    def load(self) -> PeerLoad | None:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        return None
+
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
         raise NotImplementedError
@@ -185,6 +190,10 @@ class ClosedMachine(Machine):
 
     def force_close(self, reason: str) -> None:
         """Do nothing."""
+
+    def load(self) -> PeerLoad | None:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        return None
 
     def fail_confirms(self) -> None:
         """Do nothing."""

@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo, TlsInfo
+from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo, PeerLoad, TlsInfo
 from gateway.logs import StructuredLog
 from gateway.net.certificates import subject_of
 from gateway.net.connection_io import ConnectionIO
@@ -222,6 +222,10 @@ class PeerProtocol(Protocol):
     def channels(self) -> list[ChannelInfo]:
         """Return the channels for listings."""
         return []
+
+    def load(self) -> PeerLoad | None:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        return self.machine.load()
 
     def info(self) -> ConnectionInfo:
         """Return the connection for listings; a subclass replaces the fields of its protocol."""

@@ -15,6 +15,9 @@ _MUCH_LONGER: Final = 1.25
 #: Turns shorter than this are counted together; most turns are, so that counting them must cost nothing.
 _SHORT_S: Final = 64e-6
 
+#: The class of turns of more than a minute.
+_LAST_CLASS: Final = 27
+
 #: Longer turns are counted in classes of length in microseconds; each class is twice as long as the one before.
 _CLASSES: Final = 32
 
@@ -30,6 +33,7 @@ class TurnWatch:
         self.on_slow: Callable[[float, str], None] = lambda seconds, cause: None
         self.turns = 0
         self.slow_turns = 0
+        self.total_s = 0.0
         self.longest_s = 0.0
         self.longest_cause = ""
         self._counts = [0] * _CLASSES
@@ -50,6 +54,7 @@ class TurnWatch:
     def ended(self, seconds: float) -> None:
         """Count a turn."""
         self.turns += 1
+        self.total_s += seconds
         if seconds < _SHORT_S:
             self._short_turns += 1
         else:
@@ -84,6 +89,16 @@ class TurnWatch:
             if count and counted >= wanted:
                 return min(float(1 << number) * 1e-6, self.longest_s)
         return self.longest_s
+
+    def classes(self) -> tuple[list[float], list[int]]:
+        """Return the bounds of the classes of length in seconds, and the number of turns in each, one more than bounds.
+
+        The first class has all short turns. Classes beyond a minute are counted together.
+        """
+        first, last = int(_SHORT_S * 1e6).bit_length(), _LAST_CLASS
+        bounds = [float(1 << number) * 1e-6 for number in range(first - 1, last)]
+        counts = [self._short_turns, *self._counts[first:last], sum(self._counts[last:])]
+        return bounds, counts
 
     def shown(self) -> Mapping[str, float | int | str]:
         """Return the statistics for listings; lengths in milliseconds."""

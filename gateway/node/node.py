@@ -44,6 +44,7 @@ from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.http import MANAGEMENT, MANAGEMENT_TLS, http_cross_origin_policy, http_limits, management_ports
 from gateway.node.live_plugins import LivePlugins
+from gateway.node.metrics import bind_metrics, metric_sources, metrics_factory, serve_metrics
 from gateway.node.pipeline import pipeline_context
 from gateway.node.plugin_control import NodePlugins
 from gateway.node.plugin_faults import PluginFaults
@@ -318,6 +319,7 @@ class Node:
                 self._listeners.bind(listener.name, port)
         for name, port in management_ports(self.settings).items():
             self._listeners.bind(name, port)
+        bind_metrics(self.settings, self._listeners)
 
     def _listen(self) -> None:
         """Serve clients at all bound ports."""
@@ -326,7 +328,10 @@ class Node:
             if listener.name in self.addresses:
                 factory = self._protocols[listener.protocol].factory_of(listener)
                 self._serve(listener, factory)
-        self._serve_management(self._management())
+        self._context = context = self._api_context()
+        self._serve_management(management_site(context))
+        sources = metric_sources(context, self._turn_watch, self.store_files, self.live_plugins, self._plugin_faults)
+        serve_metrics(self._listeners, partial(metrics_factory, self.settings, sources), self._tls_context)
 
     def _serve_not_ready(self) -> None:
         """Answer on all bound ports that the broker is not ready."""
@@ -336,7 +341,9 @@ class Node:
                 reason = partial(progress_text, self._recovery)
                 self._serve(listener, listener.protocol.not_ready_factory(listener, self._wire_clock, settings, reason))
         api = NotReadyApi(partial(progress_fields, self._recovery))
-        self._serve_management(HttpFactory(api, http_limits(settings), self._reactor))
+        factory = partial(HttpFactory, api, http_limits(settings), self._reactor)
+        self._serve_management(factory())
+        serve_metrics(self._listeners, factory, self._tls_context)
 
     def _serve_management(self, factory: HttpFactory) -> None:
         """Serve the HTTP API with and without TLS; both share the limits of clients."""
@@ -355,9 +362,9 @@ class Node:
             self._tls_contexts.append(TlsContext(self.settings.tls))
         return self._tls_contexts[0]
 
-    def _management(self) -> HttpFactory:
+    def _api_context(self) -> ApiContext:
         settings = self.settings
-        self._context = ApiContext(
+        return ApiContext(
             broker=self.broker,
             login=self._vhost_access.login_access(),
             passwords=self.passwords,
@@ -391,7 +398,6 @@ class Node:
             bridges=self._bridges,
             control=self._control(registry=self.live_plugins.registry),
         )
-        return management_site(self._context)
 
     def _control(self, registry: PluginRegistry) -> RunningNode:
         def stop() -> None:

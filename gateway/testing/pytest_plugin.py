@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 
 HOST: Final = "127.0.0.1"
-LISTENERS: Final = ("amqp", "management", "mqtt", "web_mqtt", "stomp", "web_stomp")
+LISTENERS: Final = ("amqp", "management", "prometheus", "mqtt", "web_mqtt", "stomp", "web_stomp")
 USER: Final = "guest"
 _STOP_TIMEOUT_S: Final = 10.0
 

@@ -52,6 +52,7 @@ class Channel:
         "_scope",
         "_targets",
         "_topology",
+        "_traffic",
         "_usual_targets",
         "_vhost",
         "_writer",
@@ -67,6 +68,7 @@ class Channel:
         self._scope = scope
         self._holdings = scope.host.holdings
         self._vhost = scope.vhost
+        self._traffic = scope.vhost.traffic.by_protocol[scope.origin.protocol]
         self._max_message_size = scope.max_message_size
         self._writer = DeliveryWriter(scope.number, scope.outbox, frame_max)
         self._topology = Topology(scope)
@@ -188,6 +190,7 @@ class Channel:
         """Close the channel: drop open transactions, and requeue unsettled deliveries."""
         if isinstance(self._publisher, Transactional):
             self._publisher.rollback()
+        self.drain()
         if self._confirms is not None:
             self._confirms.abandon()
         self.consuming.close()
@@ -200,6 +203,13 @@ class Channel:
         self._targets.clear()
         self._usual_targets.clear()
         self._publisher = self._intake = Plain(self._vhost, self._scope.origin, _return_nothing)
+
+    def drain(self) -> None:
+        """Add what was counted since the last call to the totals of the virtual host."""
+        traffic, protocol = self._vhost.traffic, self._scope.origin.protocol
+        self.consuming.channel_counters.drain(protocol, traffic)
+        if self._confirms is not None:
+            self._traffic.expecting_confirms += self._confirms.drain()
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm, because the store has failed."""
@@ -317,14 +327,14 @@ class Channel:
             target.tally.drop_unroutable += 1
             return
         target.tally.return_unroutable += 1
-        self._vhost.traffic.returned += 1
+        self._traffic.returned += 1
         self._writer.returned(312, "NO_ROUTE", message)
 
     def _confirm(self, number: int, is_multiple: bool, is_accepted: bool) -> None:
         if is_accepted:
             count = number - self._answered if is_multiple else 1
             self._confirmed += count
-            self._vhost.traffic.confirmed += count
+            self._traffic.confirmed += count
         self._answered = number
         answer = commands.Basic.Ack if is_accepted else commands.Basic.Nack
         self._scope.reply(answer(number, is_multiple))

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 from pamqp import commands
 
 from gateway.kernel.broker.connection_limits import require_room_for_channel
-from gateway.kernel.broker.connections import ChannelInfo
+from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.consumer import Consumer
@@ -73,6 +73,17 @@ class Channels:
     def infos(self) -> list[ChannelInfo]:
         """Return the open channels for listings."""
         return [channel.info() for channel in self.open_by_number.values()]
+
+    def load(self) -> PeerLoad | None:
+        """Add what the channels counted to the totals of the virtual host; return what they hold."""
+        publishers = consumers = 0
+        protocol = ""
+        for channel in self.open_by_number.values():
+            channel.drain()
+            protocol = channel.origin.protocol
+            publishers += channel.consuming.channel_counters.has_published
+            consumers += len(channel.consuming.consumers)
+        return PeerLoad(protocol, publishers, consumers) if protocol else None
 
     def waiting(self) -> list[Consumer]:
         """Return the consumers that wait for credit or for room in the outbox."""

@@ -12,7 +12,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from gateway.access import Permissions, PermissionUnknown, Principal
-from gateway.kernel.broker.connections import ChannelInfo
+from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.queueing.consumer import Resumption
@@ -142,6 +142,10 @@ class Connection(Machine):
     def limits(self) -> tuple[int, int]:
         """The negotiated limits: the largest frame in bytes, and the number of channels."""
         return self._frame_max, self.channels.limit
+
+    def load(self) -> PeerLoad | None:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        return self.channels.load()
 
     def channel_infos(self) -> list[ChannelInfo]:
         """Return the open channels for listings."""

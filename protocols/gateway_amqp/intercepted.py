@@ -48,7 +48,7 @@ class Intercepted(Plain):
         mode = self._mode
         if not target.is_mandatory or isinstance(mode, Transactional):
             raise refusal.error()
-        self._vhost.traffic.returned += 1
+        self._vhost.traffic.by_protocol[self._origin.protocol].returned += 1
         code = reply_code(refusal.error())
         self._returned(code, reply_text(code, refusal.reason), message)
         if isinstance(mode, Confirming):

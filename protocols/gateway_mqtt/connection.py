@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.access import Permissions, PermissionUnknown
+from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -114,6 +115,10 @@ class Connection(Machine):
     def has_unsettled(self) -> bool:
         """Whether deliveries wait for the client's acknowledgement."""
         return self.conversation is not None and len(self.conversation.inflight) > 0
+
+    def load(self) -> PeerLoad | None:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        return None if self.conversation is None else self.conversation.load()
 
     def count(self, tally: MeterCount) -> None:
         """Add this connection's packets and publishes to ``tally``."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.sessions.session import Session
 from gateway_mqtt.codec.errors import protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
@@ -85,6 +86,7 @@ class Conversation:
             return
         self._is_over = True
         try:
+            self.drain()
             self.publishing.close()
             self.delivering.close()
             self.feed.close()
@@ -93,12 +95,24 @@ class Conversation:
         finally:  # a session that stays open after a failure could never be resumed
             self.scope.vhost.sessions.close(self.session)
 
+    def drain(self) -> None:
+        """Add what was counted since the last call to the totals of the virtual host."""
+        scope = self.scope
+        self.inflight.counters.drain(scope.origin.protocol, scope.vhost.traffic)
+        self.publishing.drain()
+
+    def load(self) -> PeerLoad:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        self.drain()
+        publishers = int(self.inflight.counters.publish > 0)
+        return PeerLoad(self.scope.origin.protocol, publishers, len(self.delivering.consumers))
+
     def count(self, tally: MeterCount) -> None:
         """Add the traffic of both directions to ``tally``."""
         counters = self.inflight.counters
-        tally.packets_sent += counters.deliver
+        tally.packets_sent += counters.delivered
         tally.publishes_received += counters.publish
-        tally.publishes_sent += counters.deliver
+        tally.publishes_sent += counters.delivered
         tally.payload_received += counters.payload_received
         tally.payload_sent += counters.payload_sent
 

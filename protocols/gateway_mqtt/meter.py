@@ -5,6 +5,9 @@ Each connection keeps its own counters. They are summed only on request, so publ
 
 from typing import Final, Protocol
 
+from gateway.kernel.counters import Counters
+from gateway.kernel.traffic import QOS0_QUEUE, VhostTraffic
+
 #: Names of the counters. Packets are of all types; payloads are those of PUBLISH, in bytes.
 COUNTED: Final = (
     *("bytes_received", "bytes_sent", "packets_received", "packets_sent"),
@@ -36,15 +39,43 @@ class MeterCount:
 
 
 class ClientCounters:
-    """The messages one client published and received, and the bytes of their payloads."""
+    """The messages one client published and received, and the bytes of their payloads.
 
-    __slots__ = ("deliver", "payload_received", "payload_sent", "publish")
+    ``deliver`` and ``deliver_no_ack`` are those sent from queues with acknowledgements and without, ``redeliver`` those
+    of them that were sent before, ``ack`` those that the client acknowledged.
+    """
+
+    __slots__ = (
+        *("ack", "deliver", "deliver_no_ack", "payload_received", "payload_sent", "publish", "redeliver"),
+        *("_drained_acknowledged", "_drained_unacknowledged"),
+    )
 
     def __init__(self) -> None:
         self.publish = 0
         self.deliver = 0
+        self.deliver_no_ack = 0
+        self.redeliver = 0
+        self.ack = 0
+        self._drained_acknowledged = Counters()
+        self._drained_unacknowledged = Counters()
         self.payload_received = 0
         self.payload_sent = 0
+
+    @property
+    def delivered(self) -> int:
+        """All messages sent to the client."""
+        return self.deliver + self.deliver_no_ack
+
+    def drain(self, protocol: str, traffic: VhostTraffic) -> None:
+        """Add the deliveries since the last call to the totals of the virtual host."""
+        acknowledged, unacknowledged = Counters(), Counters()
+        acknowledged.deliver, acknowledged.ack, acknowledged.redeliver = self.deliver, self.ack, self.redeliver
+        unacknowledged.deliver_no_ack = self.deliver_no_ack
+        if self.deliver or self.ack:
+            traffic.delivered[protocol, "classic"].add_increase(acknowledged, self._drained_acknowledged)
+        if self.deliver_no_ack:
+            traffic.delivered[protocol, QOS0_QUEUE].add_increase(unacknowledged, self._drained_unacknowledged)
+        self._drained_acknowledged, self._drained_unacknowledged = acknowledged, unacknowledged
 
 
 class Metered(Protocol):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from gateway.access import Permissions, PermissionUnknown, Principal
-from gateway.kernel.broker.connections import ChannelInfo
+from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway.kernel.budget import LOOK_EVERY, PendingWork
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -89,6 +89,10 @@ class Connection(Machine):
     def has_unsettled(self) -> bool:
         """Whether deliveries wait for the client's acknowledgement."""
         return self.conversation is not None and self.conversation.subscribing.unsettled > 0
+
+    def load(self) -> PeerLoad | None:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        return None if self.conversation is None else self.conversation.load()
 
     def channel_infos(self) -> list[ChannelInfo]:
         """Return the connection's only channel for listings."""

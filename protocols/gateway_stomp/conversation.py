@@ -1,6 +1,6 @@
 """The parts of a connection with an open virtual host, and the order in which they are closed."""
 
-from gateway.kernel.broker.connections import ChannelInfo
+from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.publishing import Publishing
 from gateway_stomp.replies import ReplyQueues
@@ -34,9 +34,22 @@ class Conversation:
         if self._is_over:
             return
         self._is_over = True
+        self.drain()
         self.leave()
         self.publishing.close()
         self.scope.vhost.release(self.scope.host)
+
+    def drain(self) -> None:
+        """Add what was counted since the last call to the totals of the virtual host."""
+        scope = self.scope
+        scope.channel_counters.drain(scope.origin.protocol, scope.vhost.traffic)
+        self.publishing.drain()
+
+    def load(self) -> PeerLoad:
+        """Add what was counted to the totals of the virtual host; return what the connection holds."""
+        self.drain()
+        has_published = self.scope.channel_counters.has_published
+        return PeerLoad(self.scope.origin.protocol, int(has_published), len(self.subscribing.consumers))
 
     def info(self) -> ChannelInfo:
         """Return the connection's only channel for listings."""

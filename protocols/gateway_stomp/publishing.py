@@ -52,12 +52,14 @@ class Publishing:
         "_replies",
         "_scope",
         "_targets",
+        "_traffic",
         "_vhost",
     )
 
     def __init__(self, scope: Scope, endpoints: Endpoints, replies: ReplyQueues) -> None:
         self._scope = scope
         self._vhost = scope.vhost
+        self._traffic = scope.vhost.traffic.by_protocol[scope.origin.protocol]
         self._origin = scope.origin
         self._endpoints = endpoints
         self._replies = replies
@@ -170,6 +172,10 @@ class Publishing:
 
     # Turns
 
+    def drain(self) -> None:
+        """Add the publishes since the last call that expect a receipt to the totals of the virtual host."""
+        self._traffic.expecting_confirms += self._confirms.drain()
+
     def fail(self) -> None:
         """Refuse every publish that waits for its receipt, because the store has failed."""
         self._confirms.fail()
@@ -189,7 +195,7 @@ class Publishing:
         self._answered = number
         if is_accepted:
             self._confirmed += count
-            self._vhost.traffic.confirmed += count
+            self._traffic.confirmed += count
         self._scope.host.answered()
 
     # Targets

@@ -14,6 +14,7 @@ from gateway.kernel.journal.store import StoreListener
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb import recovery, stream_recovery
+from gateway_lmdb.commit_times import CommitTimes
 from gateway_lmdb.compaction import Compaction, CompactionProgress, remove_unfinished
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment, Usage
 from gateway_lmdb.quarantine import Quarantined, unreadable_message
@@ -80,6 +81,11 @@ class LmdbStore:
         lsn = self._appended = Lsn(self._appended + 1)
         self._stage(Append(lsn, changes))
         return lsn
+
+    @property
+    def commit_times(self) -> CommitTimes:
+        """The durations of the commits since the store was opened."""
+        return self._writer.commit_times
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
         """Read contents, staged or durable, in the given order; ``None`` for one that is not stored."""

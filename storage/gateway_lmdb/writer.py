@@ -8,6 +8,7 @@ from collections.abc import Callable
 from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
+from time import monotonic
 from typing import Final
 
 import lmdb
@@ -16,6 +17,7 @@ from gateway.kernel.journal.changes import Lsn
 from gateway.kernel.journal.store import StoreListener
 from gateway_lmdb.batch import Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
+from gateway_lmdb.commit_times import CommitTimes
 from gateway_lmdb.compaction import Compaction
 from gateway_lmdb.environment import RECORD_SEEN, TRANSACTION_SEEN, Environment
 from gateway_lmdb.isolation import isolate
@@ -38,7 +40,7 @@ class Writer:
     """Commits appends in order.
 
     ``stage`` is called on any thread, ``stop`` on the kernel's; everything else, including the listener, on the
-    writer's own. ``streams_committed`` is called there with committed stream changes.
+    writer's own. ``streams_committed`` is called there with committed stream changes. ``commit_times`` counts commits.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Writer:
         self._listener = listener
         self._retry_interval_s = retry_interval_s
         self._staged: SimpleQueue[Append | None] = SimpleQueue()
+        self.commit_times = CommitTimes()
         self._stopping = Event()
         self._has_failed = False
         self._is_stalled = False
@@ -192,8 +195,10 @@ class Writer:
                     raise
 
     def _write(self, batch: Batch) -> None:
+        starts_s = monotonic()
         with self._environment.write() as transaction:
             self._batches.write(transaction, batch)
+        self.commit_times.add(monotonic() - starts_s, batch.size)
 
     # ---- Compacting --------------------------------------------------------------------------------------------
 

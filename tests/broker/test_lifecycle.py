@@ -49,12 +49,12 @@ def test_the_start_prints_the_listeners_and_a_first_command(gateway: Gateway) ->
     port = gateway.addresses["amqp"][1]
     assert lines[0].startswith("gateway ")
     assert lines[0].endswith(f" is running, data in {gateway.data}")
-    listeners = ("amqp", "mqtt", "web_mqtt", "stomp", "web_stomp", "management")
-    assert [line.split() for line in lines[1:7]] == [
+    listeners = ("amqp", "mqtt", "web_mqtt", "stomp", "web_stomp", "management", "prometheus")
+    assert [line.split() for line in lines[1:8]] == [
         [name, f"{HOST}:{gateway.addresses[name][1]}"] for name in listeners
     ]
-    assert len(lines[8:]) == 3
-    assert all(f"amqp://guest:guest@127.0.0.1:{port}/%2F " in line for line in lines[8:])
+    assert len(lines[9:]) == 3
+    assert all(f"amqp://guest:guest@127.0.0.1:{port}/%2F " in line for line in lines[9:])
 
 
 def test_port_0_selects_a_free_port_and_prints_it(gateway: Gateway, connect: Connect) -> None:

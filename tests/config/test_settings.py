@@ -194,7 +194,7 @@ def test_a_wrong_password_is_not_shown(write: Write) -> None:
     assert errors_of(file) == [f"{file}: stomp.default_passcode: must be a string"]
 
 
-@pytest.mark.parametrize("key", ["kafka.port", "prometheus.port"])
+@pytest.mark.parametrize("key", ["kafka.port", "graphite.port"])
 def test_unsupported_listeners_have_no_settings(key: str) -> None:
     assert "no such setting" in errors_of(None, f"{key}=0")[0]
 

@@ -28,6 +28,7 @@ from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import SplitReader
 from gateway.management.pipeline.staging import Staging
 from gateway.management.statistics.sampler import Statistics
+from gateway.management.web.factory import HttpFactory
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
 from gateway.node.publish_addresses import PublishAddressesOf
@@ -68,6 +69,8 @@ class Console:
     With ``ends_turns``, each slice of long work is a separate turn. ``services`` are those of each virtual host.
     """
 
+    prefix = "/api"
+
     def __init__(
         self,
         gateway: Gateway | None = None,
@@ -83,28 +86,30 @@ class Console:
         broker.directory.put_user(self._administrator())
         self.statistics = Statistics(broker, self.clock.seconds)
         self.pipeline = self._pipeline()
-        self.site = management_site(
-            ApiContext(
-                broker=broker,
-                login=self.gateway.settings.login,
-                access_of=self.gateway.settings.access_of,
-                statistics=self.statistics,
-                topics_of=lambda vhost: REVERSIBLE,
-                publish_addresses=self._publish_addresses(),
-                pipeline=self.pipeline,
-                login_sessions=LoginSessions(broker.directory, broker.clock, SESSION_S),
-                touch=self.gateway.end_turn if ends_turns else lambda: None,
-                addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
-                memory_limit=2**30,
-                disk_free_limit=50_000_000,
-                data=Path.cwd(),
-                max_message_size=1000,
-                http=limits or HttpLimits(max_body_size=BODY_LIMIT),
-                cross_origin_policy=cross_origin_policy or CrossOriginPolicy(OriginRules()),
-                reactor=self.clock,
-                services_of=lambda vhost: services or VhostServices(),
-            )
+        self.context = ApiContext(
+            broker=broker,
+            login=self.gateway.settings.login,
+            access_of=self.gateway.settings.access_of,
+            statistics=self.statistics,
+            topics_of=lambda vhost: REVERSIBLE,
+            publish_addresses=self._publish_addresses(),
+            pipeline=self.pipeline,
+            login_sessions=LoginSessions(broker.directory, broker.clock, SESSION_S),
+            touch=self.gateway.end_turn if ends_turns else lambda: None,
+            addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
+            memory_limit=2**30,
+            disk_free_limit=50_000_000,
+            data=Path.cwd(),
+            max_message_size=1000,
+            http=limits or HttpLimits(max_body_size=BODY_LIMIT),
+            cross_origin_policy=cross_origin_policy or CrossOriginPolicy(OriginRules()),
+            reactor=self.clock,
+            services_of=lambda vhost: services or VhostServices(),
         )
+        self.site = self._site()
+
+    def _site(self) -> HttpFactory:
+        return management_site(self.context)
 
     def _publish_addresses(self) -> PublishAddressesOf:
         settings = self.gateway.settings
@@ -158,7 +163,7 @@ class Console:
     ) -> Any:  # a StringTransport; Twisted's are not typed
         """Send a request without advancing the clock."""
         body = content if content is not None else b"" if fields is None else json.dumps(fields).encode()
-        lines = [f"{method} /api{path} HTTP/1.1", "Host: here"]
+        lines = [f"{method} {self.prefix}{path} HTTP/1.1", "Host: here"]
         if user is not None:
             lines.append(f"Authorization: Basic {b64encode(f'{user}:{user}'.encode()).decode()}")
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.broker.connections import ChannelInfo
+from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway.net.connection_io import ConnectionIO
 from gateway.net.machine import Machine
 from gateway.net.socket_writer import SocketWriter
@@ -227,6 +227,9 @@ class PeerHarness(Generic[MachineT, FrameT]):
 
     def channels(self) -> list[ChannelInfo]:
         return []
+
+    def load(self) -> PeerLoad | None:
+        return self.machine.load()
 
     def force_close(self, reason: str) -> None:
         self.machine.force_close(reason)

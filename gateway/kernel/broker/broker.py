@@ -18,7 +18,6 @@ from gateway.kernel.broker.plugins_in_use import PluginsInUse
 from gateway.kernel.broker.store_reports import StoreReports
 from gateway.kernel.broker.topology_audit import TopologyAudit
 from gateway.kernel.clock import drained
-from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
 from gateway.kernel.features.plugin_feature import settings_of
@@ -33,6 +32,7 @@ from gateway.kernel.patterns import Compile
 from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
+from gateway.kernel.traffic import VhostTraffic
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -85,7 +85,7 @@ class Broker:
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
         self.components: dict[str, ParameterCheck] = {}
-        self.departed_traffic = Traffic()
+        self.departed_traffic = VhostTraffic()
         self.doubtful_up_to = 0
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self._plugins = plugins
@@ -241,7 +241,7 @@ class Broker:
         self.events.emit(Event("vhost.deleted", name, name))
         del self.vhost_by_name[name]
         self.plugins_in_use.remove(vhost)
-        self.departed_traffic.add(vhost.traffic)
+        self.departed_traffic.take(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
         self._departing.discard(name)
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gateway.kernel.clock import drained
 from gateway.kernel.counters import Counters
@@ -98,6 +98,14 @@ class ChannelInfo:
     deliveries: "Mapping[ConsumedQueue, Counters]" = field(default_factory=dict)
 
 
+class PeerLoad(NamedTuple):
+    """The channels of a connection that have published, and its consumers. ``protocol`` is that of its origins."""
+
+    protocol: str
+    publishers: int
+    consumers: int
+
+
 class Peer(Protocol):
     """One client connection, as the rest of the gateway sees it."""
 
@@ -124,6 +132,13 @@ class Peer(Protocol):
 
     def channels(self) -> Sequence[ChannelInfo]:
         """Return the channels as listings show them."""
+        ...
+
+    def load(self) -> PeerLoad | None:
+        """Add the deliveries since the last call to the totals of the virtual host; return what the connection holds.
+
+        ``None`` without an open virtual host or channel.
+        """
         ...
 
     def give_up(self, reason: str) -> None:
@@ -164,9 +179,9 @@ class Logins:
 class Connections:
     """The connections of one node.
 
-    ``opened`` and ``channels_opened`` are totals since the start; adapters report channels. ``logins_by_protocol`` has
-    RabbitMQ's short names as keys: ``amqp091``, ``http``. Events of connections, channels and logins go to
-    ``listeners`` only: the adapters log them, and a name that a client claims may be its password.
+    ``opened``, ``channels_opened`` and ``channels_closed`` are totals since the start; adapters report channels.
+    ``logins_by_protocol`` has RabbitMQ's short names as keys: ``amqp091``, ``http``. Events of connections, channels
+    and logins go to ``listeners`` only: the adapters log them, and a name that a client claims may be its password.
     """
 
     def __init__(self) -> None:
@@ -180,6 +195,7 @@ class Connections:
         self.limits = ConnectionLimits()
         self.opened = 0
         self.channels_opened = 0
+        self.channels_closed = 0
         self.logins_by_protocol: dict[str, Logins] = {}
 
     def __len__(self) -> int:
@@ -241,6 +257,7 @@ class Connections:
 
     def channel_closed(self, user: str, origin: Origin | None = None, vhost: str = "") -> None:
         """Count a closed channel, and report it."""
+        self.channels_closed += 1
         _count_out(self._channels_by_user, user)
         self._emit_channel("channel.closed", origin, vhost)
 

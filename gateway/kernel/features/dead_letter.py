@@ -75,6 +75,8 @@ class DeadLetter(QueueFeature):
         holds = self._is_at_least_once and reason is not DeathReason.MAXLEN and not self._queue.is_deleted
         if not holds and not self._letters.is_deliverable(self._exchange_name):
             return
+        strategy = "at_least_once" if self._is_at_least_once else "at_most_once"
+        self._letters.count(self._queue.type_name, strategy, reason.value)
         key = message.routing_key if self._routing_key is None else self._routing_key
         letter = message.with_address(self._exchange_name, key, self._header(message, reason))
         if not holds:

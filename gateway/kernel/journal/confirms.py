@@ -19,6 +19,7 @@ class Confirms:
     __slots__ = (
         "_answer",
         "_answered",
+        "_drained",
         "_is_due",
         "_is_stored",
         "_journal",
@@ -34,6 +35,7 @@ class Confirms:
         self._published = 0
         self._pending = 0  # the number of the first message that is part of work in later turns; else 0
         self._answered = 0
+        self._drained = 0
         self._is_stored = False
         self._is_due = False
         # Lists: an empty deque takes 760 bytes, and most of 10,000 clients publish nothing.
@@ -63,6 +65,11 @@ class Confirms:
     def unanswered(self) -> int:
         """The number of messages without a confirm yet."""
         return self._published - self._answered
+
+    def drain(self) -> int:
+        """Return the number of messages published since the last call."""
+        published, self._drained = self._published - self._drained, self._published
+        return published
 
     def end_turn(self) -> None:
         """Confirm what needs no store; messages stored in this turn wait until they are durable.

@@ -347,6 +347,11 @@ class Journal:
         self._update_backlog()
 
     @property
+    def backlog_bytes(self) -> int:
+        """The size of the changes that wait for the store, in bytes."""
+        return self._backlog_bytes
+
+    @property
     def is_filling(self) -> bool:
         """Whether so much waits for the disk that long work should pause."""
         return self._backlog_bytes > FILLING_LIMIT

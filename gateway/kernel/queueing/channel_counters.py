@@ -6,6 +6,7 @@ Each message is counted once; the channel's totals are computed on request.
 from typing import TYPE_CHECKING
 
 from gateway.kernel.counters import Counters
+from gateway.kernel.traffic import VhostTraffic
 
 if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import ConsumedQueue
@@ -31,16 +32,18 @@ class PublishCounters:
 class ChannelCounters:
     """The counters of one channel. ``by_exchange`` goes by name; the exchange may have been deleted.
 
-    Callers keep the object that ``for_exchange`` or ``for_queue`` returned and count in it.
+    Callers keep the object that ``for_exchange`` or ``for_queue`` returned and count in it. Those of deleted queues are
+    kept by queue type.
     """
 
-    __slots__ = ("_departed", "_forgotten", "by_exchange", "by_queue")
+    __slots__ = ("_departed", "_drained", "_forgotten", "by_exchange", "by_queue")
 
     def __init__(self) -> None:
         self.by_exchange: dict[str, PublishCounters] = {}
         self.by_queue: dict[ConsumedQueue, Counters] = {}
         self._forgotten = PublishCounters()
-        self._departed = Counters()
+        self._departed: dict[str, Counters] = {}
+        self._drained: dict[str, Counters] = {}
 
     def for_exchange(self, exchange_name: str) -> PublishCounters:
         """Return the counters for messages published to an exchange."""
@@ -66,7 +69,7 @@ class ChannelCounters:
     def totals(self) -> Counters:
         """Return the totals of all counters, in the form of a queue's counters."""
         total = Counters()
-        for counters in (self._departed, *self.by_queue.values()):
+        for counters in (*self._departed.values(), *self.by_queue.values()):
             total.add(counters)
         total.publish = self.published().publish
         return total
@@ -80,4 +83,26 @@ class ChannelCounters:
     def forget_deleted(self) -> None:
         """Merge the counters of deleted queues into the totals; no delivery of them may be unsettled."""
         for queue in [queue for queue in self.by_queue if queue.is_deleted]:
-            self._departed.add(self.by_queue.pop(queue))
+            self._departed.setdefault(queue.type_name, Counters()).add(self.by_queue.pop(queue))
+
+    @property
+    def has_published(self) -> bool:
+        """Whether a message was published."""
+        return bool(self.by_exchange) or self._forgotten.publish > 0
+
+    def drain(self, protocol: str, traffic: VhostTraffic) -> None:
+        """Add the deliveries since the last call to the totals of the virtual host."""
+        if not self.by_queue and not self._departed:
+            return
+        for queue_type, counters in self._by_queue_type().items():
+            before = self._drained.get(queue_type) or Counters()
+            traffic.delivered[protocol, queue_type].add_increase(counters, before)
+            self._drained[queue_type] = counters
+
+    def _by_queue_type(self) -> dict[str, Counters]:
+        sums: dict[str, Counters] = {}
+        for queue_type, counters in self._departed.items():
+            sums.setdefault(queue_type, Counters()).add(counters)
+        for queue, counters in self.by_queue.items():
+            sums.setdefault(queue.type_name, Counters()).add(counters)
+        return sums

@@ -33,6 +33,11 @@ class QueueIdentity:
         self.stores_all = self.arguments.get("x-queue-type") in ("quorum", "stream")
 
     @property
+    def type_name(self) -> str:
+        """The declared type: ``classic``, ``quorum`` or ``stream``."""
+        return str(self.arguments.get("x-queue-type", "classic"))
+
+    @property
     def entity(self) -> str:
         """The queue and its virtual host, for error texts."""
         return f"queue '{self.name}' in vhost '{self.vhost_name}'"

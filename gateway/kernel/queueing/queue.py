@@ -125,7 +125,7 @@ class Queue(QueueLike):
             return None
         if feature_dispatch.guarding and (kept_out := feature_dispatch.keeps_out(message)) is not None:
             if isinstance(kept_out, DeathReason):
-                feature_dispatch.dropped(message, kept_out)
+                self.drop(message, kept_out)
                 return None
             feature_dispatch.refused(message, kept_out.reason)
             return kept_out.reason
@@ -357,8 +357,7 @@ class Queue(QueueLike):
 
     def discard(self, entry: QueuedMessage, reason: DeathReason) -> None:
         """Forget a removed message and report it to the features: now, or in a later turn if one of them needs that."""
-        if reason is DeathReason.MAXLEN:
-            self.counters.dropped += 1
+        self.counters.count_drop(reason.value)
         dispatch = self._feature_dispatch
         if dispatch.postponing and (postpone := dispatch.postponer(entry.message)) is not None:
             postpone(partial(self._discard_now, entry, reason))
@@ -370,7 +369,8 @@ class Queue(QueueLike):
         self._feature_dispatch.dropped(entry.message, reason)
 
     def drop(self, message: Message, reason: DeathReason) -> None:
-        """Report to the features that a message was dropped."""
+        """Count a message that was dropped, and report it to the features."""
+        self.counters.count_drop(reason.value)
         self._feature_dispatch.dropped(message, reason)
 
     def drop_refused(self, message: Message, reason: DeathReason) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange import Exchange, Route
     from gateway.kernel.routing.router import Router
+    from gateway.kernel.traffic import VhostTraffic
 
 OnIncomplete: TypeAlias = "Callable[[Collection[ConsumedQueue]], None]"
 """Called with the queues that have a dead letter, when some of its queues do not."""
@@ -55,6 +56,7 @@ class DeadLetters:
         journal: "Journal",
         events: "Events",
         faults: "Faults",
+        traffic: "VhostTraffic",
     ) -> None:
         self._vhost_name = vhost_name
         self._exchange_by_name = exchange_by_name
@@ -63,6 +65,7 @@ class DeadLetters:
         self._journal = journal
         self._events = events
         self._faults = faults
+        self._traffic = traffic
         self.trace_events: TraceEvents | None = None
         self.postponed = PostponedDrops(journal, lambda error: faults.contain("drop", error, vhost=vhost_name))
         self._waiting: deque[_Letter] = deque()
@@ -96,6 +99,10 @@ class DeadLetters:
 
     def _postpone_wide(self, drop: Drop) -> None:
         self.postponed.add(partial(self._in_slices, drop))
+
+    def count(self, queue_type: str, strategy: str, reason: str) -> None:
+        """Count a dead letter of a queue, with the strategy ``at_most_once`` or ``at_least_once``."""
+        self._traffic.dead_letters[queue_type, strategy, reason] += 1
 
     def publish(
         self,
@@ -222,8 +229,11 @@ class DeadLetters:
         for archive in route.archives:
             archive.keep(letter)
         is_routed = bool(route.queues or route.archives)
-        if on_incomplete is not None and not (is_routed and have_it.issuperset(route.queues)):
-            on_incomplete(have_it)
+        if on_incomplete is not None:
+            if is_routed and have_it.issuperset(route.queues):
+                self.count("quorum", "at_least_once", "confirmed")  # no other queue type has this strategy
+            else:
+                on_incomplete(have_it)
         if letter.id:
             self._journal.indirect_lsn = self._journal.lsn
 

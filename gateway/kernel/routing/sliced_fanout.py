@@ -15,6 +15,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Router, Walk
+from gateway.kernel.traffic import Traffic
 
 #: The number of queues between two readings of the clock.
 _STEP: Final = 64
@@ -23,10 +24,11 @@ _STEP: Final = 64
 class SlicedFanout(PendingWork):
     """The offers of one message to very many queues: those of its route, or of the walk that finds them.
 
-    ``offer`` offers it to one queue and returns whether the queue takes it. ``route`` is set before the first offer.
+    ``offer`` offers it to one queue and returns whether the queue takes it. ``route`` is set before the first offer;
+    ``traffic``, that of its publisher, then counts its queues.
     """
 
-    __slots__ = ("_found", "_journal", "_message", "_offer", "_router", "_streams", "route")
+    __slots__ = ("_found", "_journal", "_message", "_offer", "_router", "_streams", "_traffic", "route")
 
     def __init__(
         self,
@@ -35,6 +37,7 @@ class SlicedFanout(PendingWork):
         journal: Journal,
         router: Router,
         offer: Callable[[QueueLike, Message], bool],
+        traffic: Traffic | None = None,
     ) -> None:
         super().__init__()
         self.route: Route | None = None
@@ -43,6 +46,7 @@ class SlicedFanout(PendingWork):
         self._journal = journal
         self._router = router
         self._offer = offer
+        self._traffic = traffic
         self._streams: list[QueueLike] = []
 
     @property
@@ -70,6 +74,8 @@ class SlicedFanout(PendingWork):
             yield from self._router.steps(self._found)
         self.route = self._router.completed(self._found)
         self.route.count += 1
+        if self._traffic is not None:
+            self._traffic.further_routes += len(self.route.queues) - 1
         journal, queues = self._journal, self.route.queues
         for first in range(0, len(queues), _STEP):
             journal.enter(step)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.clock import drained
-from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import InternalError, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Removed
@@ -24,6 +23,7 @@ from gateway.kernel.settings.limits import (
 from gateway.kernel.settings.user_counters import ConsumerTally
 from gateway.kernel.streams.read_scheduler import ReadScheduler
 from gateway.kernel.streams.stream import Stream
+from gateway.kernel.traffic import VhostTraffic
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.queue_rules import QueueRules
 
@@ -42,7 +42,7 @@ class Queues:
         self,
         context: VhostContext,
         queue_by_name: dict[str, QueueLike],
-        traffic: Traffic,
+        traffic: VhostTraffic,
         rules: QueueRules,
         reserve: MemoryBudget,
     ) -> None:
@@ -277,7 +277,7 @@ class Queues:
     def _remove(self, queue: QueueLike) -> int:
         context = self._context
         queue.close()
-        self._traffic.departed.add(queue.counters)
+        self._traffic.departed[queue.type_name].add(queue.counters)
         del self._queue_by_name[queue.name]
         context.users.queues.removed(queue.user)
         self._exclusive.get(queue.owner, {}).pop(queue, None)

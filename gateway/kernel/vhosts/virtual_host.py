@@ -1,5 +1,6 @@
 """A virtual host: exchanges, queues, bindings and sessions, and the operations on them that all protocols share."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,6 @@ from gateway.kernel.archives.trace_events import TraceEvents
 from gateway.kernel.archives.trace_table import TraceTable
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
-from gateway.kernel.counters import Traffic
 from gateway.kernel.errors import NotFound
 from gateway.kernel.events import Event, Events
 from gateway.kernel.faults import Faults
@@ -46,6 +46,7 @@ from gateway.kernel.sessions.sessions import Sessions
 from gateway.kernel.sessions.wills import Wills
 from gateway.kernel.settings.policies import Policies
 from gateway.kernel.settings.user_counters import UserTallies, without_limits
+from gateway.kernel.traffic import SIZE_BOUNDS, SMALL, VhostTraffic
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.exchange_swap import ExchangeSwap
@@ -105,7 +106,8 @@ class VirtualHost:
         self.version = 0
         self.tracing: VhostTracing | None = None
         self.acting: Origin | None = None
-        self.traffic = Traffic()
+        self.traffic = VhostTraffic()
+        self._publishes = self.traffic.by_protocol
         self.queue_by_name: dict[str, QueueLike] = {}
         self.reply_queue_by_name: dict[str, QueueLike] = {}
         self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
@@ -116,7 +118,7 @@ class VirtualHost:
         self.bindings = Bindings(journal, events, router.forget, faults, users.bindings)
         self.policies = Policies(compile_pattern)
         self.dead_letters = DeadLetters(
-            self.name, self.exchange_by_name, self.queue_by_name, router, journal, events, faults
+            self.name, self.exchange_by_name, self.queue_by_name, router, journal, events, faults, self.traffic
         )
         self.archives = Archives(
             record.name, journal, clock, events, next_queue_id, archive_context or ArchiveContext()
@@ -243,7 +245,9 @@ class VirtualHost:
         if self.tracing is not None:
             message = self.tracing.published(message, queues, origin)
         route.count += 1
-        self.traffic.published += 1
+        traffic, size = self._publishes["" if origin is None else origin.protocol], len(message.body)
+        traffic.bytes += size
+        traffic.sizes[0 if size <= SMALL else bisect_left(SIZE_BOUNDS, size)] += 1
         verdict = TAKEN
         for queue in queues:
             try:
@@ -256,8 +260,9 @@ class VirtualHost:
         if self.archiving is not None:
             self.archiving.published(route.archives, message, origin)
         if len(queues) != 1:
+            traffic.further_routes += len(queues) - 1
             if not queues:
-                self.traffic.unroutable += 1
+                traffic.unroutable += 1
                 return UNROUTED
             self._budget.work += len(queues)
         return verdict
@@ -267,8 +272,9 @@ class VirtualHost:
         if self.tracing is not None:
             found = self._router.completed(found)
             message = self.tracing.published(message, found.queues, origin)
-        self.traffic.published += 1
-        fanout = SlicedFanout(found, message, self._context.journal, self._router, self._is_taken)
+        traffic = self._publishes["" if origin is None else origin.protocol]
+        traffic.count(len(message.body))
+        fanout = SlicedFanout(found, message, self._context.journal, self._router, self._is_taken, traffic)
         if self.archiving is not None:
             archiving = self.archiving
             fanout.when_done(lambda _: archiving.published(fanout.archives, message, origin))

@@ -1,6 +1,6 @@
 """One call of a resource: the request, its user, and the user's access."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from gateway.access import Permissions, Principal
 from gateway.kernel.broker.broker import Broker
@@ -22,6 +22,7 @@ class Call:
 
     ``audit_details`` go to its entry in the audit record. A resource calls ``changed`` if its change may come after the
     client has disconnected; the entry is then made at once.
+    ``values`` returns all values of a repeated field of the query.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Call:
         self.is_secure = is_secure
         self.audit_details: Fields = {}
         self.changed: Callable[[], None] = lambda: None
+        self.values: Callable[[str], Sequence[str]] = lambda name: [query[name]] if name in query else []
         self._spans = spans_of(query)
 
     @property

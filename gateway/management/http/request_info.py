@@ -34,6 +34,14 @@ def query_of(request: Request) -> dict[str, str]:
         raise bad_request("the query has too many fields") from None
 
 
+def values_of(request: Request, name: str) -> list[str]:
+    """Return all values of a field of the query. :raises HttpError: if it has too many fields."""
+    try:
+        return request.values(name)
+    except ValueError:
+        raise bad_request("the query has too many fields") from None
+
+
 def decoded(segment: str) -> str:
     """Decode a segment of a path. :raises HttpError: if it is not UTF-8."""
     try:

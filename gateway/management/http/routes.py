@@ -48,10 +48,11 @@ A deferred sends what there is, and continues when it is called back.
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """A response of any length, generated as fast as the client reads it."""
+    """A response of any length, generated as fast as the client reads it. ``headers`` are further ones."""
 
-    pieces: Pieces
+    pieces: Pieces | Iterator[bytes]
     content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 #: Default maximum size of a request's body in bytes: a name, a table of arguments, a policy.

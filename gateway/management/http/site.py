@@ -4,7 +4,7 @@ A request is authorised before its body is received, and a change is answered on
 reactor: it runs in slices of a few milliseconds, and long responses are generated as fast as the client reads them.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from traceback import format_exception
@@ -30,7 +30,7 @@ from gateway.management.http.cross_origin import SECURITY_HEADERS, require_no_fo
 from gateway.management.http.downloads import Download
 from gateway.management.http.errors import HttpError, busy, login_failed, missing, translated, without_challenge
 from gateway.management.http.listing import Listing
-from gateway.management.http.request_info import credentials_of, decoded, query_of
+from gateway.management.http.request_info import credentials_of, decoded, query_of, values_of
 from gateway.management.http.response_stream import ResponseStream
 from gateway.management.http.routes import Endpoint, LongTask, Pieces, Reply, Streamed
 from gateway.management.resources.table import ROUTES
@@ -50,19 +50,19 @@ LOGIN_TIMEOUT_S: Final = 30.0
 
 
 class ApiSite:
-    """Answers the requests of one listener."""
+    """Answers the requests of one listener: the API and the web UI, or other ``routes`` without a ``prefix``."""
 
-    def __init__(self, context: ApiContext) -> None:
+    def __init__(self, context: ApiContext, routes: Iterable[Endpoint] = ROUTES, prefix: str = PREFIX) -> None:
         self._context = context
         self._cross_origin_policy = context.cross_origin_policy
         self._cooperator = Cooperator(TimeSlice, partial(context.reactor.callLater, 0))
         self._long_task_lock = DeferredLock()
         self._routes: dict[str, dict[str, Endpoint]] = {}
-        for route in ROUTES:
+        for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
-        rules = [Rule(PREFIX + path, endpoint=path) for path in self._routes]
+        rules = [Rule(prefix + path, endpoint=path) for path in self._routes]
         converters = {"default": PathSegment}
-        self._pages = PageAnswers(context.addresses)
+        self._pages = PageAnswers(context.addresses) if prefix else None
         self._map = Map(rules, strict_slashes=False, merge_slashes=False, converters=converters)
 
     # Requests
@@ -73,7 +73,7 @@ class ApiSite:
 
     def _authorize(self, request: Request) -> None:
         self._cross_origin_policy.require_allowed_origin(request)
-        if not _is_of_api(request.path):
+        if self._pages is not None and not _is_of_api(request.path):
             self._pages.answer(request)
             return
         routes, names = self._match_route(request.path)
@@ -163,6 +163,7 @@ class ApiSite:
             request.peer_host,
             is_secure=request.is_secure,
         )
+        call.values = partial(values_of, request)
         acting, user = self._context.broker.clock.background.acting, NamedUser(principal.name)
         try:
             with acting.being(user):
@@ -205,7 +206,8 @@ class ApiSite:
             self._download(request, result)
             return
         if isinstance(result, Streamed):
-            self._stream(request, result.pieces, [(b"Content-Type", result.content_type.encode())], None)
+            headers = _encoded({"Content-Type": result.content_type, **result.headers})
+            self._stream(request, result.pieces, headers, None)
             return
         if not isinstance(result, Reply):
             result = Reply(204) if result is None else Reply(200, result)
@@ -220,7 +222,7 @@ class ApiSite:
         journal.when_durable(journal.pending_lsn, answer)
 
     def _download(self, request: Request, download: Download) -> None:
-        headers = [(name.encode(), value.encode()) for name, value in download.headers.items()]
+        headers = _encoded(download.headers)
         if request.is_lost or request.method == "HEAD":
             download.close()
             size = (b"Content-Length", b"%d" % download.size)
@@ -330,12 +332,21 @@ def management_site(context: ApiContext) -> HttpFactory:
     return HttpFactory(ApiSite(context), context.http, context.reactor)
 
 
+def site_of(context: ApiContext, routes: Iterable[Endpoint]) -> HttpFactory:
+    """Return the factory of a listener with other routes, which share the context's limits and logins."""
+    return HttpFactory(ApiSite(context, routes, prefix=""), context.http, context.reactor)
+
+
 def _is_of_api(path: str) -> bool:
     return path == PREFIX or path.startswith(PREFIX + "/")
 
 
 def _refuse_late_login(_cancelled: object, _timeout_s: float) -> None:
     raise busy("the login took too long")
+
+
+def _encoded(headers: Mapping[str, str]) -> Headers:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def _allowed(routes: Mapping[str, Endpoint]) -> str:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from gateway.kernel.broker.connections import ChannelInfo, Peer
-from gateway.kernel.counters import COUNTED, Counters, Traffic
+from gateway.kernel.counters import COUNTED, Counters
 from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.traffic import VhostTraffic
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.history import Counts
 
@@ -70,7 +71,7 @@ def publish_counts(channel: ChannelInfo, tally: PublishCounters) -> Counts:
     return counts | {"confirm": channel.confirmed} if len(channel.publishes) == 1 else counts
 
 
-def traffic_counts(traffic: Traffic) -> Counts:
+def traffic_counts(traffic: VhostTraffic) -> Counts:
     """Return the counters of publishes, each message once."""
     return {
         "publish": traffic.published,
@@ -82,7 +83,7 @@ def traffic_counts(traffic: Traffic) -> Counts:
 
 def vhost_counts(vhost: VirtualHost) -> Counts:
     """Return the sums of a virtual host."""
-    sums = counts_by_name(vhost.traffic.departed) | message_counts(0, 0)
+    sums = counts_by_name(vhost.traffic.departed_total()) | message_counts(0, 0)
     for queue in vhost.queue_by_name.values():
         add(sums, queue_counts(queue))
     return sums | traffic_counts(vhost.traffic)

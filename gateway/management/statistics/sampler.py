@@ -65,7 +65,7 @@ class Statistics:
     """Samples the counters and computes rates. ``now_s`` is monotonic.
 
     ``data`` is the directory whose free disk space is sampled. ``collections`` is the number of collections of the
-    youngest generation at the last sample.
+    youngest generation at the last sample, ``queues_created`` and ``queues_deleted`` count queues since the start.
     """
 
     def __init__(self, broker: Broker, now_s: Callable[[], float], data: Path = Path()) -> None:
@@ -77,8 +77,8 @@ class Statistics:
         self._octets_by_vhost: dict[str, Counts] = {}
         self._disk: Counts = {"disk_reads": 0, "disk_writes": 0}
         self.collections = 0
-        self._queues_created = 0
-        self._queues_deleted = 0
+        self.queues_created = 0
+        self.queues_deleted = 0
         broker.events.subscribe(self._count_event)
 
     # Sampling
@@ -114,7 +114,7 @@ class Statistics:
         """Yield the counts of every subject; ``None`` after a step of work without one."""
         sums_by_vhost: dict[VirtualHost, Counts] = {}
         for vhost in list(self._broker.vhost_by_name.values()):
-            sums = sums_by_vhost[vhost] = counts_by_name(vhost.traffic.departed) | message_counts(0, 0)
+            sums = sums_by_vhost[vhost] = counts_by_name(vhost.traffic.departed_total()) | message_counts(0, 0)
             yield from self._vhost_samples(vhost, sums)
         for peer in self._broker.connections:
             yield from self._peer_samples(peer)
@@ -177,6 +177,11 @@ class Statistics:
         wall_s = self._broker.clock.wall_ms() / 1000
         return Trend(self._histories.get(key), spans, self._now_s(), wall_s, long)
 
+    def sampled(self, key: Key) -> Counts:
+        """Return the counts of the last sample; empty before the first."""
+        history = self._histories.get(key)
+        return {} if history is None else history.latest()
+
     def idle_since_ms(self, key: Key) -> int | None:
         """Return the wall time of the last change; ``None`` if a count changed recently or without samples."""
         history = self._histories.get(key)
@@ -213,6 +218,10 @@ class Statistics:
             add(sums, self.counts_of(vhost))
         return sums | self._disk
 
+    def disk_counts(self) -> Counts:
+        """Return the messages that queues read from and wrote to the store, up to the last sample."""
+        return dict(self._disk)
+
     def churn(self) -> Counts:
         """Return the numbers of connections, channels and queues opened and closed."""
         connections = self._broker.connections
@@ -222,9 +231,9 @@ class Statistics:
             "channel_created": connections.channels_opened,
             "connection_closed": connections.opened - len(connections),
             "connection_created": connections.opened,
-            "queue_created": self._queues_created,
-            "queue_declared": self._queues_created,
-            "queue_deleted": self._queues_deleted,
+            "queue_created": self.queues_created,
+            "queue_declared": self.queues_created,
+            "queue_deleted": self.queues_deleted,
         }
 
     def node_counts(self) -> Counts:
@@ -235,13 +244,13 @@ class Statistics:
     def _departed_counts(self) -> Counts:
         """Return the counts of deleted virtual hosts."""
         departed = self._broker.departed_traffic
-        return counts_by_name(departed.departed) | message_counts(0, 0) | traffic_counts(departed)
+        return counts_by_name(departed.departed_total()) | message_counts(0, 0) | traffic_counts(departed)
 
     def _count_event(self, event: Event) -> None:
         if event.name == "queue.created":
-            self._queues_created += 1
+            self.queues_created += 1
         elif event.name == "queue.deleted":
-            self._queues_deleted += 1
+            self.queues_deleted += 1
 
 
 def _capacity_now(queue: QueueLike) -> float:

@@ -16,6 +16,8 @@ PROTOCOL_BY_LISTENER: Final = {
     "web_stomps": "https/web-stomp",
     "management": "http",
     "management_tls": "https",
+    "prometheus": "http/prometheus",
+    "prometheus_tls": "https/prometheus",
 }
 
 _APIS: Final = ("http", "https")

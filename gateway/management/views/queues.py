@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.streams.stream import Stream
-from gateway.kernel.vhosts.queue_stats import stats_of
+from gateway.kernel.vhosts.queue_stats import QueueStats, stats_of
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
 from gateway.management.statistics.counts import counts_by_name, disk_counts, message_counts
@@ -96,7 +96,7 @@ def _stats(queue: QueueLike) -> Fields:
     stats = stats_of(queue)
     return {
         "head_message_timestamp": stats.head_timestamp_s,
-        "memory": _QUEUE_SIZE + _MESSAGE_SIZE * stats.in_memory.count + stats.in_memory.bytes,
+        "memory": estimated_memory(stats),
         "message_bytes": stats.all.bytes,
         "message_bytes_paged_out": stats.paged_out.bytes,
         "message_bytes_persistent": stats.persistent.bytes,
@@ -109,6 +109,11 @@ def _stats(queue: QueueLike) -> Fields:
         "messages_ready_ram": stats.ready_in_memory.count,
         "messages_unacknowledged_ram": stats.unsettled.count,
     }
+
+
+def estimated_memory(stats: QueueStats) -> int:
+    """Return the estimated memory of a queue with these messages, in bytes."""
+    return _QUEUE_SIZE + _MESSAGE_SIZE * stats.in_memory.count + stats.in_memory.bytes
 
 
 def _activity(call: Call, queue: QueueLike) -> Fields:

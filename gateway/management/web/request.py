@@ -93,6 +93,11 @@ class Request:
         """The query; the last value of a repeated field. :raises ValueError: if it has too many fields."""
         return dict(parse_qsl(self._query, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
 
+    def values(self, name: str) -> list[str]:
+        """Return all values of a field of the query. :raises ValueError: if the query has too many fields."""
+        fields = parse_qsl(self._query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        return [value for field, value in fields if field == name]
+
     @property
     def declared_size(self) -> int | None:
         """Size of the body in the head; ``None`` if it comes in chunks."""

@@ -89,6 +89,7 @@ class DeliveryWriter:
                 self._aliases.forget(message.routing_key)
             return False
         self.outbox.pieces.append(packet)
+        self._counters.redeliver += redelivered
         self.record(len(packet), queue, message, redelivered, entry)
         return True
 
@@ -114,7 +115,10 @@ class DeliveryWriter:
         """Count a delivery whose packet of ``size`` bytes was added to the outbox, and report it to the tracers."""
         self.outbox.delivered(size)
         counters = self._counters
-        counters.deliver += 1
+        if entry is None:
+            counters.deliver_no_ack += 1
+        else:
+            counters.deliver += 1
         counters.payload_sent += len(message.body)
         tracing = self._vhost.tracing
         if tracing is not None:

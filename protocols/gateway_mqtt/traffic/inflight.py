@@ -66,6 +66,7 @@ class Inflight:
         if delivery.qos != 1:
             raise MqttError(ReasonCode.PROTOCOL_ERROR, f"PUBACK for packet identifier {packet_id}, which has QoS 2")
         del self.deliveries[packet_id]
+        self.counters.ack += 1
         delivery.queue.accept(delivery.entry)
         self.credit.used -= 1
 
@@ -97,6 +98,7 @@ class Inflight:
         if delivery.qos != 2:
             raise MqttError(ReasonCode.PROTOCOL_ERROR, f"PUBREC for packet identifier {packet_id}, which has QoS 1")
         del self.deliveries[packet_id]
+        self.counters.ack += 1
         qos2_state.proceed(packet_id)
         delivery.queue.accept(delivery.entry)
         self._release(packet_id)

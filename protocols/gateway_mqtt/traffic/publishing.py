@@ -104,6 +104,7 @@ class Publishing:
         self._origin = scope.origin
         self._exchange_name = scope.exchange_name
         self._vhost = scope.vhost
+        self._traffic = scope.vhost.traffic.by_protocol[scope.origin.protocol]
         self._counters = counters
         self._qos2_state = scope.session.qos2_state
         self._targets: dict[bytes, Target] = {}
@@ -171,7 +172,7 @@ class Publishing:
             if verdict is not REFUSED:
                 self._qos2_state.receive(packet_id)
         if verdict is TAKEN and not is_stored and self._is_safe_now:
-            self._vhost.traffic.confirmed += 1
+            self._traffic.confirmed_at_once += 1
             head = PUBREC if is_exactly_once else PUBACK
             self._scope.outbox.write(head + packet_id.to_bytes(2, "big"))
         else:
@@ -258,6 +259,10 @@ class Publishing:
         """Refuse every publish that waits for its acknowledgement, because the store failed."""
         self._confirms.fail()
 
+    def drain(self) -> None:
+        """Add the publishes since the last call that expect an acknowledgement to the totals of the virtual host."""
+        self._traffic.expecting_confirms += self._confirms.drain()
+
     def close(self) -> None:
         """Drop all pending acknowledgements."""
         self._confirms.abandon()
@@ -303,7 +308,7 @@ class Publishing:
                 packets.append(ack(answer.packet_type, version, answer.packet_id, answer.reason))
         self._answered = number
         if packets:
-            self._vhost.traffic.confirmed += count if is_accepted else 0
+            self._traffic.confirmed += count if is_accepted else 0
             self._scope.outbox.write_all(packets)
 
     @property

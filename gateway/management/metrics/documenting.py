@@ -1,0 +1,64 @@
+"""The list of all metrics as a page of the documentation: ``python -m gateway.management.metrics.documenting``."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from gateway.management.metrics import broker_metrics, exporter, node_metrics, sum_metrics, traffic_metrics
+from gateway.management.metrics.family import Family
+from gateway.management.metrics.objects import GROUPS
+from gateway.management.metrics.scrapes import NODE_GROUPS
+
+PAGE: Final = Path("docs/metrics.md")
+
+_HEAD: Final = """\
+# Metrics
+
+Every metric of the gateway. [monitoring.md](monitoring.md) explains the paths, the settings and how to use them. This
+page is generated from the code: `python -m gateway.management.metrics.documenting`.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    return "\n".join(_lines()) + "\n"
+
+
+def node_families() -> tuple[Family, ...]:
+    """Return the metrics of ``/metrics``."""
+    modules = (node_metrics, traffic_metrics, sum_metrics, broker_metrics)
+    return tuple(family for module in modules for family in module.FAMILIES)
+
+
+def _lines() -> Iterator[str]:
+    yield _HEAD
+    yield "## `/metrics`\n"
+    yield "The node: its resources, its messages, and the sums of its queues, channels and connections.\n"
+    yield from _table(node_families())
+    yield "\n## `/metrics/per-object`\n"
+    yield "Instead of sums: each queue, exchange, channel and connection. `/metrics/detailed?family=NAME` has one"
+    yield "or several of the families alone, with the prefix `rabbitmq_detailed_` for `rabbitmq_`."
+    for group in GROUPS:
+        yield f"\n### Family `{group.name}`\n"
+        yield from _table(reading.family for reading in group.readings)
+    yield "\n## Other families of `/metrics/detailed`\n"
+    yield "| Family | Metrics, after `rabbitmq_detailed_` |"
+    yield "|---|---|"
+    for name, node_group in NODE_GROUPS.items():
+        names = ", ".join(f"`{family.name.removeprefix('rabbitmq_')}`" for family in node_group.families)
+        yield f"| `{name}` | {names} |"
+    yield "\n## `/metrics/exporter`\n"
+    yield "The names of the program rabbitmq_exporter (kbudde), which reads RabbitMQ's HTTP API.\n"
+    yield from _table(exporter.FAMILIES)
+
+
+def _table(families: Iterable[Family]) -> Iterator[str]:
+    yield "| Metric | Kind | Labels | Meaning |"
+    yield "|---|---|---|---|"
+    for family in families:
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        yield f"| `{family.name}` | {family.kind} | {labels} | {family.help} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
