@@ -1,7 +1,7 @@
 """The publish that a client repeats: most send the same method, the same properties and bodies of one size each time.
 
 Such a publish is recognised by comparing its bytes up to the body with those of the one before. That takes a tenth of
-the time of reading its three frames, and of finding the target and the header that they stand for.
+the instructions of reading its three frames, and of finding the target and the header that they stand for.
 """
 
 from gateway.kernel.messages.message import Header

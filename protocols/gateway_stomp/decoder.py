@@ -34,6 +34,11 @@ _LONGEST_KEPT: Final = 512
 _length_by_text: Final[dict[str, int]] = {}
 _LENGTHS_KEPT: Final = 1024
 
+#: Lines of heads whose name and value are kept per connection, and the longest of them. Those of CONNECT are not kept:
+#: one is the passcode.
+_LINES_KEPT: Final = 64
+_LONGEST_LINE_KEPT: Final = 128
+
 #: Looked up once: access to an enumeration's member is slow.
 _V10: Final = Version.V10
 
@@ -46,7 +51,7 @@ class FrameDecoder:
     """Owns the received bytes of one client that do not make up a frame yet.
 
     After ``start`` each call of ``next`` decodes a frame to ``head`` and ``body``. This is a loop of the caller instead
-    of a generator, because a compiled generator takes three times as long to resume as a method to call.
+    of a generator: a compiled generator keeps its variables in an object, and makes a tuple for each frame.
 
     ``version`` selects the escapes of headers. ``limit`` is the largest frame, ``headers_limit`` the largest head,
     ``line_limit`` the longest line of a head and ``body_limit`` the largest body, in bytes; ``count_limit`` is the most
@@ -62,6 +67,7 @@ class FrameDecoder:
         "_last_block",
         "_last_head",
         "_missing",
+        "_pairs",
         "_pieces",
         "_size",
         "_sought",
@@ -89,6 +95,7 @@ class FrameDecoder:
         self._last_block = b"\0"  # no head has a NUL
         self._last_head = _NO_HEAD
         self._heads: dict[bytes, Head] = {}
+        self._pairs: dict[str, tuple[str, str]] = {}
         self._pieces: list[bytes] = []
         self._size = 0
         self._missing = 0
@@ -262,27 +269,35 @@ class FrameDecoder:
 
     def _split(self, lines: list[str], size: int) -> dict[str, str]:
         """Return the headers in these lines, of ``size`` characters together; the first of repeated ones counts."""
-        pairs = [line.split(":", 1) for line in lines]
-        if size <= self.line_limit:
-            try:
-                headers = dict(pairs)
-            except ValueError:  # a line without a colon
-                headers = {}
-            if len(headers) == len(lines) and "" not in headers:
-                return headers
-        return self._split_unusual(pairs)
-
-    def _split_unusual(self, pairs: list[list[str]]) -> dict[str, str]:
-        """Return the headers in lines of which some are repeated, too long or no headers."""
         headers: dict[str, str] = {}
-        for number, pair in enumerate(pairs, 2):
-            if len(pair) < 2 or not pair[0]:
-                # the line itself is not shown: it may be a passcode
-                raise StompError("Invalid frame", f"Line {number} of the frame is not a header")
-            length = len(pair[0]) + 1 + len(pair[1])
-            if length > self.line_limit:
-                raise StompError("Invalid frame", f"A header of {length} characters; the limit is {self.line_limit}")
-            headers.setdefault(pair[0], pair[1])
+        for line in lines:
+            pair = self._pairs.get(line)
+            if pair is None:
+                pair = self._new_pair(line, lines)
+            headers[pair[0]] = pair[1]
+        if len(headers) < len(lines) or size > self.line_limit:
+            return self._split_unusual(lines)
+        return headers
+
+    def _new_pair(self, line: str, lines: list[str]) -> tuple[str, str]:
+        """Return name and value of a header. Most of its other headers are in the next head too, so they are kept."""
+        name, colon, value = line.partition(":")
+        if not colon or not name:
+            # the line itself is not shown: it may be a passcode
+            raise StompError("Invalid frame", f"Line {lines.index(line) + 2} of the frame is not a header")
+        pair = name, value
+        if self.version is not None and name not in NEVER_REPEATED and len(line) <= _LONGEST_LINE_KEPT:
+            remember(self._pairs, line, pair, _LINES_KEPT)
+        return pair
+
+    def _split_unusual(self, lines: list[str]) -> dict[str, str]:
+        """Return the headers in lines of which some may be repeated or too long."""
+        headers: dict[str, str] = {}
+        for line in lines:
+            if len(line) > self.line_limit:
+                raise StompError("Invalid frame", f"A header of {len(line)} characters; the limit is {self.line_limit}")
+            name, _, value = line.partition(":")
+            headers.setdefault(name, value)
         return headers
 
 

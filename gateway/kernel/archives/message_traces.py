@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gateway.kernel.archives.departures import Departures
+from gateway.kernel.compiling import mypyc_attr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +66,7 @@ _ACCEPTED: Final = 4
 _Row: TypeAlias = "tuple[str, int, str, int | None, str, Origin | None, bool]"
 
 
+@mypyc_attr(acyclic=True)  # ten thousand of them live at once: the garbage collector need not visit each
 class MessageTrace:
     """The events of one message, in order. ``header`` is that of its publisher, to search for its message id.
 
@@ -233,7 +235,10 @@ class MessageTraces:
     ) -> MessageTrace:
         """Begin a trace with the publish and the queues that the message is routed to, or why it is refused."""
         at_ms = self._journal.turn_ms or self._journal.now_ms
-        names = tuple([queue.name for queue in queues if queue.name])  # queues of exchanges have no name
+        if len(queues) == 1 and queues[0].name:
+            names: tuple[str, ...] = (queues[0].name,)
+        else:
+            names = tuple([queue.name for queue in queues if queue.name])  # queues of exchanges have no name
         trace = MessageTrace(id, message, at_ms, names, origin)
         self._traces.append(trace)
         self.bytes += trace.size

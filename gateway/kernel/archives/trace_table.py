@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.kernel.archives.archive import TRACE
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 
@@ -30,6 +31,7 @@ Row: TypeAlias = "list[str | int | bool | None]"
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
+@mypyc_attr(acyclic=True)
 class TracedMessage(Message):
     """A message with the number that identifies it in events, and its ``trace`` in memory, if it is sampled.
 

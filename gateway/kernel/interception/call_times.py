@@ -13,7 +13,8 @@ _SINGLE: Final = 1000
 #: One of this many messages has its calls timed in any case, for the statistics of each interceptor.
 _SAMPLED: Final = 64
 
-#: Calls for one message that take longer than this make the turn read its clock for each message, in seconds.
+#: Calls for one message that take longer than this make the turn read its clock, in seconds; those for the next
+#: message are timed too.
 _NOTABLE_S: Final = 20e-6
 
 
@@ -21,26 +22,25 @@ class CallTimes(Suspect):
     """Times the interceptors of one chain of a virtual host, which are called for a ``purpose``: publish or delivery.
 
     Reading the clock takes as long as an interceptor that does little. So the calls are timed only for messages for
-    which ``is_due``: a sample, and those after a slow one. The budget of the turn is charged for the others as for the
-    last of these. ``is_timing`` is set between ``begin`` and ``end``. ``method`` is the name of the method that is
-    called, ``part_times`` has the times of each interceptor.
+    which ``is_due``: a sample, those after a slow one, and all while the calls take notable time. ``until_due`` counts
+    the messages before the next of these. ``is_timing`` is set between ``begin`` and ``end``. ``method`` is the name of
+    the method that is called, ``part_times`` has the times of each interceptor.
     """
 
     __slots__ = (
         "_before_s",
         "_budget",
-        "_charge",
         "_faults",
         "_interceptors",
         "_purpose",
         "_reported",
         "_singles",
         "_starts_s",
-        "_until_due",
         "_vhost",
         "is_timing",
         "method",
         "part_times",
+        "until_due",
     )
 
     def __init__(
@@ -55,9 +55,8 @@ class CallTimes(Suspect):
         self.is_timing = False
         self.method = method
         self.part_times = PartTimes(interceptors)
-        self._until_due = 0
+        self.until_due = 0
         self._singles = 0
-        self._charge = 1
         self._reported = False
         self._starts_s = self._before_s = 0.0
         self._budget = budget
@@ -68,17 +67,15 @@ class CallTimes(Suspect):
 
     def is_due(self) -> bool:
         """Count a message; return whether its calls are to be timed, from ``begin`` to ``end``."""
-        self._until_due -= 1
-        if self._until_due < 0:
+        self.until_due -= 1
+        if self.until_due < 0:
             return True
-        budget = self._budget
-        budget.work += self._charge
-        budget.suspect = self
+        self._budget.suspect = self
         return False
 
     def was_slow(self, seconds: float) -> None:
         """Time the calls for the next messages, because one of the untimed calls may have taken ``seconds``."""
-        self._singles, self._until_due = _SINGLE, 0
+        self._singles, self.until_due = _SINGLE, 0
         self._report(self._interceptors, seconds, "messages through ")
 
     def begin(self) -> None:
@@ -106,17 +103,21 @@ class CallTimes(Suspect):
         budget = self._budget
         seconds = budget.monotonic_s() - self._starts_s
         self.is_timing = False
-        self._charge = 1 if seconds < _NOTABLE_S else LOOK_EVERY
-        budget.work += self._charge
         if seconds > SLOW_S:
             self._singles = _SINGLE
             if not self._reported:
                 self._report(self._interceptors, seconds)
+        if seconds >= _NOTABLE_S:
+            budget.work += LOOK_EVERY
+            self.until_due = 0
+        elif self._singles:
+            budget.work += 1
+            self.until_due = 0
+        else:
+            budget.work += _SAMPLED  # for all messages up to the next sample
+            self.until_due = _SAMPLED - 1
         if self._singles:
             self._singles -= 1
-            self._until_due = 0
-        else:
-            self._until_due = _SAMPLED - 1
 
     def _report(self, interceptors: Sequence[object], seconds: float, beginning: str = "") -> None:
         """Report a slow call of one of these."""

@@ -46,7 +46,7 @@ class PublishChain:
     Each call ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
     """
 
-    __slots__ = ("_calls", "_context", "_has_exchange", "interceptors", "times")
+    __slots__ = ("_budget", "_calls", "_context", "_has_exchange", "interceptors", "times")
 
     def __init__(
         self, interceptors: Sequence[Interceptor], context: InterceptionContext, has_exchange: Callable[[str], bool]
@@ -54,6 +54,7 @@ class PublishChain:
         self.interceptors = tuple(interceptors)
         self._calls: tuple[OnPublish, ...] = tuple([interceptor.on_publish for interceptor in interceptors])
         self._context = context
+        self._budget = context.budget
         self.times = CallTimes(
             context.budget, context.faults, context.vhost_name, interceptors, "publish", "on_publish"
         )
@@ -64,26 +65,31 @@ class PublishChain:
 
         It is the same object if nothing changed. The exchange of a diverted message is another one, which exists.
         """
-        if self.times.is_due():
+        times = self.times
+        times.until_due -= 1  # ``is_due`` inlined: with this call, an interceptor costs a fifth more where interpreted
+        if times.until_due < 0:
             outcome = self._intercept_timed(message, origin)
         else:
-            number = 0  # most interceptors return most messages as they are, so that comes first
-            decision: Decision = message
+            self._budget.suspect = times
+            on_publish = self._calls[0]
             try:
                 for on_publish in self._calls:
                     answer = on_publish(message, origin)
                     if answer is not message:
-                        decision = self._valid(answer, message.exchange)
                         break
-                    number += 1
+                else:
+                    return message  # most interceptors return most messages as they are
+                decision = self._valid(answer, message.exchange)
             except BaseException as error:  # a plugin's exception must not reach the publisher
-                decision = self._after_fault(number, error, message)
-            if number == len(self._calls):
-                return message
-            outcome = self._follow(number, decision, message, origin)
+                decision = self._after_fault(self._number_of(on_publish), error, message)
+            outcome = self._follow(self._number_of(on_publish), decision, message, origin)
         if isinstance(outcome, Refusal):
             self._context.on_refused(message, origin, outcome.reason)
         return outcome
+
+    def _number_of(self, call: OnPublish) -> int:
+        """Return the number of an interceptor by its method; one that is used twice has two bound methods."""
+        return next(number for number, each in enumerate(self._calls) if each is call)
 
     def _intercept_timed(self, message: Message, origin: "Origin") -> Message | Refusal:
         self.times.begin()

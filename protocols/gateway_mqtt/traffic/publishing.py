@@ -108,6 +108,8 @@ class Publishing:
         self._counters = counters
         self._qos2_state = scope.session.qos2_state
         self._targets: dict[bytes, Target] = {}
+        self._last_topic = b""
+        self._last_target: Target | None = None
         self._headers: dict[tuple[int, bytes], tuple[MqttHeader, PublishProperties]] = {}
         self._bare: list[MqttHeader | None] = [None] * 8
         self._aliases = IncomingAliases(scope.settings.topic_alias_max if scope.version == 5 else 0)
@@ -129,9 +131,10 @@ class Publishing:
             header, properties = known if known is not None else self._header(*key)
             if properties.topic_alias:
                 topic = self._aliases.resolve(properties.topic_alias, topic)
-        target = self._targets.get(topic)
+        target = self._last_target if topic == self._last_topic else self._targets.get(topic)
         if target is None or target.version != self._vhost.version:
             target = self._target(topic)
+        self._last_topic, self._last_target = topic, target
         body = data[payload_at:end]
         if not target.is_direct:
             if target.refusal is not None:

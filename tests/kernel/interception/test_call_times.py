@@ -5,6 +5,7 @@ import pytest
 from gateway.api import Interceptor, Message, Origin
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.events import Event
+from gateway.kernel.plugin_times import CallTime
 from gateway.testing import MemoryBroker, plain_message
 
 ORIGIN = Origin("client -> broker", 1, "guest", "amqp091")
@@ -120,13 +121,26 @@ def test_a_slow_delivery_is_reported(broker: MemoryBroker, reports: list[str]) -
     assert reports == ["the interceptor Slow for a delivery, vhost '/'"]
 
 
-def test_untimed_calls_are_charged_as_the_last_timed_ones(broker: MemoryBroker) -> None:
+def test_each_message_is_timed_while_its_calls_take_notable_time(broker: MemoryBroker) -> None:
     budget = broker.kernel.journal.budget
-    broker.vhost.interception.apply([Slow(broker, 0.001)])
+    slow = Slow(broker, 0.001)
+    broker.vhost.interception.apply([slow])
     publish(broker)
     budget.renew()
     publish(broker)
     assert budget.work >= LOOK_EVERY
+    slow.seconds = 0.0
+    publish(broker, 64)
+    assert _measured_calls(broker, slow) == 3
+
+
+def _times(broker: MemoryBroker) -> dict[object, CallTime]:
+    every = broker.kernel.plugins_in_use.times(broker.vhost)
+    return {part: time for part, method, time in every if method == "on_publish"}
+
+
+def _measured_calls(broker: MemoryBroker, interceptor: Interceptor) -> int:
+    return _times(broker)[interceptor].calls
 
 
 @pytest.mark.parametrize(("seconds", "looks"), [(0.0, False), (0.001, True)])
@@ -139,15 +153,13 @@ def test_only_notable_calls_make_the_turn_read_its_clock(broker: MemoryBroker, s
 
 
 def test_a_sample_of_the_calls_is_counted_for_each_interceptor(broker: MemoryBroker) -> None:
-    quick, slow = Quick(), Slow(broker, 0.001)
+    quick, slow = Quick(), Slow(broker, 0.00001)
     broker.vhost.interception.apply([quick, slow])
     publish(broker, 640)
-    times = {
-        part: time for part, method, time in broker.kernel.plugins_in_use.times(broker.vhost) if method == "on_publish"
-    }
+    times = _times(broker)
     assert (times[quick].calls, times[slow].calls) == (10, 10)
     assert times[quick].total_s == 0.0
-    assert (round(times[slow].total_s, 6), round(times[slow].longest_s, 6)) == (0.01, 0.001)
+    assert (round(times[slow].total_s, 6), round(times[slow].longest_s, 6)) == (0.0001, 0.00001)
 
 
 def test_a_call_beyond_the_limit_is_a_fault_of_the_interceptor(broker: MemoryBroker) -> None:
