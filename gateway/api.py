@@ -56,6 +56,7 @@ from gateway.kernel.routing.kept_messages import KeptMessages
 from gateway.kernel.routing.topic_trie import TopicTrie
 from gateway.kernel.settings.offered_settings import QueueSetting
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
+from gateway.kernel.vhosts.metric_source import MetricSample, MetricSource, PluginMetric
 from gateway.logs import StructuredLog, log_line
 from gateway.plugins.services.ctl_verb import CtlVerb, VerbArgument
 from gateway.plugins.services.http_resource import HttpReply, HttpRequest, HttpResource, RequiredPermission
@@ -101,6 +102,8 @@ __all__ = [
     "KeepingType",
     "KeptMessages",
     "Message",
+    "MetricSample",
+    "MetricSource",
     "NotAllowed",
     "NotFound",
     "ObservedVhost",
@@ -111,6 +114,7 @@ __all__ = [
     "PendingWork",
     "PermissionUnknown",
     "Permissions",
+    "PluginMetric",
     "PluginSettings",
     "PreconditionFailed",
     "Principal",

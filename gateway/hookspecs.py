@@ -31,6 +31,7 @@ from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Properties, Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
+from gateway.kernel.vhosts.metric_source import MetricSource
 from gateway.plugins.services.ctl_verb import CtlVerb
 from gateway.plugins.services.http_resource import HttpResource
 from gateway.plugins.services.ui_panel import UiPanel
@@ -304,5 +305,25 @@ def gateway_ui_panels(vhost: str, settings: Settings) -> Sequence[UiPanel]:
     :param settings: the plugin's own table in the virtual host's ``plugins``.
     :returns: panels, possibly none. ``gateway.api.UiPanel`` is their contract; ``gateway.testing.check_ui_panel`` tests
         them.
+    """
+    raise NotImplementedError
+
+
+# -- Metrics ---------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def gateway_metrics(vhost: str, settings: Settings) -> Sequence[MetricSource]:
+    """Offer metrics of the plugin, for Prometheus and the other ways by which the broker exports metrics.
+
+    The sources of all plugins are read for each scrape. The metric ``orders_total`` of the plugin ``shop`` is exported
+    as ``gateway_plugin_shop_orders_total``, with the virtual host as label ``vhost``. The numbers of metrics, samples
+    and labels are limited. An exception, or a metric that breaks the rules, is logged and counted as a fault; the
+    scrape goes on without it.
+
+    :param vhost: the name of the virtual host that is starting.
+    :param settings: the plugin's own table in the virtual host's ``plugins``.
+    :returns: sources of metrics, possibly none. ``gateway.api.MetricSource`` is their contract;
+        ``gateway.testing.check_metric_source`` tests them.
     """
     raise NotImplementedError

@@ -16,6 +16,7 @@ from gateway.kernel.features.plugin_feature import QueueFeatureType
 from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.routing.exchange_type import ExchangeFactory
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
+from gateway.kernel.vhosts.metric_source import MetricSource
 from gateway.plugins.faults import broken
 from gateway.plugins.services.offering import VhostServices, offered_services
 
@@ -192,6 +193,10 @@ class PluginView:
     def offer_services(self, vhost: hookspecs.TracedVhost) -> None:
         """Set ``services``, the HTTP resources and what uses them. :raises ConfigurationError: if a plugin fails."""
         self.services = offered_services(self._offered, self.inert, vhost)
+
+    def metric_sources(self, vhost: hookspecs.TracedVhost) -> tuple[MetricSource, ...]:
+        """Return the sources of metrics. :raises ConfigurationError: if a plugin fails."""
+        return self._joined("gateway_metrics", ["metrics"], vhost=vhost.name)
 
     @cached_property
     def _wrappers(self) -> "tuple[AccessWrapper, ...]":

@@ -6,6 +6,7 @@ from gateway.testing.clock import FakeClock
 from gateway.testing.event_listener import StandInObservedVhost, check_event_listener
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway.testing.interceptor import check_interceptor
+from gateway.testing.metric_source import check_metric_source
 from gateway.testing.queue_feature import check_queue_feature
 from gateway.testing.services import check_ctl_verb, check_http_resource, check_ui_panel, sample_request
 from gateway.testing.store import StorePlace, check_store
@@ -27,6 +28,7 @@ __all__ = [
     "check_exchange_type",
     "check_http_resource",
     "check_interceptor",
+    "check_metric_source",
     "check_queue_feature",
     "check_store",
     "check_tracer",

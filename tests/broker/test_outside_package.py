@@ -1,6 +1,7 @@
 """A plugin of another package, installed from its wheel, that uses every hook over all protocols."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import paho.mqtt.client as paho
 import pika
@@ -92,6 +94,8 @@ def test_every_hook_works_over_the_protocols_http_and_gatewayctl(running: Gatewa
     assert used["traced publishes"] >= 3
     assert used["traced deliveries"] >= 3
 
+    samples = dict(re.findall(r'gateway_plugin_acme_kit_uses\{object="(\w+)",vhost="acme"\} (\S+)', scraped(running)))
+    assert float(samples["traced_publishes"]) >= 3
     report = [line.split("\t") for line in ctl_line(running, NAME, "report", "-s").splitlines()]
     assert ["dialogues", "1"] in report
     ctl_line(running, NAME, "reset", "dialogues")
@@ -106,8 +110,17 @@ def test_all_of_it_ends_when_it_is_disabled(running: Gateway) -> None:
     with pytest.raises(HTTPError, match="404"):
         counts(running)
     assert get(running, "ui-panels") == get(running, "ctl-verbs") == []
+    assert "gateway_plugin_acme_kit_uses{" not in scraped(running)
     with pytest.raises(ProbableAuthenticationError):
         amqp(running)
+
+
+def scraped(gateway: Gateway) -> str:
+    """Return the metrics of the broker."""
+    host, port = gateway.addresses["prometheus"]
+    with urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
+        text: str = answer.read().decode()
+        return text
 
 
 def ctl_line(gateway: Gateway, plugin: str, *words: str) -> str:

@@ -8,6 +8,7 @@ from gateway.kernel.events import Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.plugin_times import CallTime
 from gateway.kernel.vhosts.event_listeners import EventListeners
+from gateway.kernel.vhosts.metric_source import PluginMetrics
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PluginsInUse:
-    """The plugins of every virtual host, by its name, with their tracers and event listeners.
+    """The plugins of every virtual host, by its name, with their tracers, event listeners and ``metrics``.
 
     Exchange types belong to the virtual host's exchanges, queue features to its queues, and interceptors to its
     interception. ``faults`` contains the exceptions of all of them.
@@ -30,6 +31,7 @@ class PluginsInUse:
         self._tracing_by_vhost: dict[str, VhostTracing] = {}
         self.faults = Faults(events, self.plugin_of)
         self.event_listeners = EventListeners(self.faults, monotonic_s)
+        self.metrics = PluginMetrics(self.faults, monotonic_s)
         events.subscribe(self.event_listeners.pass_on)
 
     def add(self, vhost: "VirtualHost", view: "VhostPlugins") -> PluginParts:
@@ -49,11 +51,13 @@ class PluginsInUse:
         vhost.interception.apply(parts.interceptors)
         vhost.policy_applier.use_features(view.queue_features)
         self.event_listeners.use(vhost.name, parts.event_listeners)
+        self.metrics.use(vhost.name, parts.metric_sources)
 
     def remove(self, vhost: "VirtualHost") -> None:
         """Remove a virtual host that was deleted."""
         del self._view_by_vhost[vhost.name], self._tracing_by_vhost[vhost.name]
         self.event_listeners.use(vhost.name, ())
+        self.metrics.use(vhost.name, ())
         vhost.time_by_exchange_type.clear()
 
     def scope_of(self, vhost: "VirtualHost") -> VhostTracingScope:
@@ -82,6 +86,8 @@ class PluginsInUse:
             yield part, "published, delivered", time
         for part, time in self.event_listeners.times_in(vhost.name):
             yield part, "on_event", time
+        for part, time in self.metrics.times_in(vhost.name):
+            yield part, "metrics", time
 
     def apply_tracing(self, vhost: "VirtualHost") -> None:
         """Connect a virtual host to its tracing while a tracer or a record of events is active."""

@@ -10,6 +10,7 @@ from gateway.kernel.interception.interceptor import Interceptor
 from gateway.kernel.messages.message import Value
 from gateway.kernel.routing.exchange_type import ExchangeTypes
 from gateway.kernel.vhosts.event_listeners import EventListener
+from gateway.kernel.vhosts.metric_source import MetricSource
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 
@@ -46,19 +47,29 @@ class VhostPlugins(Protocol):
         """Create what the plugins offer to operators; called after the others. The kernel does not use it."""
         ...
 
+    def metric_sources(self, vhost: VhostTracingScope) -> Sequence[MetricSource]:
+        """Return new sources of metrics for a virtual host; called when it starts, and when its plugins change."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PluginParts:
-    """The objects that observe and change the messages of one virtual host, or observe its events."""
+    """The objects that observe and change the messages of one virtual host, observe its events, or have metrics."""
 
     tracers: Sequence[Tracer] = ()
     interceptors: Sequence[Interceptor] = ()
     event_listeners: Sequence[EventListener] = ()
+    metric_sources: Sequence[MetricSource] = ()
 
     @classmethod
     def of(cls, plugins: VhostPlugins, vhost: VhostTracingScope) -> "PluginParts":
         """Return the objects that the plugins supply, and let them create what they offer to operators."""
-        parts = cls(plugins.tracers(vhost), plugins.interceptors(vhost), plugins.event_listeners(vhost))
+        parts = cls(
+            plugins.tracers(vhost),
+            plugins.interceptors(vhost),
+            plugins.event_listeners(vhost),
+            plugins.metric_sources(vhost),
+        )
         plugins.offer_services(vhost)
         return parts
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from prometheus_client import Metric
 
+from gateway.kernel.counters import Counters
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.metrics.family import Family, Labelled, add_buckets, counter, gauge, histogram
 from gateway.management.metrics.sources import MetricSources
@@ -183,11 +184,11 @@ def messages(sources: MetricSources, totals: Totals) -> Iterator[Metric]:
 
 
 def _drops(vhost: VirtualHost, totals: Totals) -> Iterator[Labelled]:
-    sums: dict[str, int] = {}
+    sums = Counters().drops()
     for (name, _), counters in totals.counted.items():
         if name == vhost.name:
             for reason, count in counters.drops().items():
-                sums[reason] = sums.get(reason, 0) + count
+                sums[reason] += count
     for reason, count in sums.items():
         yield (vhost.name, reason, ""), count
     for protocol, traffic in vhost.traffic.by_protocol.items():

@@ -7,7 +7,14 @@ from typing import Final, TypeAlias
 from prometheus_client import Metric
 
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.metrics import broker_metrics, exporter, node_metrics, sum_metrics, traffic_metrics
+from gateway.management.metrics import (
+    broker_metrics,
+    exporter,
+    node_metrics,
+    plugin_metrics,
+    sum_metrics,
+    traffic_metrics,
+)
 from gateway.management.metrics.exposition import Exposition
 from gateway.management.metrics.family import Family, Reading, read_all
 from gateway.management.metrics.node_metrics import Churn
@@ -87,6 +94,7 @@ def _node_metrics(sources: MetricSources, totals: Totals) -> Collected:
 
 
 def _own_metrics(sources: MetricSources) -> Collected:
+    yield from plugin_metrics.collected(sources.api.broker.plugins_in_use)  # their faults are counted below
     yield from broker_metrics.process(sources)
     yield from broker_metrics.store(sources)
     yield from broker_metrics.logins(sources)

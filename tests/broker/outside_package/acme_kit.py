@@ -27,9 +27,11 @@ from gateway.api import (
     HttpResource,
     Interceptor,
     Message,
+    MetricSource,
     ObservedVhost,
     Origin,
     Permissions,
+    PluginMetric,
     PluginSettings,
     Principal,
     QueueFeature,
@@ -212,6 +214,22 @@ def gateway_authentication_methods(vhost: str, settings: Settings) -> Mapping[st
 @hookimpl
 def gateway_authorizers(settings: Settings) -> Sequence[Authorizer]:
     return [Users(settings.password)]
+
+
+class Uses(MetricSource):
+    """The counts as a metric."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self._counts = counts
+
+    def metrics(self) -> Sequence[PluginMetric]:
+        uses = [({"object": name.replace(" ", "_")}, count) for name, count in self._counts.items()]
+        return [PluginMetric("uses", "gauge", "Uses of the objects of the plugin", uses)]
+
+
+@hookimpl
+def gateway_metrics(vhost: str) -> Sequence[MetricSource]:
+    return [Uses(counts_of(vhost))]
 
 
 @hookimpl
