@@ -129,3 +129,10 @@ def test_stomp_subscriptions_are_those_of_stomp_clients(console: Console) -> Non
 
 def test_protocols_without_connections_are_not_listed(console: Console) -> None:
     assert console.get("/protocols") == []
+
+
+def test_streams_are_listed_without_other_queues(console: Console) -> None:
+    console.put("/queues/%2F/q", {})
+    console.put("/queues/%2F/s", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+    assert [stream["name"] for stream in console.get("/streams")] == ["s"]
+    assert console.get("/streams/%2F?page=1")["total_count"] == 1

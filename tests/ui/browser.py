@@ -143,6 +143,10 @@ class Browser:
             field.send_keys(Keys.BACKSPACE)
             field.send_keys(text)
 
+    def press_field(self, label: str) -> None:
+        """Press the check box with a label."""
+        self.field(label).click()
+
     def keys(self, keys: str) -> None:
         """Type keys that no field receives."""
         self.driver.execute_script("document.activeElement.blur()")

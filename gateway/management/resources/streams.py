@@ -14,6 +14,7 @@ from gateway.management.http.errors import missing
 from gateway.management.http.listing import Listing
 from gateway.management.http.routes import Fields, Reply, Routes, put_reply
 from gateway.management.resources.queues import permitted_queue
+from gateway.management.views.queues import list_item_view
 from gateway.management.views.streams import stream_consumer_view, tracked_view, tracking_view
 
 routes = Routes()
@@ -42,6 +43,18 @@ def no_publishers_of_stream(call: Call, vhost: str, name: str) -> list[Fields]:
     """List the publishers of RabbitMQ's stream protocol to a stream: none, it is not supported."""
     _existing(call.vhost(vhost), name)
     return []
+
+
+@routes.get("/streams")
+def streams(call: Call) -> Listing[Stream]:
+    """List the streams of all virtual hosts that the user may see, as the list of queues does."""
+    return _stream_listing(call, call.visible_vhosts())
+
+
+@routes.get("/streams/<vhost>")
+def streams_in_vhost(call: Call, vhost: str) -> Listing[Stream]:
+    """List the streams of a virtual host."""
+    return _stream_listing(call, [call.vhost(vhost)])
 
 
 @routes.get("/stream/consumers")
@@ -106,6 +119,11 @@ def _permitted_stream(call: Call, vhost: str, name: str) -> Stream:
     stream = _existing(virtual_host, name)
     permitted_queue(call, virtual_host, name, Operation.READ)
     return stream
+
+
+def _stream_listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Stream]:
+    found = [queue for vhost in vhosts for queue in vhost.queue_by_name.values() if isinstance(queue, Stream)]
+    return Listing(found, lambda stream: list_item_view(call, stream), lambda each: (each.vhost_name, each.name))
 
 
 def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[tuple[Stream, Consumer]]:

@@ -6,6 +6,7 @@ import { path } from "../../lib/api.js";
 import { bytes, count } from "../../lib/format.js";
 import { Badge, Page, Panel } from "../../components/basics.js";
 import { ConnectionLink } from "../../components/client-links.js";
+import { PluginPanels } from "../../components/panels.js";
 import { PagedTable } from "../../components/tables.js";
 
 /** How a state is shown: calm if it is normal. */
@@ -28,6 +29,7 @@ const FIELDS = "name,user_provided_name,user,vhost,state,ssl,protocol,channels,r
 export function Connections() {
   const vhost = useStore(selectedVhost);
   return html`<${Page} title="Connections"><${Panel} isPadded=${false}>
-    <${PagedTable} path=${vhost === "" ? "/connections" : path`/vhosts/${vhost}/connections`} noun="connections" columns=${COLUMNS} query=${{ columns: FIELDS }} rowKey=${(each) => each.name} />
-  <//><//>`;
+    <${PagedTable} path=${vhost === "" ? "/connections" : path`/vhosts/${vhost}/connections`} noun="connections" columns=${COLUMNS} query=${{ columns: FIELDS }} rowKey=${(each) => each.name} /><//>
+    <${PluginPanels} page="connections" />
+  <//>`;
 }

@@ -7,6 +7,7 @@ import { listingPath, selectedVhost } from "../../lib/vhosts.js";
 import { EXCHANGE_ARGUMENTS } from "../../lib/known-arguments.js";
 import { rate, rateOf } from "../../lib/format.js";
 import { Badge, ExchangeLink, Features, FoldedPanel, Page, Panel } from "../../components/basics.js";
+import { PluginPanels } from "../../components/panels.js";
 import { PagedTable } from "../../components/tables.js";
 import { Field, Form, fromPairs, Pairs, useForm } from "../../components/forms.js";
 import { VhostField } from "../../components/vhost-field.js";
@@ -30,6 +31,7 @@ export function Exchanges() {
     <${Panel} isPadded=${false}>
       <${PagedTable} path=${listingPath("exchanges", vhost)} noun="exchanges" columns=${columns} reload=${reload} rowKey=${(exchange) => `${exchange.vhost}\n${exchange.name}`} />
     <//>
+    <${PluginPanels} page="exchanges" />
     <${NewExchange} vhost=${vhost} onDone=${() => setReload(reload + 1)} />
   <//>`;
 }

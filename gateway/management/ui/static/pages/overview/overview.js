@@ -6,6 +6,7 @@ import { sampleQuery } from "../../lib/samples.js";
 import { count, rate, rateOf } from "../../lib/format.js";
 import { Loaded, Page, Panel, Tiles } from "../../components/basics.js";
 import { LengthsChart, RatesChart, SpanChoice } from "../../components/message-charts.js";
+import { PluginPanels } from "../../components/panels.js";
 import { Table } from "../../components/tables.js";
 import { Alarms } from "./alarms.js";
 import { Node } from "./node.js";
@@ -26,6 +27,7 @@ export function Overview() {
       <${Protocols} />
       ${may("monitoring") && html`<${Node} name=${data.node} />`}
       ${data.listeners && html`<${Listeners} listeners=${data.listeners} />`}
+      <${PluginPanels} page="overview" />
       <${Versions} of=${data} />
     `}<//>
   <//>`;

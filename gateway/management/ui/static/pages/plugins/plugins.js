@@ -6,13 +6,14 @@ import { to } from "../../lib/router.js";
 import { count } from "../../lib/format.js";
 import { Badge, Loaded, Page, Panel } from "../../components/basics.js";
 import { OneVhost } from "../../components/one-vhost.js";
+import { PluginPanels } from "../../components/panels.js";
 import { Table } from "../../components/tables.js";
 
 /** How the state of a plugin is shown. */
 export const STATES = { enabled: "good", inert: "bad", broken: "bad", disabled: "" };
 
 export function Plugins() {
-  return html`<${Page} title="Plugins"><${OneVhost}>${(vhost) => html`<${List} key=${vhost} vhost=${vhost} />`}<//><//>`;
+  return html`<${Page} title="Plugins"><${OneVhost}>${(vhost) => html`<${List} key=${vhost} vhost=${vhost} />`}<//><${PluginPanels} page="admin" /><//>`;
 }
 
 function List({ vhost }) {

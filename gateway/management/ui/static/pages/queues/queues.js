@@ -4,6 +4,7 @@ import { useStore } from "../../lib/store.js";
 import { listingPath, selectedVhost } from "../../lib/vhosts.js";
 import { bytes, count, rate, rateOf } from "../../lib/format.js";
 import { Badge, Features, Page, Panel, QueueLink } from "../../components/basics.js";
+import { PluginPanels } from "../../components/panels.js";
 import { PagedTable } from "../../components/tables.js";
 import { NewQueue } from "./new-queue.js";
 
@@ -37,6 +38,7 @@ export function Queues() {
       <${PagedTable} path=${listingPath("queues", vhost)} noun="queues" columns=${columns} query=${{ columns: FIELDS }} reload=${reload}
         rowKey=${(queue) => `${queue.vhost}\n${queue.name}`} />
     <//>
+    <${PluginPanels} page="queues" />
     <${NewQueue} vhost=${vhost} onDone=${() => setReload(reload + 1)} />
   <//>`;
 }

@@ -9,11 +9,8 @@ import { Loaded, Name, Page, Panel, QueueLink } from "../../components/basics.js
 import { ChannelLink } from "../../components/client-links.js";
 import { Dialog } from "../../components/dialogs.js";
 import { Field, Form, useForm } from "../../components/forms.js";
-import { Table } from "../../components/tables.js";
+import { PagedTable, Table } from "../../components/tables.js";
 import { act, notify } from "../../components/toasts.js";
-
-/** Streams that are shown at once; more are found among the queues. */
-const MOST = 500;
 
 const CONSUMER_COLUMNS = [
   { title: "Consumer", isHeader: true, cell: (each) => html`<${Name} of=${each.consumer_tag} />` },
@@ -30,12 +27,9 @@ const FIELDS = "name,vhost,type,messages,message_bytes,first_offset,next_offset,
 export function Streams() {
   const vhost = useStore(selectedVhost);
   const consumers = usePolling(listingPath("stream/consumers", vhost));
-  const streams = usePolling(listingPath("queues", vhost), { page: 1, page_size: MOST, sort: "type", sort_reverse: true, columns: FIELDS });
   const [shown, setShown] = useState(null);
-  const only = (page) => page.items.filter((queue) => queue.type === "stream").sort((one, other) => one.name.localeCompare(other.name));
   return html`<${Page} title="Streams">
-    <${Panel} title="Streams" isPadded=${false}><${Loaded} from=${streams}>${(page) => html`
-      <${Table} label="Streams" rows=${only(page)} columns=${streamColumns(setShown)} rowKey=${(each) => `${each.vhost}\n${each.name}`} empty="There are no streams." />`}<//><//>
+    <${Panel} title="Streams" isPadded=${false}><${PagedTable} path=${listingPath("streams", vhost)} noun="streams" columns=${streamColumns(setShown)} query=${{ columns: FIELDS }} rowKey=${(each) => `${each.vhost}\n${each.name}`} /><//>
     <${Panel} title="Consumers" isPadded=${false}><${Loaded} from=${consumers}>${(rows) => html`
       <${Table} label="Consumers of streams" rows=${rows} columns=${CONSUMER_COLUMNS} rowKey=${(each) => `${each.channel_details.name} ${each.consumer_tag}`} empty="Nobody consumes from a stream." />`}<//><//>
     ${shown && html`<${Positions} key=${`${shown.vhost} ${shown.name}`} stream=${shown} onDone=${() => setShown(null)} />`}
@@ -43,10 +37,10 @@ export function Streams() {
 }
 
 const streamColumns = (onPositions) => [
-  { title: "Stream", isHeader: true, cell: (each) => html`<${QueueLink} ...${each} />` },
-  { title: "Virtual host", isExtra: true, cell: (each) => html`<bdi>${each.vhost}</bdi>` },
-  { title: "Messages", isNumber: true, cell: (each) => count(each.messages) },
-  { title: "Size", isNumber: true, isExtra: true, cell: (each) => bytes(each.message_bytes) },
+  { title: "Stream", sort: "name", isHeader: true, cell: (each) => html`<${QueueLink} ...${each} />` },
+  { title: "Virtual host", sort: "vhost", isExtra: true, cell: (each) => html`<bdi>${each.vhost}</bdi>` },
+  { title: "Messages", sort: "messages", isNumber: true, cell: (each) => count(each.messages) },
+  { title: "Size", sort: "message_bytes", isNumber: true, isExtra: true, cell: (each) => bytes(each.message_bytes) },
   { title: "First", isNumber: true, isExtra: true, cell: (each) => count(each.first_offset) },
   { title: "Next", isNumber: true, isExtra: true, cell: (each) => count(each.next_offset) },
   { title: "Segments", isNumber: true, isExtra: true, cell: (each) => count(each.segments) },
