@@ -45,3 +45,6 @@ class Traces(Section):
 
     max_bytes: Annotated[Size, Field(ge=2**16, le=10**12)] = 32 * 2**20
     """Memory of the traces of a virtual host, estimated."""
+
+    max_file_size: Annotated[Size, Field(ge=2**16, le=10**12)] = 100 * 2**20
+    """Size of a file that ``/api/traces`` writes; a full file gets no more lines."""

@@ -14,6 +14,7 @@ from gateway.management.node_control import NodeControl
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.plugin_control import PluginControl
 from gateway.management.statistics.sampler import Statistics
+from gateway.management.trace_files.trace_files import TraceFiles
 from gateway.management.web.limits import HttpLimits
 from gateway.plugins.services.offering import VhostServices
 
@@ -137,6 +138,7 @@ class ApiContext:
     publish_addresses: PublishAddresses
     pipeline: PipelineContext
     login_sessions: LoginSessions
+    trace_files: TraceFiles
     passwords: PasswordVerifier = field(default_factory=PasswordVerifier)
     login_counts: Callable[[], Mapping[str, int]] = dict
     touch: Callable[[], None] = lambda: None

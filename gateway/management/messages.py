@@ -45,7 +45,7 @@ def content_view(message: Message, encoding: str, shown: bytes) -> Fields:
         "payload_bytes": len(message.body),
         "exchange": message.exchange,
         "routing_key": message.routing_key,
-        "properties": _properties_view(message.properties),
+        "properties": properties_view(message.properties),
         "payload": payload,
         "payload_encoding": written_as,
     }
@@ -77,7 +77,8 @@ def _property(name: str, value: Any) -> Any:  # one of the types of the fields o
         raise bad_request(["out_of_range", name]) from None
 
 
-def _properties_view(properties: Properties) -> Fields:
+def properties_view(properties: Properties) -> Fields:
+    """Return the properties that are set."""
     view = {name: getattr(properties, name) for name in _NAMES if getattr(properties, name) is not None}
     if not properties.headers:
         del view["headers"]

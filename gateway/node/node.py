@@ -22,6 +22,7 @@ from gateway.management.http.not_ready import NotReadyApi
 from gateway.management.http.site import management_site
 from gateway.management.statistics.sampler import INTERVAL_S as SAMPLE_INTERVAL_S
 from gateway.management.statistics.sampler import Statistics
+from gateway.management.trace_files.trace_files import TRACE_FILES, TraceFiles
 from gateway.management.web.factory import HttpFactory
 from gateway.net.certificates import TlsContext
 from gateway.net.clock import ReactorClock
@@ -135,6 +136,7 @@ class Node:
             self.collector.collect_all,
         )
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
+        self._trace_files = TraceFiles(self.broker, settings.data / TRACE_FILES, settings.traces.max_file_size)
         self._tls_contexts: list[TlsContext] = []
         self.live_settings = LiveSettings(configured, read or (lambda: configured), self._tls_contexts, self._apply)
         self._maintenance = Maintenance(
@@ -158,6 +160,7 @@ class Node:
         self.broker.on_vhost = self._vhost_added
         self.broker.events.subscribe(EventLog())
         self.broker.events.subscribe(access.forget_deleted)
+        self.broker.events.subscribe(self._trace_files.forget_deleted)
         self.broker.events.subscribe(self.live_plugins.forget_deleted)
         self.broker.events.subscribe(self._plugin_faults)
         self.broker.events.subscribe(PluginAudit(self.broker))
@@ -376,6 +379,7 @@ class Node:
             login_sessions=LoginSessions(
                 self.broker.directory, self.broker.clock, settings.management.session_timeout_s
             ),
+            trace_files=self._trace_files,
             pipeline=pipeline_context(settings, self.broker.clock, self._worker, self._archive),
             touch=self._turn.touch,
             addresses=lambda: self.addresses,
@@ -457,6 +461,7 @@ class Node:
         self._close(done)
 
     def _close(self, done: Callable[[], None]) -> None:
+        self._trace_files.close()
         self._worker.stop()
         self._hashing.stop()
         self._store.close()

@@ -28,6 +28,7 @@ from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import SplitReader
 from gateway.management.pipeline.staging import Staging
 from gateway.management.statistics.sampler import Statistics
+from gateway.management.trace_files.trace_files import TraceFiles
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
@@ -43,6 +44,7 @@ BODY_LIMIT = 64 * 1024
 STAGED_LIMIT = 20_000
 BATCH_LIMIT = 10_000
 SESSION_S = 600
+TRACE_LIMIT = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Console:
         limits: HttpLimits | None = None,
         cross_origin_policy: CrossOriginPolicy | None = None,
         services: VhostServices | None = None,
+        traces: Path = Path("traces"),
     ) -> None:
         self.gateway = gateway or Gateway()
         self.clock = Clock()
@@ -94,6 +97,7 @@ class Console:
             topics_of=lambda vhost: REVERSIBLE,
             publish_addresses=self._publish_addresses(),
             pipeline=self.pipeline,
+            trace_files=TraceFiles(broker, traces, TRACE_LIMIT),
             login_sessions=LoginSessions(broker.directory, broker.clock, SESSION_S),
             touch=self.gateway.end_turn if ends_turns else lambda: None,
             addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},

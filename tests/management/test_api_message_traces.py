@@ -38,7 +38,8 @@ FILTERS = [
     ("queue=q", ["m2", "m1"]),
     ("routing_key=nowhere", ["m3"]),
     ("exchange=orders", []),
-    ("user=guest", []),
+    ("user=guest", ["m3", "m2", "m1"]),
+    ("user=nobody", []),
     ("queue=q&message_id=m2", ["m2"]),
 ]
 

@@ -51,6 +51,8 @@ WRITES = {
     ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),
     ("PUT", "/global-parameters/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("POST", "/explain/<vhost>"): (MANAGE, "entry", DEFAULT_BODY, _NONE),
+    ("PUT", "/traces/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, "20 traces"),
+    ("PUT", "/traces/node/<node>/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, "20 traces"),
     ("PUT", "/message-traces/<vhost>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("POST", "/rebalance/queues"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/plugins/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),

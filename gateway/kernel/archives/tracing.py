@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class VhostTracing:
     """Passes publishes and deliveries of one virtual host to its tracers and its trace events.
 
-    An exception in a tracer does not affect the message: ``faults`` contain it. Tracers are called while
-    ``tells_tracers``, the trace events while they are on. ``part_times`` has the times of each tracer.
+    An exception in a tracer does not affect the message: ``faults`` contain it. Tracers of plugins are called while
+    ``tells_tracers``, those that an operator added always, the trace events while they are on. ``part_times`` has the
+    times of each tracer of a plugin.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class VhostTracing:
         self._events = trace_events
         self._faults = faults
         self._monotonic_s = monotonic_s
+        self._added: tuple[Tracer, ...] = ()
         self.use(tracers)
 
     def use(self, tracers: "Sequence[Tracer]") -> None:
@@ -42,17 +44,25 @@ class VhostTracing:
         self._tracers = tuple(tracers)
         self.part_times = PartTimes(tracers)
 
+    def add(self, tracer: "Tracer") -> None:
+        """Add a tracer that no plugin supplies."""
+        self._added = (*self._added, tracer)
+
+    def remove(self, tracer: "Tracer") -> None:
+        """Remove an added tracer."""
+        self._added = tuple(each for each in self._added if each is not tracer)
+
     @property
     def is_needed(self) -> bool:
         """Whether a tracer or a record of events is active."""
-        return self.tells_tracers or self._events.is_on
+        return self.tells_tracers or self._events.is_on or bool(self._added)
 
     def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
         """Report a publish and its queues; return the message to enqueue.
 
         Messages without an ``origin``, such as copies that tracers publish, are not passed to tracers.
         """
-        if self.tells_tracers and origin is not None:
+        if origin is not None and (self.tells_tracers or self._added):
             self._tell_published(message, [queue.name for queue in queues], origin)
         return self._events.published(message, queues, origin) if self._events.is_on else message
 
@@ -65,7 +75,7 @@ class VhostTracing:
         entry: "QueuedMessage | None",
     ) -> None:
         """Report a delivery that was written; ``entry`` is ``None`` if the delivery needs no settling."""
-        if self.tells_tracers:
+        if self.tells_tracers or self._added:
             self._tell_delivered(message, queue.name, redelivered, origin)
         if self._events.is_on:
             position = None if entry is None else entry.position
@@ -74,19 +84,27 @@ class VhostTracing:
     # The closures are in functions of their own: a compiled function that has one allocates an object at each call.
 
     def _tell_published(self, message: Message, queues: "Sequence[str]", origin: "Origin") -> None:
-        for tracer in self._tracers:
-            self._call_safely(tracer, lambda tracer: tracer.published(message, queues, origin))
+        self._tell(lambda tracer: tracer.published(message, queues, origin))
 
     def _tell_delivered(self, message: Message, queue: str, redelivered: bool, origin: "Origin") -> None:
-        for tracer in self._tracers:
-            self._call_safely(tracer, lambda tracer: tracer.delivered(message, queue, redelivered, origin))
+        self._tell(lambda tracer: tracer.delivered(message, queue, redelivered, origin))
+
+    def _tell(self, tell: "Callable[[Tracer], None]") -> None:
+        if self.tells_tracers:
+            for tracer in self._tracers:
+                self._call_timed(tracer, tell)
+        for tracer in self._added:
+            self._call_safely(tracer, tell)
 
     def _call_safely(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
-        starts_s = self._monotonic_s()
         try:
             tell(tracer)
         except BaseException as error:  # a plugin's exception must not reach the publisher
             self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)
+
+    def _call_timed(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
+        starts_s = self._monotonic_s()
+        self._call_safely(tracer, tell)
         seconds = self._monotonic_s() - starts_s
         self.part_times.of(tracer).add(seconds)
         if seconds > CALL_LIMIT_S:

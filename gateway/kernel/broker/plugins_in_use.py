@@ -13,6 +13,7 @@ from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 if TYPE_CHECKING:
+    from gateway.kernel.archives.tracer import Tracer
     from gateway.kernel.vhosts.plugins import VhostPlugins
     from gateway.kernel.vhosts.virtual_host import VirtualHost
 
@@ -88,6 +89,16 @@ class PluginsInUse:
             yield part, "on_event", time
         for part, time in self.metrics.times_in(vhost.name):
             yield part, "metrics", time
+
+    def add_tracer(self, vhost: "VirtualHost", tracer: "Tracer") -> None:
+        """Call a tracer that no plugin supplies, until it is removed or the virtual host is deleted."""
+        self._tracing_by_vhost[vhost.name].add(tracer)
+        self.apply_tracing(vhost)
+
+    def remove_tracer(self, vhost: "VirtualHost", tracer: "Tracer") -> None:
+        """Remove a tracer that was added."""
+        self._tracing_by_vhost[vhost.name].remove(tracer)
+        self.apply_tracing(vhost)
 
     def apply_tracing(self, vhost: "VirtualHost") -> None:
         """Connect a virtual host to its tracing while a tracer or a record of events is active."""

@@ -80,6 +80,8 @@ OBJECTS: Final[dict[str, Schema]] = {
     "Shovel": fields("name:s! vhost:s! node:s! type:s! state:s! timestamp:s! reason:s"),
     "FederationLink": fields("id:s! vhost:s! node:s! type:s! status:s! timestamp:s! upstream:s! uri:s error:s"),
     "LoginCount": fields("protocol:s! auth_attempts:i! auth_attempts_failed:i! auth_attempts_succeeded:i!"),
+    "Trace": fields("name:s! vhost:s! format:json|text! pattern:s! max_payload_bytes:i lines:i! left_out:i! error:s!"),
+    "TraceFile": fields("name:s! size:i!"),
     "Session": fields("client_id:s vhost:s is_connected:b messages:i"),
     "Offsets": fields("offsets:o! lags:o!"),
     "Plugin": fields("name:s! description:s! source:s! hooks:a! settings:a!"),

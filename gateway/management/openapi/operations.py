@@ -83,6 +83,10 @@ ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/deprecated-features"): "[Flag]",
     ("GET", "/deprecated-features/used"): "[Flag]",
     ("GET", "/aliveness-test/<vhost>"): "Check",
+    ("GET", "/traces"): "[Trace]",
+    ("GET", "/traces/<vhost>"): "[Trace]",
+    ("GET", "/traces/<vhost>/<name>"): "Trace",
+    ("GET", "/trace-files"): "[TraceFile]",
     ("GET", "/shovels"): "[Shovel]",
     ("GET", "/shovels/<vhost>"): "[Shovel]",
     ("GET", "/shovels/vhost/<vhost>/<name>"): "[Shovel]",
@@ -105,6 +109,8 @@ ANSWERS: Final[Mapping[tuple[str, str], str]] = {
 
 _POLICY: Final = fields("pattern:s! definition:o! priority:i apply-to:s")
 _VALUE: Final = fields("value:x!")
+
+_TRACE: Final = fields("format:json|text! pattern:s! max_payload_bytes:i")
 
 #: Bodies of requests.
 BODIES: Final[Mapping[tuple[str, str], Schema]] = {
@@ -136,6 +142,8 @@ BODIES: Final[Mapping[tuple[str, str], Schema]] = {
     ("PUT", "/parameters/<component>/<vhost>/<name>"): _VALUE,
     ("PUT", "/global-parameters/<name>"): _VALUE,
     ("PUT", "/settings/<key>"): _VALUE,
+    ("PUT", "/traces/<vhost>/<name>"): _TRACE,
+    ("PUT", "/traces/node/<node>/<vhost>/<name>"): _TRACE,
     ("PUT", "/message-traces/<vhost>"): fields("sample:n!"),
     ("PUT", "/stream/<vhost>/<name>/tracking/<consumer>"): fields("offset:i!"),
     ("PUT", "/stream/super-streams/<vhost>/<name>"): fields("partitions:i binding-keys:x arguments:o exchange-type:s"),
@@ -161,6 +169,8 @@ BODY_TYPES: Final[Mapping[tuple[str, str], str]] = {
 #: Content types of answers that are not JSON.
 ANSWER_TYPES: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/log/stream"): "text/plain",
+    ("GET", "/trace-files/<name>"): "text/plain",
+    ("GET", "/trace-files/node/<node>/<name>"): "text/plain",
     ("GET", "/events/stream"): "application/x-ndjson",
     ("GET", "/pipeline/<vhost>/read"): "application/vnd.apache.arrow.stream",
 }

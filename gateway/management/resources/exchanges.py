@@ -85,7 +85,8 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
         exchange = virtual_host.exchange(name)
         require_publishable(call, virtual_host, exchange, message)
         message = virtual_host.interception.published(message, call.origin)
-        verdict = virtual_host.publish(virtual_host.exchange(message.exchange), message)
+        verdict = virtual_host.publish(virtual_host.exchange(message.exchange), message, call.origin)
+        call.broker.journal.budget.take_pending()  # the request does not wait for a publish that goes on in slices
     except Refused as refusal:
         raise as_channel_error(refusal) from None
     return {"routed": verdict is not Verdict.UNROUTED}

@@ -120,7 +120,10 @@ def fetch(call: Call, vhost: str, name: str) -> Streamed:
     source, most = require_queue(queue, "basic.get"), integer(count, "count")
 
     def shown(entry: QueuedMessage) -> Message:
-        return virtual_host.interception.delivered(source.shown(entry), name, call.origin)
+        message = virtual_host.interception.delivered(source.shown(entry), name, call.origin)
+        if virtual_host.tracing is not None:
+            virtual_host.tracing.delivered(message, source, entry.is_redelivered, call.origin, entry)
+        return message
 
     fetch = MessageFetch(source, shown, call.broker.clock, most, outcome, encoding, max(truncate, 0))
     return Streamed(fetch.pieces())

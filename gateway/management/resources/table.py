@@ -50,6 +50,7 @@ from gateway.management.resources import (
     super_streams,
     topic_permissions,
     topology,
+    traces,
     user_limits,
     users,
     vhost_limits,
@@ -65,7 +66,7 @@ _NOUNS: Final = (
     store, shovels, federation_links, explain, message_traces, plugins, plugin_services,
     access_answers,
     settings, maintenance, live,
-    quorum_queues, deprecated_features, node_limits,
+    quorum_queues, deprecated_features, node_limits, traces,
     permission_check, policy_preview, stomp, topology, web_sockets, protocols,
     audit,
 )  # fmt: skip
