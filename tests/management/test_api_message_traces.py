@@ -39,7 +39,7 @@ FILTERS = [
     ("routing_key=nowhere", ["m3"]),
     ("exchange=orders", []),
     ("user=guest", ["m3", "m2", "m1"]),
-    ("user=nobody", []),
+    ("user=clerk", []),
     ("queue=q&message_id=m2", ["m2"]),
 ]
 

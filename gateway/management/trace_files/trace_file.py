@@ -24,7 +24,7 @@ _RULE: Final = "=" * 80
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """What is written: events whose key (``publish.EXCHANGE``, ``deliver.QUEUE``) matches the ``pattern`` of a topic.
+    """The events to write, whose key (``publish.EXCHANGE``, ``deliver.QUEUE``) matches the ``pattern`` of a topic.
 
     ``max_payload_bytes`` cuts bodies; ``None`` is no limit.
     """
