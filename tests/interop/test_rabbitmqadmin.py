@@ -1,6 +1,7 @@
 """The rabbitmqadmin script of RabbitMQ 3, against a gateway started for these tests."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,3 +152,20 @@ def test_definitions_are_exported_and_imported(admin: Admin, name: str, tmp_path
 def test_the_overview(admin: Admin) -> None:
     assert "3.10.8" in admin("show", "overview")
     assert "gateway@" in admin("list", "nodes")
+
+
+# The whole list of verbs
+
+
+def test_every_listing_is_answered(admin: Admin) -> None:
+    kinds = re.findall(r"^  (list|show) (\w+)", admin("help", "subcommands"), re.MULTILINE)
+    assert len(kinds) >= 15
+    for verb, kind in kinds:
+        assert isinstance(json.loads(admin("--format=raw_json", verb, kind)), list), kind
+        admin(verb, kind)  # as a table
+
+
+def test_every_other_verb_is_used_in_these_tests(admin: Admin) -> None:
+    used = re.findall(r'"(\w+)", "(\w+)"', Path(__file__).read_text(encoding="utf-8"))
+    verbs = re.findall(r"^  (declare|delete|close|purge) (\w+)", admin("help", "subcommands"), re.MULTILINE)
+    assert sorted(set(verbs) - set(used)) == []
