@@ -48,6 +48,8 @@ WRITES = {
     ("POST", "/queues/quorum/replicas/on/<node>/grow"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/policies/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),
     ("PUT", "/operator-policies/<vhost>/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
+    ("POST", "/policies/<vhost>/<name>/preview"): (POLICY, "", DEFAULT_BODY, _NONE),
+    ("POST", "/operator-policies/<vhost>/<name>/preview"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/parameters/<component>/<vhost>/<name>"): (POLICY, "", DEFAULT_BODY, "policymakers only"),
     ("PUT", "/global-parameters/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("POST", "/explain/<vhost>"): (MANAGE, "entry", DEFAULT_BODY, _NONE),
