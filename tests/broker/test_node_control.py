@@ -3,6 +3,7 @@
 import json
 import socket
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ import pika.exceptions
 import pytest
 
 from tests.broker.conftest import Connect
-from tests.management_client import _LOGIN, get, put, request
+from tests.management_client import get, put, request
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -21,7 +22,9 @@ from tests.waiting import wait_until
 def stream(gateway: Gateway, path: str) -> Iterator[Any]:
     """Open a stream below ``/api/``; the first line has arrived."""
     host, port = gateway.addresses["management"]
-    asked = urllib.request.Request(f"http://{host}:{port}/api/{path}", headers={"Authorization": _LOGIN})
+    asked = urllib.request.Request(
+        f"http://{host}:{port}/api/{path}", headers={"Authorization": f"Basic {b64encode(b'guest:guest').decode()}"}
+    )
     with urllib.request.urlopen(asked, timeout=10) as answer:
         assert answer.readline() == b"\n"
         yield answer
@@ -63,10 +66,10 @@ def test_the_log_file_is_rotated_and_old_files_are_limited(gateway: Gateway) -> 
 def test_the_latest_lines_of_the_log_are_returned(gateway: Gateway) -> None:
     gateway.start()
     put(gateway, "settings/log.level", {"value": "debug"})
-    shown = get(gateway, "log?lines=1")
+    shown = get(gateway, "log?lines=2")  # the second line is of the audit record
     assert shown["files"] == ["<stderr>"]
-    assert len(shown["lines"]) == 1
-    assert "setting.changed" in shown["lines"][0]
+    assert len(shown["lines"]) == 2
+    assert "setting.changed" in "".join(shown["lines"])
 
 
 def test_a_log_line_is_streamed_when_it_is_written(gateway: Gateway) -> None:
