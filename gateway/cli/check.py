@@ -91,6 +91,7 @@ def _call_hooks(name: str, view: "PluginView") -> None:
     view.tracers(scope)
     view.interceptors(scope)
     view.event_listeners(scope)
+    view.metric_sources(scope)
     view.offer_services(scope)
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from gateway import hookspecs
 from gateway.api import ConfigurationError
+from gateway.cli.exits import DATA_ERROR
+from gateway.cli.main import main
 from gateway.kernel.messages.message import Message
 from gateway.testing import header_of
 from tests.plugins.live import LiveBroker, do
@@ -51,3 +53,13 @@ def test_a_plugin_whose_hook_fails_at_the_start_is_inert(hook: str, tmp_path: Pa
     assert f"{tmp_path / 'mine.py'}:3" in broker.access.view_in_use("/").inert["mine"]
     assert "mine" not in broker.access.view_in_use("other").inert
     assert broker.vhost.declare_queue("q").name == "q"
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_gateway_check_reports_a_hook_that_fails(hook: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir(mode=0o700)
+    (plugins / "mine.py").write_text(source(hook, "raise KeyError('lost')"))
+    options = ["--data", str(tmp_path / "data"), "--set", f"plugins_dir={plugins}"]
+    assert main(["check", *options, "--set", 'vhosts."/".plugins.mine={}']) == DATA_ERROR
+    assert f"{plugins / 'mine.py'}:3" in capsys.readouterr().err
