@@ -92,3 +92,18 @@ def test_a_wrong_password_of_a_websocket_is_explained(browser: Browser) -> None:
     browser.fill("Password", "wrong")
     browser.press("Connect")
     browser.see("The connection is refused")
+
+
+def test_the_overview_shows_messages_per_second_of_each_protocol(browser: Browser) -> None:
+    browser.open("/")
+
+    def rows() -> dict[str, list[str]]:
+        return {row[0]: row for row in (text.split("\t") for text in browser.texts("[aria-label=Protocols] tbody tr"))}
+
+    wanted = ("AMQP 0-9-1", "MQTT 3-1-1", "STOMP 1.2")
+    browser.wait(lambda: all(name in rows() for name in wanted), lambda: f"protocols are missing: {rows()}")
+    for column in (3, 4):
+        browser.wait(
+            lambda column=column: all(rows()[name][column] > "1" for name in wanted),
+            lambda: f"no messages are counted: {rows()}",
+        )
