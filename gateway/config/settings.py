@@ -33,6 +33,7 @@ from gateway.config.plugins import PluginRules
 from gateway.config.prometheus import Prometheus, PrometheusTls
 from gateway.config.section import Section
 from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
+from gateway.config.workbench import WorkbenchSettings
 from gateway.version import RABBITMQ_VERSION
 
 #: Default ports of the TLS listeners if a certificate is configured.
@@ -255,6 +256,7 @@ class Settings(Section):
     archive: ArchiveSettings = ArchiveSettings()
     traces: Traces = Traces()
     audit: AuditSettings = AuditSettings()
+    workbench: WorkbenchSettings = WorkbenchSettings()
     pipeline: Pipeline = Pipeline()
     plugins: PluginRules = PluginRules()
     log: LogSettings = LogSettings()

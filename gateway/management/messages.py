@@ -29,7 +29,7 @@ def message_of(exchange: str, routing_key: str, properties: object, payload: str
         raise bad_request("routing_key and payload must be strings")
     properties = properties_of(properties)
     require_deliverable(routing_key, properties)
-    return Message(exchange, routing_key, native_header(properties), _body(payload, encoding))
+    return Message(exchange, routing_key, native_header(properties), body_of(payload, encoding))
 
 
 def message_view(queue_length: int, entry: QueuedMessage, message: Message, encoding: str, truncate: int) -> Fields:
@@ -85,7 +85,8 @@ def properties_view(properties: Properties) -> Fields:
     return view
 
 
-def _body(payload: str, encoding: str) -> bytes:
+def body_of(payload: str, encoding: str) -> bytes:
+    """Return the body of a payload in a request. :raises HttpError: if the encoding is unknown or violated."""
     if encoding == "string":
         return payload.encode()
     if encoding == "base64":

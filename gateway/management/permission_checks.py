@@ -17,7 +17,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.call import Call
 from gateway.management.http.errors import busy
 
-_IMPERSONATOR: Final = "impersonator"
+IMPERSONATOR: Final = "impersonator"
 
 
 def require_no_alarm(call: Call) -> None:
@@ -60,7 +60,7 @@ def require_publishable(call: Call, vhost: VirtualHost, exchange: Exchange, mess
     for check in publish_checks(call.permissions(vhost), exchange, message).values():
         check()
     user, principal = message.properties.user_id, call.principal
-    if user not in (None, principal.name) and _IMPERSONATOR not in principal.tags:
+    if user not in (None, principal.name) and IMPERSONATOR not in principal.tags:
         raise PreconditionFailed(f"user_id property set to '{user}' but authenticated user was '{principal.name}'")
     limit = call.context.max_message_size
     if len(message.body) > limit:

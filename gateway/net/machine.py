@@ -1,10 +1,13 @@
 """The interface between a protocol's state machine and the transport side of a connection."""
 
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final, Protocol
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.connections import PeerLoad
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway.net.turn import TurnParticipant
@@ -99,6 +102,10 @@ class Machine:
     def has_unsettled(self) -> bool:
         """Whether the client holds deliveries that it has not settled."""
         raise NotImplementedError
+
+    def unsettled(self) -> Iterable[tuple[ConsumedQueue, QueuedMessage, int]]:
+        """Return the deliveries that the client has not settled: queue, message and number of the channel."""
+        return ()
 
     def receive(self, data: bytes) -> None:
         """Handle bytes from the peer, which may be cut anywhere. Bytes after the end are ignored."""

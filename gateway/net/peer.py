@@ -4,6 +4,7 @@ A protocol's ``server.py`` derives from ``PeerProtocol``, connects its ``io`` wi
 the protocol's part of listings.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from twisted.internet.protocol import Protocol, connectionDone
@@ -12,6 +13,8 @@ from twisted.python.failure import Failure
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo, PeerLoad, TlsInfo
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.logs import StructuredLog
 from gateway.net.certificates import subject_of
 from gateway.net.connection_io import ConnectionIO
@@ -226,6 +229,10 @@ class PeerProtocol(Protocol):
     def load(self) -> PeerLoad | None:
         """Add what was counted to the totals of the virtual host; return what the connection holds."""
         return self.machine.load()
+
+    def unsettled(self) -> Iterable[tuple[ConsumedQueue, QueuedMessage, int]]:
+        """Return the deliveries that the client has not settled: queue, message and number of the channel."""
+        return self.machine.unsettled()
 
     def info(self) -> ConnectionInfo:
         """Return the connection for listings; a subclass replaces the fields of its protocol."""

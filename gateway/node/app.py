@@ -76,6 +76,7 @@ def run(configured: Configured, read: Callable[[], Configured]) -> int:
         try:
             log_reload(node.live_settings.reload())
             record_reload(node.broker.audit, before, node.settings)
+            node.touch()
         except GatewayError as error:
             log_refused_reload(error)
 

@@ -1,4 +1,4 @@
-"""The audit record of a node: its rules, and changes that come neither over HTTP nor from a client."""
+"""The rules of the audit record and the workbench, and audited changes that do not come over HTTP."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +11,7 @@ from gateway.kernel.broker.audit_log import Actor, AuditLog, AuditRules
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value
+from gateway.kernel.workbench.workbench import WorkbenchRules
 from gateway.management.auditing.masking import masked
 
 #: How often entries are compared with the age limit, in seconds.
@@ -23,6 +24,11 @@ def audit_rules(settings: Settings) -> AuditRules:
     """Return the limits of the audit record."""
     audit = settings.audit  # its dump has sizes as text
     return AuditRules(**{field.name: getattr(audit, field.name) for field in fields(AuditRules)})
+
+
+def workbench_rules(settings: Settings) -> WorkbenchRules:
+    """Return the limits of the message workbench."""
+    return WorkbenchRules(**{field.name: getattr(settings.workbench, field.name) for field in fields(WorkbenchRules)})
 
 
 def record_definitions(log: AuditLog, definitions: Definitions, path: Path) -> None:

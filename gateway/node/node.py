@@ -33,7 +33,7 @@ from gateway.net.turn import Schedule, Turn
 from gateway.net.turn_watch import TurnWatch
 from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.node.access import apply_access_settings, throttle_rules
-from gateway.node.audit import PRUNING_INTERVAL_S, PluginAudit, audit_rules, record_definitions
+from gateway.node.audit import PRUNING_INTERVAL_S, PluginAudit, audit_rules, record_definitions, workbench_rules
 from gateway.node.bridges import node_bridges
 from gateway.node.clockwork import Clockwork
 from gateway.node.control.live_settings import LiveSettings
@@ -177,6 +177,7 @@ class Node:
             compile_pattern=compile_pattern,
             archive_rules=archive_rules(settings),
             audit_rules=audit_rules(settings),
+            workbench_rules=workbench_rules(settings),
             trace_rules=TraceRules(settings.traces.sample, settings.traces.max_messages, settings.traces.max_bytes),
             queue_rules=QueueRules(
                 resident_messages=settings.queues.resident_messages,
@@ -281,6 +282,10 @@ class Node:
         self._turn.end()
         self._wait_for_disconnects(self._reactor.seconds() + _DISCONNECT_TIMEOUT_S, done)
 
+    def touch(self) -> None:
+        """Schedule the end of the turn, for a change outside of the turns."""
+        self._turn.touch()
+
     def _apply(self, settings: Settings) -> None:
         """Apply the settings that may change while the broker runs."""
         self.settings = settings
@@ -294,6 +299,7 @@ class Node:
             context.max_message_size = settings.amqp.max_message_size
         self._vhost_access.settings = settings
         self.broker.audit.rules = audit_rules(settings)
+        self.broker.workbench.rules = workbench_rules(settings)
         self.broker.audit.prune()
         apply_access_settings(settings, self.broker, self.throttle)
         self.passwords.algorithm = settings.login.password_hashing

@@ -9,7 +9,7 @@ name.
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import re2
 
@@ -52,13 +52,13 @@ def compile_pattern(pattern: str) -> Pattern:
 
     :raises PreconditionFailed: if it is not a regular expression, or RE2 does not support it, or it is too large.
     """
-    _require_sound(pattern)
+    require_sound(pattern)
     return literal_pattern(pattern) or _compiled(pattern or NOTHING, is_caseless=False)
 
 
 def compile_pattern_caseless(pattern: str) -> Pattern:
     """Compile a case-insensitive pattern; raises as ``compile_pattern`` does."""
-    _require_sound(pattern)
+    require_sound(pattern)
     return _compiled(pattern, is_caseless=True)
 
 
@@ -81,7 +81,7 @@ def _compiled(pattern: str, *, is_caseless: bool) -> Pattern:
     return _Conditions([(_search(part, pattern, is_caseless), part.is_wanted) for part in parts])
 
 
-def _require_sound(pattern: str) -> None:
+def require_sound(pattern: str) -> None:
     """Refuse patterns that the engine cannot process or would read as literal text."""
     try:
         size = len(pattern.encode())
@@ -96,16 +96,21 @@ def _require_sound(pattern: str) -> None:
 
 
 def _search(part: Part, whole: str, is_caseless: bool) -> Search:
+    search: Search = compiled_part(part, whole, is_caseless, _MOST_MEMORY).search
+    return search
+
+
+def compiled_part(part: Part, whole: str, is_caseless: bool, most_memory: int) -> Any:  # re2's type is private
+    """Compile a part of a pattern. :raises PreconditionFailed: if RE2 does not support it, or it is too large."""
     options = re2.Options()
-    options.max_mem = _MOST_MEMORY
+    options.max_mem = most_memory
     options.never_capture = True
     options.log_errors = False
     options.case_sensitive = not is_caseless
     try:
-        search: Search = re2.compile(part.expression, options).search
+        return re2.compile(part.expression, options)
     except re2.error as error:
         raise PreconditionFailed(f"invalid regular expression '{whole}': {_reason(error)}") from None
-    return search
 
 
 def _reason(error: re2.error) -> str:

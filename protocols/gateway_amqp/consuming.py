@@ -1,6 +1,6 @@
 """The consuming methods of the basic class on one channel: consume, cancel, get, qos, and settlement of deliveries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -121,6 +121,11 @@ class Consuming(Subscriber):
     def unsettled(self) -> int:
         """The number of unsettled deliveries."""
         return len(self._ledger)
+
+    def held(self) -> Iterator[Delivery]:
+        """Iterate over the unsettled deliveries, and those settled in an open transaction."""
+        undecided: Iterable[Delivery] = () if self._transaction is None else self._transaction.undecided
+        return chain(self._ledger, undecided)
 
     @property
     def unsettled_size(self) -> int:
@@ -298,9 +303,7 @@ class Consuming(Subscriber):
 
     def _share_credit(self, limit: int) -> None:
         """Apply one limit to all consumers of the channel; their unsettled deliveries already count (R85)."""
-        undecided = () if self._transaction is None else self._transaction.undecided
-        held = chain(self._ledger, undecided)
-        holders = [delivery.consumer for delivery in held if delivery.consumer is not None]
+        holders = [delivery.consumer for delivery in self.held() if delivery.consumer is not None]
         self._shared_credit = Credit(limit, used=len(holders)) if limit else None
         for consumer in {*self._consumer_by_tag.values(), *holders}:
             if not self.replies.is_consumed_by(consumer):

@@ -12,6 +12,8 @@ from gateway.access import Permissions, PermissionUnknown
 from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import ProtocolViolation, Refused
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import EXPIRED, Driver, Machine, Phase
 from gateway.net.turn import TurnParticipant
@@ -119,6 +121,11 @@ class Connection(Machine):
     def load(self) -> PeerLoad | None:
         """Add what was counted to the totals of the virtual host; return what the connection holds."""
         return None if self.conversation is None else self.conversation.load()
+
+    def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
+        """Return the deliveries that wait for an acknowledgement; the channel is always 0."""
+        deliveries = {} if self.conversation is None else self.conversation.inflight.deliveries
+        return [(delivery.queue, delivery.entry, 0) for delivery in deliveries.values()]
 
     def count(self, tally: MeterCount) -> None:
         """Add this connection's packets and publishes to ``tally``."""

@@ -13,6 +13,8 @@ from gateway.access import Permissions, PermissionUnknown, Principal
 from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway.kernel.budget import LOOK_EVERY, PendingWork
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import Outbox
@@ -93,6 +95,10 @@ class Connection(Machine):
     def load(self) -> PeerLoad | None:
         """Add what was counted to the totals of the virtual host; return what the connection holds."""
         return None if self.conversation is None else self.conversation.load()
+
+    def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
+        """Return the unsettled deliveries of all subscriptions."""
+        return [] if self.conversation is None else self.conversation.subscribing.held()
 
     def channel_infos(self) -> list[ChannelInfo]:
         """Return the connection's only channel for listings."""

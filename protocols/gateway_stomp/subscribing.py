@@ -5,7 +5,8 @@ from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments
-from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Selection
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer, Credit, Resumption, Selection
 from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
@@ -65,6 +66,10 @@ class Subscribing:
         """The number of unsettled deliveries."""
         ledgers = (subscription.ledger for subscription in self._all())
         return sum(map(len, ledgers))
+
+    def held(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
+        """Return the unsettled deliveries: queue, message and channel, which is always 1."""
+        return [(each.queue, each.entry, 1) for subscription in self._all() for each in subscription.ledger]
 
     # Start and end of subscriptions
 

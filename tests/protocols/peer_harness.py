@@ -13,12 +13,14 @@ It is the machine's driver and one of the broker's connections; a ``ConnectionIO
 ==================  ============================================================================
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.net.connection_io import ConnectionIO
 from gateway.net.machine import Machine
 from gateway.net.socket_writer import SocketWriter
@@ -230,6 +232,9 @@ class PeerHarness(Generic[MachineT, FrameT]):
 
     def load(self) -> PeerLoad | None:
         return self.machine.load()
+
+    def unsettled(self) -> Iterable[tuple[ConsumedQueue, QueuedMessage, int]]:
+        return self.machine.unsettled()
 
     def force_close(self, reason: str) -> None:
         self.machine.force_close(reason)

@@ -42,6 +42,7 @@ from gateway.cli.ctl import (
     super_streams,
     users,
     vhosts,
+    workbench,
 )
 from gateway.cli.ctl.errors import CommandFailed, WrongUsage
 from gateway.cli.ctl.examples import EXAMPLES
@@ -72,6 +73,7 @@ VERB_MODULES: Final = (
     super_streams,
     archives,
     audit,
+    workbench,
     definitions,
     health,
     status,

@@ -37,6 +37,9 @@ _LONGEST_SLEEP_S: Final = 60.0
 #: The flag of a row whose message was cancelled while its key is still in the heap.
 _CANCELLED: Final = 4
 
+#: The flag of a row whose message was released, until another takes the row.
+_RELEASED: Final = 8
+
 #: Messages that are removed from the store between two readings of the clock.
 _STEP: Final = 64
 
@@ -196,6 +199,8 @@ class DelayIndex:
         for row in rows:
             if (entry := self._resident.pop(row, None)) is not None:
                 found[entry.position] = entry
+        for row in rows:
+            self._rows.flags[row] |= _RELEASED
         self._free += rows
         self.length -= len(rows)
         for (due_at_ms, _), position in zip(due, positions, strict=True):
@@ -226,6 +231,43 @@ class DelayIndex:
         for row in rows:
             self._rows.flags[row] |= _CANCELLED
         return len(rows)
+
+    def keys(self) -> list[int]:
+        """Return the keys of all messages, in no particular order; they sort by due time."""
+        return list(self._due)
+
+    def keys_at(self, positions: Collection[int]) -> list[int]:
+        """Return the keys of the messages at these positions."""
+        return [key for key in self._due if key >> _ROW_BITS & _POSITION_MASK in positions]
+
+    def look_at(self, key: int) -> "tuple[QueuedMessage, int] | None":
+        """Return the message of a key and its due time, and leave it; ``None`` if it is gone or its content is lost."""
+        row = self._row_of(key)
+        if row is None:
+            return None
+        entry = self._resident.get(row)
+        if entry is None:
+            entry = self._paging.peek(self._segment(iter((row,))))[0]
+        return None if entry is None else (entry, key >> (_POSITION_BITS + _ROW_BITS))
+
+    def withdraw(self, key: int) -> "QueuedMessage | None":
+        """Remove and return the message of a key; the caller records what becomes of it."""
+        row = self._row_of(key)
+        if row is None:
+            return None
+        entry = self._resident.pop(row, None)
+        if entry is None:
+            entry = next(iter(self._paging.page_in(self._segment(iter((row,))))), None)
+        self._rows.flags[row] |= _CANCELLED
+        self.length -= 1
+        return entry
+
+    def _row_of(self, key: int) -> int | None:
+        """Return the row of a key whose message is still delayed."""
+        row = key & _ROW_MASK
+        if row >= len(self._rows) or self._rows.positions[row] != key >> _ROW_BITS & _POSITION_MASK:
+            return None
+        return None if self._rows.flags[row] & (_CANCELLED | _RELEASED) else row
 
     def clear(self) -> int:
         """Forget every message; return how many there were. The store removes a large number in later turns."""

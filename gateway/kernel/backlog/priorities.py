@@ -116,6 +116,10 @@ class PriorityReady(Waiting):
         """Iterate over the rows of priorities in use, the highest first."""
         return self._served()
 
+    def numbered_rows(self) -> Iterator[tuple[int, WaitingRow]]:
+        """Iterate over the rows as ``rows`` does, each with its distance from the highest priority."""
+        return ((number, row) for number, row in enumerate(reversed(self._rows)) if row is not None)
+
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
         """Remove the messages at these positions; return them in the order of their positions."""
         removed = [entry for row in self._served() for entry in row.remove(positions)]

@@ -159,23 +159,23 @@ class Ready(WaitingRow):
             return self._kept.newest
         return self._head[-1].position if self._head else 0
 
-    def after(self, position: int) -> "list[QueuedMessage]":
-        """Return the next few messages after a position, without the requeued ones; all stay where they are."""
+    def after(self, position: int, most: int = RUN_LENGTH) -> "list[QueuedMessage]":
+        """Return the next messages after a position, at most ``most``, without the requeued ones; all stay here."""
         head = self._head
         if head and head[-1].position > position:
             first = bisect_right(head, position, key=_position)
-            return list(islice(head, first, first + RUN_LENGTH))
+            return list(islice(head, first, first + most))
         kept = self._kept
         if kept is not None and not kept.is_empty and kept.newest > position:
-            return kept.after(position, RUN_LENGTH)
+            return kept.after(position, most)
         while self._paged and self._paged.newest > position:
-            run = self._paged.run_after(position, RUN_LENGTH, RUN_BYTES)
+            run = self._paged.run_after(position, most, RUN_BYTES)
             seen = [entry for entry in self._paging.peek(run) if entry is not None]
             if len(seen) == len(run):
                 return seen
             self.remove(set(run.positions) - {entry.position for entry in seen})  # their contents are lost
         first = bisect_right(self._tail, position, key=_position)
-        return self._tail[first : first + RUN_LENGTH]
+        return self._tail[first : first + most]
 
     def requeued_at(self, position: int) -> "QueuedMessage | None":
         """Return the message requeued at a position; ``None`` if there is none."""
@@ -184,6 +184,17 @@ class Ready(WaitingRow):
         entry = returned.find(position)
         self._without_lost(returned)
         return entry
+
+    def requeued_positions(self) -> list[int]:
+        """Return the positions of all requeued messages, in no particular order."""
+        return [] if self._returned is None else self._returned.positions()
+
+    def look_at(self, position: int) -> "QueuedMessage | None":
+        """Return the message at a position and leave it where it is; ``None`` if there is none."""
+        if self._returned is not None and (entry := self._returned.look_at(position)) is not None:
+            return entry
+        following = self.after(position - 1, 1)
+        return following[0] if following and following[0].position == position else None
 
     def requeued_since(self, number: int) -> list[int]:
         """Return the positions of waiting messages that were requeued after this value of ``returns``."""
@@ -202,6 +213,10 @@ class Ready(WaitingRow):
     def rows(self) -> "Iterator[WaitingRow]":
         """Iterate over the rows: this one only."""
         yield self
+
+    def numbered_rows(self) -> "Iterator[tuple[int, WaitingRow]]":
+        """Iterate over the rows: this one only."""
+        yield 0, self
 
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
         """Remove the messages at these positions; return them in the order of their positions."""

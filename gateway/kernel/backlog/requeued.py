@@ -1,5 +1,6 @@
 """Messages requeued by consumers: each waits at its old position; if there are many, most are paged out."""
 
+from bisect import bisect_left
 from heapq import heappop, heappush
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
@@ -98,6 +99,18 @@ class Requeued:
             self._page_in(segment)
             self._advance()
         return self._entries.get(position)
+
+    def positions(self) -> list[int]:
+        """Return the positions of all messages, in no particular order."""
+        return list(self._numbers)
+
+    def look_at(self, position: int) -> "QueuedMessage | None":
+        """Return the message at a position without paging it in; ``None`` if there is none, or its content is lost."""
+        segment = self._segments.get(position)
+        if segment is None:
+            return self._entries.get(position)
+        row = bisect_left(segment.positions, position)
+        return self._paging.peek(segment.part(row, row + 1))[0]
 
     def pop(self, position: int) -> "QueuedMessage | None":
         """Remove and return the message at a position, ``None`` if there is none."""

@@ -50,6 +50,10 @@ class Waiting:
         """Iterate over the rows of messages, in the order they are served."""
         raise NotImplementedError
 
+    def numbered_rows(self) -> "Iterator[tuple[int, WaitingRow]]":
+        """Iterate over the rows as ``rows`` does, each with a number that does not change while the queue exists."""
+        raise NotImplementedError
+
     def remove(self, positions: set[int]) -> "list[QueuedMessage]":
         """Remove the messages at these positions; return them in the order of their positions."""
         raise NotImplementedError
@@ -99,4 +103,12 @@ class WaitingRow(Waiting):
 
     def requeued_since(self, number: int) -> list[int]:
         """Return the positions of waiting messages that were requeued after this value of ``returns``."""
+        raise NotImplementedError
+
+    def requeued_positions(self) -> list[int]:
+        """Return the positions of all requeued messages, in no particular order."""
+        raise NotImplementedError
+
+    def look_at(self, position: int) -> "QueuedMessage | None":
+        """Return the message at a position and leave it where it is; ``None`` if there is none."""
         raise NotImplementedError

@@ -29,6 +29,7 @@ from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecor
 from gateway.kernel.messages.bounds import require_arguments
 from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.patterns import Compile
+from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
@@ -36,6 +37,7 @@ from gateway.kernel.traffic import VhostTraffic
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.kernel.workbench.workbench import Workbench, WorkbenchRules
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
@@ -67,6 +69,7 @@ class Broker:
         archive_rules: ArchiveRules | None = None,
         trace_rules: TraceRules | None = None,
         audit_rules: AuditRules | None = None,
+        workbench_rules: WorkbenchRules | None = None,
     ) -> None:
         self.node = node
         self.clock = clock
@@ -92,6 +95,9 @@ class Broker:
         self.compile_pattern = compile_pattern
         self.connections.listeners = self.plugins_in_use.event_listeners
         self.events.subscribe(TopologyAudit(self.audit, self.vhost_by_name))
+        rules = workbench_rules or WorkbenchRules()
+        self.workbench = Workbench(self.journal, clock, rules, self.next_queue_id, self._queue)
+        self.events.subscribe(self.workbench.forget_vhost)
         self.directory.emit = self.alarms.emit = self.events.emit
         self.events.acting = clock.background.acting
         self._queue_id = 0
@@ -118,6 +124,10 @@ class Broker:
         if vhost is None:
             raise NotAllowed(f"vhost {name} not found")
         return vhost
+
+    def _queue(self, vhost: str, name: str) -> QueueLike | None:
+        found = self.vhost_by_name.get(vhost)
+        return None if found is None else found.queue_by_name.get(name)
 
     def offers_to(self, name: str) -> "tuple[ExchangeTypes, OfferedSettings]":
         """Return the exchange types and queue settings of a virtual host, or those it would have if it were created."""

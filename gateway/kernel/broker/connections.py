@@ -1,7 +1,7 @@
 """The open connections of all protocols, for listings, alarms and forced closes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ from gateway.kernel.settings.limits import ConnectionLimits
 from gateway.kernel.vhosts.event_listeners import EventListeners
 
 if TYPE_CHECKING:
+    from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
 
 #: Calls of ``tick`` per second: with two, a heartbeat interval of one second can be kept.
@@ -139,6 +140,10 @@ class Peer(Protocol):
 
         ``None`` without an open virtual host or channel.
         """
+        ...
+
+    def unsettled(self) -> "Iterable[tuple[ConsumedQueue, QueuedMessage, int]]":
+        """Return the deliveries that the client has not settled: queue, message and number of the channel."""
         ...
 
     def give_up(self, reason: str) -> None:

@@ -80,6 +80,7 @@ class Recovery:
             vhost.keeping.settle(vhost.exchange_by_name)
             yield
         self._broker.audit.settle()
+        self._broker.workbench.settle(self._broker.vhost_by_name.__contains__)
 
     def _take(self, change: "Recovered") -> None:
         if isinstance(change, Put):  # counted once it is installed

@@ -30,6 +30,7 @@ from gateway.kernel.journal.records.topology import (
     QueueRecord,
     VhostRecord,
 )
+from gateway.kernel.journal.records.workbench import UndoRecord, UndoRowsRecord
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
@@ -141,6 +142,14 @@ def _audit(broker: "Broker", record: AuditRecord) -> None:
     broker.audit.install(record)
 
 
+def _undo(broker: "Broker", record: UndoRecord) -> Restored:
+    return broker.workbench.install(record)
+
+
+def _undo_rows(broker: "Broker", record: UndoRowsRecord) -> None:
+    broker.workbench.install_rows(record)
+
+
 def _clean_stop(broker: "Broker", record: CleanStopRecord) -> None:
     broker.journal.record(Removed(record.kind, record.key))
 
@@ -174,4 +183,6 @@ RESTORE: Final[dict[str, Restore]] = {
     SeenRecord.kind: _seen,
     KeptRecord.kind: _kept,
     AuditRecord.kind: _audit,
+    UndoRecord.kind: _undo,
+    UndoRowsRecord.kind: _undo_rows,
 }

@@ -165,9 +165,19 @@ class Journal:
             else:
                 self.unspilled(content_id)
 
+    def replaced(self, queue_id: int, entry: "QueuedMessage", former: Message, due_at_ms: int = 0) -> None:
+        """Record that an entry with another message took the position of ``former`` in a durable queue."""
+        self.enqueued(queue_id, entry, due_at_ms)
+        if self._forsaken(former.id, self._changes_of(former.id) if self._open_steps else self._changes):
+            former.id = 0
+
     def _released(self, position: int, message_id: int) -> bool:
         changes = self._changes_of(message_id) if self._open_steps else self._changes
         changes.append(Dequeued(position))
+        return self._forsaken(message_id, changes)
+
+    def _forsaken(self, message_id: int, changes: list[Change]) -> bool:
+        """Count one queue less that holds a content; return whether it was the last, and the content is discarded."""
         sharers = self._sharers.get(message_id)
         if sharers is None:
             changes.append(Discarded(message_id))

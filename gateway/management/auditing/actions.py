@@ -114,13 +114,20 @@ AUDITED: Final[Mapping[str, AuditedAction]] = {
     "DELETE /maintenance/listeners": AuditedAction("listeners.resumed"),
     "POST /stop": AuditedAction("node.stopped"),
     "POST /log/rotate": AuditedAction("log.rotated"),
+    "DELETE /workbench/jobs/<id>": AuditedAction("workbench.cancel"),
+    "DELETE /workbench/undo/<id>": AuditedAction("workbench.forget"),
     "DELETE /auth/cache": AuditedAction("auth_cache.cleared"),
     "DELETE /auth/cache/<vhost>": AuditedAction("auth_cache.cleared"),
 }
 
+_WORKBENCH: Final = ("move", "copy", "edit", "delete", "requeue")
+
 #: Routes that change nothing which outlives the request, or move messages as their clients do.
 NOT_AUDITED: Final = frozenset(
     {
+        "POST /workbench/<vhost>/<name>/search",
+        *(f"POST /workbench/<vhost>/<name>/{action}" for action in _WORKBENCH),  # recorded when their jobs end
+        "POST /workbench/undo/<id>",
         "POST /login",
         "DELETE /login",
         "POST /explain/<vhost>",

@@ -57,6 +57,7 @@ from gateway.management.resources import (
     vhosts,
     web_sockets,
     whoami,
+    workbench,
 )
 
 _NOUNS: Final = (
@@ -68,7 +69,7 @@ _NOUNS: Final = (
     settings, maintenance, live,
     quorum_queues, deprecated_features, node_limits, traces,
     permission_check, policy_preview, stomp, topology, web_sockets, protocols,
-    audit,
+    audit, workbench,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Endpoint, ...]] = with_document([route for noun in _NOUNS for route in noun.routes])

@@ -1,0 +1,1 @@
+"""The message workbench over HTTP."""
