@@ -16,6 +16,7 @@ from gateway.cli.compact import compact
 from gateway.cli.completion import SHELLS, completion_script
 from gateway.cli.example_help import add_examples
 from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, USAGE
+from gateway.cli.migrate.command import migrate
 from gateway.cli.pipeline import pipeline
 from gateway.cli.plugin import plugin
 from gateway.cli.repair import repair
@@ -36,6 +37,7 @@ EXAMPLES: Final = {
     "repair retry": "repair --data /var/lib/gateway retry --all",
     "pipeline": "pipeline list",
     "plugin new": "plugin new enrich --kind interceptor",
+    "migrate": "migrate /etc/rabbitmq/rabbitmq.conf --output gateway.toml",
     "completion": "completion bash",
 }
 
@@ -69,6 +71,7 @@ gateway.add_command(repair)
 gateway.add_command(compact)
 gateway.add_command(pipeline)
 gateway.add_command(plugin)
+gateway.add_command(migrate)
 gateway.add_command(completion)
 add_examples(gateway, "gateway", EXAMPLES)
 

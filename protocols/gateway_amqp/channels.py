@@ -8,7 +8,8 @@ from gateway.kernel.broker.connection_limits import require_room_for_channel
 from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.messages.origin import Origin
-from gateway.kernel.queueing.consumer import Consumer
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver
 from gateway.net.outbox import Outbox
@@ -69,6 +70,14 @@ class Channels:
     def has_unsettled(self) -> bool:
         """Whether a channel has unsettled deliveries."""
         return any(channel.consuming.unsettled for channel in self.open_by_number.values())
+
+    def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
+        """Return the unsettled deliveries: queue, message and number of the channel."""
+        return [
+            (delivery.queue, delivery.entry, number)
+            for number, channel in self.open_by_number.items()
+            for delivery in channel.consuming.held()
+        ]
 
     def infos(self) -> list[ChannelInfo]:
         """Return the open channels for listings."""

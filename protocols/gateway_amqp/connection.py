@@ -110,11 +110,7 @@ class Connection(Machine):
 
     def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
         """Return the unsettled deliveries of all channels."""
-        return [
-            (delivery.queue, delivery.entry, number)
-            for number, channel in self.channels.open_by_number.items()
-            for delivery in channel.consuming.held()
-        ]
+        return self.channels.unsettled()
 
     @property
     def name(self) -> str:

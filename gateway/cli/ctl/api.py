@@ -126,6 +126,10 @@ class ApiClient:
         """Post a JSON value to a path and decode the JSON of the answer."""
         return self._decoded(self._request("POST", path, body=_encoded(body)))
 
+    def ask_raw(self, *path: str, body: bytes, query: Mapping[str, str] | None = None) -> Json:
+        """Post an encoded JSON document to a path and decode the JSON of the answer."""
+        return self._decoded(self._request("POST", path, query, body))
+
     def delete(self, *path: str, query: Mapping[str, str] | None = None, reason: str | None = None) -> None:
         """Delete the entity at a path; ``reason`` is sent to the client of a closed connection."""
         headers = {} if reason is None else {"X-Reason": " ".join(reason.split()).encode(errors="surrogateescape")}

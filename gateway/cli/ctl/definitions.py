@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from gateway.cli.ctl.errors import NoSuchVirtualHost, WrongData
+from gateway.cli.ctl.errors import CommandFailed, NoSuchVirtualHost, WrongData
 from gateway.cli.ctl.session import VerbSession
+from gateway.cli.ctl.values import Json, compact, number, objects, part, text
 from gateway.cli.ctl.verb import verb
 
 STANDARD_STREAM = "-"
@@ -63,4 +64,88 @@ def _read(file: str) -> bytes:
     return document
 
 
-VERBS = (export_definitions, import_definitions)
+#: The exit code of ``diff``, and of ``apply --dry-run``, when something would change.
+DIFFERENT = 2
+
+#: The exit code when something cannot be changed.
+CONFLICT = 3
+
+PRUNE = click.option("--prune", is_flag=True, help="Delete what FILE does not have, in the categories that it has.")
+
+
+class Different(CommandFailed):
+    """The broker is not what the file says."""
+
+    exit_code = DIFFERENT
+
+
+class Conflict(CommandFailed):
+    """Something cannot be made what the file says."""
+
+    exit_code = CONFLICT
+
+
+@click.group("definitions")
+def definitions() -> None:
+    """Compare definitions with the broker, and make the broker what they say."""
+
+
+@verb
+@click.argument("file", default=STANDARD_STREAM)
+@PRUNE
+def diff(session: VerbSession, file: str, prune: bool) -> None:
+    """Show what FILE would change: exit code 0 for nothing, 2 for changes, 3 for conflicts. With -p, one vhost."""
+    plan = _planned(session, "definitions-plan", file, prune)
+    _print_plan(session, plan)
+    _exit_with(plan)
+
+
+@verb
+@click.argument("file", default=STANDARD_STREAM)
+@click.option("--dry-run", is_flag=True, help="Only show what would change, as diff does.")
+@PRUNE
+def apply(session: VerbSession, file: str, dry_run: bool, prune: bool) -> None:
+    """Make the broker what FILE says, as a whole or not at all. With -p, one virtual host."""
+    plan = _planned(session, "definitions-plan", file, prune) if dry_run else None
+    if plan is None:
+        plan = _planned(session, "definitions-apply", file, prune)
+    _print_plan(session, plan)
+    if dry_run:
+        _exit_with(plan)
+
+
+def _planned(session: VerbSession, path: str, file: str, prune: bool) -> Json:
+    document = _read(file)
+    with session.on_not_found(NoSuchVirtualHost(session.vhost)):
+        return session.api.ask_raw(path, *_scope(session), body=document, query={"prune": str(prune).lower()})
+
+
+def _print_plan(session: VerbSession, plan: Json) -> None:
+    if session.output.formatter == "json":
+        session.output.value(plan)
+        return
+    signs = {"create": "+", "change": "~", "delete": "-", "conflict": "!"}
+    for step in objects(part(plan, "steps")):
+        place = f" in vhost '{text(step, 'vhost')}'" if text(step, "vhost") else ""
+        line = f"{signs[text(step, 'action')]} {text(step, 'category')} '{text(step, 'name')}'{place}"
+        session.output.text(f"{line}: {text(step, 'reason')}" if text(step, "reason") else line)
+        if text(step, "action") in ("change", "conflict"):
+            before, after = part(step, "before"), part(step, "after")
+            for name, value in (after if isinstance(after, dict) else {}).items():
+                session.output.text(f"    {name}: {compact(part(before, name))} -> {compact(value)}")
+    counts = ", ".join(f"{number(plan, name)} to {name}" for name in ("create", "change", "delete"))
+    session.output.text(f"{counts}, {number(plan, 'conflict')} conflicts")
+
+
+def _exit_with(plan: Json) -> None:
+    """Raise the error with the exit code of a plan, none if there is nothing to do."""
+    if number(plan, "conflict"):
+        raise Conflict(f"{number(plan, 'conflict')} entities cannot be changed")
+    if objects(part(plan, "steps")):
+        raise Different("the broker differs from the definitions")
+
+
+for _verb in (diff, apply):
+    definitions.add_command(_verb)
+
+VERBS = (export_definitions, import_definitions, definitions)

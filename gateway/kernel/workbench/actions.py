@@ -40,7 +40,7 @@ class Action(Protocol):
         ...
 
 
-class Source:
+class SourceQueue:
     """A queue that messages are removed from. ``removed`` keeps them, ``None`` if the action cannot be undone."""
 
     def __init__(self, queue: Queue, journal: "Journal", removed: RemovedMessages | None) -> None:
@@ -91,7 +91,7 @@ class Delete:
 
     reason = ""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceQueue) -> None:
         self._source = source
 
     def apply(self, found: Found) -> Outcome:
@@ -106,7 +106,7 @@ class Delete:
 class Move:
     """Moves messages, changed by ``edit`` if there is one, to the targets that ``target_of`` returns."""
 
-    def __init__(self, source: Source, target_of: TargetOf, edit: Edit | None) -> None:
+    def __init__(self, source: SourceQueue, target_of: TargetOf, edit: Edit | None) -> None:
         self.reason = ""
         self._source = source
         self._target_of = target_of
@@ -161,7 +161,7 @@ class Replace:
 
     reason = ""
 
-    def __init__(self, source: Source, edit: Edit) -> None:
+    def __init__(self, source: SourceQueue, edit: Edit) -> None:
         self._source = source
         self._edit = edit
 

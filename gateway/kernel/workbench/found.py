@@ -25,7 +25,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a search continues: after the message with this key, in this row, among those of this state."""
+    """The point at which a search continues: after the message with this key, in this row and state."""
 
     state: str
     row: int = 0

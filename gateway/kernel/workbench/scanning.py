@@ -31,7 +31,7 @@ _COMPARED_AT_ONCE: Final = 256
 _STREAM_BYTES: Final = 256 * 1024
 
 
-class Holder(Protocol):
+class DeliveryHolder(Protocol):
     """A connection whose client may hold deliveries."""
 
     name: str
@@ -42,7 +42,7 @@ class Holder(Protocol):
 
 
 def scan(
-    queue: "Queue", states: Iterable[str], holders: Iterable[Holder], after: Place, until: int
+    queue: "Queue", states: Iterable[str], holders: Iterable[DeliveryHolder], after: Place, until: int
 ) -> Iterator[Found | None]:
     """Yield the messages of a queue in these states after a place, in the order of ``STATES``.
 
@@ -125,7 +125,7 @@ def _not_requeued(row: "WaitingRow", after: int, until: int) -> Iterator[QueuedM
         yield None
 
 
-def _unacknowledged(queue: "Queue", holders: Iterable[Holder], after: int) -> Iterator[Found | None]:
+def _unacknowledged(queue: "Queue", holders: Iterable[DeliveryHolder], after: int) -> Iterator[Found | None]:
     """Yield the unacknowledged messages with positions above ``after``, in the order of their positions."""
     held: list[Found] = []
     for holder in holders:

@@ -43,6 +43,8 @@ AUDITED: Final[Mapping[str, AuditedAction]] = {
     "POST /definitions": _DEFINITIONS,
     "POST /all-configuration": _DEFINITIONS,
     "POST /definitions/<vhost>": _DEFINITIONS,
+    "POST /definitions-apply": AuditedAction("definitions.applied"),
+    "POST /definitions-apply/<vhost>": AuditedAction("definitions.applied"),
     "PUT /vhosts/<name>": _VHOST,
     "DELETE /vhosts/<name>": _VHOST,
     "POST /vhosts/<name>/deletion/protection": AuditedAction("vhost.changed", snapshots.vhost, vhost_in="name"),
@@ -128,6 +130,8 @@ NOT_AUDITED: Final = frozenset(
         "POST /workbench/<vhost>/<name>/search",
         *(f"POST /workbench/<vhost>/<name>/{action}" for action in _WORKBENCH),  # recorded when their jobs end
         "POST /workbench/undo/<id>",
+        "POST /definitions-plan",
+        "POST /definitions-plan/<vhost>",
         "POST /login",
         "DELETE /login",
         "POST /explain/<vhost>",

@@ -53,9 +53,9 @@ def import_vhost(call: Call, vhost: str) -> LongTask:
 
 def _import_steps(call: Call, vhost: str | None = None) -> Steps:
     """Parse, check and apply definitions, all or those of ``vhost``; nothing is applied before all is checked."""
-    document = yield from _decoded(call.content)
+    document = yield from decoded_document(call.content)
     if vhost is not None:
-        document = yield from _assign_vhost(document, vhost)
+        document = yield from assign_vhost(document, vhost)
     definitions = yield from check(document, _SOURCE)
     del document
     call.audit_details["entries"] = entry_counts(definitions)
@@ -63,7 +63,8 @@ def _import_steps(call: Call, vhost: str | None = None) -> Steps:
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
 
 
-def _decoded(content: bytes) -> Generator[None, None, Fields]:
+def decoded_document(content: bytes) -> Generator[None, None, Fields]:
+    """Decode the definitions of a request, in steps. :raises HttpError: if they are not a JSON object."""
     try:
         document = yield from scan(content.decode() or "{}")
     except (ValueError, RecursionError):
@@ -73,7 +74,7 @@ def _decoded(content: bytes) -> Generator[None, None, Fields]:
     return document
 
 
-def _assign_vhost(fields: Fields, vhost: str) -> Generator[None, None, Fields]:
+def assign_vhost(fields: Fields, vhost: str) -> Generator[None, None, Fields]:
     """Return the categories of a virtual host with every entry assigned to this one."""
     kept: Fields = {}
     for category in _OF_A_VHOST:

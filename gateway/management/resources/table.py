@@ -15,6 +15,7 @@ from gateway.management.resources import (
     connections,
     consumers,
     definitions,
+    definitions_plan,
     delayed,
     deprecated_features,
     exchanges,
@@ -61,8 +62,9 @@ from gateway.management.resources import (
 )
 
 _NOUNS: Final = (
-    overview, whoami, cluster_name, nodes, definitions, vhosts, vhost_limits, users, user_limits, permissions,
-    topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings, connections, channels,
+    overview, whoami, cluster_name, nodes, definitions, definitions_plan, vhosts, vhost_limits, users, user_limits,
+    permissions, topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings,
+    connections, channels,
     consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_sink, one_node,
     store, shovels, federation_links, explain, message_traces, plugins, plugin_services,
     access_answers,

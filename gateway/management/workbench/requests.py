@@ -11,7 +11,7 @@ from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.queue import Queue, require_queue
 from gateway.kernel.queueing.queue_like import QueueLike
-from gateway.kernel.workbench.actions import Action, Copy, Delete, Edit, Move, Replace, Source
+from gateway.kernel.workbench.actions import Action, Copy, Delete, Edit, Move, Replace, SourceQueue
 from gateway.kernel.workbench.filters import STATES, MessageFilter
 from gateway.kernel.workbench.found import Found, Place
 from gateway.kernel.workbench.jobs import Job
@@ -143,7 +143,7 @@ class ActionRequest:
             assert self.target is not None
             return Copy(self.target, self.edit, removed)
         assert isinstance(self.queue, Queue)
-        source = Source(self.queue, journal, removed)
+        source = SourceQueue(self.queue, journal, removed)
         if self.action == "delete":
             return Delete(source)
         if self.action == "edit":

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.workbench.actions import Action, Copy, Delete, Edit, Move, Replace, Source
+from gateway.kernel.workbench.actions import Action, Copy, Delete, Edit, Move, Replace, SourceQueue
 from gateway.kernel.workbench.filters import READY, STATES, MessageFilter
 from gateway.kernel.workbench.found import Found, Place
 from gateway.kernel.workbench.jobs import Job, JobState
 from gateway.kernel.workbench.removed import RemovedMessages
-from gateway.kernel.workbench.scanning import Holder, scan
+from gateway.kernel.workbench.scanning import DeliveryHolder, scan
 from gateway.kernel.workbench.targets import QueueTarget
 from gateway.patterns import containing
 from gateway.plugins.registry import load_plugins
@@ -40,7 +40,11 @@ class Bench:
         self.broker.commit()
 
     def found(
-        self, name: str = "a", states: Iterable[str] = (READY,), holders: Iterable[Holder] = (), after: Place = START
+        self,
+        name: str = "a",
+        states: Iterable[str] = (READY,),
+        holders: Iterable[DeliveryHolder] = (),
+        after: Place = START,
     ) -> list[Found]:
         return [each for each in scan(self.queue(name), states, holders, after, 1 << 62) if each is not None]
 
@@ -60,7 +64,7 @@ class Bench:
     def job(self, action: str, value: str, removed: RemovedMessages, edit: Edit | None = None, limit: int = 0) -> Job:
         """Return the job of an action."""
         workbench, journal = self.broker.kernel.workbench, self.broker.kernel.journal
-        source = Source(self.queue("a"), journal, removed)
+        source = SourceQueue(self.queue("a"), journal, removed)
         target = QueueTarget(self.queue("b"), journal)
         actions: dict[str, Action] = {
             "move": Move(source, lambda message: target, edit),

@@ -1,4 +1,4 @@
-"""What an action removed, after a crash: positions, expiry, and queues and virtual hosts that are deleted."""
+"""Removed messages after a crash: positions, expiry, deleted queues and virtual hosts."""
 
 import pytest
 

@@ -1,0 +1,74 @@
+"""``gateway migrate``: writes a gateway.toml from the configuration of RabbitMQ and Mosquitto."""
+
+from pathlib import Path
+from typing import Final, Protocol
+
+import click
+
+from gateway.cli.migrate.mosquitto import MosquittoFile
+from gateway.cli.migrate.rabbitmq import RabbitmqFile
+from gateway.cli.migrate.target import Tally, Target
+from gateway.config import load
+from gateway.kernel.errors import ConfigurationError
+
+#: The share of a file's lines with ``=`` above which it is one of RabbitMQ.
+_HALF: Final = 0.5
+
+
+class SourceFile(Protocol):
+    """The conversion of one kind of file."""
+
+    tally: Tally
+
+    def convert(self, text: str) -> None:
+        """Convert a file."""
+        ...
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path("gateway.toml"))
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+def migrate(files: tuple[Path, ...], output: Path, force: bool) -> int:
+    """Write a gateway.toml from rabbitmq.conf and mosquitto.conf, with a comment for each line without a setting.
+
+    A file is one of Mosquitto if its name has "mosquitto", or if few of its lines have an equals sign. Users, queues
+    and policies of RabbitMQ come with its definitions: export them, and set load_definitions.
+    """
+    if output.exists() and not force:
+        raise ConfigurationError(f"{output}: exists; give --force to replace it, or --output")
+    target = Target()
+    converted = [(file, *_convert(file, target)) for file in files]
+    document = target.text()
+    try:
+        output.write_text(document, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{output}: cannot be written: {error.strerror}") from None
+    for file, kind, source in converted:
+        tally = source.tally
+        click.echo(f"{file} ({kind}): {tally.carried} lines carried over, {tally.left} not")
+    click.echo(f"{output}: {len(target.settings)} settings, {len(target.comments)} comments; see gateway check")
+    try:
+        load(output)
+    except ConfigurationError as error:
+        click.echo(f"before gateway check accepts it:\n{error}", err=True)
+    return 0
+
+
+def _convert(file: Path, target: Target) -> tuple[str, SourceFile]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{file}: is not UTF-8") from None
+    is_mosquitto = "mosquitto" in file.name or ("rabbit" not in file.name and not _has_equals(text))
+    source: SourceFile = MosquittoFile(target) if is_mosquitto else RabbitmqFile(target)
+    source.convert(text)
+    return ("Mosquitto" if is_mosquitto else "RabbitMQ"), source
+
+
+def _has_equals(text: str) -> bool:
+    """Return whether most lines are ``key = value``."""
+    lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith(("#", "%"))]
+    return sum("=" in line for line in lines) >= _HALF * max(1, len(lines))
