@@ -9,7 +9,7 @@ from gateway.kernel.workbench.filters import READY, STATES, MessageFilter
 from gateway.kernel.workbench.found import Found, Place
 from gateway.kernel.workbench.jobs import Job, JobState
 from gateway.kernel.workbench.removed import RemovedMessages
-from gateway.kernel.workbench.scanning import DeliveryHolder, scan
+from gateway.kernel.workbench.scanning import scan
 from gateway.kernel.workbench.targets import QueueTarget
 from gateway.patterns import containing
 from gateway.plugins.registry import load_plugins
@@ -39,14 +39,8 @@ class Bench:
             self.broker.publish("a", body, is_persistent=is_persistent, headers={"v": body[:1].decode()})
         self.broker.commit()
 
-    def found(
-        self,
-        name: str = "a",
-        states: Iterable[str] = (READY,),
-        holders: Iterable[DeliveryHolder] = (),
-        after: Place = START,
-    ) -> list[Found]:
-        return [each for each in scan(self.queue(name), states, holders, after, 1 << 62) if each is not None]
+    def found(self, name: str = "a", states: Iterable[str] = (READY,)) -> list[Found]:
+        return [each for each in scan(self.queue(name), states, (), START, 1 << 62) if each is not None]
 
     def bodies(self, name: str = "a", states: Iterable[str] = (READY,)) -> list[bytes]:
         return [each.entry.message.body for each in self.found(name, states)]
