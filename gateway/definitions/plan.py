@@ -11,7 +11,7 @@ from gateway.definitions.states import (
     CATEGORIES,
     OPERATOR_POLICY,
     VHOST_LIMITS,
-    Key,
+    EntityKey,
     State,
     binding_key,
     current_states,
@@ -45,7 +45,7 @@ class Step:
     """One step of a plan, with the values that differ before and after. ``reason`` is that of a conflict."""
 
     verb: Verb
-    key: Key
+    key: EntityKey
     before: State | None = None
     after: State | None = None
     reason: str = ""
@@ -81,13 +81,13 @@ def planning(
     In the ``pruned`` categories, entities that the file does not have are deleted, except ``kept_users`` and what every
     broker has.
     """
-    current: dict[Key, State] = {}
+    current: dict[EntityKey, State] = {}
     for number, (key, state) in enumerate(current_states(broker, vhost)):
         current[key] = state
         if number % _STEP == 0:
             yield
     found: list[Step] = []
-    seen: set[Key] = set()
+    seen: set[EntityKey] = set()
     for number, (key, wanted) in enumerate(wanted_states(definitions, vhost or "/")):
         seen.add(key)
         if (step := _compared(key, current.get(key), wanted)) is not None:
@@ -114,7 +114,7 @@ def deleting(plan: Plan, broker: Broker) -> Iterator[None]:
         yield
 
 
-def _compared(key: Key, current: State | None, wanted: State) -> Step | None:
+def _compared(key: EntityKey, current: State | None, wanted: State) -> Step | None:
     if current is None:
         return Step(Verb.CREATE, key, None, wanted)
     changed = [name for name, value in wanted.items() if current.get(name) != value]
@@ -128,13 +128,13 @@ def _compared(key: Key, current: State | None, wanted: State) -> Step | None:
     return Step(Verb.CHANGE, key, before, after)
 
 
-def _deletion(key: Key, state: State) -> Step:
+def _deletion(key: EntityKey, state: State) -> Step:
     if key.category == "vhosts" and state.get("protected_from_deletion"):
         return Step(Verb.CONFLICT, key, state, None, "it is protected from deletion")
     return Step(Verb.DELETE, key, state, None)
 
 
-def _is_kept(broker: Broker, key: Key, kept_users: Collection[str]) -> bool:
+def _is_kept(broker: Broker, key: EntityKey, kept_users: Collection[str]) -> bool:
     if key.category == "global_parameters":
         return key.names[0] in _OWN_PARAMETERS
     if key.category in ("users", "permissions", "topic_permissions"):
@@ -149,7 +149,7 @@ def _without_implied(deletions: list[Step]) -> list[Step]:
     users = {key.names[0] for key in keys if key.category == "users"}
     ends = {(key.vhost, key.category, key.names[0]) for key in keys if key.category in _FIXED}
 
-    def is_implied(key: Key) -> bool:
+    def is_implied(key: EntityKey) -> bool:
         if key.vhost in vhosts and key.vhost:
             return True
         if key.category in ("permissions", "topic_permissions"):
@@ -162,7 +162,7 @@ def _without_implied(deletions: list[Step]) -> list[Step]:
     return [step for step in deletions if not is_implied(step.key)]
 
 
-def _delete(broker: Broker, key: Key) -> None:
+def _delete(broker: Broker, key: EntityKey) -> None:
     """Delete one entity. :raises NotFound: if it is gone."""
     names = key.names
     match key.category:
@@ -182,7 +182,7 @@ def _delete(broker: Broker, key: Key) -> None:
             _delete_topology(broker, key)
 
 
-def _delete_setting(broker: Broker, key: Key) -> None:
+def _delete_setting(broker: Broker, key: EntityKey) -> None:
     component, name = (key.names[0], key.names[-1]) if key.category == "parameters" else ("", key.names[0])
     if component == VHOST_LIMITS:
         broker.limit_vhost(key.vhost, {})
@@ -196,7 +196,7 @@ def _delete_setting(broker: Broker, key: Key) -> None:
             broker.remove_parameter(parameter)
 
 
-def _delete_topology(broker: Broker, key: Key) -> None:
+def _delete_topology(broker: Broker, key: EntityKey) -> None:
     vhost = broker.vhost(key.vhost)
     if key.category == "queues":
         vhost.delete_queue(vhost.queue(key.names[0]))
@@ -212,6 +212,6 @@ def _delete_topology(broker: Broker, key: Key) -> None:
                 return
 
 
-def _is_same(key: Key, arguments: object, shown: str) -> bool:
+def _is_same(key: EntityKey, arguments: object, shown: str) -> bool:
     source, kind, name, routing_key, _ = key.names
     return binding_key(key.vhost, source, kind, name, routing_key, arguments).names[-1] == shown

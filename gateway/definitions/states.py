@@ -36,7 +36,7 @@ VHOST_LIMITS: Final = "vhost-limits"
 UNKNOWN_PASSWORD: Final = "(in clear text, not compared)"
 
 
-class Key(NamedTuple):
+class EntityKey(NamedTuple):
     """An entity: its category, its virtual host (empty for none), and the names that identify it."""
 
     category: str
@@ -44,14 +44,14 @@ class Key(NamedTuple):
     names: tuple[str, ...]
 
 
-def wanted_states(definitions: model.Definitions, default_vhost: str) -> Iterator[tuple[Key, State]]:
+def wanted_states(definitions: model.Definitions, default_vhost: str) -> Iterator[tuple[EntityKey, State]]:
     """Yield the entities of definitions; a state has only what the file says."""
     records = Records(definitions.version)
     for user in definitions.users:
         record = records.user_without_password(user)
         secret = UNKNOWN_PASSWORD if user.password else record.password_hash
         yield (
-            Key("users", "", (user.name,)),
+            EntityKey("users", "", (user.name,)),
             {
                 "tags": sorted(user.tags),
                 "password_hash": secret,
@@ -59,26 +59,26 @@ def wanted_states(definitions: model.Definitions, default_vhost: str) -> Iterato
             },
         )
     for vhost in definitions.vhosts:
-        yield Key("vhosts", "", (vhost.name,)), _wanted_vhost(vhost)
+        yield EntityKey("vhosts", "", (vhost.name,)), _wanted_vhost(vhost)
         if vhost.limits:
-            yield Key("parameters", vhost.name, (VHOST_LIMITS, "limits")), {"value": dict(vhost.limits)}
+            yield EntityKey("parameters", vhost.name, (VHOST_LIMITS, "limits")), {"value": dict(vhost.limits)}
     for permission in definitions.permissions:
-        key = Key("permissions", permission.vhost or default_vhost, (permission.user,))
+        key = EntityKey("permissions", permission.vhost or default_vhost, (permission.user,))
         yield key, {"configure": permission.configure, "write": permission.write, "read": permission.read}
     for topic in definitions.topic_permissions:
-        key = Key("topic_permissions", topic.vhost or default_vhost, (topic.user, topic.exchange))
+        key = EntityKey("topic_permissions", topic.vhost or default_vhost, (topic.user, topic.exchange))
         yield key, {"write": topic.write, "read": topic.read}
     for parameter in definitions.global_parameters:
-        yield Key("global_parameters", "", (parameter.name,)), {"value": parameter.value}
+        yield EntityKey("global_parameters", "", (parameter.name,)), {"value": parameter.value}
     for policy in definitions.policies:
         record_of = records.policy(policy.vhost or default_vhost, policy)
-        yield Key("policies", record_of.vhost, (policy.name,)), _rule(record_of)
+        yield EntityKey("policies", record_of.vhost, (policy.name,)), _rule(record_of)
     for each in definitions.parameters:
         yield _wanted_parameter(records, each, each.vhost or default_vhost)
     yield from _wanted_topology(definitions, default_vhost)
 
 
-def current_states(broker: Broker, vhost: str | None) -> Iterator[tuple[Key, State]]:
+def current_states(broker: Broker, vhost: str | None) -> Iterator[tuple[EntityKey, State]]:
     """Yield the entities of the broker, all or those of one virtual host; not what an export leaves out."""
     if vhost is None:
         yield from _current_access(broker)
@@ -88,22 +88,25 @@ def current_states(broker: Broker, vhost: str | None) -> Iterator[tuple[Key, Sta
         if policy.vhost not in names:
             continue
         if policy.is_operator:
-            yield Key("parameters", policy.vhost, (OPERATOR_POLICY, policy.name)), {"value": _rule(policy)}
+            yield EntityKey("parameters", policy.vhost, (OPERATOR_POLICY, policy.name)), {"value": _rule(policy)}
         else:
-            yield Key("policies", policy.vhost, (policy.name,)), _rule(policy)
+            yield EntityKey("policies", policy.vhost, (policy.name,)), _rule(policy)
     for parameter in list(broker.parameters.values()):
         if parameter.vhost in names:
-            yield Key("parameters", parameter.vhost, (parameter.component, parameter.name)), {"value": parameter.value}
+            yield (
+                EntityKey("parameters", parameter.vhost, (parameter.component, parameter.name)),
+                {"value": parameter.value},
+            )
     for found in chosen:
         if found.record.limits:
-            yield Key("parameters", found.name, (VHOST_LIMITS, "limits")), {"value": dict(found.record.limits)}
+            yield EntityKey("parameters", found.name, (VHOST_LIMITS, "limits")), {"value": dict(found.record.limits)}
         yield from _current_topology(found)
 
 
-def binding_key(vhost: str, source: str, kind: str, destination: str, routing_key: str, arguments: Any) -> Key:
+def binding_key(vhost: str, source: str, kind: str, destination: str, routing_key: str, arguments: Any) -> EntityKey:
     """Return the key of a binding."""
     shown = json.dumps(dict(arguments), sort_keys=True, default=str) if arguments else ""
-    return Key("bindings", vhost, (source, kind, destination, routing_key, shown))
+    return EntityKey("bindings", vhost, (source, kind, destination, routing_key, shown))
 
 
 def _wanted_vhost(vhost: model.VhostDefinition) -> State:
@@ -123,20 +126,20 @@ def _wanted_vhost(vhost: model.VhostDefinition) -> State:
     return state | {name: True for name, is_set in flags.items() if is_set}  # an import only sets them
 
 
-def _wanted_parameter(records: Records, parameter: model.AnyParameter, vhost: str) -> tuple[Key, State]:
-    key = Key("parameters", vhost, (parameter.component, parameter.name))
+def _wanted_parameter(records: Records, parameter: model.AnyParameter, vhost: str) -> tuple[EntityKey, State]:
+    key = EntityKey("parameters", vhost, (parameter.component, parameter.name))
     if isinstance(parameter, model.OperatorPolicy):
         return key, {"value": _rule(records.operator_policy(vhost, parameter))}
     if isinstance(parameter, model.VhostLimits):
-        return Key("parameters", vhost, (VHOST_LIMITS, "limits")), {"value": dict(parameter.value)}
+        return EntityKey("parameters", vhost, (VHOST_LIMITS, "limits")), {"value": dict(parameter.value)}
     return key, {"value": parameter.value}
 
 
-def _wanted_topology(definitions: model.Definitions, default_vhost: str) -> Iterator[tuple[Key, State]]:
+def _wanted_topology(definitions: model.Definitions, default_vhost: str) -> Iterator[tuple[EntityKey, State]]:
     for exchange in definitions.exchanges:
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             yield (
-                Key("exchanges", exchange.vhost or default_vhost, (exchange.name,)),
+                EntityKey("exchanges", exchange.vhost or default_vhost, (exchange.name,)),
                 {
                     "type": exchange.type,
                     "durable": exchange.durable,
@@ -148,7 +151,7 @@ def _wanted_topology(definitions: model.Definitions, default_vhost: str) -> Iter
     for queue in definitions.queues:
         if not queue.name.startswith(RESERVED_PREFIX):
             yield (
-                Key("queues", queue.vhost or default_vhost, (queue.name,)),
+                EntityKey("queues", queue.vhost or default_vhost, (queue.name,)),
                 {
                     "durable": queue.durable,
                     "auto_delete": queue.auto_delete,
@@ -162,11 +165,11 @@ def _wanted_topology(definitions: model.Definitions, default_vhost: str) -> Iter
             yield binding_key(vhost, binding.source, kind, binding.destination, binding.routing_key, arguments), {}
 
 
-def _current_access(broker: Broker) -> Iterator[tuple[Key, State]]:
+def _current_access(broker: Broker) -> Iterator[tuple[EntityKey, State]]:
     directory = broker.directory
     for user in list(directory.user_by_name.values()):
         yield (
-            Key("users", "", (user.name,)),
+            EntityKey("users", "", (user.name,)),
             {
                 "tags": sorted(map(str, user.tags)),
                 "password_hash": user.password_hash,
@@ -176,7 +179,7 @@ def _current_access(broker: Broker) -> Iterator[tuple[Key, State]]:
     for vhost in list(broker.vhost_by_name.values()):
         record = vhost.record
         yield (
-            Key("vhosts", "", (vhost.name,)),
+            EntityKey("vhosts", "", (vhost.name,)),
             {
                 "description": record.description,
                 "tags": sorted(map(str, record.tags)),
@@ -188,20 +191,20 @@ def _current_access(broker: Broker) -> Iterator[tuple[Key, State]]:
         )
     for permission in list(directory.permissions):
         state = {"configure": permission.configure, "write": permission.write, "read": permission.read}
-        yield Key("permissions", permission.vhost, (permission.user,)), state
+        yield EntityKey("permissions", permission.vhost, (permission.user,)), state
     for topic in list(directory.topic_permissions):
-        key = Key("topic_permissions", topic.vhost, (topic.user, topic.exchange))
+        key = EntityKey("topic_permissions", topic.vhost, (topic.user, topic.exchange))
         yield key, {"write": topic.write, "read": topic.read}
     for parameter in list(broker.parameters.values()):
         if not parameter.vhost:
-            yield Key("global_parameters", "", (parameter.name,)), {"value": parameter.value}
+            yield EntityKey("global_parameters", "", (parameter.name,)), {"value": parameter.value}
 
 
-def _current_topology(vhost: VirtualHost) -> Iterator[tuple[Key, State]]:
+def _current_topology(vhost: VirtualHost) -> Iterator[tuple[EntityKey, State]]:
     for exchange in list(vhost.exchange_by_name.values()):
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             yield (
-                Key("exchanges", vhost.name, (exchange.name,)),
+                EntityKey("exchanges", vhost.name, (exchange.name,)),
                 {
                     "type": exchange.type_name,
                     "durable": exchange.is_durable,
@@ -213,7 +216,7 @@ def _current_topology(vhost: VirtualHost) -> Iterator[tuple[Key, State]]:
     for queue in list(vhost.queue_by_name.values()):
         if queue.owner is None and not queue.name.startswith(RESERVED_PREFIX):
             yield (
-                Key("queues", vhost.name, (queue.name,)),
+                EntityKey("queues", vhost.name, (queue.name,)),
                 {
                     "durable": queue.is_durable,
                     "auto_delete": queue.is_auto_delete,

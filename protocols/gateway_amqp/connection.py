@@ -15,8 +15,7 @@ from gateway.access import Permissions, PermissionUnknown, Principal
 from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, Refused
-from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.consumer import ConsumedQueue, Resumption
+from gateway.kernel.queueing.consumer import Resumption
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import EXPIRED, Driver, Machine, Phase
 from gateway.net.outbox import Outbox
@@ -107,10 +106,6 @@ class Connection(Machine):
     def has_unsettled(self) -> bool:
         """Whether a channel has unsettled deliveries."""
         return self.channels.has_unsettled
-
-    def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
-        """Return the unsettled deliveries of all channels."""
-        return self.channels.unsettled()
 
     @property
     def name(self) -> str:

@@ -7,6 +7,8 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 
 from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.logs import StructuredLog
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
@@ -83,6 +85,11 @@ class AmqpServer(PeerProtocol):
         """Return the channels for listings."""
         machine = self.io.machine
         return machine.channel_infos() if isinstance(machine, Connection) else []
+
+    def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
+        """Return the unsettled deliveries of all channels."""
+        machine = self.io.machine
+        return machine.channels.unsettled() if isinstance(machine, Connection) else []
 
     def info(self) -> ConnectionInfo:
         """Return the connection for listings."""

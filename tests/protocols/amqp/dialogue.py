@@ -15,6 +15,8 @@ from gateway.kernel.broker.connections import ChannelInfo, ConnectionInfo
 from gateway.kernel.clock import Background, Clock
 from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.messages.native_header import NATIVE
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway_amqp.connection import Connection
 from gateway_amqp.header import AMQP
 from gateway_amqp.listener_context import AmqpContext
@@ -149,6 +151,9 @@ class Peer(PeerHarness[Connection, ReceivedFrame]):
             (self._octets, 1),
             (0, 0),
         )
+
+    def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
+        return self.machine.channels.unsettled()
 
     def channels(self) -> list[ChannelInfo]:
         return self.machine.channel_infos()
