@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 from gateway.config.settings import Settings
@@ -9,7 +10,7 @@ from gateway.config.settings import Settings
 
 def contradictions(settings: Settings) -> list[str]:
     """Return one line for each contradiction, starting with the key to change."""
-    return [*_tls(settings), *_bodies(settings), *_missing_files(settings)]
+    return [*_tls(settings), *_statsd(settings), *_bodies(settings), *_missing_files(settings)]
 
 
 def _tls(settings: Settings) -> Iterator[str]:
@@ -34,6 +35,15 @@ def _tls(settings: Settings) -> Iterator[str]:
             yield f'{name}.port: must be "off", or tls.certificate and tls.key must be set'
     if tls.verify != "off" and tls.ca is None:
         yield 'tls.ca: must be the path of the trusted certificates unless tls.verify is "off"'
+
+
+def _statsd(settings: Settings) -> Iterator[str]:
+    host = settings.statsd.host
+    if host:
+        try:
+            ip_address(host)
+        except ValueError:
+            yield f'statsd.host: must be an IPv4 or IPv6 address, or "", not {host[:100]!r}'
 
 
 def _bodies(settings: Settings) -> Iterator[str]:

@@ -32,6 +32,7 @@ from gateway.config.pipeline import Pipeline
 from gateway.config.plugins import PluginRules
 from gateway.config.prometheus import Prometheus, PrometheusTls
 from gateway.config.section import Section
+from gateway.config.statsd import Statsd
 from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
 from gateway.config.workbench import WorkbenchSettings
 from gateway.version import RABBITMQ_VERSION
@@ -247,6 +248,7 @@ class Settings(Section):
     management_tls: ManagementTls = ManagementTls()
     prometheus: Prometheus = Prometheus()
     prometheus_tls: PrometheusTls = PrometheusTls()
+    statsd: Statsd = Statsd()
     login: LoginSettings = LoginSettings()
     limits: LimitSettings = LimitSettings()
     tls: TlsSettings = TlsSettings()

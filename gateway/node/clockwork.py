@@ -35,16 +35,24 @@ class Clockwork:
         """
         self._add(interval_s, LoopingCall(lambda: self._slices.coiterate(self._steps(job, in_turns))))
 
+    def start_sliced(self, interval_s: float, job: Callable[[], Iterator[None]]) -> None:
+        """Start long work at each interval, after ``start``."""
+        self.add_sliced(interval_s, job)
+        self._start(*self._jobs[-1])
+
     def start(self) -> None:
         """Start all jobs; each is run at once."""
         for loop, interval_s in self._jobs:
-            loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
+            self._start(loop, interval_s)
 
     def stop(self) -> None:
         """Stop all jobs."""
         for loop, _ in self._jobs:
             if loop.running:
                 loop.stop()
+
+    def _start(self, loop: LoopingCall, interval_s: float) -> None:
+        loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
 
     def _add(self, interval_s: float, loop: LoopingCall) -> None:
         loop.clock = self._reactor

@@ -1,15 +1,21 @@
 """The metrics of a node: what they are read from, and the listeners that Prometheus scrapes."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
+
+from twisted.internet.protocol import DatagramProtocol
 
 from gateway.config import Settings
 from gateway.management.context import ApiContext
 from gateway.management.http.site import site_of
 from gateway.management.metrics.paths import metric_paths
+from gateway.management.metrics.scrapes import node_scrape
 from gateway.management.metrics.sources import MetricSources, PluginTime
+from gateway.management.metrics.statsd import StatsdPusher
 from gateway.net.listeners import Listeners
 from gateway.net.turn_watch import TurnWatch
+from gateway.node.clockwork import Clockwork
 from gateway.node.live_plugins import LivePlugins
 from gateway.node.plugin_faults import PluginFaults
 from gateway.node.store import StoreFiles
@@ -44,6 +50,21 @@ def serve_metrics(listeners: Listeners, factory: Callable[[], Any], tls: Callabl
     for name, is_tls in _LISTENERS.items():
         if name in listeners.addresses:
             listeners.serve(name, factory(), tls() if is_tls else None)
+
+
+def start_statsd(settings: Settings, sources: MetricSources, reactor: Any, clockwork: Clockwork) -> None:
+    """Send the metrics to a StatsD server from now on, if the settings name one."""
+    rules = settings.statsd
+    if not rules.host:
+        return
+    port = reactor.listenUDP(0, DatagramProtocol(), "::" if ":" in rules.host else "0.0.0.0")
+
+    def send(packet: bytes) -> None:
+        with suppress(OSError):  # no server listens, or the network is down: the next send may succeed
+            port.write(packet, (rules.host, rules.port))
+
+    pusher = StatsdPusher(lambda: node_scrape(sources), send)
+    clockwork.start_sliced(rules.interval_s, pusher.pushing)
 
 
 def metrics_factory(settings: Settings, sources: MetricSources) -> Any:

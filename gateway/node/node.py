@@ -45,7 +45,7 @@ from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.http import MANAGEMENT, MANAGEMENT_TLS, http_cross_origin_policy, http_limits, management_ports
 from gateway.node.live_plugins import LivePlugins
-from gateway.node.metrics import bind_metrics, metric_sources, metrics_factory, serve_metrics
+from gateway.node.metrics import bind_metrics, metric_sources, metrics_factory, serve_metrics, start_statsd
 from gateway.node.pipeline import pipeline_context
 from gateway.node.plugin_control import NodePlugins
 from gateway.node.plugin_faults import PluginFaults
@@ -341,6 +341,7 @@ class Node:
         self._serve_management(management_site(context))
         sources = metric_sources(context, self._turn_watch, self.store_files, self.live_plugins, self._plugin_faults)
         serve_metrics(self._listeners, partial(metrics_factory, self.settings, sources), self._tls_context)
+        start_statsd(self.settings, sources, self._reactor, self._clockwork)
 
     def _serve_not_ready(self) -> None:
         """Answer on all bound ports that the broker is not ready."""
