@@ -7,6 +7,7 @@ PAGES: Final = {
     "/queues": "orders.audit",
     "/queues/%2F/orders.new": "Messages waiting",
     "/queues/%2F/orders.new?tab=Messages": "Get messages",
+    "/queues/%2F/backlog?tab=Workbench": "What can be undone",
     "/queues/%2F/orders.new?tab=Consumers": "worker-orders.new",
     "/queues/%2F/orders.new?tab=Bindings": "order.*.new",
     "/queues/%2F/orders.new?tab=Settings": "operator policy cap",

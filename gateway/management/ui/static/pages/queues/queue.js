@@ -14,8 +14,9 @@ import { QueueBindings } from "./queue-bindings.js";
 import { QueueConsumers } from "./queue-consumers.js";
 import { QueueMessages } from "./queue-messages.js";
 import { QueueSettings } from "./queue-settings.js";
+import { QueueWorkbench } from "./queue-workbench.js";
 
-const TABS = { State: QueueState, Messages: QueueMessages, Consumers: QueueConsumers, Bindings: QueueBindings, Settings: QueueSettings };
+const TABS = { State: QueueState, Messages: QueueMessages, Workbench: QueueWorkbench, Consumers: QueueConsumers, Bindings: QueueBindings, Settings: QueueSettings };
 
 export function Queue({ vhost, name }) {
   const [span, setSpan] = useState("10 min");
