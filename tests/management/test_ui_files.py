@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import tomllib
 from hashlib import sha256
 from pathlib import Path
 
@@ -101,6 +102,13 @@ def test_head_returns_the_headers_of_a_file(console: Console) -> None:
 def test_all_files_are_found_in_the_package() -> None:
     files = StaticFiles()
     assert all(files.file(f"/{path.relative_to(STATIC).as_posix()}") for path in OWN)
+
+
+def test_a_wheel_contains_all_files() -> None:
+    project = tomllib.loads((STATIC.parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["gateway.management.ui"]
+    packed = {path for pattern in patterns for path in STATIC.parent.glob(pattern) if path.is_file()}
+    assert packed == {path for path in STATIC.rglob("*") if path.is_file()}
 
 
 def test_vendored_files_have_the_listed_digests() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.ui.browser import NODE_PACKAGE, PHONE, Browser
+from tests.ui.browser import DESKTOP, NODE_PACKAGE, PHONE, Browser
 from tests.ui.pages import PAGES
 
 #: Where screenshots are written, for people to look at; none without this variable.
@@ -49,6 +49,8 @@ def test_a_page_is_accessible_in_light_and_dark_and_on_a_phone(browser: Browser,
 
 
 def test_the_login_page_is_accessible(window: Browser) -> None:
+    window.resize(DESKTOP)
+    window.set_theme("light")
     window.log_out()
     assert violations(window) == []
     photograph(window, "login", "light")

@@ -25,7 +25,7 @@ function Resources({ of }) {
 function Gauge({ label, used, limit, format, isFloor }) {
   const share = isFloor ? limit / Math.max(used, 1) : used / Math.max(limit, 1);
   return html`<div><dt>${label}</dt>
-    <dd><span>${format(used)} <span class="soft">${isFloor ? "free, alarm below" : "of"} ${format(limit)}</span></span>
+    <dd><span>${format(used)} <span class="soft">${isFloor ? "free, limit" : "of"} ${format(limit)}</span></span>
       <meter class="bar" aria-label=${label} min="0" max="1" low="0.7" high="0.9" optimum="0" value=${Math.min(share, 1)}></meter></dd>
   </div>`;
 }

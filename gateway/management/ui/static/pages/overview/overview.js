@@ -39,7 +39,7 @@ function Figures({ of: { queue_totals: totals, object_totals: objects, message_s
     ["Unacked", count(totals.messages_unacknowledged)],
     ["Published", rate(rateOf(stats, "publish")), "/s"],
     ["Delivered", rate(rateOf(stats, "deliver_get")), "/s"],
-    ["Acknowledged", rate(rateOf(stats, "ack")), "/s"],
+    ["Acked", rate(rateOf(stats, "ack")), "/s"],
     ["Connections", count(objects.connections), "", "#/connections"],
     ["Channels", count(objects.channels), "", "#/channels"],
     ["Queues", count(objects.queues), "", "#/queues"],

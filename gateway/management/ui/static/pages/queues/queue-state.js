@@ -16,7 +16,7 @@ export function QueueState({ queue, span, setSpan }) {
       queue.messages_delayed > 0 && ["Delayed", count(queue.messages_delayed)],
       ["In", rate(rateOf(stats, "publish")), "/s"],
       ["Out", rate(rateOf(stats, "deliver_get")), "/s"],
-      ["Acknowledged", rate(rateOf(stats, "ack")), "/s"],
+      ["Acked", rate(rateOf(stats, "ack")), "/s"],
       ["Consumers", count(queue.consumers)],
       ["Size", bytes(queue.message_bytes)],
       ["Age of the head", ageOfHead(queue)],
