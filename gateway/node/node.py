@@ -5,32 +5,21 @@ from functools import partial
 from typing import Any, Final
 
 from gateway.access import HashingThreads, LoginThrottle, PasswordVerifier
-from gateway.archive.service import WORKER, ArchiveService, archive_rules
+from gateway.archive.service import WORKER, ArchiveService
 from gateway.config import Configured, Settings
 from gateway.definitions import read_definitions, steps_of
-from gateway.kernel.archives.message_traces import TraceRules
-from gateway.kernel.broker.broker import Broker
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.broker.recovery import Recovery
-from gateway.kernel.messages.native_header import NATIVE
-from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
 from gateway.management.context import ApiContext
 from gateway.management.http.login_sessions import LoginSessions
-from gateway.management.http.not_ready import NotReadyApi
 from gateway.management.http.site import management_site
 from gateway.management.statistics.sampler import INTERVAL_S as SAMPLE_INTERVAL_S
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.trace_files.trace_files import TRACE_FILES, TraceFiles
-from gateway.management.web.factory import HttpFactory
-from gateway.net.certificates import TlsContext
 from gateway.net.clock import ReactorClock
-from gateway.net.listeners import Listeners
-from gateway.net.loop import Loop
-from gateway.net.reactor import TurnReactor
-from gateway.net.turn import Schedule, Turn
-from gateway.net.turn_watch import TurnWatch
+from gateway.net.turn import Turn
 from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, memory_used
 from gateway.node.access import apply_access_settings, throttle_rules
 from gateway.node.audit import PRUNING_INTERVAL_S, PluginAudit, audit_rules, record_definitions, workbench_rules
@@ -43,23 +32,25 @@ from gateway.node.defaults import create_defaults
 from gateway.node.event_log import EventLog
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
-from gateway.node.http import MANAGEMENT, MANAGEMENT_TLS, http_cross_origin_policy, http_limits, management_ports
+from gateway.node.http import http_cross_origin_policy, http_limits
+from gateway.node.kernel import build_kernel
 from gateway.node.live_plugins import LivePlugins
-from gateway.node.metrics import bind_metrics, metric_sources, metrics_factory, serve_metrics, start_statsd
+from gateway.node.metrics import metric_sources, metrics_factory, start_statsd
 from gateway.node.pipeline import pipeline_context
 from gateway.node.plugin_control import NodePlugins
 from gateway.node.plugin_faults import PluginFaults
+from gateway.node.ports import NodePorts
 from gateway.node.processor_waits import ProcessorWaits
-from gateway.node.protocols import LISTENERS, PROTOCOLS, ProtocolListener, Services
+from gateway.node.protocols import LISTENERS, PROTOCOLS, Services
 from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
 from gateway.node.publish_addresses import PublishAddressesOf
 from gateway.node.reactor_watchdog import BLOCKED_S, ReactorWatchdog
-from gateway.node.startup import Start, progress_fields, progress_text
+from gateway.node.startup import Start
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
 from gateway.node.store import StoreFiles, open_store
+from gateway.node.turn_schedule import schedule_of, watch_turns
 from gateway.node.vhost_access import VhostAccess
-from gateway.patterns import compile_pattern
 from gateway.plugins.registry import PluginRegistry, load_plugins
 from gateway.worker_process.process import WorkerProcess
 
@@ -106,24 +97,25 @@ class Node:
         self.store_files = StoreFiles(settings.storage.compact_at)
         self._store = open_store(settings, reactor, self.store_files)
         self._clock = clock = ReactorClock(reactor, lambda: self._turn.touch())
-        self.broker = self.store_files.broker = self._vhost_access.broker = self._kernel(clock)
+        self.broker = self.store_files.broker = self._vhost_access.broker = build_kernel(
+            settings, self._store, clock, self._vhost_access.view
+        )
         clock.on_fault = partial(self.broker.faults.contain, "timer")
         self.throttle = LoginThrottle(throttle_rules(settings), clock.monotonic_s, clock.call_later)
         self._vhost_access.throttle = self.throttle
         self.live_plugins = LivePlugins(self._vhost_access, registry, self.broker)
         self._plugin_faults = PluginFaults(self.live_plugins, settings.plugins.fault_limit)
         apply_access_settings(settings, self.broker, self.throttle)
-        schedule = reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
+        schedule = schedule_of(reactor)
         self._turn = Turn(self.broker.journal, schedule)
-        self._turn_watch = self._watch_turns(schedule, clock)
+        self._turn_watch = watch_turns(schedule, clock, self.broker.journal)
         waits = ProcessorWaits()
         self.broker.faults.processor_wait_s = waits.recent_s
         self._watchdog = ReactorWatchdog(reactor.callFromThread, registry.plugin_at, BLOCKED_S, waits.sample)
-        self._wire_clock = ReactorClock(reactor, lambda: None)  # for connections outside the turns: it is never paused
-        self._listeners = Listeners(reactor, self._wire_clock, settings.bind)
         access = self._vhost_access
         services = Services(self.broker, self._turn, access.access_of, access.login_access, access.may_log_in_elsewhere)
         self._protocols = {protocol: protocol(services, settings) for protocol in PROTOCOLS}
+        self._ports = NodePorts(settings, reactor, self._protocols)
         self._recovery = Recovery(self.broker, self._store.record_count())
         self._start = Start(reactor, self._recovery, self.collector.tick)
         self._worker = WorkerProcess(reactor, WORKER)
@@ -137,10 +129,10 @@ class Node:
         )
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         self._trace_files = TraceFiles(self.broker, settings.data / TRACE_FILES, settings.traces.max_file_size)
-        self._tls_contexts: list[TlsContext] = []
-        self.live_settings = LiveSettings(configured, read or (lambda: configured), self._tls_contexts, self._apply)
+        reread = read or (lambda: configured)
+        self.live_settings = LiveSettings(configured, reread, self._ports.tls_contexts, self._apply)
         self._maintenance = Maintenance(
-            self._listeners,
+            self._ports.listeners,
             self.broker.connections,
             clock.background,
             {listener.name for listener in LISTENERS}.__contains__,
@@ -164,29 +156,6 @@ class Node:
         self.broker.events.subscribe(self.live_plugins.forget_deleted)
         self.broker.events.subscribe(self._plugin_faults)
         self.broker.events.subscribe(PluginAudit(self.broker))
-
-    def _kernel(self, clock: ReactorClock) -> Broker:
-        settings = self.settings
-        formats = [*(protocol.format for protocol in PROTOCOLS), NATIVE]
-        return Broker(
-            self._store,
-            clock,
-            {format.name: format for format in formats},
-            self._vhost_access.view,
-            node=settings.node,
-            compile_pattern=compile_pattern,
-            archive_rules=archive_rules(settings),
-            audit_rules=audit_rules(settings),
-            workbench_rules=workbench_rules(settings),
-            trace_rules=TraceRules(settings.traces.sample, settings.traces.max_messages, settings.traces.max_bytes),
-            queue_rules=QueueRules(
-                resident_messages=settings.queues.resident_messages,
-                permits_transient=settings.deprecated_features.permit_transient_nonexcl_queues,
-                default_type=settings.queues.default_queue_type,
-                segment_size=settings.streams.segment_size,
-                reserve=settings.queues.reserve,
-            ),
-        )
 
     def _wound_clockwork(self) -> Clockwork:
         clockwork = Clockwork(self._reactor, self.broker.faults, self._turn)
@@ -217,18 +186,10 @@ class Node:
         for protocol in self._protocols.values():
             protocol.vhost_added(vhost)
 
-    def _watch_turns(self, schedule: Schedule, clock: ReactorClock) -> TurnWatch:
-        """Measure the turns of the loop and log long ones with their causes."""
-        watch = schedule.watch if isinstance(schedule, Loop) else TurnWatch()
-        watch.on_slow = _log_slow_turn
-        clock.on_slow = self.broker.journal.budget.on_slow = watch.part
-        clock.background.on_slice = lambda job, seconds: watch.part(f"background work {job}", seconds)
-        return watch
-
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
         """The addresses of the listeners: listener name to (host, port)."""
-        return self._listeners.addresses
+        return self._ports.listeners.addresses
 
     def start(self, ready: Callable[[], None], progress: Callable[[str], None] = lambda text: None) -> None:
         """Bind the ports and recover in slices; then accept connections and call ``ready``.
@@ -236,14 +197,14 @@ class Node:
         Clients that connect during recovery wait for half a second and are then refused as not ready. ``progress``
         is called with a line of text every second. ``on_start_failed`` is called with the error if the start fails.
         """
-        self._start.on_slow = self._serve_not_ready
+        self._start.on_slow = partial(self._ports.serve_not_ready, self._recovery)
         self._start.progress = progress
         self._clock.hold()
         self._start.begin(self._starting(), ready, self.on_start_failed)
 
     def _starting(self) -> Iterator[None]:
         """Do the whole start, yielding between slices. No timer fires and nothing is committed during it."""
-        self._bind()
+        self._ports.bind()
         yield from self._recovery.steps(self._store.recover())
         self._archive.start()
         create_defaults(self.settings, self.broker)
@@ -262,7 +223,7 @@ class Node:
         self._vhost_access.log_inert_plugins()
         self._is_starting = self._vhost_access.is_lenient = False
         self._mqtt.start_topics()
-        self._listen()
+        self._serve()
         self._bridges.start()
         self._watchdog.start()
 
@@ -272,7 +233,7 @@ class Node:
         A broker that is still starting writes nothing: the next start finds the same data.
         """
         self._watchdog.stop()
-        self._listeners.close()
+        self._ports.listeners.close()
         if self._is_starting:
             self._start.stop()
             self._close(done)
@@ -319,58 +280,13 @@ class Node:
             **self.collector.info(),
         }
 
-    # Listeners
-
-    def _bind(self) -> None:
-        """Bind the ports that are not off."""
-        for listener in LISTENERS:
-            if (port := listener.port(self.settings)) is not None:
-                self._listeners.bind(listener.name, port)
-        for name, port in management_ports(self.settings).items():
-            self._listeners.bind(name, port)
-        bind_metrics(self.settings, self._listeners)
-
-    def _listen(self) -> None:
+    def _serve(self) -> None:
         """Serve clients at all bound ports."""
         warn_of_anonymous(self.settings)
-        for listener in LISTENERS:
-            if listener.name in self.addresses:
-                factory = self._protocols[listener.protocol].factory_of(listener)
-                self._serve(listener, factory)
         self._context = context = self._api_context()
-        self._serve_management(management_site(context))
         sources = metric_sources(context, self._turn_watch, self.store_files, self.live_plugins, self._plugin_faults)
-        serve_metrics(self._listeners, partial(metrics_factory, self.settings, sources), self._tls_context)
+        self._ports.serve(management_site(context), partial(metrics_factory, self.settings, sources))
         start_statsd(self.settings, sources, self._reactor, self._clockwork)
-
-    def _serve_not_ready(self) -> None:
-        """Answer on all bound ports that the broker is not ready."""
-        settings = self.settings
-        for listener in LISTENERS:
-            if listener.name in self.addresses:
-                reason = partial(progress_text, self._recovery)
-                self._serve(listener, listener.protocol.not_ready_factory(listener, self._wire_clock, settings, reason))
-        api = NotReadyApi(partial(progress_fields, self._recovery))
-        factory = partial(HttpFactory, api, http_limits(settings), self._reactor)
-        self._serve_management(factory())
-        serve_metrics(self._listeners, factory, self._tls_context)
-
-    def _serve_management(self, factory: HttpFactory) -> None:
-        """Serve the HTTP API with and without TLS; both share the limits of clients."""
-        if MANAGEMENT in self.addresses:
-            self._listeners.serve(MANAGEMENT, factory)
-        if MANAGEMENT_TLS in self.addresses:
-            self._listeners.serve(MANAGEMENT_TLS, factory, self._tls_context())
-
-    def _serve(self, listener: ProtocolListener, factory: Any) -> None:
-        tls = self._tls_context() if listener.is_tls else None
-        self._listeners.serve(listener.name, factory, tls, is_proxied=listener.is_proxied(self.settings))
-
-    def _tls_context(self) -> TlsContext:
-        """Return the TLS context of all listeners, created on first use."""
-        if not self._tls_contexts:
-            self._tls_contexts.append(TlsContext(self.settings.tls))
-        return self._tls_contexts[0]
 
     def _api_context(self) -> ApiContext:
         settings = self.settings
@@ -473,22 +389,3 @@ class Node:
         self._hashing.stop()
         self._store.close()
         done()
-
-
-def _log_slow_turn(seconds: float, cause: str) -> None:
-    _log.warning("a turn of the event loop took long", ms=round(seconds * 1e3), cause=cause or "not known")
-
-
-class _DelayedCalls(Schedule):
-    """Ends turns with delayed calls, on a reactor without turns of its own."""
-
-    def __init__(self, reactor: Any) -> None:
-        self._reactor = reactor
-
-    def end_soon(self, turn: Turn) -> None:
-        """End the turn in a delayed call."""
-        self._reactor.callLater(0, turn.end)
-
-    def go_on_soon(self, turn: Turn) -> None:
-        """Continue the remaining work of a turn in a delayed call."""
-        self._reactor.callLater(0, turn.go_on)

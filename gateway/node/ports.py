@@ -1,0 +1,84 @@
+"""The ports of a node: bound first, answered as not ready during the start, then served."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from gateway.config import Settings
+from gateway.kernel.broker.recovery import Recovery
+from gateway.management.http.not_ready import NotReadyApi
+from gateway.management.web.factory import HttpFactory
+from gateway.net.certificates import TlsContext
+from gateway.net.clock import ReactorClock
+from gateway.net.listeners import Listeners
+from gateway.node.http import MANAGEMENT, MANAGEMENT_TLS, http_limits, management_ports
+from gateway.node.metrics import bind_metrics, serve_metrics
+from gateway.node.protocols import LISTENERS, ProtocolListener
+from gateway.node.protocols.served import ServedProtocol
+from gateway.node.startup import progress_fields, progress_text
+
+
+class NodePorts:
+    """Binds and serves the ports that the settings name.
+
+    ``tls_contexts`` has the TLS context of all of them, once one is served with TLS.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        reactor: Any,  # Any: Twisted's interfaces are not types
+        protocols: Mapping[type[ServedProtocol], ServedProtocol],
+    ) -> None:
+        self._settings = settings
+        self._reactor = reactor
+        self._protocols = protocols
+        self._wire_clock = ReactorClock(reactor, lambda: None)  # for connections outside the turns: it is never paused
+        self.listeners = Listeners(reactor, self._wire_clock, settings.bind)
+        self.tls_contexts: list[TlsContext] = []
+
+    def bind(self) -> None:
+        """Bind the ports that are not off. :raises ConfigurationError: if one cannot be bound."""
+        for listener in LISTENERS:
+            if (port := listener.port(self._settings)) is not None:
+                self.listeners.bind(listener.name, port)
+        for name, port in management_ports(self._settings).items():
+            self.listeners.bind(name, port)
+        bind_metrics(self._settings, self.listeners)
+
+    def serve(self, management: HttpFactory, metrics: Callable[[], Any]) -> None:
+        """Serve clients of the protocols, of the HTTP API and of the metrics at all bound ports."""
+        for listener in LISTENERS:
+            if listener.name in self.listeners.addresses:
+                self._serve(listener, self._protocols[listener.protocol].factory_of(listener))
+        self._serve_management(management)
+        serve_metrics(self.listeners, metrics, self._tls_context)
+
+    def serve_not_ready(self, recovery: Recovery) -> None:
+        """Answer on all bound ports that the broker is not ready, with the progress."""
+        for listener in LISTENERS:
+            if listener.name in self.listeners.addresses:
+                reason = partial(progress_text, recovery)
+                refusing = listener.protocol.not_ready_factory(listener, self._wire_clock, self._settings, reason)
+                self._serve(listener, refusing)
+        api = NotReadyApi(partial(progress_fields, recovery))
+        factory = partial(HttpFactory, api, http_limits(self._settings), self._reactor)
+        self._serve_management(factory())
+        serve_metrics(self.listeners, factory, self._tls_context)
+
+    def _serve_management(self, factory: HttpFactory) -> None:
+        """Serve the HTTP API with and without TLS; both share the limits of clients."""
+        if MANAGEMENT in self.listeners.addresses:
+            self.listeners.serve(MANAGEMENT, factory)
+        if MANAGEMENT_TLS in self.listeners.addresses:
+            self.listeners.serve(MANAGEMENT_TLS, factory, self._tls_context())
+
+    def _serve(self, listener: ProtocolListener, factory: Any) -> None:
+        tls = self._tls_context() if listener.is_tls else None
+        self.listeners.serve(listener.name, factory, tls, is_proxied=listener.is_proxied(self._settings))
+
+    def _tls_context(self) -> TlsContext:
+        """Return the TLS context of all listeners, created on first use."""
+        if not self.tls_contexts:
+            self.tls_contexts.append(TlsContext(self._settings.tls))
+        return self.tls_contexts[0]
