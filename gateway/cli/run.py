@@ -1,5 +1,6 @@
 """``gateway run``: runs the broker in the foreground until SIGTERM or SIGINT."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -10,11 +11,13 @@ from gateway.node.signals import stop_at_once
 
 @click.command()
 @configuration_options
-def run(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> int:
+@click.option("--clock-from-stdin", is_flag=True, hidden=True)
+def run(config: Path | None, data: Path | None, overrides: tuple[str, ...], clock_from_stdin: bool) -> int:
     """Run the broker until it is stopped."""
     stop_at_once()
     configured = configured_from(config, data, overrides)
     # Imported here because the broker installs a reactor and loads every plugin, which other commands do not need.
     from gateway.node.app import run as run_broker
 
-    return run_broker(configured, lambda: configured_from(config, data, overrides))
+    advances = sys.stdin.buffer if clock_from_stdin else None
+    return run_broker(configured, lambda: configured_from(config, data, overrides), advances)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 from gateway.config import Configured, Settings
 from gateway.kernel.errors import GatewayError, StorageError
@@ -10,9 +10,11 @@ from gateway.logs import StructuredLog
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
 from gateway.net.allocator import tune_allocator
+from gateway.net.clock import ReactorClock
 from gateway.net.descriptors import raise_descriptor_limit
 from gateway.net.listeners import address_text
 from gateway.net.reactor import install
+from gateway.node.advanced_clock import AdvancedClock, follow_lines
 from gateway.node.audit import record_reload
 from gateway.node.control.live_settings import log_refused_reload, log_reload
 from gateway.node.garbage_collector import GarbageCollector
@@ -30,8 +32,10 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 _MORE_TIME: Final = "EXTEND_TIMEOUT_USEC=60000000"
 
 
-def run(configured: Configured, read: Callable[[], Configured]) -> int:
+def run(configured: Configured, read: Callable[[], Configured], advances: BinaryIO | None = None) -> int:
     """Run a broker until SIGTERM or SIGINT; return the exit code. ``read`` reads the configuration for a reload.
+
+    For tests, ``advances`` has lines with seconds by which the clock advances.
 
     :raises GatewayError: when it cannot start.
     """
@@ -44,7 +48,13 @@ def run(configured: Configured, read: Callable[[], Configured]) -> int:
     from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
     collector = GarbageCollector()
-    node = Node(configured, reactor, collector, read)
+    clocks: list[AdvancedClock] = []
+
+    def make_clock(reactor: Any, touch: Callable[[], None]) -> ReactorClock:
+        clocks.append(AdvancedClock(reactor, touch))
+        return clocks[0]
+
+    node = Node(configured, reactor, collector, read, ReactorClock if advances is None else make_clock)
     failures: list[Exception] = []
     is_stopping: list[bool] = []
 
@@ -54,6 +64,8 @@ def run(configured: Configured, read: Callable[[], Configured]) -> int:
 
     def ready() -> None:
         _announce(node.addresses, settings)
+        if advances is not None:
+            follow_lines(advances, reactor, clocks[0], _print)
         tell_systemd("READY=1\nSTATUS=")
         signals.is_ready = True
 
@@ -110,5 +122,9 @@ def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> N
             f"  amqp-publish -u {url} -r hello -b 'Hello World!'",
             f"  amqp-get -u {url} -q hello",
         ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    _print("\n".join(lines))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
     sys.stdout.flush()

@@ -69,7 +69,8 @@ _WATCH_INTERVAL_S: Final = 30.0
 class Node:
     """One broker on one reactor. ``on_failure`` is called when it cannot continue and must be stopped.
 
-    ``read`` reads the configuration again. ``on_stop`` is called when an operator stops the node over HTTP.
+    ``read`` reads the configuration again. ``make_clock`` makes the clock of the kernel. ``on_stop`` is called when an
+    operator stops the node over HTTP.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Node:
         reactor: Any,  # Any: Twisted's interfaces are not types
         collector: GarbageCollector | None = None,
         read: Callable[[], Configured] | None = None,
+        make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock,
     ) -> None:
         settings = configured.settings
         self.collector = collector or GarbageCollector()
@@ -96,7 +98,7 @@ class Node:
         self._vhost_access = VhostAccess(settings, registry, self.passwords)
         self.store_files = StoreFiles(settings.storage.compact_at)
         self._store = open_store(settings, reactor, self.store_files)
-        self._clock = clock = ReactorClock(reactor, lambda: self._turn.touch())
+        self._clock = clock = make_clock(reactor, lambda: self._turn.touch())
         self.broker = self.store_files.broker = self._vhost_access.broker = build_kernel(
             settings, self._store, clock, self._vhost_access.view
         )

@@ -25,15 +25,22 @@ _STOP_TIMEOUT_S: Final = 10.0
 
 
 class BrokerProcess:
-    """A broker as a child process. ``ports`` maps the names of its listeners to their ports."""
+    """A broker as a child process. ``ports`` maps the names of its listeners to their ports.
 
-    def __init__(self, directory: Path, settings: Sequence[str] = ()) -> None:
+    With ``has_fake_clock``, ``advance`` advances its clock.
+    """
+
+    def __init__(self, directory: Path, settings: Sequence[str] = (), *, has_fake_clock: bool = False) -> None:
         given = ("bind=127.0.0.1", *(f"{name}.port=0" for name in LISTENERS), 'storage.engine="memory"', *settings)
         command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data")]
         command += [word for setting in given for word in ("--set", setting)]
+        self._has_fake_clock = has_fake_clock
+        if has_fake_clock:
+            command.append("--clock-from-stdin")
         self._log = directory / "gateway.log"
         with self._log.open("wb") as log:
-            self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+            stdin = subprocess.PIPE if has_fake_clock else subprocess.DEVNULL
+            self._child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=log)
         self.ports: dict[str, int] = {}
         self._numbers = count(1)
         self._wait_until_ready()
@@ -63,6 +70,20 @@ class BrokerProcess:
         self.request("PUT", "vhosts", name, fields={})
         return name
 
+    def advance(self, seconds: float) -> None:
+        """Advance the broker's clock, and wait until what became due is done: expiry, delays, timeouts.
+
+        :raises RuntimeError: if the broker has no fake clock.
+        """
+        if not self._has_fake_clock:
+            raise RuntimeError("the broker has no fake clock: override the fixture gateway_fake_clock to return True")
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write(b"%f\n" % seconds)
+        self._child.stdin.flush()
+        if not any(line == b"advanced\n" for line in self._child.stdout):
+            raise RuntimeError(f"the broker has ended:\n{self._log.read_text(errors='replace')}")
+
     def stop(self) -> None:
         """End the process."""
         self._child.terminate()
@@ -71,8 +92,9 @@ class BrokerProcess:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
-        if self._child.stdout is not None:
-            self._child.stdout.close()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                pipe.close()
 
     def _wait_until_ready(self) -> None:
         """Read the listeners, which the broker prints in one write once it serves clients."""
@@ -136,6 +158,10 @@ class TestBroker:
         """Send a request to the management API, such as ``request("GET", "queues", broker.vhost)``."""
         return self.process.request(method, *path, fields=fields)
 
+    def advance(self, seconds: float) -> None:
+        """Advance the broker's clock, if it has a fake one; see ``BrokerProcess.advance``."""
+        self.process.advance(seconds)
+
     def enable(self, plugin: str, settings: dict[str, Any] | None = None) -> None:
         """Enable a plugin in the virtual host of this test."""
         self.request("PUT", "plugins", self.vhost, plugin, fields=settings or {})
@@ -148,11 +174,18 @@ def gateway_settings() -> Sequence[str]:
 
 
 @pytest.fixture(scope="session")
+def gateway_fake_clock() -> bool:
+    """Return whether tests advance the broker's clock; a project overrides this fixture."""
+    return False
+
+
+@pytest.fixture(scope="session")
 def gateway_process(
-    gateway_settings: Sequence[str], tmp_path_factory: pytest.TempPathFactory
+    gateway_settings: Sequence[str], gateway_fake_clock: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
     """Yield the broker that all tests of a session share."""
-    process = BrokerProcess(tmp_path_factory.mktemp("gateway"), gateway_settings)
+    directory = tmp_path_factory.mktemp("gateway")
+    process = BrokerProcess(directory, gateway_settings, has_fake_clock=gateway_fake_clock)
     yield process
     process.stop()
 
