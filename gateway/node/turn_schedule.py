@@ -1,4 +1,4 @@
-"""How turns end on a reactor, and who measures them."""
+"""The schedule that ends turns on a reactor, and the watch that measures them."""
 
 from typing import Any, Final
 

@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "CONTRIBUTING.md").read_text()
 
 #: The parts of the sources that the examples change or need.
-FOLDERS: Final = ("gateway", "protocols", "storage", "plugins", "tests", "docs", "etc")
+FOLDERS: Final = ("gateway", "protocols", "storage", "plugins", "pipeline", "tests", "docs", "etc")
 
 #: The tests of the copy: those of the examples, and those of the documents that a feature and a setting appear in.
 CHECKS: Final = (

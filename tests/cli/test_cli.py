@@ -21,7 +21,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Replace the broker: collect the settings passed to it, and exit at once with code 3."""
     settings: list[Settings] = []
 
-    def run(given: Configured, read: Callable[[], Configured]) -> int:
+    def run(given: Configured, read: Callable[[], Configured], advances: object) -> int:
         settings.append(given.settings)
         return 3
 
@@ -33,7 +33,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 
 def fails_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def run(given: Settings, read_settings: Callable[[], Settings]) -> int:
+    def run(given: Settings, read_settings: Callable[[], Settings], advances: object) -> int:
         raise error
 
     app = types.ModuleType("gateway.node.app")
