@@ -44,7 +44,7 @@ ORDER: Final = """
     list_connections; list_channels; list_consumers; list_stomp_connections; list_mqtt_connections
     list_web_mqtt_connections; close_connection; close_all_connections; close_all_user_connections
     shovel_status; restart_shovel; delete_shovel; federation_status; restart_federation_link
-    export_definitions; import_definitions
+    export_definitions; import_definitions; definitions diff; definitions apply
     list; enable; is_enabled; directories; set; disable
     plugin list; plugin enable; plugin is_enabled; plugin settings; plugin describe; plugin disable
     plugin upload; plugin reload; plugin rollback; plugin verbs; plugin call; plugin directories; plugin set

@@ -110,6 +110,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     # definitions
     "export_definitions": "export_definitions definitions.json",
     "import_definitions": "import_definitions definitions.json",
+    "definitions diff": "definitions diff definitions.json",
+    "definitions apply": "definitions apply definitions.json --dry-run",
     # plugins
     "enable": "enable -p shop interceptor-timestamp",
     "disable": "disable -p shop interceptor-timestamp",
