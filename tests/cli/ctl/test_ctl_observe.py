@@ -191,6 +191,7 @@ class Terminal:
         if not self.pid:
             environment = os.environ | {"TERM": "xterm-256color", "GATEWAYCTL_URL": url, "COLUMNS": "80", "LINES": "24"}
             command = [sys.executable, "-m", "gateway.cli.ctl", "observe", "--interval", "0.3"]
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # background jobs of a shell ignore it
             os.execve(sys.executable, command, environment)
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         os.set_blocking(self._descriptor, False)
