@@ -34,6 +34,9 @@ _USER_LIMITS: Final = AuditedAction("user_limits.changed", snapshots.user_limits
 _TOPIC_PERMISSION: Final = AuditedAction("topic_permission.changed", snapshots.topic_permissions)
 _PLUGIN: Final = AuditedAction("plugin", snapshots.plugin)
 _DEFINITIONS: Final = AuditedAction("definitions.imported")
+_TRACE_STARTED: Final = AuditedAction("trace.started", has_body=True)
+_TRACE_STOPPED: Final = AuditedAction("trace.stopped")
+_TRACE_FILE_DELETED: Final = AuditedAction("trace_file.deleted")
 _DELAYED: Final = AuditedAction("delayed_message.deleted")
 _RETAINED: Final = AuditedAction("mqtt_retained.deleted")
 
@@ -99,6 +102,12 @@ AUDITED: Final[Mapping[str, AuditedAction]] = {
     "DELETE /federation-links/vhost/<vhost>/<id>/<node>/restart": AuditedAction("federation_link.restarted"),
     "PUT /message-traces/<vhost>": AuditedAction("message_traces.changed", has_body=True),
     "DELETE /message-traces/<vhost>": AuditedAction("message_traces.deleted"),
+    "PUT /traces/<vhost>/<name>": _TRACE_STARTED,
+    "PUT /traces/node/<node>/<vhost>/<name>": _TRACE_STARTED,
+    "DELETE /traces/<vhost>/<name>": _TRACE_STOPPED,
+    "DELETE /traces/node/<node>/<vhost>/<name>": _TRACE_STOPPED,
+    "DELETE /trace-files/<name>": _TRACE_FILE_DELETED,
+    "DELETE /trace-files/node/<node>/<name>": _TRACE_FILE_DELETED,
     "PUT /plugins/<vhost>/<name>": _PLUGIN,
     "DELETE /plugins/<vhost>/<name>": _PLUGIN,
     "POST /plugins/<vhost>/<name>/reload": AuditedAction("plugin.reloaded", snapshots.plugin),
