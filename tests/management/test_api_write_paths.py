@@ -19,6 +19,8 @@ ADMIN, POLICY, MANAGE, USER, PUBLIC = (
 #: The request stores nothing, or only administrators may send it.
 _NONE, _ADMINISTRATORS = "nothing is stored", "administrators only"
 
+_WORKBENCH = "limits of jobs and of what can be undone"
+
 #: (method, path): access level, permission, maximum body, limit of the number.
 WRITES = {
     ("PUT", "/cluster-name"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
@@ -27,6 +29,17 @@ WRITES = {
     ("POST", "/definitions"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
     ("POST", "/all-configuration"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
     ("POST", "/definitions/<vhost>"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
+    ("POST", "/definitions-plan"): (ADMIN, "", ANY_BODY, _NONE),
+    ("POST", "/definitions-plan/<vhost>"): (ADMIN, "", ANY_BODY, _NONE),
+    ("POST", "/definitions-apply"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
+    ("POST", "/definitions-apply/<vhost>"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
+    ("POST", "/workbench/<vhost>/<name>/search"): (MANAGE, "read", DEFAULT_BODY, _NONE),
+    ("POST", "/workbench/<vhost>/<name>/move"): (MANAGE, "read, write", ANY_BODY, _WORKBENCH),
+    ("POST", "/workbench/<vhost>/<name>/copy"): (MANAGE, "read, write", ANY_BODY, _WORKBENCH),
+    ("POST", "/workbench/<vhost>/<name>/edit"): (MANAGE, "read, write", ANY_BODY, _WORKBENCH),
+    ("POST", "/workbench/<vhost>/<name>/delete"): (MANAGE, "read", DEFAULT_BODY, _WORKBENCH),
+    ("POST", "/workbench/<vhost>/<name>/requeue"): (MANAGE, "read", DEFAULT_BODY, _WORKBENCH),
+    ("POST", "/workbench/undo/<id>"): (MANAGE, "", DEFAULT_BODY, _WORKBENCH),
     ("PUT", "/vhosts/<name>"): (ADMIN, "", DEFAULT_BODY, _ADMINISTRATORS),
     ("POST", "/vhosts/<name>/deletion/protection"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("POST", "/vhosts/<name>/start/<node>"): (ADMIN, "", DEFAULT_BODY, _NONE),
@@ -98,6 +111,9 @@ BODIES = {
     "/exchanges/<vhost>/<name>/publish": {
         "properties": {}, "routing_key": "q", "payload": "p", "payload_encoding": "string",
     },
+    "/workbench/<vhost>/<name>/move": {"to": {"queue": "q"}},
+    "/workbench/<vhost>/<name>/copy": {"to": {"queue": "q"}},
+    "/workbench/<vhost>/<name>/edit": {"changes": {"body": "b"}},
     "/queues/<vhost>/<name>/get": {"ackmode": "ack_requeue_true", "count": 1, "encoding": "auto"},
     "/stream/<vhost>/<name>/tracking/<consumer>": {"offset": 0},
     "/pipeline/<vhost>/progress/<consumer>": {"offsets": {"q": {"0": 1}}},

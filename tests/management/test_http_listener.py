@@ -277,7 +277,7 @@ def test_a_client_that_stops_reading_holds_little_memory_and_frees_it(console: C
 
 HOSTILE = [
     b"GET /\x9d HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n",
+    b"GET /api/ HTTP/1.1\r\nHost: \xff\r\n\r\n",
     b"GET /api/\xff\xfe HTTP/1.1\r\nHost: \xff\xff\r\n\r\n",
     b"PUT /api/queues HTTP/1.1\r\nHost: x\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -288,9 +288,9 @@ HOSTILE = [
     b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET /api/whoami?" + b"a&" * 3000 + b" HTTP/1.1\r\nHost: x\r\n" + LOGIN.encode() + b"\r\n\r\n",
     b"G\xcbT / HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    b"GET /api/ HTTP/9.9\r\nHost: x\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    b"GET /api/ HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
     b"GET /api/whoami HTTP/1.1\r\nHost: x\r\nOrigin: http://[\r\n\r\n",
     b"GET /api/whoami HTTP/1.1\r\nHost: x:99999999\r\nOrigin: http://x:y\r\n\r\n",
 ]
