@@ -11,7 +11,7 @@ from tests.ui.browser import Browser
 
 
 @pytest.fixture
-def letters(shop: Gateway) -> Iterator[str]:
+def letters(shop: Gateway, browser: Browser) -> Iterator[str]:
     """A queue with three messages; one has the header customer 17."""
     for name in ("letters", "repair"):
         put(shop, f"queues/%2F/{name}", {"durable": True})
@@ -24,6 +24,7 @@ def letters(shop: Gateway) -> Iterator[str]:
         text = json.dumps({"letter": number})
         request(shop, "POST", "exchanges/%2F/amq.default/publish", body | {"payload": text})
     yield "letters"
+    browser.open("/")  # the page of a deleted queue would report errors
     for name in ("letters", "repair"):
         request(shop, "DELETE", f"queues/%2F/{name}")
 
