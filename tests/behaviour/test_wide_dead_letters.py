@@ -178,6 +178,16 @@ def test_a_fault_in_a_drop_is_contained_and_the_others_are_made(broker: MemoryBr
     assert broker.kernel.faults.total == faults + 1
 
 
+def test_a_fault_in_a_drop_for_very_many_queues_does_not_hold_up_later_ones(very_wide: MemoryBroker) -> None:
+    postpone = very_wide.vhost.dead_letters.postponer("wide", "source")
+    assert postpone is not None
+    postpone(lambda: 1 // 0)  # type: ignore[arg-type, return-value]  # raises before it returns
+    very_wide.publish("source", b"second", is_persistent=True)
+    targets = targets_of(very_wide)
+    run_turns(very_wide, lambda: 0)
+    assert waiting(targets) == len(targets)
+
+
 def test_a_clock_that_stands_still_makes_all_drops_in_one_turn() -> None:
     broker = MemoryBroker(clock=FakeClock())
     targets = fanout(broker, "wide", 30)

@@ -157,13 +157,11 @@ class DeadLetters:
         while journal.has_open_steps:
             yield
         step = journal.open_step()
-        journal.enter(step)
-        self._is_publishing = True  # the letter waits
         try:
-            drop()
-        finally:
-            self._is_publishing = False
-            journal.leave()
+            self._drop_into(step, drop)
+        except BaseException:
+            journal.close_step(step)  # an open one would hold up all later drops of this kind
+            raise
         letter = self._waiting.popleft() if self._waiting else None
         exchange = None if letter is None else self._exchange_by_name.get(letter[0].exchange)
         if letter is not None and exchange is not None:
@@ -172,6 +170,16 @@ class DeadLetters:
         journal.close_step(step)
         if letter is not None:
             self._route(*letter)
+
+    def _drop_into(self, step: "OpenStep", drop: Drop) -> None:
+        """Make a drop whose changes belong to a step of the store; its dead letter waits."""
+        self._journal.enter(step)
+        self._is_publishing = True
+        try:
+            drop()
+        finally:
+            self._is_publishing = False
+            self._journal.leave()
 
     def _offers(
         self,

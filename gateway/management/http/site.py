@@ -87,8 +87,8 @@ class ApiSite:
             raise HttpError(405, headers={"Allow": _allowed(routes)})
         require_no_form(request, route)
         if route.level is AccessLevel.PUBLIC:
-            nobody = Principal("", frozenset())
-            self._take_body(request, route, partial(self._perform, route, request, names, nobody))
+            anonymous = Principal("", frozenset())
+            self._take_body(request, route, partial(self._perform, route, request, names, anonymous))
             return
         if (principal := principal_of_session(self._context, request)) is not None:
             self._admit(route, request, names, principal)
