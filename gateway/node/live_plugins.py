@@ -126,7 +126,10 @@ class LivePlugins:
         *,
         may_become_inert: bool = False,
     ) -> Iterator[None]:
-        """Return the steps of any change. Plugins that do not change keep their versions and their objects."""
+        """Return the steps of any change. Plugins that do not change keep their versions and their objects.
+
+        There is no event if the plugin keeps its version and its settings.
+        """
         vhost, access, broker = self.broker.vhost(vhost_name), self._access, self.broker
         former = self._view(vhost_name)
         numbers = {plugin: enabled.number for plugin, enabled in former.enabled.items()} | dict(versions)
@@ -146,8 +149,10 @@ class LivePlugins:
         except BaseException:
             access.close(vhost_name, view, former)
             raise
+        is_effective = name not in view.enabled or view.is_changed(name)
         access.adopt(vhost_name, view, candidate)
-        broker.events.emit(Event(event, vhost_name, name, details or {}))
+        if is_effective:
+            broker.events.emit(Event(event, vhost_name, name, details or {}))
 
     def enabled(self, vhost: str) -> Mapping[str, EnabledPlugin]:
         """Return the plugins in use in a virtual host, with their versions."""

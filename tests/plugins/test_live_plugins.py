@@ -83,6 +83,20 @@ def test_a_disabled_plugin_leaves_inert_exchanges_that_are_revived(broker: LiveB
     assert broker.reached() == ["a", "b"]
 
 
+def test_enabling_again_with_the_same_settings_is_no_event(broker: LiveBroker) -> None:
+    for settings in ({"login_from": "common_name"}, {"login_from": "common_name"}, None, {}, {}):
+        do(broker.live.enabling("/", "auth-certificate", settings))
+    do(broker.live.enabling("/", "mine"))
+    for _ in range(2):
+        do(broker.live.enabling("/", "mine", {}))
+        do(broker.live.reloading("/", "mine"))
+    assert broker.plugin_events() == [
+        "plugin.settings_changed auth-certificate",
+        "plugin.settings_changed auth-certificate",
+        "plugin.enabled mine",
+    ]
+
+
 def test_a_plugin_is_reloaded_and_rolled_back(broker: LiveBroker) -> None:
     for vhost in ("/", "other"):
         do(broker.live.enabling(vhost, "mine"))

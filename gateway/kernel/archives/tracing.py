@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gateway.kernel.budget import SLOW_S
 from gateway.kernel.faults import Faults
 from gateway.kernel.messages.message import Message
-from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun, PartTimes
+from gateway.kernel.plugin_times import PartTimes
+from gateway.kernel.slow_calls import SlowCalls
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.trace_events import TraceEvents
@@ -29,13 +31,14 @@ class VhostTracing:
         tracers: "Sequence[Tracer]",
         trace_events: "TraceEvents",
         faults: Faults,
-        monotonic_s: Callable[[], float],
+        slow_calls: SlowCalls,
     ) -> None:
         self.tells_tracers = True
         self._vhost_name = vhost_name
         self._events = trace_events
         self._faults = faults
-        self._monotonic_s = monotonic_s
+        self._slow_calls = slow_calls
+        self._monotonic_s = slow_calls.budget.monotonic_s
         self._added: tuple[Tracer, ...] = ()
         self.use(tracers)
 
@@ -84,15 +87,15 @@ class VhostTracing:
     # The closures are in functions of their own: a compiled function that has one allocates an object at each call.
 
     def _tell_published(self, message: Message, queues: "Sequence[str]", origin: "Origin") -> None:
-        self._tell(lambda tracer: tracer.published(message, queues, origin))
+        self._tell("published", lambda tracer: tracer.published(message, queues, origin))
 
     def _tell_delivered(self, message: Message, queue: str, redelivered: bool, origin: "Origin") -> None:
-        self._tell(lambda tracer: tracer.delivered(message, queue, redelivered, origin))
+        self._tell("delivered", lambda tracer: tracer.delivered(message, queue, redelivered, origin))
 
-    def _tell(self, tell: "Callable[[Tracer], None]") -> None:
+    def _tell(self, method: str, tell: "Callable[[Tracer], None]") -> None:
         if self.tells_tracers:
             for tracer in self._tracers:
-                self._call_timed(tracer, tell)
+                self._call_timed(tracer, method, tell)
         for tracer in self._added:
             self._call_safely(tracer, tell)
 
@@ -102,10 +105,11 @@ class VhostTracing:
         except BaseException as error:  # a plugin's exception must not reach the publisher
             self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)
 
-    def _call_timed(self, tracer: "Tracer", tell: "Callable[[Tracer], None]") -> None:
+    def _call_timed(self, tracer: "Tracer", method: str, tell: "Callable[[Tracer], None]") -> None:
         starts_s = self._monotonic_s()
         self._call_safely(tracer, tell)
         seconds = self._monotonic_s() - starts_s
         self.part_times.of(tracer).add(seconds)
-        if seconds > CALL_LIMIT_S:
-            self._faults.contain_in_part("tracer", Overrun(seconds), self._vhost_name, tracer)
+        if seconds > SLOW_S:
+            what = f"{method}() of the tracer {type(tracer).__qualname__}"
+            self._slow_calls.took(seconds, what, self._vhost_name, tracer, "tracer", getattr(tracer, method))

@@ -74,12 +74,12 @@ class Broker:
         self.node = node
         self.clock = clock
         self.events = Events()
-        self.plugins_in_use = PluginsInUse(node, self.events, clock.monotonic_s)
+        self.journal = Journal(store, clock, formats)
+        self.plugins_in_use = PluginsInUse(node, self.events, self.journal.budget)
         self.faults = self.plugins_in_use.faults
         self.events.on_fault = partial(self.faults.contain, "event listener")
         self.alarms = Alarms()
         self.connections = Connections()
-        self.journal = Journal(store, clock, formats)
         self.journal.on_fault = partial(self.faults.contain, "turn")
         self.audit = AuditLog(self.journal, self.events.emit, audit_rules or AuditRules())
         self.directory = Directory(self.journal.record, compile_pattern)

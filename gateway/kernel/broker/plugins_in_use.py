@@ -1,12 +1,13 @@
 """The plugins that the virtual hosts of one node use, and the objects that they supply."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.events import Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.plugin_times import CallTime
+from gateway.kernel.slow_calls import SlowCalls
 from gateway.kernel.vhosts.event_listeners import EventListeners
 from gateway.kernel.vhosts.metric_source import PluginMetrics
 from gateway.kernel.vhosts.plugins import PluginParts
@@ -14,6 +15,7 @@ from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.tracer import Tracer
+    from gateway.kernel.budget import TurnBudget
     from gateway.kernel.vhosts.plugins import VhostPlugins
     from gateway.kernel.vhosts.virtual_host import VirtualHost
 
@@ -25,14 +27,14 @@ class PluginsInUse:
     interception. ``faults`` contains the exceptions of all of them.
     """
 
-    def __init__(self, node: str, events: Events, monotonic_s: Callable[[], float]) -> None:
+    def __init__(self, node: str, events: Events, budget: "TurnBudget") -> None:
         self._node = node
-        self._monotonic_s = monotonic_s
         self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._tracing_by_vhost: dict[str, VhostTracing] = {}
         self.faults = Faults(events, self.plugin_of)
-        self.event_listeners = EventListeners(self.faults, monotonic_s)
-        self.metrics = PluginMetrics(self.faults, monotonic_s)
+        self._slow_calls = SlowCalls(budget, self.faults)
+        self.event_listeners = EventListeners(self.faults, self._slow_calls)
+        self.metrics = PluginMetrics(self.faults, self._slow_calls)
         events.subscribe(self.event_listeners.pass_on)
 
     def add(self, vhost: "VirtualHost", view: "VhostPlugins") -> PluginParts:
@@ -45,7 +47,7 @@ class PluginsInUse:
         self._view_by_vhost[vhost.name] = view
         tracing = self._tracing_by_vhost.get(vhost.name)
         if tracing is None:
-            tracing = VhostTracing(vhost.name, parts.tracers, vhost.trace_events, self.faults, self._monotonic_s)
+            tracing = VhostTracing(vhost.name, parts.tracers, vhost.trace_events, self.faults, self._slow_calls)
             self._tracing_by_vhost[vhost.name] = tracing
         else:
             tracing.use(parts.tracers)

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from gateway.kernel.budget import SLOW_S
 from gateway.kernel.events import Event
 from gateway.kernel.faults import Faults
-from gateway.kernel.plugin_times import CALL_LIMIT_S, CallTime, Overrun, PartTimes
+from gateway.kernel.plugin_times import CallTime, PartTimes
+from gateway.kernel.slow_calls import SlowCalls
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.message import Properties
@@ -60,9 +62,10 @@ class ObservedVhost(Protocol):
 class EventListeners:
     """The listeners of all virtual hosts of one node; ``pass_on`` subscribes to the node's events."""
 
-    def __init__(self, faults: Faults, monotonic_s: Callable[[], float]) -> None:
+    def __init__(self, faults: Faults, slow_calls: SlowCalls) -> None:
         self._faults = faults
-        self._monotonic_s = monotonic_s
+        self._slow_calls = slow_calls
+        self._monotonic_s = slow_calls.budget.monotonic_s
         self._times_by_vhost: dict[str, PartTimes] = {}
         self._listeners_by_vhost: dict[str, tuple[EventListener, ...]] = {}
         self._observers: tuple[Callable[[Event], None], ...] = ()
@@ -122,5 +125,6 @@ class EventListeners:
             self._faults.contain_in_part(FAULT, error, vhost, listener)
         seconds = self._monotonic_s() - starts_s
         self._times_by_vhost[vhost].of(listener).add(seconds)
-        if seconds > CALL_LIMIT_S:
-            self._faults.contain_in_part(FAULT, Overrun(seconds), vhost, listener, function=listener.on_event)
+        if seconds > SLOW_S:
+            what = f"the event listener {type(listener).__qualname__} for the event {event.name}"
+            self._slow_calls.took(seconds, what, vhost, listener, FAULT, listener.on_event)

@@ -4,13 +4,15 @@ The numbers of metrics, samples and labels are bounded: a monitoring system stor
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final, Literal, Protocol, TypeAlias, get_args
 
+from gateway.kernel.budget import SLOW_S
 from gateway.kernel.faults import BadAnswer, Faults, shown
-from gateway.kernel.plugin_times import CALL_LIMIT_S, CallTime, Overrun, PartTimes
+from gateway.kernel.plugin_times import CallTime, PartTimes
+from gateway.kernel.slow_calls import SlowCalls
 
 #: The most metrics of one source, the most samples of one metric, and the most labels of one sample.
 MOST_METRICS: Final = 100
@@ -114,9 +116,10 @@ def _problem_of_name(name: object, what: str) -> str | None:
 class PluginMetrics:
     """The metric sources of all virtual hosts of one node, and the times of their calls."""
 
-    def __init__(self, faults: Faults, monotonic_s: Callable[[], float]) -> None:
+    def __init__(self, faults: Faults, slow_calls: SlowCalls) -> None:
         self._faults = faults
-        self._monotonic_s = monotonic_s
+        self._slow_calls = slow_calls
+        self._monotonic_s = slow_calls.budget.monotonic_s
         self._sources_by_vhost: dict[str, tuple[MetricSource, ...]] = {}
         self._times_by_vhost: dict[str, PartTimes] = {}
 
@@ -154,8 +157,9 @@ class PluginMetrics:
             self._faults.contain_in_part(FAULT, error, vhost, source, function=source.metrics)
         seconds = self._monotonic_s() - starts_s
         self._times_by_vhost[vhost].of(source).add(seconds)
-        if seconds > CALL_LIMIT_S:
-            self._faults.contain_in_part(FAULT, Overrun(seconds), vhost, source, function=source.metrics)
+        if seconds > SLOW_S:
+            what = f"the metric source {type(source).__qualname__}"
+            self._slow_calls.took(seconds, what, vhost, source, FAULT, source.metrics)
         return self._valid(vhost, source, found)
 
     def _valid(self, vhost: str, source: MetricSource, found: Sequence[PluginMetric]) -> Sequence[PluginMetric]:

@@ -13,6 +13,7 @@ from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecor
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import TRACE_EXCHANGE
+from gateway.kernel.slow_calls import SlowCalls
 from gateway.testing import MemoryBroker, Recipient, header_of
 
 HERE = Origin(connection="here", channel=1, user="guest", protocol="AMQP 0-9-1")
@@ -215,7 +216,8 @@ class RecordingTracer:
 
 def test_tracers_are_called_for_publishes_and_deliveries(broker: MemoryBroker) -> None:
     tracer, vhost = RecordingTracer(), broker.vhost
-    vhost.tracing = VhostTracing("/", (tracer,), vhost.trace_events, broker.kernel.faults, broker.clock.monotonic_s)
+    slow_calls = SlowCalls(broker.kernel.journal.budget, broker.kernel.faults)
+    vhost.tracing = VhostTracing("/", (tracer,), vhost.trace_events, broker.kernel.faults, slow_calls)
     queue = vhost.declare_queue("q")
     vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
     vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)
