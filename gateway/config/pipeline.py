@@ -1,10 +1,11 @@
 """Settings of the interface between the broker and the data pipeline on Spark."""
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.kinds import Size
+from gateway.config.kinds import OptionalPath, Size
 from gateway.config.section import Section
 
 
@@ -25,3 +26,6 @@ class Pipeline(Section):
 
     producer_expiry_s: Annotated[int, Field(ge=60, le=315_360_000)] = 30 * 86400
     """Time for which the last batch of a query is remembered, in seconds; until then no batch is published twice."""
+
+    results_dir: OptionalPath = Path("pipeline")
+    """Directory in which jobs write their results (their option `--out`), whose reports the web UI lists."""

@@ -149,3 +149,14 @@ def test_applying_is_recorded(console: Console) -> None:
 @pytest.mark.parametrize("path", ["/definitions-plan", "/definitions-apply"])
 def test_what_is_not_json_is_refused(console: Console, path: str) -> None:
     assert console.ask("POST", path, content=b"{").status == 400
+
+
+def test_a_plan_is_applied_only_as_it_was_shown(console: Console) -> None:
+    seen = plan(console, SHOP)["plan"]
+    assert plan(console, SHOP)["plan"] == seen
+    console.put("/policies/%2F/p", SHOP["policies"][0])
+    refusal = console.ask("POST", f"/definitions-apply?plan={seen}", SHOP)
+    assert (refusal.status, refusal.json["error"]) == (409, "plan_changed")
+    assert console.get("/queues") == []
+    done = apply(console, SHOP, f"?plan={plan(console, SHOP)['plan']}")
+    assert done["create"] == 3

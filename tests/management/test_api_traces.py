@@ -179,3 +179,14 @@ def test_only_administrators_trace(traced: Console) -> None:
     traced.add_user("watcher", "monitoring")
     for method, path in (("GET", "/traces"), ("PUT", "/traces/%2F/t"), ("GET", "/trace-files/t.log")):
         assert traced.ask(method, path, user="watcher").status == 401
+
+
+def test_the_end_of_a_file_is_read_without_the_rest(traced: Console, tmp_path: Path) -> None:
+    traced.put("/traces/%2F/t", {"format": "text", "pattern": "publish.#"})
+    publish(traced, "the end")
+    assert lines(tmp_path, traced).endswith("the end\n")
+    assert traced.ask("GET", "/trace-files/t.log?tail=8").content == b"the end\n"
+    whole = traced.ask("GET", "/trace-files/t.log").content
+    assert traced.ask("GET", "/trace-files/t.log?tail=1000000").content == whole
+    refusal = traced.ask("GET", "/trace-files/t.log?tail=-1")
+    assert (refusal.status, refusal.json["reason"]) == (400, "tail must be a number of bytes, not '-1'")

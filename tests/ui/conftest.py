@@ -8,13 +8,15 @@ from tests.interop import node_package
 from tests.interop.tools import program
 from tests.running import Gateway, gateway_in
 from tests.ui.browser import DESKTOP, NODE_PACKAGE, Browser, chromium
-from tests.ui.traffic import declare, traffic
+from tests.ui.traffic import declare, traffic, write_results
 
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway that is in use."""
-    with gateway_in(tmp_path_factory.mktemp("ui")) as gateway:
+    directory = tmp_path_factory.mktemp("ui")
+    write_results(directory / "results")
+    with gateway_in(directory, f"pipeline.results_dir={directory / 'results'}") as gateway:
         declare(gateway)
         with traffic(gateway):
             yield gateway

@@ -76,25 +76,114 @@ def test_a_shovel_is_set_shown_and_removed(browser: Browser, shop: Gateway) -> N
     assert get(shop, "shovels") == []
 
 
-def test_definitions_are_compared_before_they_are_applied(browser: Browser, shop: Gateway) -> None:
-    wanted = {
-        "queues": [
-            {"vhost": "/", "name": "imported", "durable": True, "auto_delete": False, "arguments": {}},
-            {"vhost": "/", "name": "backlog", "durable": True, "auto_delete": False, "arguments": {"x-max-length": 1}},
-        ],
-        "policies": [
-            {"vhost": "/", "name": "limits", "pattern": "^orders\\.", "apply-to": "queues", "priority": 2,
-             "definition": {"max-length": 10_000, "overflow": "reject-publish"}},
-        ],
-    }  # fmt: skip
+def test_definitions_are_planned_before_they_are_applied(browser: Browser, shop: Gateway) -> None:
+    conflicting = {
+        "vhost": "/",
+        "name": "backlog",
+        "durable": True,
+        "auto_delete": False,
+        "arguments": {"x-max-length": 1},
+    }
+    queue = {"vhost": "/", "name": "imported", "durable": True, "auto_delete": False, "arguments": {}}
+    limits = {"vhost": "/", "name": "limits", "pattern": "^orders\\.", "apply-to": "queues", "priority": 2,
+              "definition": {"max-length": 10_000, "overflow": "reject-publish"}}  # fmt: skip
     browser.open("/definitions")
-    browser.fill("Definitions", json.dumps(wanted))
+    browser.fill("Definitions", json.dumps({"queues": [queue, conflicting], "policies": [limits]}))
     browser.press("Compare")
-    browser.see("1 object would be created and 1 object changed")
-    browser.see("1 existing queue or exchange with other properties")
+    browser.see("create 1 object, change 1 and delete 0")
+    browser.see("1 conflict prevents that anything is applied")
+    browser.see("it exists with other properties")
+    assert "Apply definitions" not in browser.texts("button")
+    browser.fill("Definitions", json.dumps({"queues": [queue], "policies": [limits]}))
+    browser.press("Compare")
     browser.see("priority 1 → 2")
     browser.press("Apply definitions")
     browser.see("The definitions are applied.")
     assert get(shop, "queues/%2F/imported")["durable"] is True
     assert get(shop, "policies/%2F/limits")["priority"] == 2
     request(shop, "DELETE", "queues/%2F/imported")
+
+
+def test_definitions_of_a_virtual_host_delete_what_they_do_not_name(browser: Browser, shop: Gateway) -> None:
+    request(shop, "PUT", "vhosts/pruned", {})
+    for name in ("kept", "dropped"):
+        request(shop, "PUT", f"queues/pruned/{name}", {"durable": True})
+    browser.load("/definitions")  # the list of virtual hosts is read once
+    browser.wait(lambda: "pruned" in browser.texts("#vhost-choice option"), "the virtual host is not offered")
+    browser.fill("Virtual host", "pruned")
+    browser.fill("Definitions", json.dumps({"queues": [{"name": "kept", "durable": True, "arguments": {}}]}))
+    browser.press_field("Delete what they do not name")
+    browser.press("Compare")
+    browser.see("create 0 objects, change 0 and delete 1")
+    browser.press("Apply definitions")
+    browser.see("Delete 1 object?")
+    browser.fill("Type delete to confirm", "delete")
+    browser.press("Apply definitions")
+    browser.see("The definitions are applied.")
+    assert [queue["name"] for queue in get(shop, "queues/pruned")] == ["kept"]
+    browser.fill("Virtual host", "All")
+    request(shop, "DELETE", "vhosts/pruned")
+
+
+def test_a_plan_that_no_longer_holds_is_not_applied(browser: Browser, shop: Gateway) -> None:
+    browser.open("/definitions")
+    queues = [{"vhost": "/", "name": name, "durable": True, "arguments": {}} for name in ("late", "later")]
+    browser.fill("Definitions", json.dumps({"queues": queues}))
+    browser.press("Compare")
+    browser.see("create 2 objects")
+    request(shop, "PUT", "queues/%2F/late", {"durable": True})
+    browser.press("Apply definitions")
+    browser.see("the broker is not as it was when the plan was made")
+    assert "later" not in [queue["name"] for queue in get(shop, "queues/%2F")]
+    assert "409" in browser.complaints()[0]
+    request(shop, "DELETE", "queues/%2F/late")
+
+
+def test_a_trace_is_started_viewed_stopped_resumed_and_deleted(browser: Browser, shop: Gateway) -> None:
+    browser.open("/trace-files")
+    browser.see("No trace is running.")
+    browser.fill("Name", "tickets")
+    browser.fill("Pattern", "publish.#")
+    browser.press("Start trace")
+    browser.see("Messages are written to tickets.log.")
+    browser.wait(lambda: get(shop, "trace-files")[0]["size"] > 0, "nothing is traced")
+    browser.press("View tickets.log")
+    browser.see("Message published")
+    browser.press("Close")
+    browser.press("Stop tickets")
+    browser.see("Trace 'tickets' is stopped; its file stays.")
+    browser.press("Undo")
+    browser.see("Undone.")
+    assert get(shop, "traces/%2F/tickets")["pattern"] == "publish.#"
+    browser.press("Stop tickets")
+    browser.see("No trace is running.")
+    browser.wait(lambda: browser.button("Delete tickets.log").is_enabled(), "the file cannot be deleted")
+    browser.press("Delete tickets.log")
+    browser.see("Delete tickets.log?")
+    browser.press("Delete file")
+    browser.see("There are no files.")
+
+
+def test_the_report_of_a_job_is_shown_without_scripts(browser: Browser, shop: Gateway) -> None:
+    browser.open("/pipeline")
+    browser.press("Details of rollup")
+    browser.see("3 readings were late")
+    browser.press("Close")
+    address = browser.button("Report of rollup").get_attribute("href")
+    window = browser.driver.current_window_handle
+    browser.press("Report of rollup")
+    browser.wait(lambda: len(browser.driver.window_handles) == 2, "no window opens")
+    browser.driver.switch_to.window(next(each for each in browser.driver.window_handles if each != window))
+    try:
+        browser.see("Daily means")
+        assert browser.driver.current_url == address
+        assert browser.driver.title == "rollup"
+        assert (
+            browser.driver.execute_script("return getComputedStyle(document.querySelector('h1')).color")
+            == "rgb(1, 2, 3)"
+        )
+        assert browser.driver.execute_script("return self.origin") == "null"
+        assert any("script" in complaint for complaint in browser.complaints())
+    finally:
+        browser.driver.close()
+        browser.driver.switch_to.window(window)

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import paho.mqtt.client as mqtt
@@ -16,6 +17,10 @@ from tests.running import HOST, Gateway
 
 #: Text that would run as a script if a page interpreted it as HTML.
 MARKUP: Final = "<img src=x onerror=\"document.title='interpreted'\">"
+
+#: A page of the pipeline, with a script that would change its title.
+REPORT: Final = """<!doctype html><html lang="en"><title>rollup</title><style>h1 { color: rgb(1, 2, 3) }</style>
+<h1>Daily means</h1><script>document.title = "interpreted"</script>"""
 
 _PAUSE_S: Final = 0.1
 
@@ -61,6 +66,19 @@ def declare(gateway: Gateway) -> None:
         management_client.request(
             gateway, "POST", "exchanges/%2F/amq.default/publish", body | {"payload": json.dumps({"text": MARKUP})}
         )
+
+
+def write_results(directory: Path) -> None:
+    """Write what a job of the pipeline writes at its end; its report has a script, which must not run."""
+    job = directory / "rollup"
+    job.mkdir(parents=True)
+    run = {
+        "job": "rollup", "started": "2026-01-31T10:00:00+00:00", "finished": "2026-01-31T10:00:07+00:00",
+        "options": {"queue": ["weather"], "window": "1 day"}, "figures": {"windows": 365},
+        "warnings": ["3 readings were late"],
+    }  # fmt: skip
+    (job / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    (job / "report.html").write_text(REPORT, encoding="utf-8")
 
 
 @contextmanager

@@ -226,7 +226,7 @@ class ApiSite:
         if request.is_lost or request.method == "HEAD":
             download.close()
             size = (b"Content-Length", b"%d" % download.size)
-            request.begin_answer(200, [*self._common_headers(request), *headers, size])
+            request.begin_answer(200, [*self._headers(request, headers), size])
             request.end_answer()
         else:
             self._stream(request, download.pieces, headers, download.size, download.close)
@@ -242,7 +242,7 @@ class ApiSite:
         ResponseStream(
             request,
             pieces,
-            headers=[*self._common_headers(request), *headers],
+            headers=self._headers(request, headers),
             size=size,
             on_step=self._context.touch,
             on_error=lambda error: self._refuse(request, error),
@@ -283,6 +283,11 @@ class ApiSite:
         if reply.fields is not None:
             headers.append((b"Content-Type", _JSON))
         request.answer(reply.status, headers, content)
+
+    def _headers(self, request: Request, own: Headers) -> Headers:
+        """Return the headers of a response: its own, and the common ones that it does not replace."""
+        named = {name.lower() for name, _ in own}
+        return [*(each for each in self._common_headers(request) if each[0].lower() not in named), *own]
 
     def _common_headers(self, request: Request) -> Headers:
         """Return the headers of every response, which forbid caching."""

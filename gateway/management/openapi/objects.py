@@ -82,6 +82,9 @@ OBJECTS: Final[dict[str, Schema]] = {
     "LoginCount": fields("protocol:s! auth_attempts:i! auth_attempts_failed:i! auth_attempts_succeeded:i!"),
     "Trace": fields("name:s! vhost:s! format:json|text! pattern:s! max_payload_bytes:i lines:i! left_out:i! error:s!"),
     "TraceFile": fields("name:s! size:i!"),
+    "PipelineRun": fields(
+        "name:s! report_bytes:i?! error:s! job:s started:s finished:s options:o figures:o warnings:a"
+    ),
     "Session": fields("client_id:s vhost:s is_connected:b messages:i"),
     "Offsets": fields("offsets:o! lags:o!"),
     "Plugin": fields("name:s! description:s! source:s! hooks:a! settings:a!"),

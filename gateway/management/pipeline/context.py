@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gateway.management.pipeline.job_runs import JobRuns
 from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import SplitReader
 from gateway.management.pipeline.staging import Staging
@@ -9,7 +10,7 @@ from gateway.management.pipeline.staging import Staging
 
 @dataclass(frozen=True, slots=True)
 class PipelineContext:
-    """Reader of streams, staged rows and progress of consumers.
+    """Reader of streams, staged rows, progress of consumers, and runs of jobs.
 
     ``producer_memory_ms`` is the time for which a producer's last batch is remembered.
     """
@@ -17,4 +18,5 @@ class PipelineContext:
     reading: SplitReader
     staging: Staging
     progress: ProgressReports
+    job_runs: JobRuns
     producer_memory_ms: int

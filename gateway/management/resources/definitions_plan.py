@@ -1,6 +1,7 @@
 """/definitions-plan: what definitions would change, and applying them declaratively. RabbitMQ has no such resource."""
 
 from collections.abc import Generator
+from hashlib import sha256
 from typing import Final
 
 from twisted.internet.defer import Deferred
@@ -15,6 +16,7 @@ from gateway.management.http.errors import HttpError, bad_request, unknown_vhost
 from gateway.management.http.routes import ANY_BODY, Fields, LongTask, Routes
 from gateway.management.password_hashing import hash_passwords
 from gateway.management.resources.definitions import assign_vhost, decoded_document
+from gateway.management.views.json import encode
 
 routes = Routes()
 
@@ -24,6 +26,9 @@ _APPLY: Final = "/definitions-apply"
 
 #: Steps of a plan in an answer.
 _MOST_STEPS: Final = 10_000
+
+#: Steps that are converted at once.
+_AT_ONCE: Final = 50
 
 
 @routes.post(_PLAN, level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
@@ -52,12 +57,20 @@ def apply_to_vhost(call: Call, vhost: str) -> LongTask:
     return LongTask(_applied(call, vhost), is_exclusive=True)
 
 
-def plan_view(plan: Plan) -> Fields:
-    """Return a plan with its steps, without secrets, and their numbers."""
+def plan_view(plan: Plan) -> Generator[None, None, Fields]:
+    """Return a plan with its steps, without secrets, their numbers, and a digest that is that of equal plans only."""
     counts = dict.fromkeys(("create", "change", "delete", "conflict"), 0)
-    for step in plan.steps:
+    views: list[Fields] = []
+    digest = sha256()
+    for number, step in enumerate(plan.steps):
         counts[step.verb.value] += 1
-    return {**counts, "steps": [_step_view(step) for step in plan.steps[:_MOST_STEPS]]}
+        view = _step_view(step)
+        digest.update(encode(view) + b"\n")
+        if number < _MOST_STEPS:
+            views.append(view)
+        if number % _AT_ONCE == 0:
+            yield
+    return {**counts, "plan": digest.hexdigest(), "steps": views}
 
 
 def _step_view(step: Step) -> Fields:
@@ -74,19 +87,21 @@ def _step_view(step: Step) -> Fields:
 
 def _planned(call: Call, vhost: str | None) -> "Generator[Deferred[None] | None, None, Fields]":
     _, plan = yield from _planning(call, vhost)
-    return plan_view(plan)
+    return (yield from plan_view(plan))
 
 
 def _applied(call: Call, vhost: str | None) -> "Generator[Deferred[None] | None, None, Fields]":
-    """Apply the definitions as a whole or not at all: a conflict or an error changes nothing."""
+    """Apply the definitions as a whole or not at all: a conflict, another plan or an error changes nothing."""
     definitions, plan = yield from _planning(call, vhost)
+    view = yield from plan_view(plan)
+    if call.query.get("plan", view["plan"]) != view["plan"]:
+        raise HttpError(409, "plan_changed", "the broker is not as it was when the plan was made, nothing was changed")
     if plan.conflicts:
         shown = "; ".join(
             f"{step.key.category} '{step.key.names[0]}' in vhost '{step.key.vhost}': {step.reason}"
             for step in plan.conflicts[:10]
         )
         raise HttpError(409, "conflict", f"{len(plan.conflicts)} conflicts, nothing was changed: {shown}")
-    view = plan_view(plan)
     call.audit_details |= {name: view[name] for name in ("create", "change", "delete")}
     if plan.steps:
         yield from hash_passwords(definitions, call.context.passwords)

@@ -1,9 +1,10 @@
 """/traces and /trace-files: traces of messages in files, as RabbitMQ's tracing plugin has them."""
 
+from pathlib import Path
 from typing import Final
 
 from gateway.management.http.access_levels import AccessLevel
-from gateway.management.http.bodies import require, text
+from gateway.management.http.bodies import digits, require, text
 from gateway.management.http.call import Call
 from gateway.management.http.downloads import Download, Extent
 from gateway.management.http.errors import bad_request, missing
@@ -70,10 +71,13 @@ def files(call: Call, node: str = "") -> list[Fields]:
 
 @routes.get("/trace-files/<name>", "/trace-files/node/<node>/<name>", level=_LEVEL)
 def file(call: Call, name: str, node: str = "") -> Download:
-    """Return the content of a file, as text."""
+    """Return the content of a file, as text; with ``tail``, its last bytes only."""
     _require_node(call, node)
+    tail = digits(call.query.get("tail", "0"))
+    if tail is None or tail < 0:
+        raise bad_request(f"tail must be a number of bytes, not '{call.query['tail']}'")
     path = call.context.trace_files.path_of(name)
-    download = None if path is None else Download.of_file(path, [Extent(0, path.stat().st_size)], b"", _TEXT)
+    download = None if path is None else Download.of_file(path, [_end_of(path, tail)], b"", _TEXT)
     if download is None:
         raise missing()
     return download
@@ -86,6 +90,12 @@ def delete_file(call: Call, name: str, node: str = "") -> None:
     if call.context.trace_files.path_of(name) is None:
         raise missing()
     call.context.trace_files.delete(name)
+
+
+def _end_of(path: Path, tail: int) -> Extent:
+    """Return the last ``tail`` bytes of a file; all of it for 0."""
+    size = path.stat().st_size
+    return Extent(max(0, size - tail), min(size, tail)) if tail else Extent(0, size)
 
 
 def _request(name: str, fields: Fields) -> TraceRequest:

@@ -25,6 +25,7 @@ export const PAGES = [
 
   { pattern: "explain", title: "Explain a publish", group: "Diagnosis", key: "x", load: () => import("./tracing/explain.js").then((module) => module.Explain) },
   { pattern: "traces", title: "Where is my message?", group: "Diagnosis", key: "w", level: "monitoring", load: () => import("./tracing/traces.js").then((module) => module.Traces) },
+  { pattern: "trace-files", title: "Trace files", group: "Diagnosis", key: "k", level: "administrator", load: () => import("./trace-files/trace-files.js").then((module) => module.TraceFiles) },
 
   { pattern: "policies", title: "Policies", group: "Settings", key: "l", load: () => import("./policies/policies.js").then((module) => module.Policies) },
   { pattern: "bridges", title: "Shovels and federation", group: "Settings", key: "f", level: "monitoring", load: () => import("./bridges/bridges.js").then((module) => module.Bridges) },

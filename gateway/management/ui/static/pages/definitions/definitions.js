@@ -1,21 +1,20 @@
-/** Definitions: export, and import after a comparison with what the broker has. */
+/** Definitions: export, and a plan of what definitions change, which is then applied. */
 import { html, useState } from "../../lib/html.js";
 import { useStore } from "../../lib/store.js";
-import { get, path, post } from "../../lib/api.js";
+import { get, path, post, withQuery } from "../../lib/api.js";
 import { selectedVhost } from "../../lib/vhosts.js";
-import { plural } from "../../lib/format.js";
-import { Badge, Page, Panel } from "../../components/basics.js";
+import { Page, Panel } from "../../components/basics.js";
 import { Field, Form, useForm, useId } from "../../components/forms.js";
-import { Table } from "../../components/tables.js";
 import { act, notify } from "../../components/toasts.js";
-import { compare } from "./compare.js";
+import { Plan } from "./plan.js";
 
-const targetOf = (vhost) => (vhost === "" ? "/definitions" : path`/definitions/${vhost}`);
+const target = (base, vhost) => (vhost === "" ? `/${base}` : `/${base}${path`/${vhost}`}`);
+const scopeOf = (vhost) => (vhost === "" ? "the whole broker" : html`virtual host <b><bdi>${vhost}</bdi></b>`);
 
 export function Definitions() {
   const vhost = useStore(selectedVhost);
   return html`<${Page} title="Definitions">
-    <${Panel} title="Export"><p>Users, virtual hosts, permissions, policies, parameters, exchanges, queues and bindings of ${vhost === "" ? "the whole broker" : html`virtual host <b>${vhost}</b>`}. Messages are not included.</p>
+    <${Panel} title="Export"><p>${vhost === "" ? "Users, virtual hosts, permissions, policies" : "Policies"}, parameters, exchanges, queues and bindings of ${scopeOf(vhost)}. Messages are not included.</p>
       <div class="form-actions"><button class="primary" onClick=${() => act(() => download(vhost))}>Download definitions</button></div><//>
     <${Import} key=${vhost} vhost=${vhost} />
   <//>`;
@@ -23,7 +22,7 @@ export function Definitions() {
 
 /** Save the definitions as a file. */
 async function download(vhost) {
-  const definitions = await get(targetOf(vhost));
+  const definitions = await get(target("definitions", vhost));
   const address = URL.createObjectURL(new Blob([JSON.stringify(definitions, null, 2)], { type: "application/json" }));
   const link = document.createElement("a");
   link.href = address;
@@ -33,27 +32,36 @@ async function download(vhost) {
 }
 
 function Import({ vhost }) {
-  const { values, change, field } = useForm({ text: "" });
-  const [comparison, setComparison] = useState(null);
+  const { values, change, field } = useForm({ text: "", isPruned: false });
+  const [plan, setPlan] = useState(null);
   const id = useId();
-  const read = async (event) => change({ text: await event.target.files[0].text() });
-  const check = async () => {
+  const edit = (changes) => {
+    change(changes);
+    setPlan(null);
+  };
+  const edited = (name) => ({ ...field(name), onChange: (given) => edit({ [name]: given }) });
+  const read = async (event) => {
+    const [file] = event.target.files;
+    if (file) edit({ text: await file.text() });
+  };
+  const compare = async () => {
     const wanted = parse(values.text);
-    setComparison({ rows: compare(await get(targetOf(vhost)), wanted), wanted });
+    setPlan({ wanted, ...await post(withQuery(target("definitions-plan", vhost), { prune: values.isPruned }), wanted) });
   };
   const apply = async () => {
-    await post(targetOf(vhost), comparison.wanted);
+    await post(withQuery(target("definitions-apply", vhost), { prune: values.isPruned, plan: plan.plan }), plan.wanted);
     notify("The definitions are applied.");
-    setComparison(null);
-    change({ text: "" });
+    edit({ text: "" });
   };
   return html`
-    <${Panel} title="Import"><${Form} action="Compare" onSubmit=${check}>
-      <p class="soft">Definitions are first compared with the broker. They are applied as a whole or not at all; what they do not name stays.</p>
+    <${Panel} title="Import"><${Form} action="Compare" onSubmit=${compare}>
+      <p class="soft">Definitions are first compared with ${scopeOf(vhost)}, then applied as a whole or not at all. Select a virtual host in the header to import into that one only.</p>
       <div class="fields"><div class="field"><label for=${id}>File</label><input id=${id} type="file" accept=".json,application/json" onChange=${read} /></div>
-        <${Field} label="Definitions" kind="textarea" isWide rows="8" required spellcheck="false" ...${field("text")} /></div>
+        <${Field} label="Definitions" kind="textarea" isWide rows="8" required spellcheck="false" ...${edited("text")} />
+        <div class="field wide"><${Field} label="Delete what they do not name" kind="check" ...${edited("isPruned")} />
+          <span class="hint">Only objects of the kinds that they have: definitions without users delete no user. You stay, whatever they say.</span></div></div>
     <//><//>
-    ${comparison && html`<${Comparison} rows=${comparison.rows} onApply=${apply} onCancel=${() => setComparison(null)} />`}`;
+    ${plan && html`<${Plan} plan=${plan} onApply=${apply} onCancel=${() => setPlan(null)} />`}`;
 }
 
 function parse(text) {
@@ -62,24 +70,4 @@ function parse(text) {
   } catch (error) {
     throw new Error(`This is not JSON: ${error.message}`);
   }
-}
-
-const KINDS = { new: "good", changed: "warn", conflict: "bad", same: "" };
-
-const COLUMNS = [
-  { title: "Change", cell: (row) => html`<${Badge} kind=${KINDS[row.change]}>${row.change}<//>` },
-  { title: "Kind", cell: (row) => row.section.replaceAll("_", " ") },
-  { title: "Object", isHeader: true, className: "wrap", cell: (row) => html`<bdi>${row.name}</bdi>` },
-  { title: "Differences", className: "wrap", cell: (row) => row.differences.map((each) => html`<div key=${each.field}><code>${each.field}</code> ${each.before} → <b>${each.after}</b></div>`) },
-];
-
-function Comparison({ rows, onApply, onCancel }) {
-  const changes = rows.filter((row) => row.change !== "same");
-  const conflicts = rows.filter((row) => row.change === "conflict").length;
-  return html`<${Panel} title="Comparison" isPadded=${false}>
-    <div class="body stack"><p role="status"><b>${plural(rows.filter((row) => row.change === "new").length, "object")}</b> would be created and <b>${plural(rows.filter((row) => row.change === "changed").length, "object")}</b> changed; ${plural(rows.length - changes.length, "object")} are the same.
-      ${conflicts > 0 && html` <span class="bad-text">${plural(conflicts, "existing queue or exchange", "existing queues and exchanges")} with other properties stay as they are.</span>`}</p></div>
-    <${Table} label="Comparison" rows=${changes} columns=${COLUMNS} rowKey=${(row) => `${row.section}\n${row.name}`} empty="The broker has all of this already." />
-    <div class="body"><${Form} action="Apply definitions" onSubmit=${onApply} extra=${html`<button type="button" onClick=${onCancel}>Cancel</button>`} /></div>
-  <//>`;
 }

@@ -3,11 +3,13 @@ import { html } from "../../lib/html.js";
 import { useStore } from "../../lib/store.js";
 import { usePolling } from "../../lib/polling.js";
 import { path } from "../../lib/api.js";
+import { may } from "../../lib/session.js";
 import { listingPath, selectedVhost } from "../../lib/vhosts.js";
 import { bytes, count, duration, plural } from "../../lib/format.js";
 import { Badge, Loaded, Name, Page, Panel } from "../../components/basics.js";
 import { OneVhost } from "../../components/one-vhost.js";
 import { PagedTable, Table } from "../../components/tables.js";
+import { Runs } from "./runs.js";
 
 const STATES = { running: "good", full: "bad", retiring: "warn" };
 
@@ -27,6 +29,7 @@ export function Pipeline() {
   return html`<${Page} title="Archives and pipeline">
     <${Panel} title="Archives" isPadded=${false}><${PagedTable} path=${listingPath("archives", vhost)} noun="archives" columns=${ARCHIVE_COLUMNS} rowKey=${(each) => `${each.vhost}\n${each.source}\n${each.name}`}
       empty="Nothing is archived. A policy with the key archive writes the messages of exchanges and queues to Parquet files." /><//>
+    ${may("administrator") && html`<${Runs} />`}
     <${OneVhost}>${(one) => html`<${Progress} key=${one} vhost=${one} />`}<//>
   <//>`;
 }
