@@ -3,7 +3,7 @@
 from gateway.config import Settings
 from gateway.kernel.clock import Clock
 from gateway.management.pipeline.context import PipelineContext
-from gateway.management.pipeline.job_runs import JobRuns
+from gateway.management.pipeline.job_results import JobResults
 from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import EncodingWorker, SegmentEncoder, SplitReader
 from gateway.management.pipeline.staging import Staging
@@ -20,6 +20,6 @@ def pipeline_context(
         SplitReader(worker, encoder, pipeline.reads),
         Staging(clock, pipeline.staged_size, pipeline.batch_size, pipeline.staged_expiry_s),
         ProgressReports(),
-        JobRuns(pipeline.results_dir),
+        JobResults(pipeline.results_dir),
         pipeline.producer_expiry_s * 1000,
     )

@@ -24,7 +24,7 @@ from gateway.management.http.cross_origin import CrossOriginPolicy
 from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.http.site import management_site
 from gateway.management.pipeline.context import PipelineContext
-from gateway.management.pipeline.job_runs import JobRuns
+from gateway.management.pipeline.job_results import JobResults
 from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import SplitReader
 from gateway.management.pipeline.staging import Staging
@@ -127,7 +127,7 @@ class Console:
         self.worker = InlineWorker(self.clock)
         staging = Staging(self.gateway.broker.clock, STAGED_LIMIT, BATCH_LIMIT, expiry_s=60)
         reading = SplitReader(self.worker, self.worker, max_reads=2)
-        return PipelineContext(reading, staging, ProgressReports(), JobRuns(self.results), producer_memory_ms=60_000)
+        return PipelineContext(reading, staging, ProgressReports(), JobResults(self.results), producer_memory_ms=60_000)
 
     def _administrator(self) -> Any:
         guest = self.gateway.broker.directory.user_by_name["guest"]

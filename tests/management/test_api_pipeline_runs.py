@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.management.pipeline import job_runs
+from gateway.management.pipeline import job_results
 from tests.management.console import Console
 
 RUN: dict[str, Any] = {
@@ -97,7 +97,7 @@ def test_without_a_directory_there_are_no_runs(tmp_path: Path) -> None:
 
 
 def test_the_number_of_listed_runs_is_limited(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_runs, "MOST_RUNS", 2)
+    monkeypatch.setattr(job_results, "MOST_RUNS", 2)
     for number in range(4):
         write(results / f"job{number}")
     assert len(Console(results=results).get("/pipeline-runs")) == 2

@@ -1,5 +1,7 @@
 """Previews of policies, checks of permissions, topology, STOMP subscriptions, WebSockets: what the web UI needs."""
 
+from typing import Any
+
 import pytest
 
 from tests.management.console import Console
@@ -106,9 +108,68 @@ def test_a_topology_follows_bindings_in_both_directions(console: Console) -> Non
     assert edges["second", "q"]["bindings"] == 2
     assert edges["second", "q"]["routing_keys"] == ["b", "c"]
     assert edges["second", "q"]["rate"] == 0.0
-    assert edges["first", "second"]["rate"] is None
+    assert edges["first", "second"]["rate"] == 0.0
     assert drawn["is_partial"] is False
     assert [node["name"] for node in console.get("/topology/%2F")["nodes"]] == ["first", "second", "q"]
+
+
+Rates = dict[tuple[str, str], tuple[float | None, float]]
+
+
+def rates(console: Console, *publishes: tuple[str, str]) -> Rates:
+    """Publish by (exchange, key); return the rate and the limit of each edge, in messages."""
+    body = {"properties": {}, "payload": "x", "payload_encoding": "string"}
+
+    def publish_all() -> float:
+        for exchange, key in publishes:
+            console.post(f"/exchanges/%2F/{exchange}/publish", body | {"routing_key": key})
+        list(console.statistics.sample())
+        return console.clock.seconds()
+
+    began_s = publish_all()
+    seconds = publish_all() - began_s
+    edges = console.get("/topology/%2F")["edges"]
+
+    def messages(rate: float | None) -> Any:
+        return None if rate is None else round(rate * seconds, 3)
+
+    return {
+        (edge["source"], edge["destination"]): (messages(edge["rate"]), messages(edge["at_most"])) for edge in edges
+    }
+
+
+def test_an_arrow_has_the_rate_of_the_messages_that_can_only_go_over_it(console: Console) -> None:
+    for name in ("first", "second"):
+        console.put(f"/exchanges/%2F/{name}", {"type": "topic"})
+    for name in ("q", "own"):
+        console.put(f"/queues/%2F/{name}", {})
+    bind(console, "first", "e", "second", "a")
+    bind(console, "second", "q", "q", "#")
+    bind(console, "first", "q", "own", "#")
+    found = rates(console, ("first", "a"), ("first", "b"), ("second", "c"))
+    assert found == {("first", "second"): (1, 1), ("second", "q"): (2, 2), ("first", "own"): (2, 2)}
+
+
+def test_an_arrow_on_one_of_several_ways_has_a_limit_only(console: Console) -> None:
+    for name in ("first", "second"):
+        console.put(f"/exchanges/%2F/{name}", {"type": "topic"})
+    console.put("/queues/%2F/q", {})
+    bind(console, "first", "e", "second", "a")
+    bind(console, "second", "q", "q", "#")
+    bind(console, "first", "q", "q", "#")
+    found = rates(console, ("first", "a"), ("first", "b"))
+    assert set(found.values()) == {(None, 2)}
+
+
+def test_an_arrow_to_an_exchange_has_at_most_the_rate_of_its_source(console: Console) -> None:
+    for name in ("first", "second"):
+        console.put(f"/exchanges/%2F/{name}", {"type": "fanout"})
+    bind(console, "first", "e", "second")
+    for name in ("q1", "q2"):
+        console.put(f"/queues/%2F/{name}", {})
+        bind(console, "second", "q", name)
+    found = rates(console, ("first", ""))
+    assert found == {("first", "second"): (1, 1), ("second", "q1"): (1, 1), ("second", "q2"): (1, 1)}
 
 
 def test_a_topology_is_limited(console: Console) -> None:

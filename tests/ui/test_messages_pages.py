@@ -10,6 +10,14 @@ from tests.ui.browser import Browser
 def test_the_topology_shows_rates_and_follows_a_selection(browser: Browser) -> None:
     browser.open("/topology")
     browser.wait(lambda: "/s" in " ".join(browser.texts(".drawing .rate")), "no rate is drawn")
+
+    def titles() -> list[str]:
+        return browser.texts(".drawing .edge title")
+
+    browser.wait(
+        lambda: any(text.startswith("orders → billing") and not text.endswith("; 0/s") for text in titles()),
+        lambda: f"no rate between exchanges: {titles()}",
+    )
     drawn = len(browser.all(".node"))
     browser.fill("Around", "queue")
     browser.fill("Name", "invoices")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.management_client import get, request
 from tests.running import Gateway
@@ -127,7 +128,7 @@ def test_definitions_of_a_virtual_host_delete_what_they_do_not_name(browser: Bro
 
 def test_a_plan_that_no_longer_holds_is_not_applied(browser: Browser, shop: Gateway) -> None:
     browser.open("/definitions")
-    queues = [{"vhost": "/", "name": name, "durable": True, "arguments": {}} for name in ("late", "later")]
+    queues: list[Any] = [{"vhost": "/", "name": name, "durable": True, "arguments": {}} for name in ("late", "later")]
     browser.fill("Definitions", json.dumps({"queues": queues}))
     browser.press("Compare")
     browser.see("create 2 objects")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.management.pipeline.job_runs import JobRuns
+from gateway.management.pipeline.job_results import JobResults
 from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import SplitReader
 from gateway.management.pipeline.staging import Staging
@@ -18,5 +18,5 @@ class PipelineContext:
     reading: SplitReader
     staging: Staging
     progress: ProgressReports
-    job_runs: JobRuns
+    job_results: JobResults
     producer_memory_ms: int

@@ -11,7 +11,7 @@ from gateway.management.http.call import Call
 from gateway.management.http.downloads import Download, Extent
 from gateway.management.http.errors import missing
 from gateway.management.http.routes import Fields, LongTask, Routes
-from gateway.management.pipeline.job_runs import JobRun, JobRuns
+from gateway.management.pipeline.job_results import JobResult, JobResults
 
 routes = Routes()
 
@@ -33,13 +33,13 @@ _REPORT: Final = {
 @routes.get("/pipeline-runs", level=_LEVEL)
 def runs(call: Call) -> LongTask:
     """List the latest run of each job, from the directory of the setting pipeline.results_dir."""
-    return LongTask(_listed(call.context.pipeline.job_runs))
+    return LongTask(_listed(call.context.pipeline.job_results))
 
 
 @routes.get("/pipeline-runs/<name>", level=_LEVEL)
 def run(call: Call, name: str) -> Fields:
     """Return a run."""
-    found = call.context.pipeline.job_runs.find(name)
+    found = call.context.pipeline.job_results.find(name)
     if found is None:
         raise missing()
     return _view(found)
@@ -48,18 +48,18 @@ def run(call: Call, name: str) -> Fields:
 @routes.get("/pipeline-runs/<name>/report", level=_LEVEL)
 def report(call: Call, name: str) -> Download:
     """Return the report of a run, an HTML page without scripts."""
-    path = call.context.pipeline.job_runs.report(name)
+    path = call.context.pipeline.job_results.report(name)
     download = None if path is None else Download.of_file(path, [Extent(0, path.stat().st_size)], b"", _REPORT)
     if download is None:
         raise missing()
     return download
 
 
-def _listed(job_runs: JobRuns) -> Generator[None, None, list[Fields]]:
-    found = yield from job_runs.listed()
+def _listed(job_results: JobResults) -> Generator[None, None, list[Fields]]:
+    found = yield from job_results.listed()
     return [_view(each) for each in found]
 
 
-def _view(run: JobRun) -> Fields:
+def _view(run: JobResult) -> Fields:
     noted = {name: run.noted[name] for name in _NOTED if name in run.noted}
     return {"name": run.name, "report_bytes": run.report_bytes, "error": run.error, **noted}

@@ -4,7 +4,7 @@ A drawing has a limited size, so it begins at one object, or at the exchanges wi
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from gateway.kernel.queueing.queue_like import QueueLike
@@ -17,6 +17,7 @@ from gateway.management.http.errors import bad_request, missing
 from gateway.management.http.routes import Fields, LongTask, Routes
 from gateway.management.resources.exchanges import existing_exchange
 from gateway.management.statistics.subjects import key_of, route_key
+from gateway.management.views.flows import arrow_rates
 
 routes = Routes()
 
@@ -87,33 +88,49 @@ def _ends(binding: Binding) -> Iterator[Node]:
 
 
 def _edges(call: Call, nodes: dict[Node, None], bindings: dict[Binding, None]) -> Generator[None, None, list[Fields]]:
-    """Return an edge for each two bound objects, with its routing keys."""
-    edges: dict[tuple[object, object], Fields] = {}
+    """Return an edge for each two bound objects, with its routing keys and its rate."""
+    edges: dict[tuple[Node, Node], Fields] = {}
     for number, binding in enumerate(bindings):
         source, destination = binding.source, binding.destination
         if source in nodes and destination in nodes:
-            edge = edges.setdefault((source, destination), _edge_view(call, binding))
+            edge = edges.setdefault((source, destination), _edge_view(binding))
             edge["bindings"] += 1
             if len(edge["routing_keys"]) < 5:
                 edge["routing_keys"].append(binding.routing_key)
         if number % 64 == 0:
             yield
-    return list(edges.values())
+    entries: dict[Node, float] = {
+        node: call.trend(key_of(node)).rate("publish_in") for node in nodes if isinstance(node, Exchange)
+    }
+    flows = yield from _flows(call, entries, [node for node in nodes if isinstance(node, QueueLike)])
+    rates = yield from arrow_rates(edges, entries, flows)
+    return [edge | {"rate": rates[ends].exact, "at_most": rates[ends].at_most} for ends, edge in edges.items()]
 
 
-def _edge_view(call: Call, binding: Binding) -> Fields:
+def _flows(
+    call: Call, exchanges: Iterable[Node], queues: Sequence[QueueLike]
+) -> Generator[None, None, dict[tuple[Node, Node], float]]:
+    """Return the rates by exchange and queue that are not zero."""
+    flows: dict[tuple[Node, Node], float] = {}
+    statistics = call.context.statistics
+    for exchange in exchanges:
+        assert isinstance(exchange, Exchange)
+        for queue in queues:
+            key = route_key(exchange, queue)
+            if statistics.sampled(key) and (rate := call.trend(key).rate("publish")):
+                flows[exchange, queue] = rate
+        yield
+    return flows
+
+
+def _edge_view(binding: Binding) -> Fields:
     source, destination = binding.source, binding.destination
-    is_queue = isinstance(destination, QueueLike)
-    rate = None
-    if isinstance(destination, QueueLike) and isinstance(source, Exchange):
-        rate = call.trend(route_key(source, destination)).rate("publish")
     return {
         "source": source.name,
         "destination": destination.name,
-        "destination_type": "queue" if is_queue else "exchange",
+        "destination_type": "queue" if isinstance(destination, QueueLike) else "exchange",
         "bindings": 0,
         "routing_keys": [],
-        "rate": rate,
     }
 
 

@@ -28,7 +28,7 @@ function Drawing({ vhost }) {
       ${topology.data?.is_partial && html`<${Badge} kind="warn">not all objects are drawn<//>`}
     </div>
     <${Loaded} from=${topology}>${(data) => (data.nodes.length ? html`<${Graph} of=${data} vhost=${vhost} selected=${selected} />` : html`<div class="empty">No exchange has bindings.</div>`)}<//>
-    <footer><span class="legend-exchange">exchange</span><span class="legend-queue">queue</span><span>Arrows show messages per second. Select an object to draw what is around it.</span></footer>
+    <footer><span class="legend-exchange">exchange</span><span class="legend-queue">queue</span><span>Arrows show messages per second that reach a queue; ≤ (dashed): at most, because they may take several ways. Select an object to draw what is around it.</span></footer>
   <//>`;
 }
 
@@ -51,7 +51,7 @@ function Graph({ of, vhost, selected }) {
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" markerUnits="userSpaceOnUse"><path d="M0 0 8 4 0 8Z" class="arrow-head" /></marker></defs>
       ${edges.map((edge) => html`<${Edge} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends)} />`)}
       ${nodes.map((node) => html`<${Node} key=${node.id} node=${node} at=${places.get(node.id)} vhost=${vhost} isSelected=${node.name === selected} />`)}
-      ${edges.map((edge) => edge.rate > 0 && html`<${Rate} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends)} />`)}
+      ${edges.map((edge) => edge.at_most > 0 && html`<${Rate} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends)} />`)}
     </svg></div>`;
 }
 
@@ -66,11 +66,11 @@ function stopsOf(edge, places, bends) {
 }
 
 function Edge({ edge, stops }) {
-  const isBusy = edge.rate > 0;
+  const isBusy = edge.at_most > 0;
   const keys = `${edge.routing_keys.map((key) => key || "(empty)").join(", ")}${edge.bindings > edge.routing_keys.length ? ` and ${edge.bindings - edge.routing_keys.length} more` : ""}`;
-  return html`<g class=${isBusy ? "edge busy" : "edge"}>
-    <title>${`${edge.source} → ${edge.destination}: ${keys}`}</title>
-    <path d=${curve(stops)} stroke-width=${isBusy ? Math.min(6, 1.5 + Math.log10(1 + edge.rate)) : 1.2} marker-end="url(#arrow)" />
+  return html`<g class=${`edge ${isBusy ? "busy" : ""} ${edge.rate === null ? "bounded" : ""}`}>
+    <title>${`${edge.source} → ${edge.destination}: ${keys}; ${shown(edge)}`}</title>
+    <path d=${curve(stops)} stroke-width=${isBusy ? Math.min(6, 1.5 + Math.log10(1 + edge.at_most)) : 1.2} marker-end="url(#arrow)" />
   </g>`;
 }
 
@@ -86,8 +86,11 @@ function curve(stops) {
 /** The rate of an edge, near its target, where edges are apart. */
 function Rate({ edge, stops }) {
   const { x, y } = stops.at(-1);
-  return html`<text class="rate" x=${x - 14} y=${y - 6} text-anchor="end">${rate(edge.rate)}/s</text>`;
+  return html`<text class="rate" x=${x - 14} y=${y - 6} text-anchor="end">${shown(edge)}</text>`;
 }
+
+/** The rate of an edge; where several ways lead to the same queues, only what it is at most is known. */
+const shown = (edge) => `${edge.rate === null ? "≤ " : ""}${rate(edge.at_most)}/s`;
 
 function Node({ node, at, vhost, isSelected }) {
   const isQueue = node.kind === "queue";

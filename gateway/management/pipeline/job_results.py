@@ -26,7 +26,7 @@ _MOST_NOTED: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class JobRun:
+class JobResult:
     """The latest run of a job in one directory, which is ``name`` below that of all results.
 
     ``noted`` is the content of its ``run.json``, ``error`` the reason why that cannot be read. ``report_bytes`` is the
@@ -39,15 +39,15 @@ class JobRun:
     error: str = ""
 
 
-class JobRuns:
+class JobResults:
     """Reads the runs below ``directory``; ``None`` has none."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
 
-    def listed(self) -> Generator[None, None, list[JobRun]]:
+    def listed(self) -> Generator[None, None, list[JobResult]]:
         """Return the runs by name, in steps of one directory."""
-        runs: list[JobRun] = []
+        runs: list[JobResult] = []
         for examined, path in enumerate(self._directories()):
             if len(runs) == MOST_RUNS or examined == _MOST_DIRECTORIES:
                 break
@@ -56,8 +56,8 @@ class JobRuns:
             yield
         return sorted(runs, key=lambda run: run.name)
 
-    def find(self, name: str) -> JobRun | None:
-        """Return a run; ``None`` if there is none of this name."""
+    def find(self, name: str) -> JobResult | None:
+        """Return a run; ``None`` if no run has this name."""
         path = self._path_of(name)
         return None if path is None else self._read(path)
 
@@ -90,7 +90,7 @@ class JobRuns:
                 return None
         return path
 
-    def _read(self, path: Path) -> JobRun | None:
+    def _read(self, path: Path) -> JobResult | None:
         """Return the run of a directory; ``None`` if no job has ended there."""
         assert self._directory is not None
         size = _size_of(path / RUN_FILE)
@@ -98,14 +98,14 @@ class JobRuns:
             return None
         name, report_bytes = path.relative_to(self._directory).as_posix(), _size_of(path / REPORT_FILE)
         if size > _MOST_NOTED:
-            return JobRun(name, report_bytes, error=f"{RUN_FILE} has more than {_MOST_NOTED} bytes")
+            return JobResult(name, report_bytes, error=f"{RUN_FILE} has more than {_MOST_NOTED} bytes")
         try:
             noted = json.loads((path / RUN_FILE).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             noted = None
         if not isinstance(noted, dict):
-            return JobRun(name, report_bytes, error=f"{RUN_FILE} is not a JSON object that can be read")
-        return JobRun(name, report_bytes, noted)
+            return JobResult(name, report_bytes, error=f"{RUN_FILE} is not a JSON object that can be read")
+        return JobResult(name, report_bytes, noted)
 
 
 def _directories_in(path: Path) -> list[Path]:
