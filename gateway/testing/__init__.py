@@ -1,6 +1,11 @@
 """Test support for plugins and storage engines."""
 
-from gateway.testing.access import check_authenticator, check_authorizer
+from gateway.testing.access import (
+    check_access_wrapper,
+    check_authentication_method,
+    check_authenticator,
+    check_authorizer,
+)
 from gateway.testing.broker import MemoryBroker, Received, Recipient, header_of
 from gateway.testing.clock import FakeClock
 from gateway.testing.event_listener import StandInObservedVhost, check_event_listener
@@ -21,6 +26,8 @@ __all__ = [
     "StandInObservedVhost",
     "StandInVhost",
     "StorePlace",
+    "check_access_wrapper",
+    "check_authentication_method",
     "check_authenticator",
     "check_authorizer",
     "check_ctl_verb",

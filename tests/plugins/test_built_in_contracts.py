@@ -1,68 +1,343 @@
-"""The contracts of gateway.testing hold for the built-in plugins that need no server; the others have own tests."""
+"""The kits of gateway.testing run against every object that a built-in plugin offers, for each of its hooks.
 
-from pathlib import Path
+A new built-in, or a new hook of one, has a kit run as soon as the registry lists it; a plugin that needs settings has a
+row in ``SETTINGS``. Those that ask servers ask real ones.
+"""
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pytest
+from twisted.internet import reactor
 
-from gateway.api import Directory
+from gateway import hookspecs
+from gateway.access import Access
+from gateway.api import (
+    Authenticator,
+    CertificateSubject,
+    ConfigurationError,
+    Credentials,
+    Directory,
+    NotAllowed,
+    Permissions,
+    Principal,
+    UserRecord,
+    hash_password,
+)
+from gateway.kernel.journal.records.access import PermissionRecord
 from gateway.patterns import compile_pattern
 from gateway.plugins.registry import BUILT_IN_MODULES, load_plugins
+from gateway.plugins.view import PluginView
 from gateway.testing import (
+    check_access_wrapper,
+    check_authentication_method,
     check_authenticator,
     check_authorizer,
+    check_ctl_verb,
     check_event_listener,
     check_exchange_type,
+    check_http_resource,
+    check_interceptor,
+    check_metric_source,
+    check_queue_feature,
     check_tracer,
+    check_ui_panel,
 )
 from gateway.testing.event_listener import StandInObservedVhost
+from tests.auth.access_server import AccessServer, Form
+from tests.auth.issuer import Issuer
+from tests.auth.open_ldap import BASE, open_ldap
+from tests.auth.test_mosquitto_rules import ACL, PASSWORDS
+from tests.plugins.validation.test_protobuf import ORDER
+from tests.waiting import wait_until
 
-PASSWORD_OF_MOSQUITTO = (
-    "$7$101$nQ4hz6Q1SCZcQ3d3$xJFRtMnCgOw1AHyFAiN0va9asFxjikX6UYXJa8+EMM5FxfKU8KNuPFo4CjTsVymNWqLXfQb1yQ/QcM1bHtW9rg=="
-)
+T = TypeVar("T")
 
 SELECTORS = [{"x-jms-selector": "animal = 'dog'"}, {"x-jms-selector": "TRUE"}]
 
-VIEW = load_plugins().view("/", {})
+PER = ("user", "client", "vhost")
+
+VHOST = StandInObservedVhost()
+
+ANNA = Credentials("PLAIN", "anna", "secret", client_id="lamp")
+
+#: What settings refer to: ``directory`` has the files of Mosquitto; the others are URLs of servers, and a token.
+Place = Mapping[str, Any]
+
+SCHEMA: dict[str, Any] = {"type": "object", "required": ["id"]}
 
 
-@pytest.mark.parametrize("type_name", VIEW.exchange_types)
-def test_an_exchange_type_keeps_its_contract(type_name: str) -> None:
-    bindings = {"binding_arguments": SELECTORS} if type_name == "x-jms-topic" else {}
-    check_exchange_type(VIEW.exchange_types[type_name], **bindings)  # type: ignore[arg-type]
-    assert VIEW.plugin_of(type_name) in BUILT_IN_MODULES
+def _with_paths(place: Place) -> dict[str, Any]:
+    return {f"{name}_path": f"{place['http']}/{name}" for name in ("user", "vhost", "resource", "topic")}
 
 
-@pytest.mark.parametrize("name", ["tracing-firehose", "tracing-json-lines"])
-def test_a_tracer_keeps_its_contract(name: str, tmp_path: Path) -> None:
-    settings = {} if name == "tracing-firehose" else {"path": str(tmp_path / "lines")}
-    view = load_plugins().view("/", {name: settings})
-    found = [tracer for tracer in view.tracers(StandInObservedVhost()) if view.plugin_of(tracer) == name]
-    assert found
-    for tracer in found:
-        check_tracer(lambda vhost, tracer=tracer: tracer)  # type: ignore[misc]
+def _with_queries(place: Place) -> dict[str, Any]:
+    return {
+        "servers": [place["ldap"]],
+        "user_dn_pattern": f"uid=${{username}},ou=people,{BASE}",
+        "resource_access_query": "match(${name}, ^q)",
+        "topic_access_query": "match(${routing_key}, ^a)",
+    }
 
 
-@pytest.mark.parametrize("name", ["event-exchange", "log-exchange"])
-def test_an_event_listener_keeps_its_contract(name: str) -> None:
-    view = load_plugins().view("/", {name: {}})
-    (listener,) = view.event_listeners(StandInObservedVhost())
-    check_event_listener(lambda vhost: listener)
-    assert view.plugin_of(listener) == name
+def _files(place: Place, *names: str, **settings: Any) -> dict[str, Any]:
+    """Return settings with the paths of files: ``acl`` is ``acl_file``."""
+    return {f"{name}_file": str(place["directory"] / name) for name in names} | settings
 
 
-def test_the_files_of_mosquitto_keep_the_contracts_of_access(tmp_path: Path) -> None:
-    passwords, topics = tmp_path / "passwords", tmp_path / "topics"
-    passwords.write_text(f"anna:{PASSWORD_OF_MOSQUITTO}\n")
-    topics.write_text("user anna\ntopic readwrite shop/#\n")
-    settings = {"password_file": str(passwords), "acl_file": str(topics)}
-    view = load_plugins().view("/", {"auth-mosquitto": settings})
-    directory = Directory(lambda change: None, compile_pattern)
-    own = [part for part in view.authenticators(directory) if view.plugin_of(part) == "auth-mosquitto"]
-    rules = [part for part in view.authorizers(directory) if view.plugin_of(part) == "auth-mosquitto"]
-    assert own
-    assert rules
-    for authenticator in own:
-        check_authenticator(authenticator)
-    for authorizer in rules:
-        check_authorizer(authorizer)
+#: The settings of the plugins that need some, in the variants that offer other objects.
+SETTINGS: Mapping[str, Sequence[Callable[[Place], Mapping[str, Any]]]] = {
+    "auth-http": [_with_paths],
+    "auth-ldap": [_with_queries],
+    "auth-oauth2": [lambda place: {"resource_server_id": "mq", "jwks_url": place["jwks"]}],
+    "auth-mosquitto": [
+        lambda place: _files(place, "password", "acl"),
+        lambda place: _files(place, "dynamic_security"),
+        lambda place: {"anonymous_user": "stranger"},
+    ],
+    "auth-cache": [lambda place: {"plugins": ["auth-http"]}],
+    "tracing-json-lines": [lambda place: {"path": str(place["directory"] / "lines")}],
+    "interceptor-rewrite": [
+        lambda place: {"rules": [{"set": {"a": 1}, "rename": {"text": "b"}, "remove": ["number"]}]}
+    ],
+    "interceptor-rate-limit": [lambda place, per=per: {"messages_per_s": 1.5, "burst": 2, "per": per} for per in PER],
+    "interceptor-json-schema": [lambda place: {"rules": [{"exchange": "source", "schema": SCHEMA}]}],
+    "interceptor-avro": [lambda place: {"rules": [{"exchange": "source", "schema": "long", "quarantine": "bad"}]}],
+    "interceptor-protobuf": [lambda place: {"rules": [{"exchange": "source", **ORDER}]}],
+}
+
+#: Credentials that a plugin with these settings accepts.
+ACCEPTED: Mapping[str, Callable[[Place, int], Credentials]] = {
+    "auth-internal": lambda place, variant: ANNA,
+    "auth-certificate": lambda place, variant: Credentials("EXTERNAL", certificate=CertificateSubject("anna", "anna")),
+    "auth-http": lambda place, variant: ANNA,
+    "auth-ldap": lambda place, variant: Credentials("PLAIN", "anna", "right"),
+    "auth-oauth2": lambda place, variant: Credentials("PLAIN", "", place["token"]),
+    "auth-mosquitto": lambda place, variant: ANNA if variant < 2 else Credentials("CLIENT-ID", client_id="lamp"),
+}
+
+#: Each plugin with each of its settings and each of its hooks.
+CASES = [
+    (plugin, variant, hook)
+    for plugin in BUILT_IN_MODULES
+    for variant in range(len(SETTINGS.get(plugin, "?")))
+    for hook in load_plugins().hooks(plugin)
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("contracts")
+    (directory / "password").write_text(PASSWORDS)
+    (directory / "acl").write_text(ACL)
+    (directory / "dynamic_security").write_text(json.dumps(_dynamic_security()))
+    issuer = Issuer()
+    with issuer.server.running() as keys, AccessServer(_respond).running() as http, open_ldap(directory / "l") as ldap:
+        yield {"directory": directory, "token": issuer.token(), "jwks": keys.url, "http": http.url, "ldap": ldap}
+
+
+def _dynamic_security() -> dict[str, Any]:
+    """Return what Mosquitto's dynamic security plugin stores for one client."""
+    salt, iterations = b"salt and pepper!", 101
+    digest = hashlib.pbkdf2_hmac("sha512", b"secret", salt, iterations)
+    client = {"username": "anna", "iterations": iterations, "roles": [{"rolename": "own"}]}
+    client |= {"password": b64encode(digest).decode(), "salt": b64encode(salt).decode()}
+    rule = {"acltype": "publishClientSend", "topic": "a/#", "allow": True}
+    return {"clients": [client], "roles": [{"rolename": "own", "acls": [rule]}]}
+
+
+def _respond(path: str, form: Form) -> tuple[int, bytes]:
+    """Know Anna, the virtual host "/", and resources that begin with a letter."""
+    match path:
+        case "/user":
+            allows = (form["username"], form["password"]) == ("anna", "secret")
+        case "/vhost":
+            allows = form["vhost"] == "/"
+        case _:
+            allows = form["name"].isalpha()
+    return 200, b"allow" if allows else b"deny"
+
+
+def _directory() -> Directory:
+    """Return users and permissions: Anna has a password and all permissions of "/"."""
+    found = Directory(lambda change: None, compile_pattern)
+    found.put_user(UserRecord("anna", hash_password("secret"), "rabbit_password_hashing_sha256", [], {}))
+    found.put_permission(PermissionRecord("/", "anna", ".*", ".*", ".*"))
+    return found
+
+
+def _go_on() -> None:
+    """Go on with requests to servers, whose answers come by Twisted's reactor."""
+    reactor.iterate(0.01)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A built-in plugin in a virtual host, and the credentials that it accepts."""
+
+    plugin: str
+    view: PluginView
+    accepted: list[Credentials]
+    directory: Directory
+
+    def own(self, parts: Iterable[T]) -> list[T]:
+        """Return the objects of the plugin itself; there must be one."""
+        found = [part for part in parts if self.view.plugin_of(part) == self.plugin]
+        assert found, f"{self.plugin} offers nothing"
+        return found
+
+    def authenticators(self) -> Sequence[Authenticator]:
+        return self.own(self.view.authenticators(self.directory))
+
+    def check_exchange_types(self) -> None:
+        names = [name for name in self.view.exchange_types if self.view.plugin_of(name) == self.plugin]
+        assert names
+        for name in names:
+            arguments: Any = {"binding_arguments": SELECTORS} if name == "x-jms-topic" else {}
+            check_exchange_type(self.view.exchange_types[name], **arguments)
+
+    def check_authenticators(self) -> None:
+        for each in self.authenticators():
+            check_authenticator(each, self.accepted, wait=_go_on)
+
+    def check_authorizers(self) -> None:
+        (authenticator,) = self.authenticators()
+        principals = [_logged_in(authenticator, credentials) for credentials in self.accepted]
+        for each in self.own(self.view.authorizers(self.directory)):
+            check_authorizer(each, principals, wait=_go_on)
+
+    def check_authentication_methods(self) -> None:
+        token = [[b"n,,\x01auth=Bearer %b\x01\x01" % each.password.encode()] for each in self.accepted]
+        for method in self.own(self.view.authentication_methods(self.directory).values()):
+            check_authentication_method(method, token, _go_on)
+
+    def check_access_wrappers(self) -> None:
+        (wrapper,) = self.own(self.view._wrappers)
+        check_access_wrapper(wrapper, "auth-http")
+
+    def check_tracers(self) -> None:
+        for tracer in self.own(self.view.tracers(VHOST)):
+            check_tracer(lambda vhost, tracer=tracer: tracer)  # type: ignore[misc]
+
+    def check_interceptors(self) -> None:
+        for interceptor in self.own(self.view.interceptors(VHOST)):
+            check_interceptor(interceptor)
+
+    def check_event_listeners(self) -> None:
+        for listener in self.own(self.view.event_listeners(VHOST)):
+            check_event_listener(lambda vhost, listener=listener: listener)  # type: ignore[misc]
+
+    def check_queue_features(self) -> None:
+        for feature in self.own(self.view.queue_features):
+            check_queue_feature(feature, dict.fromkeys(feature.settings, 1))
+
+    def check_metrics(self) -> None:
+        self._make_all()
+        for source in self.own(self.view.metric_sources(VHOST)):
+            check_metric_source(source)
+
+    def check_http_resources(self) -> None:
+        self._make_all()
+        for resource in self._services("resources"):
+            check_http_resource(resource)
+
+    def check_ctl_verbs(self) -> None:
+        self._make_all()
+        for verb in self._services("verbs"):
+            check_ctl_verb(verb, self._services("resources"))
+
+    def check_ui_panels(self) -> None:
+        self._make_all()
+        for panel in self._services("panels"):
+            check_ui_panel(panel, self._services("resources"))
+
+    def check_settings_model(self) -> None:
+        model = load_plugins().settings_model(self.plugin)
+        assert model is not None
+        for name, field in model.model_fields.items():
+            assert field.description, f"the setting {name!r} has no description"
+        with pytest.raises(ConfigurationError, match="no-such-setting"):
+            load_plugins().view("/", {self.plugin: {"no-such-setting": 1}})
+
+    def _make_all(self) -> None:
+        """Call the hooks before that of services, as the broker does."""
+        self.view.authenticators(self.directory)
+        self.view.authorizers(self.directory)
+        self.view.interceptors(VHOST)
+
+    def _services(self, kind: str) -> list[Any]:
+        self.view.offer_services(VHOST)
+        offered = getattr(self.view.services, kind)
+        found = [each.service for each in offered if each.plugin == self.plugin]
+        assert found, f"{self.plugin} offers no {kind}"
+        return found
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, place: Place) -> Iterator[Case]:
+    plugin, variant = request.param
+    settings = dict(SETTINGS[plugin][variant](place)) if plugin in SETTINGS else {}
+    others = {"auth-http": _with_paths(place)} if plugin == "auth-cache" else {}
+    view = load_plugins().view("/", {**others, plugin: settings})
+    accepted = [ACCEPTED[plugin](place, variant)] if plugin in ACCEPTED else []
+    yield Case(plugin, view, accepted, _directory())
     assert list(view.close()) == []
+
+
+@pytest.mark.parametrize(
+    ("case", "hook"),
+    [pytest.param((plugin, variant), hook, id=f"{plugin}-{variant}-{hook}") for plugin, variant, hook in CASES],
+    indirect=["case"],
+)
+def test_each_object_of_each_built_in_keeps_its_contract(case: Case, hook: str) -> None:
+    check: Callable[[], None] = getattr(case, hook.replace("gateway_", "check_"))
+    check()
+
+
+def test_there_is_a_kit_for_each_hook() -> None:
+    hooks = [name for name in vars(hookspecs) if name.startswith("gateway_")]
+    assert all(callable(getattr(Case, hook.replace("gateway_", "check_"), None)) for hook in hooks)
+
+
+def test_a_chain_of_plugins_with_anonymous_access_keeps_the_contracts(place: Place) -> None:
+    directory = _directory()
+    mosquitto = {**_files(place, "password", "acl"), "anonymous_user": "stranger"}
+    view = load_plugins().view("/", {"auth-http": _with_paths(place), "auth-mosquitto": mosquitto})
+    access = Access(view.authenticators(directory), view.authorizers(directory), plugin_of=view.plugin_of)
+    bert = Credentials("PLAIN", "bert", "secret", client_id="lamp")  # of the password file alone
+    anonymous = Credentials("CLIENT-ID", client_id="lamp")
+    accepted = [Credentials("PLAIN", "anna", "secret"), bert, anonymous]
+    check_authenticator(access, accepted, [Credentials("PLAIN", "bert", "secret")], _go_on)
+    check_authorizer(_Entrance(access), [_logged_in(access, each) for each in accepted], wait=_go_on)
+    assert list(view.close()) == []
+
+
+class _Entrance:
+    """The permissions of a chain as those of one authorizer."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
+        try:
+            return self._access.enter(principal, vhost)
+        except NotAllowed:
+            return None
+
+
+def _logged_in(authenticator: Authenticator, credentials: Credentials) -> Principal:
+    """Log in; return the principal."""
+    answers: list[Principal | None] = []
+    authenticator.authenticate(credentials, answers.append)
+
+    def is_over() -> bool:
+        _go_on()
+        return bool(answers)
+
+    wait_until(is_over, "the login has no answer")
+    assert answers[0] is not None
+    return answers[0]

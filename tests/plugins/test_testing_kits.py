@@ -1,34 +1,30 @@
-"""The checks of ``gateway.testing`` accept the built-in plugins, and name what others do wrong."""
+"""The checks of ``gateway.testing`` name what a plugin does wrong."""
 
 from collections.abc import Callable
 
 import pytest
 
-from gateway.access import Credentials, PasswordVerifier, Permissions, Principal
-from gateway.api import Event, EventListener, ObservedVhost, Properties
-from gateway.kernel.broker.directory import Directory
-from gateway.patterns import compile_pattern
-from gateway.testing import StandInVhost, check_authenticator, check_authorizer, check_event_listener, check_tracer
-from gateway_auth import certificate, internal
-from gateway_tracing import event_exchange, firehose, log_exchange
-
-
-def directory() -> Directory:
-    return Directory(lambda change: None, compile_pattern)
-
-
-def test_the_built_in_plugins_keep_the_contracts() -> None:
-    users = directory()
-    authenticators = internal.gateway_authenticators(users, PasswordVerifier())
-    assert authenticators
-    for authenticator in authenticators:
-        check_authenticator(authenticator)
-    settings = certificate.CertificateSettings()
-    for authenticator in certificate.gateway_authenticators(users, settings):
-        check_authenticator(authenticator)
-    for authorizer in internal.gateway_authorizers(users):
-        check_authorizer(authorizer)
-    check_tracer(lambda vhost: firehose.gateway_tracers(vhost)[0])
+from gateway.access import (
+    Authenticator,
+    Authorizer,
+    Challenge,
+    Credentials,
+    Permissions,
+    PermissionUnknown,
+    Principal,
+    Success,
+    Visitor,
+)
+from gateway.api import Event, EventListener, ObservedVhost, PendingWork, Properties
+from gateway.testing import (
+    StandInVhost,
+    check_access_wrapper,
+    check_authentication_method,
+    check_authenticator,
+    check_authorizer,
+    check_event_listener,
+    check_tracer,
+)
 
 
 class Door:
@@ -90,6 +86,102 @@ def test_a_broken_authorizer_is_named(rights: Rights, sentence: str) -> None:
         check_authorizer(rights, [Principal("anna")])
 
 
+class Undecided(Permissions):
+    """Permissions that are not known at first, and then those of ``decide``."""
+
+    def __init__(self, decide: Callable[[], object], *, asks: bool = True) -> None:
+        super().__init__("anna", "/", "", "", "")
+        self.decide = decide
+        self.asks = asks
+        self.was_asked = False
+
+    @property
+    def asks_elsewhere(self) -> bool:
+        return self.asks
+
+    def may(self, *arguments: object) -> bool:
+        if not self.was_asked:
+            self.was_asked = True
+            self.answered = PendingWork()
+            raise PermissionUnknown("queue 'q'", self.answered)
+        return self.decide()  # type: ignore[return-value]
+
+
+def test_permissions_that_are_awaited_must_be_known_after_the_answer() -> None:
+    found = Undecided(lambda: True)
+    check_authorizer(Rights(lambda principal: found), [Principal("anna")], wait=lambda: found.answered.finish())
+    assert found.was_asked
+
+
+@pytest.mark.parametrize(
+    ("permissions", "sentence"),
+    [
+        (Undecided(lambda: True, asks=False), "nothing can be waited for"),
+        (Undecided(lambda: 1), "returned 1 and then 1, not one truth value"),
+        (Undecided(iter([True, False]).__next__), "returned True and then False"),
+        (Undecided(lambda: 1 / 0), "raised ZeroDivisionError"),
+    ],
+)
+def test_broken_permissions_are_named(permissions: Undecided, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_authorizer(Rights(lambda principal: permissions), wait=lambda: permissions.answered.finish())
+
+
+class Method:
+    """An authentication method whose dialogues answer with a function."""
+
+    def __init__(self, decide: Callable[[bytes], object]) -> None:
+        self.decide = decide
+
+    def begin(self, visitor: Visitor) -> "Method":
+        return self
+
+    def step(self, data: bytes, answer: Callable[[object], None]) -> None:
+        answer(self.decide(data))
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (Method(lambda data: Challenge()), "ended with .*not with Success"),
+        (Method(lambda data: Success(Principal("anna")) if data == b"key" else Challenge()), "has no end"),
+        (Method(lambda data: True), "answered True, which is no Challenge"),
+        (Method(lambda data: 1 / 0), "raised ZeroDivisionError"),
+    ],
+)
+def test_a_broken_authentication_method_is_named(method: Method, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_authentication_method(method, [[b"key"]])
+
+
+class Generous:
+    """A wrapper that changes what the wrapped objects answer."""
+
+    def __init__(self, *, logins: bool, rights: bool) -> None:
+        self.logins = logins
+        self.rights = rights
+
+    def authenticator(self, plugin: str, asked: Authenticator) -> Authenticator:
+        return Door(lambda credentials: Principal(credentials.username)) if self.logins else asked
+
+    def authorizer(self, plugin: str, asked: Authorizer) -> Authorizer:
+        everything = Permissions("bert", "/", ".*", ".*", ".*")
+        return Rights(lambda principal: everything) if self.rights else asked
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "sentence"),
+    [
+        (Generous(logins=True, rights=False), "accepted Credentials.* as 'anna'"),
+        (Generous(logins=False, rights=True), "gives permissions to a user"),
+    ],
+)
+def test_a_wrapper_that_changes_answers_is_named(wrapper: Generous, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_access_wrapper(wrapper, "auth-http")
+    check_access_wrapper(Generous(logins=False, rights=False), "auth-http")
+
+
 class Copying:
     """A tracer that publishes too early, or returns a value."""
 
@@ -108,12 +200,6 @@ def test_a_broken_tracer_is_named() -> None:
         check_tracer(lambda vhost: Copying(vhost, returns=1))  # type: ignore[arg-type, return-value]
     with pytest.raises(AssertionError, match=r"delivered\(\) raised KeyError"):
         check_tracer(Copying)  # type: ignore[arg-type]
-
-
-def test_the_built_in_event_listeners_keep_the_contract() -> None:
-    settings = event_exchange.gateway_settings_model()()
-    check_event_listener(lambda vhost: event_exchange.gateway_event_listeners(vhost, settings)[0])
-    check_event_listener(lambda vhost: log_exchange.gateway_event_listeners(vhost)[0])
 
 
 class Noting(EventListener):

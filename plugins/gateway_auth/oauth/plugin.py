@@ -84,11 +84,13 @@ class TokenDialogue:
 
     def __init__(self, verifier: "TokenVerifier") -> None:
         self._verifier = verifier
+        self._is_challenged = False
 
     def step(self, data: bytes, answer: Callable[[Answer], None]) -> None:
-        """Handle the message of RFC 7628, 3.1, or the bare token; empty data is answered with an empty challenge."""
+        """Handle the message of RFC 7628, 3.1, or the bare token; the first empty data is answered with a challenge."""
         if not data:
-            answer(Challenge(b""))
+            answer(Failure("the client sent no token") if self._is_challenged else Challenge(b""))
+            self._is_challenged = True
             return
 
         def verified(principal: Principal | None) -> None:
