@@ -97,12 +97,6 @@ class Access:
         """Drop the answers of other servers that plugins keep, so that they are asked again."""
         _call_each("forget", (*self._authenticators, *self._authorizers))
 
-    def kept_answers(self) -> list[dict[str, object]]:
-        """Return the ``counts`` of each of the plugins' objects that has them, with the plugin."""
-        parts = (*self._authenticators, *self._authorizers)
-        counted = [(part, counts()) for part in parts if callable(counts := getattr(part, "counts", None))]
-        return [{"plugin": self._plugin_of(part), **counts} for part, counts in counted]
-
     def permissions_changed(self) -> None:
         """Drop kept permissions: a plugin has reported that some changed."""
         _call_each("permissions_changed", self._authorizers)

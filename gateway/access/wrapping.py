@@ -10,8 +10,8 @@ class AccessWrapper(Protocol):
 
     Supplied by plugins. Each method is called once for each object of another plugin, when that is put in use, and
     returns the object to use in its place, or the same one. Its replacement may have more methods: ``forget`` drops
-    remembered answers, ``counts`` returns numbers by name for the operator, and ``permissions_changed`` of an
-    authorizer is called when a plugin of the virtual host reports changed permissions.
+    remembered answers, and ``permissions_changed`` of an authorizer is called when a plugin of the virtual host reports
+    changed permissions.
     """
 
     def authenticator(self, plugin: str, asked: Authenticator) -> Authenticator:

@@ -84,12 +84,15 @@ class LivePlugins:
     def reloading(self, vhost: str, name: str) -> Iterator[None]:
         """Return the steps that replace a plugin by the version that is in its file now.
 
-        :raises ConfigurationError: if it is not a file, or its new version is broken or refuses the settings.
+        Its objects are created again, also those of a plugin that is not a file or did not change, so that they read
+        again what their settings refer to, such as the files of schemas.
+
+        :raises ConfigurationError: if its new version is broken or refuses the settings.
         :raises PreconditionFailed: if it is not enabled, or the new version refuses an exchange or a binding.
         """
         former = self._enabled_version(vhost, name)
-        version = self.registry.load_file_again(name).number
-        yield from self._replacing(vhost, name, version, former, RELOADED)
+        version = self.registry.load_file_again(name).number if self.registry.is_file(name) else former
+        yield from self._replacing(vhost, name, version, former, RELOADED, is_renewed=True)
 
     def rolling_back(self, vhost: str, name: str) -> Iterator[None]:
         """Return the steps that put the version before the last reload in use again.
@@ -107,10 +110,13 @@ class LivePlugins:
             for key in [key for key in self.former_version if key[0] == event.vhost]:
                 del self.former_version[key]
 
-    def _replacing(self, vhost: str, name: str, version: int, former: int, event: str) -> Iterator[None]:
+    def _replacing(
+        self, vhost: str, name: str, version: int, former: int, event: str, *, is_renewed: bool = False
+    ) -> Iterator[None]:
         """Return the steps that put one version of a plugin in the place of another."""
         details = {"version": version, "former_version": former}
-        yield from self._changing(vhost, name, self._recorded(vhost), {name: version}, event, details)
+        recorded = self._recorded(vhost)
+        yield from self._changing(vhost, name, recorded, {name: version}, event, details, is_renewed=is_renewed)
         if version != former:
             self.former_version[vhost, name] = former
         self._forget_versions(name)
@@ -125,6 +131,7 @@ class LivePlugins:
         details: Mapping[str, object] | None = None,
         *,
         may_become_inert: bool = False,
+        is_renewed: bool = False,
     ) -> Iterator[None]:
         """Return the steps of any change. Plugins that do not change keep their versions and their objects.
 
@@ -133,7 +140,7 @@ class LivePlugins:
         vhost, access, broker = self.broker.vhost(vhost_name), self._access, self.broker
         former = self._view(vhost_name)
         numbers = {plugin: enabled.number for plugin, enabled in former.enabled.items()} | dict(versions)
-        view, candidate = access.candidate(vhost_name, recorded, numbers)
+        view, candidate = access.candidate(vhost_name, recorded, numbers, name if is_renewed else "")
         try:
             parts = PluginParts.of(view, broker.plugins_in_use.scope_of(vhost))
             _require_usable(view, former, name)

@@ -94,7 +94,7 @@ class NodePlugins:
             "description": registry.description(name),
             "hooks": registry.hooks(name),
             "always_enabled": name in ALWAYS_ON,
-            "can_reload": registry.is_file(name),
+            "is_file": registry.is_file(name),
             "takes_settings": registry.takes_settings(name),
             "vhosts": [vhost for vhost in self._live.broker.vhost_by_name if name in self._live.enabled(vhost)],
         }

@@ -52,12 +52,15 @@ class VhostAccess:
         return self._view_by_vhost[vhost]
 
     def candidate(
-        self, vhost: str, recorded: Mapping[str, Value], versions: Mapping[str, int]
+        self, vhost: str, recorded: Mapping[str, Value], versions: Mapping[str, int], renewed: str = ""
     ) -> tuple[PluginView, Access]:
-        """Return what the plugins would supply with another record and these versions; plugins that fail are inert."""
+        """Return what the plugins would supply with another record and these versions; plugins that fail are inert.
+
+        The objects of the plugin ``renewed`` are created again in any case.
+        """
         plugins = enabled_plugins(self.configured(vhost), recorded)
         former = self._view_by_vhost[vhost]
-        view = self._registry.view(vhost, plugins, is_lenient=True, versions=versions, former=former)
+        view = self._registry.view(vhost, plugins, is_lenient=True, versions=versions, former=former, renewed=renewed)
         return view, self._access(view, vhost)
 
     def adopt(self, vhost: str, view: PluginView, access: Access) -> None:

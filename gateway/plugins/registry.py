@@ -321,12 +321,14 @@ class PluginRegistry:
         is_lenient: bool = False,
         versions: Mapping[str, int] = MappingProxyType({}),
         former: "PluginView | None" = None,
+        renewed: str = "",
     ) -> "PluginView":
         """Return the plugins of a virtual host.
 
         :param enabled: plugin names with their settings, in the order of the calls.
         :param versions: the numbers of the versions to use; by default the newest.
         :param former: the view to replace; the objects of plugins that do not change are used again.
+        :param renewed: the plugin whose objects are created again even if it does not change.
         :param is_lenient: skip plugins that cannot be used and put them into the view's ``inert``.
         :raises ConfigurationError: if a name is unknown, settings are not a table or the plugin takes none, or a plugin
             fails or its model refuses the settings; ``DuplicateExchangeType`` if two plugins offer the same exchange
@@ -344,9 +346,8 @@ class PluginRegistry:
                 inert[name] = str(error)
         inert |= {name: self.broken[name] for name in ALWAYS_ON if name in self.broken and name not in self._origins}
         wrappable = [name for name in used if name not in ALWAYS_ON and self.decides_access(name)]
-        return PluginView(
-            vhost, self._plugins, used, self.decides_access, inert if is_lenient else None, former, wrappable
-        )
+        failed = inert if is_lenient else None
+        return PluginView(vhost, self._plugins, used, self.decides_access, failed, former, wrappable, renewed)
 
     def settings_model(self, name: str, number: int | None = None) -> type[BaseModel] | None:
         """Return the model of a plugin's settings, ``None`` if it has none. :raises ConfigurationError: if it fails."""

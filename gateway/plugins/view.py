@@ -69,8 +69,8 @@ class PluginView:
 
     ``inert`` maps unusable plugins to the reasons. If it is given, a plugin that fails is added to it and skipped;
     otherwise a failure raises. ``decides_access`` returns whether a plugin authenticates or authorizes. The objects
-    that a ``former`` view got from plugins that did not change are used again. ``wrappable`` are the plugins whose
-    access objects others may wrap.
+    that a ``former`` view got from plugins that did not change are used again, except those of the plugin ``renewed``.
+    ``wrappable`` are the plugins whose access objects others may wrap.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class PluginView:
         inert: dict[str, str] | None = None,
         former: "PluginView | None" = None,
         wrappable: Collection[str] = (),
+        renewed: str = "",
     ) -> None:
         self.inert: dict[str, str] = {} if inert is None else inert
         self.enabled = enabled
@@ -91,6 +92,7 @@ class PluginView:
         self._plugins = plugins
         self._former = former
         self._wrappable = wrappable
+        self._renewed = renewed
         self._answers_by_hook: dict[tuple[str, str], list[Any]] = {}
         self._plugin_by_type: dict[str, str] = {}
         self._suppliers: list[tuple[object, str]] = []
@@ -104,8 +106,10 @@ class PluginView:
         return list(self.enabled)
 
     def is_changed(self, name: str) -> bool:
-        """Return whether a plugin has another version or other settings than in the former view."""
-        return self._former is None or self._former.enabled.get(name) != self.enabled.get(name)
+        """Return whether a plugin has another version or other settings than in the former view, or is renewed."""
+        if self._former is None or name == self._renewed:
+            return True
+        return self._former.enabled.get(name) != self.enabled.get(name)
 
     def close(self, successor: "PluginView | None" = None) -> Iterator[tuple[object, BaseException]]:
         """Call ``close`` of the supplied objects that have one, except those that a successor uses too.

@@ -45,10 +45,10 @@ def test_a_client_that_connects_again_is_not_asked_for(tmp_path: Path) -> None:
         logins = [form["username"] for form in server.asked("/user")]
         assert logins.count("bert") == 2  # a login over MQTT has a client identifier, so it is another one
         assert len(server.asked("/vhost")) == 1
-        logins, permissions = get(gateway, "auth/cache/%2F")
-        assert logins == {"plugin": "auth-http", "kept_logins": 3, "hits": 4, "misses": 3}  # with the administrator's
+        logins, permissions = get(gateway, "plugins/%2F/auth-cache/resources/answers")
+        assert logins == {"plugin": "auth-http", "kind": "logins", "kept": 3, "hits": 4, "misses": 3}  # with guest's
         # the virtual host, with and without a client identifier, and to configure the queue
-        assert permissions["kept_permissions"] == 3
+        assert permissions["kept"] == 3
         for path in ("auth/cache", "auth/cache/%2F"):
             before = len(server.asked("/resource"))
             request(gateway, "DELETE", path)

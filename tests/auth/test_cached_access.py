@@ -16,11 +16,11 @@ from gateway.api import (
     PermissionUnknown,
     Principal,
 )
-from gateway.testing import check_authenticator
+from gateway.testing import check_authenticator, check_metric_source, sample_request
 from gateway_auth.cache.answers import KeptAnswers
 from gateway_auth.cache.logins import CachedAuthenticator
 from gateway_auth.cache.permissions import CachedAuthorizer
-from gateway_auth.cache.plugin import AccessCache, gateway_access_wrappers
+from gateway_auth.cache.plugin import AccessCache, CacheReport, gateway_access_wrappers
 from gateway_auth.cache.settings import CacheSettings
 
 
@@ -195,11 +195,27 @@ def test_permissions_are_asked_for_again_after_a_change(backend: Backend, method
 
 
 def test_only_the_plugins_of_the_settings_are_wrapped(backend: Backend) -> None:
-    cache = AccessCache(settings())
+    cache = AccessCache("/", settings())
     assert cache.authenticator("auth-ldap", backend) is backend
     assert cache.authorizer("auth-ldap", backend) is backend
     assert isinstance(cache.authenticator("auth-http", backend), CachedAuthenticator)
     assert isinstance(cache.authorizer("auth-http", backend), CachedAuthorizer)
+    cache.close()
+
+
+def test_the_numbers_are_those_of_the_cache_in_use_while_plugins_change(backend: Backend) -> None:
+    def rows() -> list[object]:
+        return list(CacheReport("/").rows(sample_request()))
+
+    assert rows() == []
+    used, refused = AccessCache("/", settings()), AccessCache("/", settings())
+    logs_in(used.authenticator("auth-http", backend))
+    refused.authenticator("auth-http", backend)
+    refused.close()
+    assert rows() == [{"plugin": "auth-http", "kind": "logins", "kept": 1, "hits": 0, "misses": 1}]
+    check_metric_source(CacheReport("/"))
+    used.close()
+    assert rows() == []
 
 
 @pytest.mark.parametrize(
@@ -207,7 +223,7 @@ def test_only_the_plugins_of_the_settings_are_wrapped(backend: Backend) -> None:
 )
 def test_a_plugin_that_is_not_enabled_is_refused(plugins: tuple[str, ...], there: str) -> None:
     with pytest.raises(ConfigurationError, match=f"plugins: 'auth-http' is not an access plugin .*; {there}"):
-        gateway_access_wrappers(plugins, settings())
+        gateway_access_wrappers("/", plugins, settings())
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 10), st.integers(0, 20)))

@@ -10,6 +10,7 @@ from gateway.kernel.broker.recovery import recover
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.native_header import NATIVE
+from gateway.kernel.messages.origin import Origin
 from gateway.node.access import throttle_rules
 from gateway.node.live_plugins import LivePlugins
 from gateway.node.plugin_faults import PluginFaults
@@ -41,11 +42,6 @@ def gateway_exchange_types():
 def first_bound(count: int, name: str = "x-mine") -> str:
     """Return the source of a plugin with an exchange type that routes to the first destinations."""
     return _SOURCE.format(name=name, chosen=f"self.bindings[:{count}]")
-
-
-def bound_with(key: str, name: str = "x-versioned") -> str:
-    """Return the source of a plugin with an exchange type that routes to what is bound with one key."""
-    return _SOURCE.format(name=name, chosen=f"self.bindings if binding.routing_key == {key!r}")
 
 
 class LiveBroker:
@@ -104,6 +100,12 @@ class LiveBroker:
         exchange = found.declare_exchange("e", "x-mine", is_durable=True)
         for name in ("a", "b"):
             found.bind(exchange, found.declare_queue(name, is_durable=True), "k")
+
+    def intercepted(self, body: bytes) -> str:
+        """Return what the interceptors make of a message to ``amq.direct``, as text."""
+        chain = self.vhost.interception.publishing
+        assert chain is not None
+        return repr(chain.intercept(Message("amq.direct", "k", header_of(), body), Origin("here", 1, "guest", "")))
 
     def plugin_events(self) -> list[str]:
         """Return the names of the events about plugins, with their plugins."""

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from gateway.api import ConfigurationError, Interceptor, Message, Origin, Refusal, Value
 from gateway.plugins.registry import load_plugins
-from gateway.testing import check_interceptor, plain_message
+from gateway.testing import check_interceptor, check_metric_source, plain_message, sample_request
+from gateway_interceptors.rate_limit import PublishRateLimit, RateLimitSettings
 from gateway_interceptors.token_buckets import TokenBuckets
+from gateway_interceptors.validation.validation import Validation
 from gateway_mqtt.codec.properties import PropertyId
 from tests.protocols.mqtt.dialogue import Client
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker, fetched, properties_of, published, queue
@@ -54,6 +56,35 @@ def test_each_fulfils_the_contract(name: str) -> None:
     found = interceptor(name)
     check_interceptor(found)
     assert found.on_error in ("refuse", "pass")
+
+
+# Services of operators
+
+
+def test_operators_see_and_lift_the_limit_of_a_publisher() -> None:
+    limit = PublishRateLimit(RateLimitSettings(messages_per_s=0.001, burst=2), lambda: 0.0)
+    for _ in range(5):
+        limit.on_publish(plain_message(), AMQP)
+    assert list(limit.rows(sample_request())) == [{"per": "user", "name": "guest", "tokens": 0, "refused": 3}]
+    check_metric_source(limit)
+    assert [metric.samples for metric in limit.metrics()] == [[({}, 3)], [({}, 1)]]
+    limit.lift(sample_request(query={"name": "guest"}))
+    assert list(limit.rows(sample_request())) == []
+    assert limit.on_publish(message := plain_message(), AMQP) is message
+
+
+def test_checks_of_bodies_are_counted_by_exchange_and_quarantine() -> None:
+    rules = [{"exchange": "source", "schema": ORDER}, {"exchange": "other", "schema": ORDER, "quarantine": "bad"}]
+    found = interceptor("interceptor-json-schema", rules=rules)
+    for exchange, body in (("source", b"{}"), ("source", b'{"id": 1}'), ("other", b"{}"), ("elsewhere", b"{}")):
+        found.on_publish(plain_message(body=body).with_address(exchange, "k", plain_message().header), AMQP)
+    assert isinstance(found, Validation)
+    checked, invalid = found.metrics()
+    assert checked.samples == [({"exchange": "source"}, 2), ({"exchange": "other"}, 1)]
+    assert invalid.samples == [
+        ({"exchange": "source", "quarantine": ""}, 1),
+        ({"exchange": "other", "quarantine": "bad"}, 1),
+    ]
 
 
 # Stamps

@@ -87,14 +87,33 @@ def test_enabling_again_with_the_same_settings_is_no_event(broker: LiveBroker) -
     for settings in ({"login_from": "common_name"}, {"login_from": "common_name"}, None, {}, {}):
         do(broker.live.enabling("/", "auth-certificate", settings))
     do(broker.live.enabling("/", "mine"))
-    for _ in range(2):
-        do(broker.live.enabling("/", "mine", {}))
-        do(broker.live.reloading("/", "mine"))
+    do(broker.live.enabling("/", "mine", {}))
     assert broker.plugin_events() == [
         "plugin.settings_changed auth-certificate",
         "plugin.settings_changed auth-certificate",
         "plugin.enabled mine",
     ]
+
+
+def test_reloading_creates_the_objects_of_any_plugin_again(broker: LiveBroker, tmp_path: Path) -> None:
+    schema = tmp_path / "reading.avsc"
+    schema.write_text('"long"')
+    rules = [{"exchange": "amq.direct", "schema_file": str(schema)}]
+    do(broker.live.enabling("/", "interceptor-avro", {"rules": rules}))
+    refuses = "Refusal"
+    assert refuses in broker.intercepted(b"\x06abc")
+    schema.write_text('"string"')
+    do(broker.live.reloading("/", "interceptor-avro"))
+    assert refuses not in broker.intercepted(b"\x06abc")
+    assert broker.plugin_events()[1:] == ["plugin.reloaded interceptor-avro"]
+    schema.write_text("{")
+    with pytest.raises(ConfigurationError, match="rule 1: the schema is not JSON"):
+        do(broker.live.reloading("/", "interceptor-avro"))
+    assert refuses not in broker.intercepted(b"\x06abc")
+    do(broker.live.enabling("/", "mine"))
+    broker.bind_two()
+    do(broker.live.reloading("/", "mine"))
+    assert broker.reached() == ["a", "b"]
 
 
 def test_a_plugin_is_reloaded_and_rolled_back(broker: LiveBroker) -> None:
@@ -175,10 +194,9 @@ def test_only_enabled_plugins_are_disabled(broker: LiveBroker, name: str) -> Non
         do(broker.live.disabling("/", name))
 
 
-def test_only_files_are_reloaded(broker: LiveBroker) -> None:
+def test_a_built_in_has_no_former_version_after_it_was_reloaded(broker: LiveBroker) -> None:
     do(broker.live.enabling("/", "exchange-local-random"))
-    with pytest.raises(ConfigurationError, match="is not a file of plugins_dir"):
-        do(broker.live.reloading("/", "exchange-local-random"))
+    do(broker.live.reloading("/", "exchange-local-random"))
     with pytest.raises(PreconditionFailed, match="was not reloaded"):
         do(broker.live.rolling_back("/", "exchange-local-random"))
 

@@ -4,7 +4,7 @@ from gateway.kernel.errors import NotAllowed
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
-from gateway.management.http.routes import Fields, Routes
+from gateway.management.http.routes import Routes
 
 routes = Routes()
 
@@ -14,13 +14,6 @@ def forget_everywhere(call: Call) -> None:
     """Drop the answers that the plugins of all virtual hosts keep."""
     for vhost in list(call.broker.vhost_by_name):
         _forget(call, vhost)
-
-
-@routes.get("/auth/cache/<vhost>", level=AccessLevel.ADMINISTRATOR)
-def kept(call: Call, vhost: str) -> list[Fields]:
-    """Return how many answers the plugins of a virtual host keep, and how many were found."""
-    _require_vhost(call, vhost)
-    return call.context.access_of(vhost).kept_answers()
 
 
 @routes.delete("/auth/cache/<vhost>", level=AccessLevel.ADMINISTRATOR)

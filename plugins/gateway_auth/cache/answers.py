@@ -17,6 +17,15 @@ class KeptAnswer(Generic[V]):
     until_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerCounts:
+    """How many answers are kept, and how many were found and not found."""
+
+    kept: int
+    hits: int
+    misses: int
+
+
 class KeptAnswers(Generic[K, V]):
     """At most ``most`` answers by key; if there are more, the oldest is dropped. ``now`` is the time in seconds.
 
@@ -32,6 +41,11 @@ class KeptAnswers(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @property
+    def counts(self) -> AnswerCounts:
+        """The numbers of answers."""
+        return AnswerCounts(len(self._kept), self.hits, self.misses)
 
     def find(self, key: K) -> KeptAnswer[V] | None:
         """Return an answer that still holds; ``None`` if there is none."""

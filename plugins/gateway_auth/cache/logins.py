@@ -2,11 +2,11 @@
 
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from gateway.api import Authenticator, Credentials, Principal
-from gateway_auth.cache.answers import KeptAnswers
+from gateway_auth.cache.answers import AnswerCounts, KeptAnswers
 from gateway_auth.cache.settings import CacheSettings
 
 #: The length of the random key of the digests, in bytes.
@@ -38,9 +38,10 @@ class CachedAuthenticator:
         """Drop all answers, also of logins in progress."""
         self._kept: KeptAnswers[bytes, Principal | None] = KeptAnswers(self._settings.max_entries, self._now)
 
-    def counts(self) -> Mapping[str, int]:
-        """Return the number of kept answers, and how many were found and not found since the last ``forget``."""
-        return {"kept_logins": len(self._kept), "hits": self._kept.hits, "misses": self._kept.misses}
+    @property
+    def counts(self) -> AnswerCounts:
+        """The numbers of answers; those found and not found since the last ``forget``."""
+        return self._kept.counts
 
     def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
         """Call ``answer``: at once for a kept answer, else when the other authenticator does."""

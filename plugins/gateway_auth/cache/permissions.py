@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from gateway.api import Authorizer, Operation, Permissions, Principal
-from gateway_auth.cache.answers import KeptAnswers
+from gateway_auth.cache.answers import AnswerCounts, KeptAnswers
 from gateway_auth.cache.settings import CacheSettings
 
 Decisions: TypeAlias = Callable[[Hashable, Callable[[], bool]], bool]
@@ -68,14 +68,13 @@ class CachedAuthorizer:
         self._entered: KeptAnswers[Hashable, Permissions | None] = KeptAnswers(settings.max_entries, now)
         self._decisions: KeptAnswers[Hashable, bool] = KeptAnswers(settings.max_entries, now)
 
-    def counts(self) -> Mapping[str, int]:
-        """Return the number of kept answers, and how many were found and not found."""
-        entered, decisions = self._entered, self._decisions
-        return {
-            "kept_permissions": len(entered) + len(decisions),
-            "hits": entered.hits + decisions.hits,
-            "misses": entered.misses + decisions.misses,
-        }
+    @property
+    def counts(self) -> AnswerCounts:
+        """The numbers of answers about virtual hosts and about permissions."""
+        entered, decisions = self._entered.counts, self._decisions.counts
+        return AnswerCounts(
+            entered.kept + decisions.kept, entered.hits + decisions.hits, entered.misses + decisions.misses
+        )
 
     def permissions_changed(self) -> None:
         """Drop all answers."""

@@ -10,9 +10,11 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from gateway.api import ConfigurationError, Interceptor, PluginSettings, hookimpl
+from gateway.api import ConfigurationError, Interceptor, MetricSource, PluginSettings, TracedVhost, hookimpl
 from gateway_interceptors.validation.avro_body import AvroChecks, Body, Invalid
-from gateway_interceptors.validation.validation import Complaint, ValidationRule, file_content, missing, validation
+from gateway_interceptors.validation.validation import Complaint, ValidationRule, Validations, file_content, missing
+
+_validations: Final = Validations()
 
 #: The first byte of Confluent's wire format; an identifier of four bytes follows.
 _CONFLUENT: Final = b"\x00"
@@ -120,6 +122,12 @@ def gateway_settings_model() -> type[PluginSettings]:
 
 
 @hookimpl
-def gateway_interceptors(settings: AvroSettings) -> Sequence[Interceptor]:
+def gateway_interceptors(vhost: TracedVhost, settings: AvroSettings) -> Sequence[Interceptor]:
     """Offer the interceptor. :raises ConfigurationError: if there is no rule, or a schema is not valid."""
-    return validation(settings.rules, complaint_of)
+    return _validations.interceptors(vhost.name, settings.rules, complaint_of)
+
+
+@hookimpl
+def gateway_metrics(vhost: str) -> Sequence[MetricSource]:
+    """Offer the numbers of checked and of invalid messages."""
+    return _validations.metric_sources(vhost)

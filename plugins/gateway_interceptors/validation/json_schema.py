@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from gateway.api import ConfigurationError, Interceptor, PluginSettings, hookimpl
-from gateway_interceptors.validation.validation import Complaint, ValidationRule, missing, validation
+from gateway.api import ConfigurationError, Interceptor, MetricSource, PluginSettings, TracedVhost, hookimpl
+from gateway_interceptors.validation.validation import Complaint, ValidationRule, Validations, missing
+
+_validations: Final = Validations()
 
 #: The levels of a body. The library refuses to compare what is nested deeper than 255, and crashes far beyond that.
 _DEEPEST: Final = 200
@@ -91,6 +93,12 @@ def gateway_settings_model() -> type[PluginSettings]:
 
 
 @hookimpl
-def gateway_interceptors(settings: SchemaSettings) -> Sequence[Interceptor]:
+def gateway_interceptors(vhost: TracedVhost, settings: SchemaSettings) -> Sequence[Interceptor]:
     """Offer the interceptor. :raises ConfigurationError: if there is no rule, or a schema is not valid."""
-    return validation(settings.rules, complaint_of)
+    return _validations.interceptors(vhost.name, settings.rules, complaint_of)
+
+
+@hookimpl
+def gateway_metrics(vhost: str) -> Sequence[MetricSource]:
+    """Offer the numbers of checked and of invalid messages."""
+    return _validations.metric_sources(vhost)

@@ -7,13 +7,15 @@ import base64
 import binascii
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from gateway.api import ConfigurationError, Interceptor, PluginSettings, hookimpl
-from gateway_interceptors.validation.validation import Complaint, ValidationRule, file_content, missing, validation
+from gateway.api import ConfigurationError, Interceptor, MetricSource, PluginSettings, TracedVhost, hookimpl
+from gateway_interceptors.validation.validation import Complaint, ValidationRule, Validations, file_content, missing
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pool import DescriptorPool
+
+_validations: Final = Validations()
 
 
 class ProtobufRule(ValidationRule):
@@ -114,6 +116,12 @@ def gateway_settings_model() -> type[PluginSettings]:
 
 
 @hookimpl
-def gateway_interceptors(settings: ProtobufSettings) -> Sequence[Interceptor]:
+def gateway_interceptors(vhost: TracedVhost, settings: ProtobufSettings) -> Sequence[Interceptor]:
     """Offer the interceptor. :raises ConfigurationError: if there is no rule, or a type is not described."""
-    return validation(settings.rules, complaint_of)
+    return _validations.interceptors(vhost.name, settings.rules, complaint_of)
+
+
+@hookimpl
+def gateway_metrics(vhost: str) -> Sequence[MetricSource]:
+    """Offer the numbers of checked and of invalid messages."""
+    return _validations.metric_sources(vhost)

@@ -1,8 +1,10 @@
 """The part that the interceptors for JSON Schema, Avro and Protobuf share: their rules, refusals and quarantine."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from pydantic import Field
 
@@ -12,7 +14,9 @@ from gateway.api import (
     Diversion,
     Interceptor,
     Message,
+    MetricSource,
     Origin,
+    PluginMetric,
     PluginSettings,
     Refusal,
     RefusalCause,
@@ -25,6 +29,9 @@ EXCHANGE: Final = "x-quarantine-exchange"
 ROUTING_KEY: Final = "x-quarantine-routing-key"
 
 _LONGEST: Final = 180
+
+#: The most samples of a metric.
+_MOST_SAMPLES: Final = 1000
 
 Complaint = Callable[[bytes], str]
 """Returns what is wrong with a body, ``""`` if nothing is."""
@@ -49,35 +56,63 @@ class ValidationRule(PluginSettings):
 Rule = TypeVar("Rule", bound=ValidationRule)
 
 
-class Validation(Interceptor):
+class Validation(Interceptor, MetricSource):
     """Refuses messages with an invalid body, or diverts them to the quarantine queue of their rule."""
 
     def __init__(self, rules: Sequence[tuple[ValidationRule, Complaint]]) -> None:
         self._rules = rules
+        self._checked = Counter[str]()
+        self._invalid = Counter[tuple[str, str]]()
 
     def on_publish(self, message: Message, origin: Origin) -> Decision:
         """Return the message, a refusal with ``RefusalCause.PAYLOAD``, or the diversion to the quarantine queue."""
         for rule, complaint in self._rules:
             if message.exchange == rule.exchange and rule.routing_key in (None, message.routing_key):
+                self._checked[rule.exchange] += 1
                 reason = _fault(message.body, rule, complaint)
-                return _invalid(message, rule, reason) if reason else message
+                if not reason:
+                    return message
+                self._invalid[rule.exchange, rule.quarantine] += 1
+                return _invalid(message, rule, reason)
         return message
 
+    def metrics(self) -> Sequence[PluginMetric]:
+        """Return the numbers of checked and of invalid messages; ``quarantine`` is the queue, empty if refused."""
+        checked = [({"exchange": exchange}, count) for exchange, count in self._checked.items()]
+        invalid = [({"exchange": exchange, "quarantine": queue}, n) for (exchange, queue), n in self._invalid.items()]
+        return [
+            PluginMetric("checked_total", "counter", "Messages whose body was checked", checked[:_MOST_SAMPLES]),
+            PluginMetric("invalid_total", "counter", "Messages with an invalid body", invalid[:_MOST_SAMPLES]),
+        ]
 
-def validation(rules: Sequence[Rule], complaint_of: Callable[[Rule], Complaint]) -> Sequence[Interceptor]:
-    """Return the interceptor for the rules of a plugin.
 
-    :raises ConfigurationError: if there is no rule. One about a schema gets the number of its rule.
-    """
-    if not rules:
-        raise ConfigurationError("'rules' must have at least one rule")
-    checked: list[tuple[ValidationRule, Complaint]] = []
-    for number, rule in enumerate(rules, 1):
-        try:
-            checked.append((rule, complaint_of(rule)))
-        except ConfigurationError as error:
-            raise ConfigurationError(f"rule {number}: {error}") from None
-    return [Validation(checked)]
+class Validations:
+    """The interceptors of one plugin, by virtual host, for the hooks that are called after that of interceptors."""
+
+    def __init__(self) -> None:
+        self._by_vhost: WeakValueDictionary[str, Validation] = WeakValueDictionary()
+
+    def interceptors(
+        self, vhost: str, rules: Sequence[Rule], complaint_of: Callable[[Rule], Complaint]
+    ) -> Sequence[Interceptor]:
+        """Return the interceptor for the rules of the plugin in a virtual host.
+
+        :raises ConfigurationError: if there is no rule. One about a schema gets the number of its rule.
+        """
+        if not rules:
+            raise ConfigurationError("'rules' must have at least one rule")
+        checked: list[tuple[ValidationRule, Complaint]] = []
+        for number, rule in enumerate(rules, 1):
+            try:
+                checked.append((rule, complaint_of(rule)))
+            except ConfigurationError as error:
+                raise ConfigurationError(f"rule {number}: {error}") from None
+        found = self._by_vhost[vhost] = Validation(checked)
+        return [found]
+
+    def metric_sources(self, vhost: str) -> Sequence[MetricSource]:
+        """Return the source of the metrics of the interceptor that was created last."""
+        return [self._by_vhost[vhost]]
 
 
 def missing(library: str, extra: str) -> ConfigurationError:

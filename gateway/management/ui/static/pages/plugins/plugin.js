@@ -27,7 +27,7 @@ export function Plugin({ vhost, name }) {
   return html`<${Page} title=${name} crumbs=${[["Plugins", "#/plugins"]]}
     badges=${state.data && html`<${Badge} kind=${STATES[state.data.state] ?? "warn"}>${state.data.state}<//><span class="soft">in <bdi>${vhost}</bdi></span>`}
     actions=${state.data && plugin && html`
-      ${plugin.can_reload && isEnabled && html`<button onClick=${() => reload(target, name, state.refresh)}>Reload from file</button>`}
+      ${isEnabled && html`<button onClick=${() => reload(target, name, state.refresh)}>Reload</button>`}
       ${state.data.former_version !== undefined && html`<button onClick=${() => rollBack(target, name, state.refresh)}>Roll back</button>`}
       ${!plugin.always_enabled && isEnabled && html`<button class="danger" onClick=${() => disable(target, state)}>Disable</button>`}`}>
     <${Loaded} from=${state}>${(data) => html`
