@@ -367,8 +367,9 @@ class PluginRegistry:
         return sorted(caller.name for caller in callers)
 
     def description(self, name: str) -> str:
-        """Return the first paragraph of a plugin's documentation."""
-        return " ".join((inspect.getdoc(self._version(name).plugin) or "").split("\n\n")[0].split())
+        """Return the first paragraph of a plugin's documentation, without the plugin's name before it."""
+        first = (inspect.getdoc(self._version(name).plugin) or "").split("\n\n")[0]
+        return " ".join(first.split()).removeprefix(f"{name}: ")
 
     def takes_settings(self, name: str) -> bool:
         """Return whether a plugin has settings."""

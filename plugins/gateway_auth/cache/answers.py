@@ -19,7 +19,7 @@ class KeptAnswer(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """How many answers are kept, and how many were found and not found."""
+    """The number of kept answers, and of those that were found (hits) and not found (misses)."""
 
     kept: int
     hits: int
