@@ -7,6 +7,8 @@ import pytest
 from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.pending_dead_letters import FIRST_RETRY_MS, LONGEST_RETRY_MS
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import MOST_QUEUES
 from gateway.testing import MemoryBroker, Recipient
@@ -196,3 +198,127 @@ def test_a_clock_that_stands_still_makes_all_drops_in_one_turn() -> None:
         broker.publish("source")
     broker.advance(0)
     assert waiting(targets) == 99 * 30
+
+
+# Retries of at-least-once dead letters
+
+
+@pytest.fixture
+def retrying() -> MemoryBroker:
+    """A broker with a pending dead letter, whose exchange now exists and has very many queues; one of them is full."""
+    broker = MemoryBroker(clock=TurnClock())
+    source(broker, "wide", x_queue_type="quorum", x_overflow="reject-publish", x_dead_letter_strategy="at-least-once")
+    broker.publish("source", b"m", is_persistent=True)
+    recipient = Recipient()
+    recipient.consume(broker.vhost.queue("source"))
+    recipient.settle(None, DeliveryOutcome.REJECTED, up_to=True)
+    recipient.leave()
+    fanout(broker, "wide", MOST_QUEUES + 300, x_max_length=1, x_overflow="reject-publish")
+    broker.publish("wide7", b"in the way", is_persistent=True)
+    broker.commit()
+    assert broker.vhost.queue("source").pending_dead_letter_count == 1
+    return broker
+
+
+def wait_for_the_first_retry(broker: MemoryBroker) -> None:
+    assert isinstance(broker.clock, TurnClock)
+    broker.clock.pass_without_calls(FIRST_RETRY_MS / 1000)
+
+
+def test_a_retry_for_very_many_queues_is_offered_in_slices(retrying: MemoryBroker) -> None:
+    targets, queue = targets_of(retrying), retrying.vhost.queue("source")
+    wait_for_the_first_retry(retrying)
+    pending: list[int] = []
+
+    def count() -> int:
+        pending.append(queue.pending_dead_letter_count)
+        return waiting(targets)
+
+    rises = run_turns(retrying, count)
+    assert sum(rises) == len(targets) - 1
+    assert max(rises) < len(targets) // 2
+    assert set(pending) == {1}
+
+
+def test_a_retry_for_very_many_queues_is_not_repeated_in_those_that_have_the_letter(retrying: MemoryBroker) -> None:
+    targets, queue = targets_of(retrying), retrying.vhost.queue("source")
+    wait_for_the_first_retry(retrying)
+    run_turns(retrying, lambda: 0)
+    recipient = Recipient()
+    for target in targets:
+        assert isinstance(target, Queue)
+        recipient.get(target)
+        recipient.settle(None, up_to=True)
+    assert sorted(set(recipient.bodies)) == [b"in the way", b"m"]
+    retrying.clock.advance(LONGEST_RETRY_MS / 1000)
+    run_turns(retrying, lambda: 0)
+    assert [target.name for target in targets if len(target)] == ["wide7"]
+    assert queue.pending_dead_letter_count == 0
+    retrying.commit()
+    assert retrying.crashed().vhost.queue("source").pending_dead_letter_count == 0
+
+
+def test_a_crash_within_a_retry_for_very_many_queues_undoes_it(retrying: MemoryBroker) -> None:
+    wait_for_the_first_retry(retrying)
+    assert isinstance(retrying.clock, TurnClock)
+    while waiting(targets_of(retrying)) == 1:
+        retrying.clock.turn()
+        retrying.commit()
+    assert waiting(targets_of(retrying)) < len(targets_of(retrying))
+    restarted = retrying.crashed()
+    assert waiting(targets_of(restarted)) == 1
+    assert restarted.vhost.queue("source").pending_dead_letter_count == 1
+    wait_for_the_first_retry(restarted)
+    run_turns(restarted, lambda: 0)
+    assert [len(queue) for queue in targets_of(restarted)] == [1] * len(targets_of(restarted))
+
+
+def test_the_source_of_a_retry_may_be_deleted_meanwhile(retrying: MemoryBroker) -> None:
+    wait_for_the_first_retry(retrying)
+    assert isinstance(retrying.clock, TurnClock)
+    while waiting(targets_of(retrying)) == 1:
+        retrying.clock.turn()
+    retrying.vhost.delete_queue(retrying.vhost.queue("source"))
+    run_turns(retrying, lambda: 0)
+    assert waiting(targets_of(retrying)) == len(targets_of(retrying))
+    retrying.commit()
+    restarted = retrying.crashed()
+    for queue in targets_of(restarted):
+        restarted.vhost.delete_queue(queue)
+    run_turns(restarted, lambda: 0)
+    restarted.commit()
+    assert not restarted.store.held_ids
+
+
+def test_a_letter_is_kept_if_an_exception_interrupts_its_retry(
+    retrying: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError
+
+    wait_for_the_first_retry(retrying)
+    with monkeypatch.context() as patch:
+        patch.setattr(retrying.vhost.dead_letters, "_take_in", broken)
+        run_turns(retrying, lambda: 0)
+    assert retrying.vhost.queue("source").pending_dead_letter_count == 1
+    retrying.clock.advance(LONGEST_RETRY_MS / 1000)
+    run_turns(retrying, lambda: 0)
+    assert waiting(targets_of(retrying)) == len(targets_of(retrying))
+
+
+def test_a_delayed_message_that_a_full_queue_refuses_is_dead_lettered_in_slices() -> None:
+    broker = MemoryBroker(clock=TurnClock())
+    targets = fanout(broker, "wide", MOST_QUEUES + 300)
+    source(broker, "wide", x_max_length=1, x_overflow="reject-publish", x_delayed_delivery=True)
+    broker.publish("source", b"in the way", is_persistent=True)
+    broker.publish("source", b"late", is_persistent=True, headers={"x-delay": 1000})
+    broker.commit()
+    assert isinstance(broker.clock, TurnClock)
+    broker.clock.pass_without_calls(1)
+    rises = run_turns(broker, lambda: waiting(targets))
+    assert sum(rises) == len(targets)
+    assert max(rises) < len(targets) // 2
+    broker.commit()
+    restarted = broker.crashed()
+    run_turns(restarted, lambda: 0)
+    assert [len(queue) for queue in targets_of(restarted)] == [1] * len(targets)

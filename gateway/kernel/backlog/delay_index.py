@@ -5,11 +5,12 @@ journal what is delayed and released.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush, nsmallest
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.backlog.ordering import in_order
 from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.clock import SLICE_S
 from gateway.kernel.messages.message import Message
@@ -40,8 +41,14 @@ _CANCELLED: Final = 4
 #: The flag of a row whose message was released, until another takes the row.
 _RELEASED: Final = 8
 
-#: Messages that are removed from the store between two readings of the clock.
+#: Messages that are removed from the store, or passed over in a listing, between two readings of the clock.
 _STEP: Final = 64
+
+#: Keys that are compared with positions between two readings of the clock.
+_COMPARED_AT_ONCE: Final = 4096
+
+#: Rows that are compared with a position between two readings of the clock.
+_ROWS_AT_ONCE: Final = 1 << 15
 
 _ROW_BITS: Final = 32
 _POSITION_BITS: Final = 64
@@ -209,36 +216,42 @@ class DelayIndex:
 
     # For operators
 
-    def listing(self, first: int = 0, count: int = 100) -> list[DelayedMessage]:
-        """Return some of the messages, those due soonest first."""
-        keys = nsmallest(first + count, (key for key in self._due if not self._is_cancelled(key)))[first:]
-        listed = ((key >> (_POSITION_BITS + _ROW_BITS), key & _ROW_MASK) for key in keys)
-        return [
-            DelayedMessage(self._rows.positions[row], due_at_ms, message)
-            for due_at_ms, row in listed
-            if (message := self._message(row)) is not None
-        ]
+    def listing(self, first: int = 0, count: int = 100) -> Iterator[DelayedMessage | None]:
+        """Yield some of the messages, those due soonest first; ``None`` at a point where other work may run."""
+        cancelled = len(self._due) - self.length
+        passed = 0
+        for number, key in enumerate(in_order(list(self._due), first + count + cancelled)):
+            if key is None or number % _STEP == 0:
+                yield None
+            if key is None or self._row_of(key) is None:
+                continue
+            passed += 1
+            if passed > first + count:
+                return
+            if passed > first and (found := self.look_at(key)) is not None:
+                yield DelayedMessage(found[0].position, found[1], found[0].message)
 
-    def cancel(self, positions: Collection[int]) -> int:
-        """Forget these messages; return how many were there."""
-        wanted = set(positions)
-        rows = [
-            key & _ROW_MASK
-            for key in self._due
-            if key >> _ROW_BITS & _POSITION_MASK in wanted and not self._is_cancelled(key)
-        ]
-        self._forget(rows)
-        for row in rows:
-            self._rows.flags[row] |= _CANCELLED
-        return len(rows)
+    def cancel(self, position: int) -> Generator[None, None, bool]:
+        """Forget the message at a position, which is searched in steps; return whether it was there."""
+        for start in range(0, len(self._rows), _ROWS_AT_ONCE):
+            row = self._row_at(position, start, start + _ROWS_AT_ONCE)
+            if row is not None:
+                self._forget(row)
+                return True
+            yield
+        return False
 
     def keys(self) -> list[int]:
         """Return the keys of all messages, in no particular order; they sort by due time."""
         return list(self._due)
 
-    def keys_at(self, positions: Collection[int]) -> list[int]:
-        """Return the keys of the messages at these positions."""
-        return [key for key in self._due if key >> _ROW_BITS & _POSITION_MASK in positions]
+    def keys_at(self, positions: Collection[int]) -> Iterator[int | None]:
+        """Yield the keys of the messages at these positions; ``None`` at a point where other work may run."""
+        keys = self.keys()
+        for start in range(0, len(keys), _COMPARED_AT_ONCE):
+            some = keys[start : start + _COMPARED_AT_ONCE]
+            yield from [key for key in some if key >> _ROW_BITS & _POSITION_MASK in positions]
+            yield None
 
     def look_at(self, key: int) -> "tuple[QueuedMessage, int] | None":
         """Return the message of a key and its due time, and leave it; ``None`` if it is gone or its content is lost."""
@@ -253,8 +266,14 @@ class DelayIndex:
     def withdraw(self, key: int) -> "QueuedMessage | None":
         """Remove and return the message of a key; the caller records what becomes of it."""
         row = self._row_of(key)
-        if row is None:
-            return None
+        return None if row is None else self._withdrawn(row)
+
+    def withdraw_at(self, position: int) -> "QueuedMessage | None":
+        """Remove and return the message at a position; the caller records what becomes of it."""
+        row = self._row_at(position, 0, len(self._rows))
+        return None if row is None else self._withdrawn(row)
+
+    def _withdrawn(self, row: int) -> "QueuedMessage | None":
         entry = self._resident.pop(row, None)
         if entry is None:
             entry = next(iter(self._paging.page_in(self._segment(iter((row,))))), None)
@@ -268,6 +287,16 @@ class DelayIndex:
         if row >= len(self._rows) or self._rows.positions[row] != key >> _ROW_BITS & _POSITION_MASK:
             return None
         return None if self._rows.flags[row] & (_CANCELLED | _RELEASED) else row
+
+    def _row_at(self, position: int, start: int, stop: int) -> int | None:
+        """Return the row, from ``start`` up to ``stop``, of a message that is still delayed."""
+        try:
+            row = self._rows.positions.index(position, start, stop)
+            while self._rows.flags[row] & (_CANCELLED | _RELEASED):
+                row = self._rows.positions.index(position, row + 1, stop)
+        except ValueError:
+            return None
+        return row
 
     def clear(self) -> int:
         """Forget every message; return how many there were. The store removes a large number in later turns."""
@@ -288,20 +317,12 @@ class DelayIndex:
         self.clear()
         self._release = _accept
 
-    def _forget(self, rows: list[int]) -> None:
-        self._journal.dequeued_segment(self._segment(row for row in rows if self._rows.content_ids[row]))
-        for row in rows:
-            self._resident.pop(row, None)
-        self.length -= len(rows)
-
-    def _message(self, row: int) -> Message | None:
-        if row in self._resident:
-            return self._resident[row].message
-        stored = self._journal.contents([self._rows.content_ids[row]])[0]
-        return None if stored is None else self._paging.message(stored, self._rows.content_ids[row])
-
-    def _is_cancelled(self, key: int) -> bool:
-        return bool(self._rows.flags[key & _ROW_MASK] & _CANCELLED)
+    def _forget(self, row: int) -> None:
+        if self._rows.content_ids[row]:
+            self._journal.dequeued_segment(self._segment(iter((row,))))
+        self._resident.pop(row, None)
+        self._rows.flags[row] |= _CANCELLED
+        self.length -= 1
 
     def _segment(self, rows: "Iterator[int]") -> PagedSegment:
         segment = PagedSegment()

@@ -1,6 +1,7 @@
 """Dead-lettering: dropped messages are published to another exchange, with the death in their headers (R100-R114)."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
 from gateway.kernel.features.context import FeatureContext
@@ -9,7 +10,7 @@ from gateway.kernel.messages.message import Header, Message, Value
 from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.routing.dead_letter_publisher import OnIncomplete
+from gateway.kernel.routing.dead_letter_publisher import OnOffered
 
 #: Cached headers of dead letters, so that messages with equal headers are cheap; when it is full, the cache is cleared.
 _MOST_HEADERS: Final = 256
@@ -83,16 +84,23 @@ class DeadLetter(QueueFeature):
             self._letters.publish(letter, reason)
             return
         held = self._queue.ensure_delayed().dead_letters
-        self._letters.publish(letter, reason, (), lambda takers: held.hold(letter, takers))
+        self._letters.publish(letter, reason, (), lambda takers: None if takers is None else held.hold(letter, takers))
 
-    def _send_again(self, letter: Message, takers: "Collection[ConsumedQueue]", on_incomplete: OnIncomplete) -> None:
-        """Publish a pending dead letter with the current settings; with at-most-once this is the last attempt."""
+    def _send_again(self, letter: Message, takers: "Collection[ConsumedQueue]", on_offered: OnOffered) -> None:
+        """Publish a pending dead letter with the current settings; with at-most-once this is the last attempt.
+
+        A letter for very many queues is published in later turns.
+        """
         key = letter.routing_key if self._routing_key is None else self._routing_key
         if (letter.exchange, letter.routing_key) != (self._exchange_name, key):
             letter = letter.with_address(self._exchange_name, key, letter.header)
-        self._letters.publish(
-            letter, last_reason(letter.headers), takers, on_incomplete if self._is_at_least_once else None
-        )
+        end = on_offered if self._is_at_least_once else lambda _: on_offered(None)
+        publish = partial(self._letters.publish, letter, last_reason(letter.headers), takers, end)
+        postpone = self._letters.postponer(letter.exchange, letter.routing_key)
+        if postpone is None:
+            publish()
+        else:
+            postpone(partial(_ended, publish, partial(on_offered, takers)))
 
     def _header(self, message: Message, reason: DeathReason) -> Header:
         second = self._clock.wall_ms() // 1000
@@ -113,3 +121,12 @@ class DeadLetter(QueueFeature):
         edited = header.edited(changed, without=("CC", "BCC"), drops_expiration=True)
         edited.sender_keys = ()
         return edited
+
+
+def _ended(publish: Callable[[], None], on_fault: Callable[[], None]) -> None:
+    """Publish a postponed letter; call ``on_fault`` if an exception prevents that, so that the letter is kept."""
+    try:
+        publish()
+    except Exception:
+        on_fault()
+        raise

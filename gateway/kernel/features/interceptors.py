@@ -139,12 +139,12 @@ def interceptor_for(
     trace_events: "TraceEvents",
     *,
     is_durable: bool,
-    route_due: "Callable[[QueuedMessage], None]",
-    is_inert: Callable[[], bool] = lambda: False,
+    release_due: "Callable[[Queue, QueuedMessage], DeathReason | None]",
 ) -> DelayingDeduplicator | None:
-    """Return the interceptor of an exchange, ``None`` if it needs none. ``route_due`` routes a message that is due.
+    """Return the interceptor of an exchange, ``None`` if it needs none.
 
-    An inert exchange releases nothing: its delayed messages wait until its type is available again.
+    ``release_due`` routes a message of the given queue of delayed ones, or returns why it has to wait on: so do those
+    of an inert exchange until its type is available again.
     """
     deduplicates = record.type == DEDUPLICATED or record.arguments.get(DEDUPLICATED) is True
     if record.type != DELAYED and not deduplicates:
@@ -154,11 +154,7 @@ def interceptor_for(
     if record.type == DELAYED:
 
         def release(entry: QueuedMessage) -> DeathReason | None:
-            if is_inert():
-                return DeathReason.MAXLEN  # as if all queues were full: the message stays delayed
-            route_due(entry)
-            held.forget(entry)  # in the step in which it was routed, so a crash neither loses nor duplicates it
-            return None
+            return release_due(held, entry)
 
         held = Queue(record.vhost, "", journal, id=record.queue_id, is_durable=is_durable)
         held.apply((Delaying(held, journal.clock, trace_events, place, delays_arrivals=True, release=release),))

@@ -31,8 +31,20 @@ class DelayingQueue(LetterQueue, Protocol):
         """The waiting messages."""
         ...
 
-    def offer_delayed(self, message: Message) -> DeathReason | None:
-        """Enqueue a message that is due, or return why it has to wait on."""
+    def offer(self, message: Message, *, was_delayed: bool = False) -> DeathReason | None:
+        """Enqueue a message, or return why it was refused."""
+        ...
+
+    def refusal_of(self, message: Message) -> DeathReason | None:
+        """Return why the queue has no room for a message, or ``None``."""
+        ...
+
+    def drop(self, message: Message, reason: DeathReason) -> None:
+        """Dead-letter a message that never was in the queue."""
+        ...
+
+    def discard(self, entry: QueuedMessage, reason: DeathReason) -> None:
+        """Remove a message from the store and dead-letter it, now or in a later turn."""
         ...
 
     def requeue(self, entry: QueuedMessage) -> None:
@@ -91,12 +103,20 @@ class DelayedMessages:
         self.delays.hold(entry, due_at_ms)
 
     def offer(self, message: Message) -> None:
-        """Offer the queue a message that an exchange delayed; if it has no room, the message waits here."""
-        if self._queue.offer_delayed(message) is not None:
+        """Offer the queue a message that an exchange delayed.
+
+        Its publisher can no longer be informed of a refusal: if the queue is full the message is dead-lettered; without
+        dead-lettering it waits here, so that it is not lost.
+        """
+        queue = self._queue
+        refusal = queue.refusal_of(message)
+        if refusal is not None and self._dead_letters_overflow:
+            queue.drop(message, refusal)
+        elif (refusal or queue.offer(message, was_delayed=True)) is not None:
             self.hold(message, self._journal.now_ms)
 
     def release(self, entry: QueuedMessage) -> DeathReason | None:
-        """Make a delayed message ready, or return why it has to wait on.
+        """Make a delayed message ready or dead-letter it as ``offer`` does, or return why it has to wait on.
 
         A message that was delivered before returns to its old place; any other goes to the end of the queue.
         """
@@ -105,10 +125,18 @@ class DelayedMessages:
             queue.requeue(entry)
             queue.dispatch()
             return None
-        refusal = queue.offer_delayed(entry.message)
+        refusal = queue.refusal_of(entry.message)
+        if refusal is not None and self._dead_letters_overflow:
+            queue.discard(entry, refusal)
+            return None
+        refusal = refusal or queue.offer(entry.message, was_delayed=True)
         if refusal is None:
             queue.forget(entry)
         elif not queue.ready.length:  # too large even for an empty queue: do not block the messages behind it
             self.delays.hold(entry, self._journal.now_ms + OVERSIZED_RETRY_MS)
             return None
         return refusal
+
+    @property
+    def _dead_letters_overflow(self) -> bool:
+        return self._queue.settings.text("dead-letter-exchange") is not None

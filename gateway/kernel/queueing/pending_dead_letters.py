@@ -1,6 +1,7 @@
 """Dead letters that could not be delivered yet (at-least-once): stored with their queue and retried."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.backlog.delay_index import DelayIndex
@@ -21,8 +22,9 @@ PENDING_DEAD_LETTER: Final = 1
 FIRST_RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 180_000
 
-Send = Callable[[Message, "Collection[ConsumedQueue]", "Callable[[Collection[ConsumedQueue]], None]"], None]
-"""Sends a letter to all its queues except those given; if some refuse it, calls back with all that have it."""
+Send = Callable[[Message, "Collection[ConsumedQueue]", "Callable[[Collection[ConsumedQueue] | None], None]"], None]
+"""Sends a letter to all its queues except those given; then, perhaps in a later turn, calls back with all that have it,
+or with ``None`` if none lacks it."""
 
 
 class LetterQueue(Protocol):
@@ -43,21 +45,23 @@ class LetterQueue(Protocol):
 class PendingDeadLetters:
     """The pending dead letters of one queue. ``send`` is set while the queue has a dead-letter exchange.
 
-    ``is_blocked`` returns whether no letter can be sent now, so that not all of them have to be tried.
+    ``is_blocked`` returns whether no letter can be sent now, so that not all of them have to be tried. A letter for
+    very many queues is sent in several turns; the others wait meanwhile.
     """
 
-    __slots__ = ("_delays", "_journal", "_queue", "_takers", "is_blocked", "send")
+    __slots__ = ("_delays", "_journal", "_queue", "_sending", "_takers", "is_blocked", "send")
 
     def __init__(self, queue: "LetterQueue", journal: "Journal") -> None:
         self._queue = queue
         self._journal = journal
         self._takers: dict[int, Collection[ConsumedQueue]] = {}
         self._delays = DelayIndex(journal, self._release)
+        self._sending: QueuedMessage | None = None
         self.send: Send | None = None
         self.is_blocked: Callable[[], bool] = lambda: False
 
     def __len__(self) -> int:
-        return len(self._delays)
+        return len(self._delays) + (self._sending is not None)
 
     def hold(self, letter: Message, takers: "Collection[ConsumedQueue]") -> None:
         """Keep a letter that some queue refused; ``takers`` have it and do not get it again.
@@ -90,14 +94,25 @@ class PendingDeadLetters:
             self._takers.pop(entry.position, None)
             self._queue.forget(entry)
             return None
-        if self.send is None or self.is_blocked():
+        if self.send is None or self._sending is not None or self.is_blocked():
             return DeathReason.REJECTED
-        left: list[Collection[ConsumedQueue]] = []
-        self.send(entry.message, self._takers.pop(entry.position, ()), left.append)
-        if not left:
+        self._sending = entry
+        try:
+            self.send(entry.message, self._takers.get(entry.position, ()), partial(self._sent, entry))
+        except BaseException:  # the index keeps the letter
+            self._sending = None
+            raise
+        return None
+
+    def _sent(self, entry: QueuedMessage, takers: "Collection[ConsumedQueue] | None") -> None:
+        """Forget a letter that all its queues have or whose queue was deleted; any other waits again."""
+        if self._sending is not entry:  # after an exception, there may be two outcomes
+            return
+        self._sending = None
+        self._takers.pop(entry.position, None)
+        if takers is None or self._queue.is_deleted:
             self._queue.forget(entry)
-            return None
+            return
         delay_ms = min(FIRST_RETRY_MS << min(entry.deliveries + 1, 10), LONGEST_RETRY_MS)
         entry.deliveries += 1  # the number of attempts; not visible to clients
-        self._wait(entry, left[0], delay_ms)
-        return None
+        self._wait(entry, takers, delay_ms)

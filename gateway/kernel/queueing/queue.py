@@ -201,19 +201,9 @@ class Queue(QueueLike):
         """Enqueue a message that an exchange delayed; if the queue has no room, the message waits on here."""
         self.ensure_delayed().offer(message)
 
-    def offer_delayed(self, message: Message) -> DeathReason | None:
-        """Enqueue a message that is due, or return why it has to wait on.
-
-        Its publisher can no longer be informed of a refusal. If the queue is full the message is dead-lettered; without
-        dead-lettering it waits, so that it is not lost.
-        """
-        refusal = self._feature_dispatch.admit(message)
-        if refusal is None:
-            return self.offer(message, was_delayed=True)
-        if self.settings.text("dead-letter-exchange") is None:
-            return refusal
-        self.drop(message, refusal)
-        return None
+    def refusal_of(self, message: Message) -> DeathReason | None:
+        """Return why the queue has no room for a message, or ``None``."""
+        return self._feature_dispatch.admit(message)
 
     # Messages out
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from gateway.kernel.routing.router import Router
     from gateway.kernel.traffic import VhostTraffic
 
-OnIncomplete: TypeAlias = "Callable[[Collection[ConsumedQueue]], None]"
-"""Called with the queues that have a dead letter, when some of its queues do not."""
+OnOffered: TypeAlias = "Callable[[Collection[ConsumedQueue] | None], None]"
+"""Called after a dead letter was offered: with the queues that have it, or with ``None`` if no queue lacks it."""
 
-_Letter: TypeAlias = "tuple[Message, DeathReason, Collection[ConsumedQueue], OnIncomplete | None]"
+_Letter: TypeAlias = "tuple[Message, DeathReason, Collection[ConsumedQueue], OnOffered | None]"
 
 #: Offers of dead letters to queues in one turn; further drops wait. Each takes one to four microseconds.
 _MOST_OFFERS: Final = 1024
@@ -109,14 +109,14 @@ class DeadLetters:
         letter: "Message",
         reason: DeathReason,
         takers: "Collection[ConsumedQueue]" = (),
-        on_incomplete: "OnIncomplete | None" = None,
+        on_offered: "OnOffered | None" = None,
     ) -> None:
         """Publish a dead letter, after those that are being published.
 
-        ``takers`` are queues that already have it. ``on_incomplete`` is called with all queues that have it when some
-        queue does not: its exchange does not exist, it has no route, or a queue rejected it.
+        ``takers`` are queues that already have it. A queue lacks it if it rejected it; so does the broker if its
+        exchange does not exist, or if it has no route.
         """
-        self._waiting.append((letter, reason, takers, on_incomplete))
+        self._waiting.append((letter, reason, takers, on_offered))
         if self._is_publishing:
             return
         self._is_publishing = True
@@ -131,21 +131,21 @@ class DeadLetters:
         letter: "Message",
         reason: DeathReason,
         takers: "Collection[ConsumedQueue]",
-        on_incomplete: "OnIncomplete | None",
+        on_offered: "OnOffered | None",
     ) -> None:
         exchange = self._exchange_by_name.get(letter.exchange)
         if exchange is None:
-            if on_incomplete is not None:
-                on_incomplete(takers)
+            if on_offered is not None:
+                on_offered(takers)
             return
         deaths = self._deaths(letter, reason)
         route = self._router.route(exchange, letter)
         route.count += 1
-        have_it: set[ConsumedQueue] = {*takers}
+        have_it, is_complete = _as_set(takers), True
         self._journal.budget.work += len(route.queues)
         for queue in route.queues:
-            self._take_in(deaths, have_it, queue, letter)
-        self._finish(route, have_it, letter, on_incomplete)
+            is_complete &= self._take_in(deaths, have_it, queue, letter)
+        self._finish(route, None if is_complete else have_it, letter, on_offered)
 
     def _in_slices(self, drop: Drop) -> Iterator[None]:
         """Return the steps of a drop whose dead letter may go to very many queues; they are one step of the store.
@@ -188,15 +188,20 @@ class DeadLetters:
         letter: "Message",
         reason: DeathReason,
         takers: "Collection[ConsumedQueue]",
-        on_incomplete: "OnIncomplete | None",
+        on_offered: "OnOffered | None",
     ) -> Iterator[None]:
         """Return the steps that offer a dead letter to the queues of its route, and close the step of the store."""
-        have_it: set[ConsumedQueue] = {*takers}
-        offer = partial(self._take_in, self._deaths(letter, reason), have_it)
-        fanout = SlicedFanout(self._router.find(exchange, letter), letter, self._journal, self._router, offer)
-        yield from fanout.steps(step)
+        have_it = _as_set(takers)
+        try:
+            offer = partial(self._take_in, self._deaths(letter, reason), have_it)
+            fanout = SlicedFanout(self._router.find(exchange, letter), letter, self._journal, self._router, offer)
+            yield from fanout.steps(step)
+        except Exception:
+            if on_offered is not None:
+                on_offered(have_it)
+            raise
         assert fanout.route is not None
-        self._finish(fanout.route, have_it, letter, on_incomplete)
+        self._finish(fanout.route, have_it if fanout.is_refused else None, letter, on_offered)
 
     @property
     def _traced(self) -> "TraceEvents | None":
@@ -227,21 +232,24 @@ class DeadLetters:
     def _finish(
         self,
         route: "Route",
-        have_it: "set[ConsumedQueue]",
+        takers: "Collection[ConsumedQueue] | None",
         letter: "Message",
-        on_incomplete: "OnIncomplete | None",
+        on_offered: "OnOffered | None",
     ) -> None:
-        """Archive a dead letter that was offered to all queues of its route, and trace one without a queue."""
+        """Archive a dead letter that was offered to all queues of its route, and trace one without a queue.
+
+        ``takers`` are the queues that have it, ``None`` if all do.
+        """
         if not route.queues and (traced := self._traced) is not None:
             traced.kept_out(TracedPlace(), letter, "unroutable")
         for archive in route.archives:
             archive.keep(letter)
-        is_routed = bool(route.queues or route.archives)
-        if on_incomplete is not None:
-            if is_routed and have_it.issuperset(route.queues):
+        if on_offered is not None:
+            if not (route.queues or route.archives):
+                takers = ()
+            if takers is None:
                 self.count("quorum", "at_least_once", "confirmed")  # no other queue type has this strategy
-            else:
-                on_incomplete(have_it)
+            on_offered(takers)
         if letter.id:
             self._journal.indirect_lsn = self._journal.lsn
 
@@ -261,3 +269,8 @@ class DeadLetters:
             self._cycles.clear()
         self._cycles.add((exchange_name, queue.name))
         self._events.emit(Event("dead_letter.cycle", self._vhost_name, queue.name, details={"exchange": exchange_name}))
+
+
+def _as_set(takers: "Collection[ConsumedQueue]") -> "set[ConsumedQueue]":
+    """Return the queues that have a letter as a set, which offers extend: a copy of 100,000 takes milliseconds."""
+    return takers if isinstance(takers, set) else set(takers)

@@ -88,11 +88,7 @@ class Router:
         """Return the route of a message, or the walk to it if it leads to very many queues: to one at least."""
         if exchange.interceptor is not None and (taker := self._taker(exchange, message)) is not None:
             return self._route_to(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
-        return self._find_past_interceptor(exchange, message)
-
-    def route_past_interceptor(self, exchange: Exchange, message: Message) -> Route:
-        """Return the route, ignoring the interceptor of this exchange."""
-        return self.completed(self._find_past_interceptor(exchange, message))
+        return self.find_past_interceptor(exchange, message)
 
     def completed(self, found: Route | Walk) -> Route:
         """Return the route; do the rest of a walk in this turn."""
@@ -103,7 +99,8 @@ class Router:
         assert found.route is not None
         return found.route
 
-    def _find_past_interceptor(self, exchange: Exchange, message: Message) -> Route | Walk:
+    def find_past_interceptor(self, exchange: Exchange, message: Message) -> Route | Walk:
+        """Return the answer of ``find``, ignoring the interceptor of this exchange."""
         if not message.header.sender_keys:
             route = exchange.routes.get(message.routing_key)
             if route is not None:

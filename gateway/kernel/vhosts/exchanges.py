@@ -3,23 +3,21 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.clock import drained
 from gateway.kernel.errors import AccessRefused, CommandInvalid, PreconditionFailed, Refused
 from gateway.kernel.events import Event
 from gateway.kernel.faults import BadAnswer, described, shown
 from gateway.kernel.features.interceptors import holds_messages, interceptor_for, routing_type
-from gateway.kernel.features.keeping import KeepingInterceptor
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.records.topology import ExchangeRecord
 from gateway.kernel.messages.message import Arguments
-from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.routing.bindings import MOST_AT_ONCE
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.routing.inert_exchange import InertType
 from gateway.kernel.vhosts.context import VhostContext
+from gateway.kernel.vhosts.due_messages import DueMessages
 
 if TYPE_CHECKING:
     from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes
@@ -142,10 +140,10 @@ class Exchanges:
                 self._context.deduplication_caches,
                 self._context.trace_events,
                 is_durable=is_durable,
-                route_due=lambda entry: self._route_due(exchange, entry),
-                is_inert=lambda: bool(exchange.inert_reason),
+                release_due=lambda held, entry: due_messages.route(held, entry),
             ),
         )
+        due_messages = DueMessages(exchange, self._context)
         exchange.inert_reason = inert_reason
         self._context.keeping.fit(exchange)
         self._exchange_by_name[record.name] = exchange
@@ -280,20 +278,6 @@ class Exchanges:
         if exchange.is_durable:
             context.journal.record(Removed("exchange", (context.vhost_name, exchange.name)))
         context.events.emit(Event("exchange.deleted", context.vhost_name, exchange.name))
-
-    def _route_due(self, exchange: Exchange, entry: QueuedMessage) -> None:
-        """Route a message whose delay is over."""
-        message = entry.message
-        if isinstance(exchange.interceptor, KeepingInterceptor):
-            exchange.interceptor.keep(message)
-        route = self._context.router.route_past_interceptor(exchange, message)
-        place = TracedPlace(exchange=exchange.name)
-        self._context.trace_events.due(place, message, entry.position, route.queues)
-        for queue in route.queues:
-            queue.offer_due(message)
-        for archive in route.archives:
-            if archive is not exchange.archive:  # which took it when it arrived
-                archive.keep(message)
 
 
 def _remedied(refusal: Refused) -> str:

@@ -261,8 +261,4 @@ def _taken(queue: Queue, position: int) -> QueuedMessage | None:
     for row in queue.ready.rows():
         if (entry := row.look_at(position)) is not None:
             return withdrawn(queue, entry)
-    if queue.delayed is not None:
-        for key in queue.delayed.delays.keys_at((position,)):
-            if (delayed := queue.delayed.delays.withdraw(key)) is not None:
-                return delayed
-    return None
+    return None if queue.delayed is None else queue.delayed.delays.withdraw_at(position)

@@ -5,9 +5,9 @@ meanwhile may be found or not; no message is found twice in one state.
 """
 
 from collections.abc import Iterable, Iterator
-from heapq import merge
 from typing import TYPE_CHECKING, Final, Protocol
 
+from gateway.kernel.backlog.ordering import in_order
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.streams.reading import queued_messages
 from gateway.kernel.streams.stream import Stream
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import ConsumedQueue
     from gateway.kernel.queueing.queue import Queue
 
-#: Keys that are sorted in one step.
-_SORTED_AT_ONCE: Final = 4096
+#: Keys of delayed messages that are compared in one step.
+_KEYS_AT_ONCE: Final = 4096
 
 #: Deliveries that are compared in one step.
 _COMPARED_AT_ONCE: Final = 256
@@ -88,7 +88,13 @@ def look_up(queue: "Queue", positions: Iterable[int]) -> Iterator[Found | None]:
                 yield Found(READY, entry, position, number)
             yield None
     if wanted and queue.delayed is not None:
-        yield from _delayed_of(queue.delayed.delays, queue.delayed.delays.keys_at(wanted))
+        delays, keys = queue.delayed.delays, []
+        for key in delays.keys_at(wanted):
+            if key is None:
+                yield None
+            else:
+                keys.append(key)
+        yield from _delayed_of(delays, keys)
 
 
 def _ready(queue: "Queue", after: Place, until: int) -> Iterator[Found | None]:
@@ -144,7 +150,11 @@ def _delayed(queue: "Queue", after: int) -> Iterator[Found | None]:
     """Yield the delayed messages with keys above ``after``, those due soonest first."""
     if queue.delayed is not None:
         delays = queue.delayed.delays
-        yield from _delayed_of(delays, [key for key in delays.keys() if key > after])  # noqa: SIM118 - no mapping
+        keys, later = delays.keys(), list[int]()
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            later += [key for key in keys[start : start + _KEYS_AT_ONCE] if key > after]
+            yield None
+        yield from _delayed_of(delays, later)
 
 
 def _delayed_of(delays: "DelayIndex", keys: list[int]) -> Iterator[Found | None]:
@@ -154,15 +164,6 @@ def _delayed_of(delays: "DelayIndex", keys: list[int]) -> Iterator[Found | None]
             yield None
         else:
             yield Found(DELAYED, found[0], key, due_at_ms=found[1])
-
-
-def in_order(keys: list[int]) -> Iterator[int | None]:
-    """Yield keys in rising order; ``None`` while they are sorted in steps."""
-    chunks = []
-    for start in range(0, len(keys), _SORTED_AT_ONCE):
-        chunks.append(sorted(keys[start : start + _SORTED_AT_ONCE]))
-        yield None
-    yield from merge(*chunks)
 
 
 #: Greater than any position.

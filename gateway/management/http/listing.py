@@ -6,7 +6,7 @@ If names suffice for filtering and sorting, only the entries of one page are con
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import islice
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.name_filter import NameFilter, name_filter
@@ -15,6 +15,9 @@ from gateway.management.http.routes import Fields, Pieces, Streamed
 from gateway.management.views.json import encode
 
 T = TypeVar("T")
+
+Items: TypeAlias = Generator[bytes | None, None, int]
+"""Encoded entries of a page, with commas; returns their number."""
 
 DEFAULT_PAGE_SIZE: Final = 100
 MAX_PAGE_SIZE: Final = 500
@@ -65,7 +68,7 @@ class Listing(Generic[T]):
         count = len(entries)
         entries = yield from sort_in_steps(entries, self._key)
         items = page.cut((yield from self._sorted(entries, query)))
-        yield from page.written(self._written(items, query), len(items), total, count)
+        yield from page.written(self._written(items, query), total, count)
 
     def _visible(self) -> Generator[None, None, list[T]]:
         if self._is_visible is None:
@@ -104,12 +107,13 @@ class Listing(Generic[T]):
             entries = [entry for _, entry in ordered]
         return entries[::-1] if query.get("sort_reverse") == "true" else entries
 
-    def _written(self, entries: list[T], query: Mapping[str, str]) -> Pieces:
+    def _written(self, entries: list[T], query: Mapping[str, str]) -> Items:
         comma = b""
         for start in range(0, len(entries), _BATCH_SIZE):
             some = [encode(with_columns(self._view(entry), query)) for entry in entries[start : start + _BATCH_SIZE]]
             yield comma + b",".join(some)
             comma = b","
+        return len(entries)
 
 
 class Page:
@@ -147,10 +151,10 @@ class Page:
             raise HttpError(400, "page_out_of_range", reason)
         return start
 
-    def written(self, items: Pieces, count: int, total: int, filtered: int) -> Pieces:
-        """Yield the page in pieces; ``items`` are its ``count`` entries."""
+    def written(self, items: Items, total: int, filtered: int) -> Pieces:
+        """Yield the page in pieces; ``items`` are its entries."""
         yield b'{"items":['
-        yield from items
+        count = yield from items
         rest = self.envelope([], total, filtered) | {"item_count": count}
         del rest["items"]
         yield b"]," + encode(rest)[1:]

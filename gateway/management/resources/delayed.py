@@ -1,5 +1,7 @@
 """/queues/.../delayed and /exchanges/.../delayed: delayed messages. RabbitMQ has no such resource."""
 
+from collections.abc import Generator
+
 from gateway.access import Operation
 from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.backlog.delay_index import DelayedMessage, DelayIndex
@@ -9,11 +11,12 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.bodies import digits, integer
 from gateway.management.http.call import Call
 from gateway.management.http.errors import missing
-from gateway.management.http.listing import Page
-from gateway.management.http.routes import Fields, Routes
+from gateway.management.http.listing import Items, Page
+from gateway.management.http.routes import Fields, LongTask, Routes, Streamed
 from gateway.management.messages import content_view
 from gateway.management.resources.exchanges import existing_exchange
 from gateway.management.resources.queues import permitted_queue
+from gateway.management.views.json import encode
 from gateway.management.views.times import timestamp
 
 routes = Routes()
@@ -27,7 +30,7 @@ _MAX_SHOWN = 64 * 1024
 
 
 @routes.get(_OF_QUEUE)
-def of_queue(call: Call, vhost: str, name: str) -> Fields:
+def of_queue(call: Call, vhost: str, name: str) -> Streamed:
     """List the delayed messages of a queue, the earliest first."""
     return _page(call, _delays_of_queue(call, vhost, name))
 
@@ -39,13 +42,14 @@ def cancel_all_of_queue(call: Call, vhost: str, name: str) -> None:
 
 
 @routes.delete(f"{_OF_QUEUE}/<position>")
-def cancel_in_queue(call: Call, vhost: str, name: str, position: str) -> None:
+def cancel_in_queue(call: Call, vhost: str, name: str, position: str) -> LongTask:
     """Delete one delayed message of a queue."""
-    _cancel(call.vhost(vhost), _delays_of_queue(call, vhost, name), TracedPlace(queue=name), position)
+    delays = _delays_of_queue(call, vhost, name)
+    return LongTask(_cancelled(call.vhost(vhost), delays, TracedPlace(queue=name), position))
 
 
 @routes.get(_OF_EXCHANGE)
-def of_exchange(call: Call, vhost: str, name: str) -> Fields:
+def of_exchange(call: Call, vhost: str, name: str) -> Streamed:
     """List the delayed messages of an exchange, the earliest first."""
     return _page(call, _delays_of_exchange(call, vhost, name))
 
@@ -57,9 +61,10 @@ def cancel_all_of_exchange(call: Call, vhost: str, name: str) -> None:
 
 
 @routes.delete(f"{_OF_EXCHANGE}/<position>")
-def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> None:
+def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> LongTask:
     """Delete one delayed message of an exchange."""
-    _cancel(call.vhost(vhost), _delays_of_exchange(call, vhost, name), TracedPlace(exchange=name), position)
+    delays = _delays_of_exchange(call, vhost, name)
+    return LongTask(_cancelled(call.vhost(vhost), delays, TracedPlace(exchange=name), position))
 
 
 def _delays_of_queue(call: Call, vhost: str, name: str) -> DelayIndex | None:
@@ -80,15 +85,25 @@ def _delays(queue: QueueLike) -> DelayIndex | None:
     return queue.delayed.delays if isinstance(queue, Queue) and queue.delayed is not None else None
 
 
-def _page(call: Call, delays: DelayIndex | None) -> Fields:
+def _page(call: Call, delays: DelayIndex | None) -> Streamed:
     """Return a page, by default the first: there may be a million messages."""
     page = Page.of({"page": "1", **call.query})
     assert page is not None
     truncate = min(max(integer(call.query.get("truncate", _SHOWN), "truncate"), 0), _MAX_SHOWN)
     total = len(delays) if delays is not None else 0
-    first = page.first_of(total)
-    found = delays.listing(first, page.size) if delays is not None else []
-    return page.envelope([_view(each, truncate) for each in found], total, total)
+    return Streamed(page.written(_written(delays, page.first_of(total), page.size, truncate), total, total))
+
+
+def _written(delays: DelayIndex | None, first: int, count: int, truncate: int) -> Items:
+    """Yield the messages of a page, encoded one at a time: they may be large. Return their number."""
+    written = 0
+    for delayed in delays.listing(first, count) if delays is not None else ():
+        if delayed is not None:
+            yield (b"," if written else b"") + encode(_view(delayed, truncate))
+            written += 1
+        else:
+            yield None
+    return written
 
 
 def _view(delayed: DelayedMessage, truncate: int) -> Fields:
@@ -103,8 +118,10 @@ def _clear(vhost: VirtualHost, delays: DelayIndex | None, place: TracedPlace) ->
         vhost.trace_events.left(place, "cancelled")
 
 
-def _cancel(vhost: VirtualHost, delays: DelayIndex | None, place: TracedPlace, position: str) -> None:
+def _cancelled(
+    vhost: VirtualHost, delays: DelayIndex | None, place: TracedPlace, position: str
+) -> Generator[None, None, None]:
     number = digits(position)
-    if delays is None or number is None or not delays.cancel([number]):
+    if delays is None or number is None or not (yield from delays.cancel(number)):
         raise missing()
     vhost.trace_events.cancelled(place, number)

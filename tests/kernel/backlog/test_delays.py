@@ -1,6 +1,7 @@
 """Delayed messages: each is released once, when it is due, whatever happens in between."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -12,11 +13,13 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.queue import Queue
+from gateway.kernel.routing.exchange import MOST_QUEUES
 from gateway.kernel.vhosts.virtual_host import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway.testing.clock import FakeTimer
 from tests.clocks import LOOK_S, TurnClock
+from tests.steps import found_by, result_of
 
 
 def delayed_queue(broker: MemoryBroker) -> Queue:
@@ -166,7 +169,7 @@ def test_delayed_messages_and_their_due_times_survive_a_restart(broker: MemoryBr
     restarted = broker.crashed()
     queue = restarted.vhost.queue("q")
     assert ready(queue) == []
-    assert [held.message.body for held in queue.ensure_delayed().delays.listing()] == [b"persistent"]
+    assert [held.message.body for held in found_by(queue.ensure_delayed().delays.listing())] == [b"persistent"]
     restarted.clock.advance(0.5)
     assert ready(queue) == [b"persistent"]
 
@@ -203,18 +206,55 @@ def test_delayed_messages_are_listed_by_due_time_and_can_be_cancelled(broker: Me
         send(broker, b"%d" % delay, delay, is_persistent=delay % 200 == 0)
     delays = queue.ensure_delayed().delays
     beginning_ms = broker.clock.wall_ms()
-    listed = delays.listing()
+    listed = found_by(delays.listing())
     assert [held.message.body for held in listed] == [b"100", b"200", b"300", b"400"]
     assert [held.due_at_ms - beginning_ms for held in listed] == [100, 200, 300, 400]
-    assert [held.message.body for held in delays.listing(1, 2)] == [b"200", b"300"]
-    assert delays.cancel([listed[0].position, listed[3].position, 12345]) == 2
-    assert delays.cancel([listed[0].position]) == 0
+    assert [held.message.body for held in found_by(delays.listing(1, 2))] == [b"200", b"300"]
+    assert result_of(delays.cancel(listed[0].position))
+    assert result_of(delays.cancel(listed[3].position))
+    assert not result_of(delays.cancel(12345))
+    assert not result_of(delays.cancel(listed[0].position))
     assert len(delays) == 2
-    assert [held.message.body for held in delays.listing()] == [b"200", b"300"]
+    assert [held.message.body for held in found_by(delays.listing())] == [b"200", b"300"]
     broker.commit()
     restarted = broker.crashed()
     restarted.clock.advance(1)
     assert ready(restarted.vhost.queue("q")) == [b"200"]
+
+
+def test_a_listing_and_a_search_of_many_delayed_messages_have_short_steps(broker: MemoryBroker) -> None:
+    """Each step looks at a few thousand of them at most; see ADR 0018."""
+    queue = delayed_queue(broker)
+    for number in range(40_000):
+        send(broker, b"", 40_000 - number, is_persistent=False)
+    delays = queue.ensure_delayed().delays
+    found = list(delays.listing(30_000, 3))
+    assert [held.due_at_ms for held in found if held is not None] == [
+        broker.clock.wall_ms() + delay for delay in (30_001, 30_002, 30_003)
+    ]
+    assert found.count(None) > 400
+    assert [held.due_at_ms - broker.clock.wall_ms() for held in found_by(delays.listing(0, 2))] == [1, 2]
+    last = found_by(delays.listing(0, 1))[0].position
+    assert list(delays.keys_at([last])).count(None) == 10
+    steps = delays.cancel(last)
+    next(steps)
+    assert len(delays) == 40_000
+    assert result_of(steps)
+    assert len(delays) == 39_999
+
+
+def test_messages_that_were_cancelled_or_released_during_a_listing_are_left_out(broker: MemoryBroker) -> None:
+    queue = delayed_queue(broker)
+    for delay in (1, 1, 300, 400, 500):
+        send(broker, b"%d" % delay, delay)
+    delays = queue.ensure_delayed().delays
+    positions = [held.position for held in found_by(delays.listing())]
+    listing = delays.listing()
+    assert next(listing) is None
+    assert result_of(delays.cancel(positions[2]))
+    broker.clock.advance(0.1)
+    assert [held.message.body for held in found_by(listing)] == [b"400", b"500"]
+    assert [held.message.body for held in found_by(delays.listing(1))] == [b"500"]
 
 
 def test_rows_of_cancelled_messages_are_reused(broker: MemoryBroker) -> None:
@@ -222,7 +262,8 @@ def test_rows_of_cancelled_messages_are_reused(broker: MemoryBroker) -> None:
     for cycle in range(5):
         send(broker, b"a%d" % cycle, 100)
         send(broker, b"b%d" % cycle, 100)
-        queue.ensure_delayed().delays.cancel([queue.ensure_delayed().delays.listing()[0].position])
+        delays = queue.ensure_delayed().delays
+        assert result_of(delays.cancel(found_by(delays.listing())[0].position))
         broker.clock.advance(0.1)
     assert ready(queue) == [b"b%d" % cycle for cycle in range(5)]
 
@@ -280,7 +321,8 @@ def test_a_delayed_exchange_and_its_messages_survive_a_restart(broker: MemoryBro
     interceptor = restarted.vhost.exchange("later").interceptor
     assert interceptor is not None
     assert interceptor.waiting is not None
-    assert [held.message.body for held in interceptor.waiting.ensure_delayed().delays.listing()] == [b"persistent"]
+    delays = interceptor.waiting.ensure_delayed().delays
+    assert [held.message.body for held in found_by(delays.listing())] == [b"persistent"]
     assert ready(restarted.vhost.queue("q")) == []
     restarted.clock.advance(1)
     assert ready(restarted.vhost.queue("q")) == [b"persistent"]
@@ -395,3 +437,80 @@ def test_a_retried_message_returns_to_its_old_position(broker: MemoryBroker) -> 
     assert ready(queue) == [b"second"]
     broker.clock.advance(0.01)
     assert ready(queue) == [b"first", b"second"]
+
+
+# Messages for very many queues
+
+
+@pytest.fixture
+def wide() -> MemoryBroker:
+    """A broker with a delayed exchange that routes to very many queues, and two delayed messages in it."""
+    broker = MemoryBroker(clock=TurnClock())
+    exchange = broker.vhost.declare_exchange(
+        "later", "x-delayed-message", is_durable=True, arguments={"x-delayed-type": "fanout"}
+    )
+    for number in range(MOST_QUEUES + 300):
+        broker.vhost.bind(exchange, broker.vhost.declare_queue(f"wide{number}", is_durable=True), "")
+    for body in (b"first", b"second"):
+        send(broker, body, 1000, exchange="later")
+    broker.commit()
+    return broker
+
+
+def lengths(broker: MemoryBroker) -> list[int]:
+    return [len(queue) for name, queue in broker.vhost.queue_by_name.items() if name.startswith("wide")]
+
+
+def run_turns(broker: MemoryBroker) -> list[int]:
+    """Run turns until every delayed message is routed; return the number of messages offered in each."""
+    assert isinstance(broker.clock, TurnClock)
+    totals, count = [sum(lengths(broker))], len(lengths(broker))
+    while totals[-1] < 2 * count:
+        broker.clock.turn(PAUSE_MS / 1000)
+        broker.commit()
+        totals.append(sum(lengths(broker)))
+    return [later - sooner for sooner, later in pairwise(totals)]
+
+
+def test_a_due_message_for_very_many_queues_is_offered_in_slices_and_in_order(wide: MemoryBroker) -> None:
+    assert isinstance(wide.clock, TurnClock)
+    wide.clock.pass_without_calls(1)
+    assert max(run_turns(wide)) < MOST_QUEUES / 2
+    assert set(lengths(wide)) == {2}
+    assert ready(wide.vhost.queue("wide0")) == ready(wide.vhost.queue("wide999")) == [b"first", b"second"]
+    wide.commit()
+    again = wide.crashed()
+    again.clock.advance(10)
+    assert set(lengths(again)) == {2}
+
+
+def test_a_crash_within_a_due_message_for_very_many_queues_undoes_it(wide: MemoryBroker) -> None:
+    assert isinstance(wide.clock, TurnClock)
+    wide.clock.pass_without_calls(1)
+    while not sum(lengths(wide)):
+        wide.clock.turn()
+        wide.commit()
+    assert sum(lengths(wide)) < len(lengths(wide))
+    restarted = wide.crashed()
+    assert not any(lengths(restarted))
+    assert isinstance(restarted.clock, TurnClock)
+    restarted.clock.pass_without_calls(1)
+    run_turns(restarted)
+    assert set(lengths(restarted)) == {2}
+
+
+def test_the_exchange_of_a_due_message_for_very_many_queues_may_be_deleted_meanwhile(wide: MemoryBroker) -> None:
+    assert isinstance(wide.clock, TurnClock)
+    wide.clock.pass_without_calls(1)
+    while not sum(lengths(wide)):
+        wide.clock.turn()
+    wide.vhost.delete_exchange("later")
+    while wide.clock.turn(1):
+        wide.commit()
+    assert min(lengths(wide)) == 1  # the second message may get to queues whose bindings are removed last
+    restarted = wide.crashed()
+    for queue in list(restarted.vhost.queue_by_name.values()):
+        restarted.vhost.delete_queue(queue)
+    restarted.advance(1)
+    restarted.commit()
+    assert not restarted.store.held_ids

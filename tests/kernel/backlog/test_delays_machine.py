@@ -18,6 +18,7 @@ from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.broker_machine import BrokerMachine
+from tests.steps import found_by, result_of
 
 RETRY_DELAYS_MS = (30, 100)
 
@@ -102,10 +103,10 @@ class DelaysMachine(BrokerMachine):
     @precondition(lambda self: len(self.queue.ensure_delayed().delays) > 0)
     @rule(choice=st.randoms(use_true_random=False), count=st.integers(1, 4))
     def cancel(self, choice: Random, count: int) -> None:
-        listed = self.queue.ensure_delayed().delays.listing(0, 1000)
+        listed = found_by(self.queue.ensure_delayed().delays.listing(0, 1000))
         chosen = choice.sample(listed, min(count, len(listed)))
-        assert self.queue.ensure_delayed().delays.cancel([held.position for held in chosen]) == len(chosen)
         for held in chosen:
+            assert result_of(self.queue.ensure_delayed().delays.cancel(held.position))
             del self.waiting[held.message.body]
 
     @precondition(lambda self: len(self.queue.ensure_delayed().delays) > 2)
@@ -122,7 +123,7 @@ class DelaysMachine(BrokerMachine):
 
     @invariant()
     def delayed_messages_are_listed_by_due_time(self) -> None:
-        listed = self.queue.ensure_delayed().delays.listing(0, 1000)
+        listed = found_by(self.queue.ensure_delayed().delays.listing(0, 1000))
         assert {held.message.body for held in listed} == self.held
         assert len(listed) == len(self.queue.ensure_delayed().delays)
         times = [held.due_at_ms for held in listed]
