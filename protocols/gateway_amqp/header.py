@@ -13,7 +13,7 @@ from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Header, Properties, Value
 from gateway.kernel.names import REPLY_TO
-from gateway_amqp.properties import decode_properties, scan_properties, splice_property
+from gateway_amqp.properties import decode_properties, encoded_property, scan_properties, splice_property
 from gateway_amqp.splices import EMPTY_TABLE, fields_of, with_array, with_fields, without_fields
 from gateway_amqp.tables import decode_table
 
@@ -54,7 +54,9 @@ class AmqpHeaderFormat:
         self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
     ) -> bytes:
         """Return ``raw`` with some headers set and others removed; the bytes of the rest are unchanged."""
-        table = without_fields(scan_properties(raw).get("headers", EMPTY_TABLE), without)
+        table = encoded_property(raw, "headers") or EMPTY_TABLE
+        if without:
+            table = without_fields(table, without)
         deaths = headers.get("x-death")
         if isinstance(deaths, list):  # a client may have sent a longer list than ours
             table = with_array(table, "x-death", deaths)

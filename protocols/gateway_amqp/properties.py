@@ -47,39 +47,57 @@ def _read_seconds(raw: bytes, position: int) -> tuple[int, int]:
     return _TIME.unpack_from(raw, position)[0], position + 8
 
 
+def _skip_text(raw: bytes, position: int) -> int:
+    return position + 1 + raw[position]
+
+
+def _skip_table(raw: bytes, position: int) -> int:
+    return position + 4 + int.from_bytes(raw[position : position + 4], "big")
+
+
 def _read_table(raw: bytes, position: int) -> tuple[bytes, int]:
     end = check_table(raw, position)
     return raw[position:end], end
 
 
 class BasicProperty(NamedTuple):
-    """A property of class basic: its flag, its reader into plain numbers and bytes, and its writer."""
+    """A property of class basic: its flag, its reader into plain numbers and bytes, and its writer.
+
+    ``skip`` returns the position after its value in ``raw`` that was read before.
+    """
 
     flag: int
     name: str
     read: Reader
     write: Callable[[Any], bytes]
+    skip: Callable[[bytes, int], int]
 
 
 def _text(flag: int, name: str) -> BasicProperty:
-    return BasicProperty(flag, name, _read_text, encode_short_text)
+    return BasicProperty(flag, name, _read_text, encode_short_text, _skip_text)
 
 
 def _octet(flag: int, name: str) -> BasicProperty:
-    return BasicProperty(flag, name, _read_octet, lambda number: bytes((number,)))
+    return BasicProperty(flag, name, _read_octet, lambda number: bytes((number,)), lambda raw, position: position + 1)
 
 
 PROPERTIES: Final = (
     _text(0x8000, "content_type"),
     _text(0x4000, "content_encoding"),
-    BasicProperty(0x2000, "headers", _read_table, encode_table),
+    BasicProperty(0x2000, "headers", _read_table, encode_table, _skip_table),
     _octet(0x1000, "delivery_mode"),
     _octet(0x0800, "priority"),
     _text(0x0400, "correlation_id"),
     _text(0x0200, "reply_to"),
     _text(0x0100, "expiration"),
     _text(0x0080, "message_id"),
-    BasicProperty(0x0040, "timestamp", _read_seconds, lambda time: _TIME.pack(seconds_of(time))),
+    BasicProperty(
+        0x0040,
+        "timestamp",
+        _read_seconds,
+        lambda time: _TIME.pack(seconds_of(time)),
+        lambda raw, position: position + _TIME.size,
+    ),
     _text(0x0020, "type"),
     _text(0x0010, "user_id"),
     _text(0x0008, "app_id"),
@@ -107,7 +125,7 @@ def encode_properties(properties: Properties) -> bytes:
     :raises ValueError: for values that AMQP cannot encode, see :func:`gateway_amqp.tables.encode_table`.
     """
     flags, parts = 0, []
-    for flag, name, _, write in PROPERTIES:
+    for flag, name, _, write, _ in PROPERTIES:
         value = getattr(properties, name)
         if value is not None and value != {}:
             flags |= flag
@@ -132,11 +150,17 @@ def scan_properties(raw: bytes) -> dict[str, Any]:
 def splice_property(raw: bytes, name: str, encoded: bytes) -> bytes:
     """Return ``raw`` with the property set to these encoded bytes, or removed if they are empty.
 
-    The bytes of the other properties are unchanged.
+    The bytes of the other properties are unchanged. ``raw`` is that of a header, so it is valid.
     """
     known, flags, position, end = _located(raw, name)
     changed = flags | known.flag if encoded else flags & ~known.flag
     return _FLAGS.pack(changed) + raw[2:position] + encoded + raw[end:]
+
+
+def encoded_property(raw: bytes, name: str) -> bytes:
+    """Return the encoded value of a property in valid ``raw``; empty if it is not set."""
+    _, _, position, end = _located(raw, name)
+    return raw[position:end]
 
 
 def ends_at(raw: bytes, name: str) -> int:
@@ -148,7 +172,7 @@ def _located(raw: bytes, name: str) -> tuple[BasicProperty, int, int, int]:
     """Return a property, all flags, and the bounds of its value; both bounds are equal if it is not set."""
     flags, position = _read_flags(raw)
     for known in PROPERTIES:
-        end = known.read(raw, position)[1] if flags & known.flag else position
+        end = known.skip(raw, position) if flags & known.flag else position
         if known.name == name:
             return known, flags, position, end
         position = end
@@ -179,4 +203,4 @@ def _layout(flags: int) -> tuple[tuple[str, Reader], ...]:
     """Return the properties that these flags announce; publishers use few combinations."""
     if flags & 0x0002:
         raise MalformedField(f"unknown property flags {flags:#06x} at byte 0")
-    return tuple((name, read) for flag, name, read, _ in PROPERTIES if flags & flag)
+    return tuple((each.name, each.read) for each in PROPERTIES if flags & each.flag)

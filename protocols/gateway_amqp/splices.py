@@ -76,9 +76,10 @@ def with_field(table: bytes, name: str, value: Value) -> bytes:
 
 
 def with_fields(table: bytes, fields: Mapping[str, Value]) -> bytes:
-    """Return the encoded table with these fields last, instead of any of their names."""
+    """Return the encoded table with these fields last, instead of any of their names. The table must be valid."""
     encoded = b"".join([encode_field(name, value) for name, value in fields.items()])
-    return sized(without_fields(table, fields)[4:] + encoded)
+    former = [name for name in fields if encode_short_text(name) in table]  # or its bytes are in a value
+    return sized((without_fields(table, former) if former else table)[4:] + encoded)
 
 
 def with_array(table: bytes, name: str, items: "list[Value]") -> bytes:
