@@ -6,7 +6,9 @@ from typing import Any
 
 from cryptography import x509
 from OpenSSL import SSL, crypto
+from twisted.internet.interfaces import IOpenSSLContextFactory
 from twisted.internet.ssl import CertificateOptions, TLSVersion
+from zope.interface import implementer  # type: ignore[import-untyped]
 
 from gateway.access import CertificateSubject
 from gateway.config import TlsSettings
@@ -53,10 +55,18 @@ def _options(settings: TlsSettings, where: str, certificate: Path, key_file: Pat
             verify=settings.verify != "off",
             requireCertificate=settings.verify == "required",
         )
-        options.getContext()
+        options.getContext().set_alpn_select_callback(_no_negotiation)
     except (OSError, SSL.Error, crypto.Error, ValueError) as error:
         raise ConfigurationError(f"{where}: {error or 'not a PEM file'}") from error
     return options
+
+
+def _no_negotiation(connection: SSL.Connection, offered: list[bytes]) -> Any:
+    """Negotiate no protocol (ALPN): a listener has one only.
+
+    Browsers and most HTTP clients offer some. Twisted's own callback answers them with an alert (Twisted 26.10).
+    """
+    return SSL.NO_OVERLAPPING_PROTOCOLS
 
 
 class ServerNames:
@@ -95,6 +105,7 @@ def host_names(pem: bytes) -> list[str]:
     return [name.lower() for name in names.get_values_for_type(x509.DNSName)]
 
 
+@implementer(IOpenSSLContextFactory)
 class TlsContext:
     """The TLS parameters of one listener. They can be replaced; existing connections keep the old ones."""
 

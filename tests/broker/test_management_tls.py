@@ -55,6 +55,18 @@ def test_the_api_answers_with_and_without_tls(started: Gateway, authority: Autho
     assert check == {"status": "ok", "protocol": "https"}
 
 
+@pytest.mark.parametrize("listener", ["management_tls", "amqps", "mqtts", "stomps", "prometheus_tls"])
+def test_clients_that_offer_protocols_are_served(started: Gateway, authority: Authority, listener: str) -> None:
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    context.set_alpn_protocols(["h2", "http/1.1"])  # as browsers do
+    with (
+        socket.create_connection(started.addresses[listener], timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
+    ):
+        assert secure.selected_alpn_protocol() is None
+        assert secure.version() == "TLSv1.3"
+
+
 def test_a_login_over_tls_has_a_secure_cookie(started: Gateway, authority: Authority) -> None:
     response, _ = ask(started, authority, "POST", "/login", FORM, "username=guest&password=guest")
     cookie = response.headers["Set-Cookie"]

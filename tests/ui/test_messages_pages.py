@@ -57,6 +57,22 @@ def test_a_message_is_traced_across_protocols(browser: Browser, shop: Gateway) -
     request(shop, "PUT", "message-traces/%2F", {"sample": 0})
 
 
+def test_a_message_leads_to_its_trace(browser: Browser, shop: Gateway) -> None:
+    request(shop, "PUT", "message-traces/%2F", {"sample": 1})
+    body = {"properties": {"message_id": "order-4712"}, "routing_key": "traced", "payload": "19"}
+    request(shop, "PUT", "queues/%2F/traced", {"durable": True})
+    request(shop, "POST", "exchanges/%2F/amq.default/publish", body | {"payload_encoding": "string"})
+    request(shop, "PUT", "message-traces/%2F", {"sample": 0})
+    browser.open("/queues/%2F/traced?tab=Workbench")
+    browser.press("Find messages")
+    browser.press("Trace")
+    browser.see("traced: ready")
+    assert browser.field("Message id").get_attribute("value") == "order-4712"
+    browser.wait(lambda: browser.all(".timeline li"), "no timeline is shown")
+    browser.fill("Virtual host", "All")
+    request(shop, "DELETE", "queues/%2F/traced")
+
+
 def test_messages_are_published_and_watched_by_amqp(browser: Browser) -> None:
     browser.open("/publish")
     browser.fill("Exchange", "audit")

@@ -58,8 +58,11 @@ def declare(gateway: Gateway) -> None:
     put("queues/shop/carts", durable=True)
     put("users/anna", password="anna", tags="monitoring")
     put("users/otto", password="otto", tags="management")
+    put("users/reader", password="reader", tags="management")
+    put("users/watcher", password="watcher", tags="monitoring")
     put("users/plain", password="plain", tags="")
     put("permissions/%2F/anna", configure=".*", write=".*", read=".*")
+    put("permissions/%2F/reader", configure="", write="", read=".*")
     put("permissions/shop/otto", configure="^carts", write=".*", read="^carts")
     for _ in range(20):
         body = {"properties": {"headers": {"x-try": 1}}, "routing_key": "backlog", "payload_encoding": "string"}

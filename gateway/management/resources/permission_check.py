@@ -15,12 +15,15 @@ routes = Routes()
 _KINDS: Final = ("queue", "exchange")
 
 
-@routes.get("/permissions/<vhost>/<user>/check", level=AccessLevel.ADMINISTRATOR)
+@routes.get("/permissions/<vhost>/<user>/check")
 def check(call: Call, vhost: str, user: str) -> Fields:
     """Return what a user may do with the queue or exchange that the query names.
 
-    With ``routing_key`` also whether the user may publish and bind with it, by topic permissions.
+    With ``routing_key`` also whether the user may publish and bind with it, by topic permissions. Others than
+    administrators ask about themselves only.
     """
+    if user != call.principal.name:
+        call.require(AccessLevel.ADMINISTRATOR)
     call.vhost(vhost)
     kind, name, routing_key = _asked(call)
     answer: Fields = {"user": user, "vhost": vhost, "kind": kind, "name": name, "routing_key": routing_key}

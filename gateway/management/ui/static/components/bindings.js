@@ -30,19 +30,19 @@ const TO = {
   title: "To", isHeader: true,
   cell: (each) => (each.destination_type === "queue" ? html`<${QueueLink} vhost=${each.vhost} name=${each.destination} />` : html`<${ExchangeLink} vhost=${each.vhost} name=${each.destination} /> <span class="soft">exchange</span>`),
 };
-const REST = [
+const restOf = (canChange) => [
   { title: "Routing key", cell: (each) => html`<span class="mono"><${Name} of=${each.routing_key} empty="(empty)" /></span>` },
   { title: "Arguments", isExtra: true, className: "wrap", cell: (each) => Object.entries(each.arguments).map(([key, given]) => `${key}=${value(given)}`).join(", ") },
-  { title: "(Actions)", className: "actions-cell", cell: (each) => each.source && html`<button class="small quiet" onClick=${() => unbind(each)}>Unbind</button>` },
+  { title: "(Actions)", className: "actions-cell", cell: (each) => canChange && each.source && html`<button class="small quiet" onClick=${() => unbind(each)}>Unbind</button>` },
 ];
 
-/** A table of bindings; `isFrom` shows where they come from, otherwise where they lead. */
-export function Bindings({ title, path: target, isFrom }) {
+/** A table of bindings; `isFrom` shows where they come from, otherwise where they lead. `canChange` permits to remove them. */
+export function Bindings({ title, path: target, isFrom, canChange }) {
   const bindings = usePolling(target);
   const version = useStore(changes);
   useEffect(() => { if (version) bindings.refresh(); }, [version]);
   return html`<${Panel} title=${title} isPadded=${false}><${Loaded} from=${bindings}>${(rows) => html`
-    <${Table} label=${title} rows=${rows} columns=${[isFrom ? FROM : TO, ...REST]} rowKey=${(each) => `${each.source}\n${each.destination_type}\n${each.destination}\n${each.properties_key}`} empty="There are no bindings." />`}<//>
+    <${Table} label=${title} rows=${rows} columns=${[isFrom ? FROM : TO, ...restOf(canChange)]} rowKey=${(each) => `${each.source}\n${each.destination_type}\n${each.destination}\n${each.properties_key}`} empty="There are no bindings." />`}<//>
   <//>`;
 }
 

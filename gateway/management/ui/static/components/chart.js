@@ -51,10 +51,13 @@ function optionsOf(place, amount, isWhole) {
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 5 } },
     scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
-    axes: [{ ...axis, size: 28, values: clockTimes }, { ...axis, size: 46, values: (_, splits) => splits.map(shortCount), ...(isWhole ? { incrs: WHOLE } : {}) }],
+    axes: [{ ...axis, size: 28, space: 64, incrs: MINUTES, values: clockTimes }, { ...axis, size: 46, values: (_, splits) => splits.map(shortCount), ...(isWhole ? { incrs: WHOLE } : {}) }],
     series: [{}, ...Array.from({ length: amount }, (_, index) => ({ stroke: colourOf(place, `series-${index + 1}`), width: 1.6, points: { show: false } }))],
   };
 }
+
+/** Distances of grid lines in time: their labels have no seconds. */
+const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60);
 
 /** Distances of grid lines for counts, which have no fractions. */
 const WHOLE = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();

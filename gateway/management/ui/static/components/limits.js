@@ -11,15 +11,18 @@ export const VHOST_LIMITS = ["max-connections", "max-queues", "max-bindings", "m
 /** @param {{path: string, limits: object, names: string[], refresh: () => void}} properties an empty field is no limit */
 export function Limits({ path, limits, names, refresh }) {
   const { values, field } = useForm(Object.fromEntries(names.map((name) => [name, name in limits ? String(limits[name]) : ""])));
-  const save = async () => {
+  const change = async (from, to) => {
     for (const name of names) {
-      const before = name in limits ? String(limits[name]) : "";
-      if (values[name] === before) continue;
-      if (values[name] === "") await remove(`${path}/${name}`);
-      else await put(`${path}/${name}`, { value: Number(values[name]) });
+      if (to[name] === from[name]) continue;
+      if (to[name] === "") await remove(`${path}/${name}`);
+      else await put(`${path}/${name}`, { value: Number(to[name]) });
     }
-    notify("The limits are set.");
     refresh();
+  };
+  const save = async () => {
+    const before = Object.fromEntries(names.map((name) => [name, name in limits ? String(limits[name]) : ""]));
+    await change(before, values);
+    notify("The limits are set.", { undo: () => change(values, before) });
   };
   return html`<${Panel} title="Limits"><${Form} action="Set limits" onSubmit=${save}>
     <div class="fields">${names.map((name) => html`<${Field} key=${name} label=${name} kind="number" min="0" placeholder="no limit" ...${field(name)} />`)}</div>

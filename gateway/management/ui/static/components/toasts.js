@@ -10,14 +10,14 @@ const shown = store([]);
 let lastId = 0;
 
 /**
- * Show a notification.
+ * Show a notification, above earlier ones.
  * @param {string} text
  * @param {{undo?: () => Promise<void>, isError?: boolean}} [options] `undo` reverts what was done
  */
 export function notify(text, { undo, isError = false } = {}) {
   lastId += 1;
   const toast = { id: lastId, text, undo, isError };
-  shown.set([...shown.get().slice(-3), toast]);
+  shown.set([toast, ...shown.get().slice(0, 3)]);
   setTimeout(() => dismiss(toast.id), undo || isError ? UNDO_MS : SHOWN_MS);
 }
 

@@ -31,6 +31,9 @@ export function withQuery(base, query = {}) {
 }
 
 export const get = (target, query, options) => request("GET", withQuery(target, query), options);
+/** Return the first row of a list that matches; `undefined` if there is none. */
+export const find = async (target, matches) => (await get(target)).find(matches);
+
 export const put = (target, body = {}) => request("PUT", target, { body });
 export const post = (target, body = {}) => request("POST", target, { body });
 export const remove = (target, options) => request("DELETE", target, options);

@@ -12,7 +12,7 @@ export const PAGES = [
   { pattern: "queues/:vhost/:name", title: "Queue", parent: "queues", load: () => import("./queues/queue.js").then((module) => module.Queue) },
   { pattern: "exchanges", title: "Exchanges", group: "Messages", key: "e", load: () => import("./exchanges/exchanges.js").then((module) => module.Exchanges) },
   { pattern: "exchanges/:vhost/:name", title: "Exchange", parent: "exchanges", load: () => import("./exchanges/exchange.js").then((module) => module.Exchange) },
-  { pattern: "streams", title: "Stream consumers", group: "Messages", key: "s", load: () => import("./streams/streams.js").then((module) => module.Streams) },
+  { pattern: "streams", title: "Streams", group: "Messages", key: "s", load: () => import("./streams/streams.js").then((module) => module.Streams) },
   { pattern: "retained", title: "Retained messages", group: "Messages", key: "r", load: () => import("./mqtt/retained.js").then((module) => module.Retained) },
   { pattern: "publish", title: "Publish and watch", group: "Messages", key: "p", load: () => import("./publish/publish.js").then((module) => module.PublishAndWatch) },
 

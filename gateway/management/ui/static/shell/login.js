@@ -16,7 +16,7 @@ export function Login({ message }) {
         <h1 class="brand"><img src="/icon.svg" alt="" />gateway</h1>
         ${message && html`<p class="notice" role="status">${message}</p>`}
         <${Field} label="User name" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required ...${field("username")} />
-        <${Field} label="Password" name="password" kind="password" autocomplete="current-password" required ...${field("password")} />
+        <${Field} label="Password" name="password" kind="password" autocomplete="current-password" required hint="Or a token, with any user name, if the broker accepts tokens" ...${field("password")} />
       <//>
     </div>
   </main>`;

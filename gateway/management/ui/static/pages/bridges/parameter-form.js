@@ -1,6 +1,6 @@
 /** The form that sets a parameter of a bridge. */
 import { html } from "../../lib/html.js";
-import { path, put } from "../../lib/api.js";
+import { find, path, put, remove } from "../../lib/api.js";
 import { Panel } from "../../components/basics.js";
 import { Field, Form, useForm } from "../../components/forms.js";
 import { VhostField } from "../../components/vhost-field.js";
@@ -20,8 +20,15 @@ export function ParameterForm({ parameter, vhost, onDone }) {
   const chosen = (component) => change(parameter || !EXAMPLES[component] ? { component } : { component, text: JSON.stringify(EXAMPLES[component], null, 2) });
   const set = async () => {
     const { component, name } = values;
-    await put(path`/parameters/${component}/${values.vhost}/${name}`, { component, vhost: values.vhost, name, value: parsed(values.text) });
-    notify(`'${name}' is set.`);
+    const target = path`/parameters/${component}/${values.vhost}/${name}`;
+    const wanted = { component, vhost: values.vhost, name, value: parsed(values.text) };
+    const before = await find(path`/parameters/${component}/${values.vhost}`, (each) => each.name === name);
+    await put(target, wanted);
+    const undo = async () => {
+      await (before ? put(target, before) : remove(target));
+      onDone();
+    };
+    notify(`'${name}' is set.`, { undo });
     onDone();
   };
   return html`<${Panel} title=${parameter ? `Change '${parameter.name}'` : "Set a parameter"}><${Form} action="Set parameter" onSubmit=${set} extra=${parameter && html`<button type="button" onClick=${onDone}>Cancel</button>`}>

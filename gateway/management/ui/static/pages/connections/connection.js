@@ -3,6 +3,7 @@ import { html, useMemo, useState } from "../../lib/html.js";
 import { usePolling } from "../../lib/polling.js";
 import { path, remove } from "../../lib/api.js";
 import { gauge, rates, sampleQuery } from "../../lib/samples.js";
+import { may, session } from "../../lib/session.js";
 import { go } from "../../lib/router.js";
 import { bytes, count, duration, time, value } from "../../lib/format.js";
 import { Badge, Facts, Loaded, Page, Panel, Tiles } from "../../components/basics.js";
@@ -23,7 +24,7 @@ export function Connection({ name }) {
   const { data } = connection;
   return html`<${Page} title=${data?.user_provided_name || name} crumbs=${[["Connections", "#/connections"]]}
     badges=${data && html`<${Badge} kind="accent">${data.protocol}<//><${Badge} kind=${STATE_KINDS[data.state] ?? ""}>${data.state}<//>`}
-    actions=${data && html`<button class="danger" onClick=${() => setIsClosing(true)}>Close connection</button>`}>
+    actions=${data && (may("administrator") || data.user === session.get().user.name) && html`<button class="danger" onClick=${() => setIsClosing(true)}>Close connection</button>`}>
     <${Loaded} from=${connection}>${(shown) => html`<${Traffic} of=${shown} span=${span} setSpan=${setSpan} /><${Client} of=${shown} />`}<//>
     <${Panel} title="Channels" isPadded=${false}><${Loaded} from=${channels}>${(rows) => html`
       <${Table} label="Channels" rows=${rows} columns=${CHANNEL_COLUMNS} rowKey=${(each) => each.name} empty="This connection has no channels." />`}<//><//>

@@ -2,6 +2,7 @@
 import { html, useState } from "../../lib/html.js";
 import { usePolling } from "../../lib/polling.js";
 import { get, path, post, put, remove } from "../../lib/api.js";
+import { usePermitted } from "../../lib/permitted.js";
 import { sampleQuery } from "../../lib/samples.js";
 import { go } from "../../lib/router.js";
 import { count, rate, rateOf, value } from "../../lib/format.js";
@@ -20,15 +21,17 @@ export function Exchange({ vhost, name }) {
   const exchange = usePolling(path`/exchanges/${vhost}/${name}`, sampleQuery(span, "msg_rates"));
   const [tab, tabs] = useTabs(["Traffic", "Bindings", "Publish"], "Exchange");
   const real = name === "amq.default" ? "" : name;
+  const isPermitted = usePermitted("exchange", vhost, name);
   const isOwn = real && !real.startsWith("amq.");
   return html`<${Page} title=${real || "(AMQP default)"} crumbs=${[["Exchanges", "#/exchanges"]]}
     badges=${exchange.data && html`<${Badge} kind="accent">${exchange.data.type}<//><${Features} of=${exchange.data} /><span class="soft">in <bdi>${vhost}</bdi></span>`}
-    actions=${exchange.data && isOwn && html`<button class="danger" onClick=${() => deleteExchange(exchange.data)}>Delete</button>`}>
+    actions=${exchange.data && isOwn && isPermitted("configure") && html`<button class="danger" onClick=${() => deleteExchange(exchange.data)}>Delete</button>`}>
     ${tabs}
     <${Loaded} from=${exchange}>${(data) => html`
       ${tab === "Traffic" && html`<${Traffic} exchange=${data} span=${span} setSpan=${setSpan} />`}
-      ${tab === "Bindings" && html`<${ExchangeBindings} vhost=${vhost} name=${name} real=${real} />`}
-      ${tab === "Publish" && html`<${Panel} title="Publish a message"><${PublishForm} vhost=${vhost} exchange=${real} onDone=${exchange.refresh} /><//>`}
+      ${tab === "Bindings" && html`<${ExchangeBindings} vhost=${vhost} name=${name} real=${real} isPermitted=${isPermitted} />`}
+      ${tab === "Publish" && !isPermitted("write") && html`<div class="notice">You lack the permission to publish to this exchange.</div>`}
+      ${tab === "Publish" && isPermitted("write") && html`<${Panel} title="Publish a message"><${PublishForm} vhost=${vhost} exchange=${real} onDone=${exchange.refresh} /><//>`}
     `}<//>
   <//>`;
 }
@@ -52,7 +55,7 @@ function Traffic({ exchange, span, setSpan }) {
       ["Type", exchange.type],
       ["Policy", exchange.policy ?? "none"],
       exchange.inert && ["Without effect", html`<span class="bad-text">${exchange.inert}</span>`],
-      ["Arguments", Object.entries(exchange.arguments).map(([key, given]) => html`<div key=${key}><code>${key}</code> = ${value(given)}</div>`)],
+      ["Arguments", Object.keys(exchange.arguments).length > 0 && Object.entries(exchange.arguments).map(([key, given]) => html`<div key=${key}><code>${key}</code> = ${value(given)}</div>`)],
     ]} /><//>`;
 }
 
@@ -67,12 +70,12 @@ const OUTGOING = [
   { title: "Per second", isNumber: true, cell: ({ stats }) => rate(rateOf(stats, "publish")) },
 ];
 
-function ExchangeBindings({ vhost, name, real }) {
+function ExchangeBindings({ vhost, name, real, isPermitted }) {
   if (!real) return html`<div class="notice">Each queue is bound to the default exchange with its name as routing key. These bindings cannot be changed.</div>`;
   return html`
-    <${Bindings} title="From this exchange" path=${path`/exchanges/${vhost}/${name}/bindings/source`} />
-    <${Bindings} title="To this exchange" path=${path`/exchanges/${vhost}/${name}/bindings/destination`} isFrom />
-    <${NewBinding} vhost=${vhost} source=${name} />`;
+    <${Bindings} title="From this exchange" path=${path`/exchanges/${vhost}/${name}/bindings/source`} canChange=${isPermitted("read")} />
+    <${Bindings} title="To this exchange" path=${path`/exchanges/${vhost}/${name}/bindings/destination`} isFrom canChange=${isPermitted("write")} />
+    ${isPermitted("read") && html`<${NewBinding} vhost=${vhost} source=${name} />`}`;
 }
 
 /** Delete an exchange; it can be undone, with its bindings. */

@@ -27,8 +27,8 @@ const columns = (show) => [
   { title: "Result", className: "wrap", isExtra: true, cell: (each) => (each.error ? html`<span class="bad-text">${each.error}</span>` : html`${figuresOf(each)} ${each.warnings?.length > 0 && html`<${Badge} kind="warn">${each.warnings.length === 1 ? "1 warning" : `${each.warnings.length} warnings`}<//>`}`) },
   { title: "(Actions)", className: "actions-cell", cell: (each) => html`
     <button class="small" aria-label=${`Details of ${each.name}`} onClick=${() => show(each)}>Details</button>
-    ${each.report_bytes !== null && html` <a class="button small" href=${reportOf(each)} target="_blank" rel="noopener" aria-label=${`Report of ${each.name}`}>Report</a>
-      <a class="button small" href=${reportOf(each)} download=${`${each.name.replaceAll("/", "-")}.html`} aria-label=${`Download the report of ${each.name}`}>Download</a>`}` },
+    ${each.report_bytes !== null && html`<a class="button small" href=${reportOf(each)} target="_blank" rel="noopener" aria-label=${`Report of ${each.name}`}>Report</a>
+      <a class="button small hide-on-phone" href=${reportOf(each)} download=${`${each.name.replaceAll("/", "-")}.html`} aria-label=${`Download the report of ${each.name}`}>Download</a>`}` },
 ];
 
 /** The address of a report, which the broker sends with a policy that runs no script and has no origin. */

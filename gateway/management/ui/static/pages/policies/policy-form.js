@@ -1,6 +1,6 @@
 /** The form that sets a policy. A preview shows what it would match and change. */
 import { html, useEffect, useRef, useState } from "../../lib/html.js";
-import { path, post, put } from "../../lib/api.js";
+import { find, path, post, put, remove } from "../../lib/api.js";
 import { POLICY_KEYS } from "../../lib/known-arguments.js";
 import { count, plural, value } from "../../lib/format.js";
 import { Badge, ExchangeLink, Name, Panel, QueueLink } from "../../components/basics.js";
@@ -25,8 +25,14 @@ export function PolicyForm({ noun, policy, vhost, onDone }) {
   const target = () => path`/${noun}/${values.vhost}/${values.name || "new"}`;
   const show = async () => act(async () => setPreview(await post(`${target()}/preview`, rule())));
   const set = async () => {
-    await put(target(), rule());
-    notify(`Policy '${values.name}' is set.`);
+    const at = target();
+    const before = await find(path`/${noun}/${values.vhost}`, (each) => each.name === values.name);
+    await put(at, rule());
+    const undo = async () => {
+      await (before ? put(at, before) : remove(at));
+      onDone();
+    };
+    notify(`Policy '${values.name}' is set.`, { undo });
     change({ name: "", pattern: "", pairs: [] });
     setPreview(null);
     onDone();

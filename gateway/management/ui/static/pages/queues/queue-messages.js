@@ -1,6 +1,7 @@
 /** The messages of a queue: fetch some from its head, or publish one to it. */
 import { html, useState } from "../../lib/html.js";
 import { path, post } from "../../lib/api.js";
+import { usePermitted } from "../../lib/permitted.js";
 import { FoldedPanel, Panel } from "../../components/basics.js";
 import { Field, Form, useForm } from "../../components/forms.js";
 import { Messages } from "../../components/messages.js";
@@ -12,14 +13,16 @@ const MODES = [
   ["ack_requeue_false", "removed from the queue"], ["reject_requeue_false", "rejected: removed, or dead-lettered"],
 ];
 
-export function QueueMessages({ queue, refresh }) {
+export function QueueMessages({ queue, isPermitted, refresh }) {
   const { vhost, name } = queue;
+  const mayPublish = usePermitted("exchange", vhost, "amq.default");
   return html`
     ${queue.type === "stream"
       ? html`<div class="notice">Messages of a stream are read by consumers with an offset; they cannot be fetched here.</div>`
+      : !isPermitted("read") ? html`<div class="notice">You lack the permission to read this queue.</div>`
       : html`<${Fetch} queue=${queue} refresh=${refresh} />`}
-    <${FoldedPanel} title="Publish to this queue"><p class="soft">Through the default exchange, with the name of the queue as routing key.</p>
-      <${PublishForm} vhost=${vhost} exchange="" routingKey=${name} onDone=${refresh} /><//>`;
+    ${mayPublish("write") && html`<${FoldedPanel} title="Publish to this queue"><p class="soft">Through the default exchange, with the name of the queue as routing key.</p>
+      <${PublishForm} vhost=${vhost} exchange="" routingKey=${name} onDone=${refresh} /><//>`}`;
 }
 
 function Fetch({ queue, refresh }) {
@@ -43,6 +46,6 @@ function Fetch({ queue, refresh }) {
         </div>
       <//>
     </div>
-    ${messages && (messages.length ? html`<${Messages} messages=${messages} />` : html`<div class="empty">The queue is empty.</div>`)}
+    ${messages && (messages.length ? html`<${Messages} messages=${messages} vhost=${queue.vhost} />` : html`<div class="empty">The queue is empty.</div>`)}
   <//>`;
 }

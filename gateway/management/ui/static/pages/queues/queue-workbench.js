@@ -20,7 +20,12 @@ function filterOf({ state, key, header, header_value: text, message_id: id, body
   };
 }
 
-export function QueueWorkbench({ queue, refresh }) {
+export function QueueWorkbench(properties) {
+  if (!properties.isPermitted("read")) return html`<div class="notice">You lack the permission to read this queue.</div>`;
+  return html`<${Workbench} ...${properties} />`;
+}
+
+function Workbench({ queue, refresh }) {
   const { vhost, name } = queue;
   const target = path`/workbench/${vhost}/${name}`;
   const { values, field } = useForm({ state: "", key: "", header: "", header_value: "", message_id: "", body: "" });
@@ -49,17 +54,17 @@ export function QueueWorkbench({ queue, refresh }) {
         <${Field} label="Body contains" ...${field("body")} />
       </div>
     <//><//>
-    ${found && html`<${Found} found=${found} chosen=${chosen} setChosen=${setChosen} onMore=${() => act(() => search(found.cursor))} />`}
+    ${found && html`<${Found} vhost=${vhost} found=${found} chosen=${chosen} setChosen=${setChosen} onMore=${() => act(() => search(found.cursor))} />`}
     ${found && html`<${MessageAction} key=${version} queue=${queue} target=${target} filter=${found.filter} ids=${chosen} onDone=${done} />`}
     <${Undoable} key=${`undo ${version}`} vhost=${vhost} name=${name} onDone=${done} />`;
 }
 
-function Found({ found, chosen, setChosen, onMore }) {
+function Found({ vhost, found, chosen, setChosen, onMore }) {
   const toggle = (id) => setChosen(chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id]);
   return html`<${Panel} title="Found messages" isPadded=${false} actions=${html`<span class="soft" role="status">${plural(found.messages.length, "message")}, ${count(found.examined)} examined</span>`}
     footer=${found.cursor && html`<button class="small" onClick=${onMore}>Find more</button>`}>
     ${found.messages.length === 0 && html`<div class="empty">No message matches.</div>`}
-    ${found.messages.map((message) => html`<${Message} key=${`${message.state} ${message.id}`} message=${message} actions=${html`
+    ${found.messages.map((message) => html`<${Message} key=${`${message.state} ${message.id}`} message=${message} vhost=${vhost} actions=${html`
       <${Badge} kind=${message.state === "ready" ? "accent" : "warn"}>${message.state}<//><span class="soft">${message.enqueued_at ?? message.due_at ?? ""}</span>
       <label class="check small-text"><input type="checkbox" checked=${chosen.includes(message.id)} onChange=${() => toggle(message.id)} />Choose</label>`} />`)}
   <//>`;

@@ -2,6 +2,7 @@
 import { html, useState } from "../../lib/html.js";
 import { usePolling } from "../../lib/polling.js";
 import { get, path, post, put, remove, withQuery } from "../../lib/api.js";
+import { usePermitted } from "../../lib/permitted.js";
 import { sampleQuery } from "../../lib/samples.js";
 import { go } from "../../lib/router.js";
 import { count, plural } from "../../lib/format.js";
@@ -21,16 +22,17 @@ const TABS = { State: QueueState, Messages: QueueMessages, Workbench: QueueWorkb
 export function Queue({ vhost, name }) {
   const [span, setSpan] = useState("10 min");
   const queue = usePolling(path`/queues/${vhost}/${name}`, sampleQuery(span, "lengths", "msg_rates"));
+  const isPermitted = usePermitted("queue", vhost, name);
   const [tab, tabs] = useTabs(Object.keys(TABS), "Queue");
   const Content = TABS[tab];
   const isStream = queue.data?.type === "stream";
   return html`<${Page} title=${name} crumbs=${[["Queues and streams", "#/queues"]]}
     badges=${queue.data && html`<${Badge} kind="accent">${queue.data.type}<//><${Features} of=${queue.data} /><span class="soft">in <bdi>${vhost}</bdi></span>`}
     actions=${queue.data && html`
-      ${!isStream && html`<button onClick=${() => purge(queue.data, queue.refresh)}>Purge</button>`}
-      <button class="danger" onClick=${() => deleteQueue(queue.data)}>Delete</button>`}>
+      ${!isStream && isPermitted("read") && html`<button onClick=${() => purge(queue.data, queue.refresh)}>Purge</button>`}
+      ${isPermitted("configure") && html`<button class="danger" onClick=${() => deleteQueue(queue.data)}>Delete</button>`}`}>
     ${tabs}
-    <${Loaded} from=${queue}>${(data) => html`<${Content} queue=${data} span=${span} setSpan=${setSpan} refresh=${queue.refresh} />`}<//>
+    <${Loaded} from=${queue}>${(data) => html`<${Content} queue=${data} isPermitted=${isPermitted} span=${span} setSpan=${setSpan} refresh=${queue.refresh} />`}<//>
   <//>`;
 }
 

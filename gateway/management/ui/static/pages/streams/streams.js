@@ -53,8 +53,14 @@ function Positions({ stream: { vhost, name }, onDone }) {
   const tracking = usePolling(target);
   const { values, change, field } = useForm({ consumer: "", offset: "" });
   const set = async () => {
-    await put(`${target}${path`/${values.consumer}`}`, { offset: Number(values.offset) });
-    notify(`The position of '${values.consumer}' is set.`);
+    const one = `${target}${path`/${values.consumer}`}`;
+    const before = tracking.data?.offsets[values.consumer];
+    await put(one, { offset: Number(values.offset) });
+    const undo = async () => {
+      await (before === undefined ? remove(one) : put(one, { offset: before }));
+      tracking.refresh();
+    };
+    notify(`The position of '${values.consumer}' is set.`, { undo });
     change({ consumer: "", offset: "" });
     tracking.refresh();
   };

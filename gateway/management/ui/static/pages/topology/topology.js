@@ -10,6 +10,9 @@ import { Choice, Field, Form, useForm } from "../../components/forms.js";
 import { OneVhost } from "../../components/one-vhost.js";
 import { layout, NODE_HEIGHT, NODE_WIDTH } from "./layout.js";
 
+/** The distance of two edges at their common target, so that their rates can be read. */
+const ARRIVAL_GAP = 16;
+
 const LIMITS = ["30", "60", "120", "300"];
 
 export function Topology() {
@@ -46,23 +49,37 @@ function Graph({ of, vhost, selected }) {
   const nodes = of.nodes.map((node) => ({ ...node, id: idOf(node.kind, node.name) }));
   const shape = JSON.stringify([nodes.map((node) => node.id), edges.map((edge) => [edge.from, edge.to])]);
   const { places, bends, width, height } = useMemo(() => layout(nodes, edges), [shape]);
+  const arrivals = useMemo(() => arrivalsOf(edges, places), [shape]);
   return html`<div class="drawing" tabindex="0" role="group" aria-label="Drawing of exchanges and queues">
     <svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="group" aria-label=${`${nodes.length} objects, ${edges.length} connections`}>
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" markerUnits="userSpaceOnUse"><path d="M0 0 8 4 0 8Z" class="arrow-head" /></marker></defs>
-      ${edges.map((edge) => html`<${Edge} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends)} />`)}
+      ${edges.map((edge) => html`<${Edge} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends, arrivals)} />`)}
       ${nodes.map((node) => html`<${Node} key=${node.id} node=${node} at=${places.get(node.id)} vhost=${vhost} isSelected=${node.name === selected} />`)}
-      ${edges.map((edge) => edge.at_most > 0 && html`<${Rate} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends)} />`)}
+      ${edges.map((edge) => edge.at_most > 0 && html`<${Rate} key=${keyOf(edge)} edge=${edge} stops=${stopsOf(edge, places, bends, arrivals)} />`)}
     </svg></div>`;
 }
 
 const keyOf = (edge) => `${edge.from}\n${edge.to}`;
 
 /** Return the points that an edge passes: the side of its source, its bends, the side of its target. */
-function stopsOf(edge, places, bends) {
+function stopsOf(edge, places, bends, arrivals) {
   const [source, target] = [places.get(edge.from), places.get(edge.to)];
   const passed = bends.get(keyOf(edge)) ?? [];
   const through = passed.flatMap(({ x, y }) => [{ x, y }, { x: x + NODE_WIDTH, y }]);
-  return [{ x: source.x + NODE_WIDTH, y: source.y }, ...through, { x: target.x - 2, y: target.y }];
+  return [{ x: source.x + NODE_WIDTH, y: source.y }, ...through, { x: target.x - 2, y: target.y + arrivals.get(keyOf(edge)) }];
+}
+
+/** Return where each edge ends, from the middle of its target: apart from others, in the order of their sources. */
+function arrivalsOf(edges, places) {
+  const arriving = new Map();
+  for (const edge of edges) arriving.set(edge.to, [...(arriving.get(edge.to) ?? []), edge]);
+  const offsets = new Map();
+  for (const together of arriving.values()) {
+    together.sort((one, other) => places.get(one.from).y - places.get(other.from).y);
+    const gap = Math.min(ARRIVAL_GAP, (NODE_HEIGHT - 8) / together.length);
+    together.forEach((edge, index) => offsets.set(keyOf(edge), (index - (together.length - 1) / 2) * gap));
+  }
+  return offsets;
 }
 
 function Edge({ edge, stops }) {

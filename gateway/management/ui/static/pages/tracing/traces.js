@@ -1,13 +1,16 @@
 /** "Where is my message?": traces of messages, each as a timeline across protocols. */
-import { html, useState } from "../../lib/html.js";
+import { html, useEffect, useState } from "../../lib/html.js";
+import { useStore } from "../../lib/store.js";
 import { usePolling } from "../../lib/polling.js";
 import { path, put, remove } from "../../lib/api.js";
+import { location_, setQuery } from "../../lib/router.js";
+import { selectedVhost } from "../../lib/vhosts.js";
 import { may } from "../../lib/session.js";
 import { bytes, count, plural } from "../../lib/format.js";
 import { Badge, Loaded, Page, Panel } from "../../components/basics.js";
 import { OneVhost } from "../../components/one-vhost.js";
 import { confirm } from "../../components/dialogs.js";
-import { Choice, Field, useForm } from "../../components/forms.js";
+import { Choice, Field } from "../../components/forms.js";
 import { act } from "../../components/toasts.js";
 import { Timeline } from "./timeline.js";
 
@@ -16,16 +19,19 @@ const SAMPLES = [["0", "off"], ["0.001", "1 of 1,000"], ["0.01", "1 of 100"], ["
 const FILTERS = [["message_id", "Message id"], ["exchange", "Exchange"], ["routing_key", "Routing key"], ["queue", "Queue"], ["user", "User"]];
 
 export function Traces() {
+  const { vhost: asked } = useStore(location_).query;
+  useEffect(() => { if (asked) selectedVhost.set(asked); }, [asked]);
   return html`<${Page} title="Where is my message?"><${OneVhost}>${(vhost) => html`<${Search} key=${vhost} vhost=${vhost} />`}<//><//>`;
 }
 
 function Search({ vhost }) {
-  const { values, field } = useForm(Object.fromEntries(FILTERS.map(([name]) => [name, ""])));
+  const { query } = useStore(location_);
+  const values = Object.fromEntries(FILTERS.map(([name]) => [name, query[name] ?? ""]));
   const target = path`/message-traces/${vhost}`;
   const traces = usePolling(target, { limit: SHOWN, ...values });
   return html`
     <${Loaded} from=${traces}>${(data) => html`<${Sampling} of=${data} target=${target} refresh=${traces.refresh} />`}<//>
-    <${Panel} title="Find messages"><div class="fields">${FILTERS.map(([name, label]) => html`<${Field} key=${name} label=${label} ...${field(name)} />`)}</div><//>
+    <${Panel} title="Find messages"><div class="fields">${FILTERS.map(([name, label]) => html`<${Field} key=${name} label=${label} value=${values[name]} onChange=${(text) => setQuery({ [name]: text })} />`)}</div><//>
     ${traces.data && html`<${Found} traces=${traces.data.traces} vhost=${vhost} isOn=${traces.data.sample > 0} />`}`;
 }
 

@@ -1,7 +1,7 @@
 /** The permissions of a user in each virtual host, and those on topics. */
 import { html, useState } from "../../lib/html.js";
 import { usePolling } from "../../lib/polling.js";
-import { path, put, remove } from "../../lib/api.js";
+import { find, path, put, remove } from "../../lib/api.js";
 import { Loaded, Panel } from "../../components/basics.js";
 import { Field, Form, useForm } from "../../components/forms.js";
 import { Table } from "../../components/tables.js";
@@ -31,8 +31,14 @@ function PermissionForm({ user, given, onDone }) {
   const { values, field } = useForm(given ?? { vhost: "", configure: ".*", write: ".*", read: ".*" });
   const set = async () => {
     const { vhost, configure, write, read } = values;
-    await put(path`/permissions/${vhost}/${user}`, { configure, write, read });
-    notify(`The permissions of '${user}' in '${vhost}' are set.`);
+    const target = path`/permissions/${vhost}/${user}`;
+    const before = await find(path`/users/${user}/permissions`, (each) => each.vhost === vhost);
+    await put(target, { configure, write, read });
+    const undo = async () => {
+      await (before ? put(target, before) : remove(target));
+      onDone();
+    };
+    notify(`The permissions of '${user}' in '${vhost}' are set.`, { undo });
     onDone();
   };
   return html`<${Form} action="Set permissions" onSubmit=${set}>
@@ -60,8 +66,14 @@ export function TopicPermissions({ user }) {
   const { values, field } = useForm({ vhost: "", exchange: "amq.topic", write: ".*", read: ".*" });
   const set = async () => {
     const { vhost, exchange, write, read } = values;
-    await put(path`/topic-permissions/${vhost}/${user}`, { exchange, write, read });
-    notify(`The topic permissions of '${user}' for '${exchange}' are set.`);
+    const target = path`/topic-permissions/${vhost}/${user}`;
+    const before = list.data?.find((each) => each.vhost === vhost && each.exchange === exchange);
+    await put(target, { exchange, write, read });
+    const undo = async () => {
+      await (before ? put(target, before) : remove(`${target}${path`/${exchange}`}`));
+      list.refresh();
+    };
+    notify(`The topic permissions of '${user}' for '${exchange}' are set.`, { undo });
     list.refresh();
   };
   const columns = [

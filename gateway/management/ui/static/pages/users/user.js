@@ -2,6 +2,7 @@
 import { html, useState } from "../../lib/html.js";
 import { usePolling } from "../../lib/polling.js";
 import { path, put, remove } from "../../lib/api.js";
+import { session } from "../../lib/session.js";
 import { go } from "../../lib/router.js";
 import { Badge, Loaded, Page, Panel } from "../../components/basics.js";
 import { useTabs } from "../../components/tabs.js";
@@ -14,7 +15,7 @@ import { Permissions, TopicPermissions } from "./permissions.js";
 import { TagChoice } from "./users.js";
 
 export function User({ name }) {
-  const user = usePolling(path`/users/${name}`, { columns: "name,tags,limits,password_hash" });
+  const user = usePolling(path`/users/${name}`, { columns: "name,tags,limits,password_hash,hashing_algorithm" });
   const [tab, tabs] = useTabs(["Permissions", "What may this user do?", "Password and tags", "Limits"], "User");
   return html`<${Page} title=${name} crumbs=${[["Users", "#/users"]]}
     badges=${user.data?.tags.map((tag) => html`<${Badge} key=${tag} kind=${tag === "administrator" ? "warn" : ""}>${tag}<//>`)}
@@ -40,9 +41,16 @@ function Credentials({ user, refresh }) {
   const [tags, setTags] = useState(user.tags);
   const save = async () => {
     if (values.password !== values.again) throw new Error("The two passwords differ.");
-    const credential = values.password ? { password: values.password } : { password_hash: user.password_hash };
+    const { password_hash, hashing_algorithm } = user;
+    const former = { password_hash, hashing_algorithm, tags: user.tags.join() };
+    const credential = values.password ? { password: values.password } : { password_hash, hashing_algorithm };
     await put(path`/users/${user.name}`, { ...credential, tags: tags.join() });
-    notify(`User '${user.name}' is changed. Open sessions of the web UI end.`);
+    const undo = async () => {
+      await put(path`/users/${user.name}`, former);
+      setTags(user.tags);
+      refresh();
+    };
+    notify(`User '${user.name}' is changed. Open sessions of the web UI end.`, user.name === session.get().user.name ? {} : { undo });
     change({ password: "", again: "" });
     refresh();
   };

@@ -1,6 +1,6 @@
 /** The list of users, and the form that adds one. */
 import { html, useState } from "../../lib/html.js";
-import { put, path } from "../../lib/api.js";
+import { find, put, path } from "../../lib/api.js";
 import { to } from "../../lib/router.js";
 import { value } from "../../lib/format.js";
 import { Badge, FoldedPanel, Name, Page, Panel } from "../../components/basics.js";
@@ -30,6 +30,7 @@ function NewUser({ onDone }) {
   const { values, change, field } = useForm({ name: "", password: "", again: "", tags: [] });
   const add = async () => {
     if (values.password !== values.again) throw new Error("The two passwords differ.");
+    if (await find("/users?columns=name", (each) => each.name === values.name)) throw new Error(`There is a user '${values.name}' already.`);
     await put(path`/users/${values.name}`, { password: values.password, tags: values.tags.join() });
     notify(`User '${values.name}' is added. It needs permissions in a virtual host before it can connect.`);
     change({ name: "", password: "", again: "", tags: [] });

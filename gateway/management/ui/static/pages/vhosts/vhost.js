@@ -63,9 +63,13 @@ function PermissionsIn({ vhost }) {
 function Settings({ of, refresh }) {
   const { values, field } = useForm({ description: of.description, tags: of.tags.join(", "), default_queue_type: of.default_queue_type, tracing: of.tracing });
   const save = async () => {
-    await put(path`/vhosts/${of.name}`, { ...values, tags: values.tags.split(",").map((tag) => tag.trim()).filter(Boolean).join() });
-    notify(`Virtual host '${of.name}' is changed.`);
-    refresh();
+    const { description, tags, default_queue_type, tracing } = of;
+    const change = async (fields) => {
+      await put(path`/vhosts/${of.name}`, fields);
+      refresh();
+    };
+    await change({ ...values, tags: values.tags.split(",").map((tag) => tag.trim()).filter(Boolean).join() });
+    notify(`Virtual host '${of.name}' is changed.`, { undo: () => change({ description, tags: tags.join(), default_queue_type, tracing }) });
   };
   return html`<${Panel} title="Settings"><${Form} action="Save" onSubmit=${save}><div class="fields">
     <${Field} label="Description" ...${field("description")} />

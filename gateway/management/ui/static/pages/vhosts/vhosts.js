@@ -1,6 +1,6 @@
 /** The list of virtual hosts, and the form that adds one. */
 import { html, useState } from "../../lib/html.js";
-import { put, path } from "../../lib/api.js";
+import { find, put, path } from "../../lib/api.js";
 import { to } from "../../lib/router.js";
 import { bytes, count, rate, rateOf } from "../../lib/format.js";
 import { Badge, FoldedPanel, Name, Page, Panel } from "../../components/basics.js";
@@ -37,6 +37,7 @@ function NewVhost({ onDone }) {
   const { values, change, field } = useForm({ name: "", description: "", default_queue_type: "classic" });
   const add = async () => {
     const { name, ...fields } = values;
+    if (await find("/vhosts?columns=name", (each) => each.name === name)) throw new Error(`There is a virtual host '${name}' already.`);
     await put(path`/vhosts/${name}`, fields);
     notify(`Virtual host '${name}' is added; you have all permissions in it.`);
     change({ name: "", description: "" });
