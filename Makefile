@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-fast test-fast-kernel test-fast-rest test-most test-slow test-wheel lint typecheck format bench lag soak fuzz wheel pipeline docs constraints clean help
+.PHONY: run test test-fast test-fast-kernel test-fast-rest test-most test-slow test-wheel lint typecheck format bench lag soak fuzz fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -86,6 +86,12 @@ soak: $(VENV)/.tested ## two hours of traffic and churn: is memory flat, is noth
 
 fuzz: $(VENV)/.tested ## mutated sessions on every port for an hour each; make fuzz ARGS="--seconds 60 --only stomp" does less
 	@$(BIN)/python -m tests.fuzz $(ARGS) </dev/null
+
+fuzz-decoders: $(VENV)/.tested ## every decoder with atheris, an hour in all; make fuzz-decoders ARGS="--seconds 600 --only mqtt" does less
+	@$(BIN)/python -m tests.fuzz.decoders $(ARGS) </dev/null
+
+fuzz-corpus: $(VENV)/.tested tests/interop/.tools ## record the corpus of the decoders anew from real clients
+	@$(BIN)/python -m tests.fuzz.recording $(ARGS) </dev/null
 
 wheel: $(BUILT) ## build a wheel with the hot modules as machine code into dist/; needs a C compiler and Python's headers
 	@ls dist/*.whl

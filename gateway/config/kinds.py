@@ -62,7 +62,9 @@ def parse_watermark(value: object) -> float | int:
 
 def write_watermark(watermark: float | int) -> float | int | str:
     """Write a watermark in the form used in a configuration file."""
-    return watermark if isinstance(watermark, float) else write_size(watermark)
+    if isinstance(watermark, float):
+        return watermark
+    return write_size(watermark) if watermark > 1 else str(watermark)  # the numbers 0 and 1 are shares
 
 
 def parse_listener_port(value: object) -> int | None:

@@ -120,11 +120,28 @@ def _nested(path: KeyPath, value: Any) -> Document:
 def read_document(file: Path) -> Document:
     """Read a TOML file. :raises ConfigurationError: if it cannot be read or is not TOML."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"{file}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigurationError(f"{file}: not TOML: {error}") from None
+    return document_of(text, str(file))
+
+
+def document_of(text: str, source: str) -> Document:
+    """Parse TOML; ``source`` is its origin in errors. :raises ConfigurationError: if it is not TOML."""
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{source}: not TOML: {error}") from None
+
+
+def _parsed(text: str) -> Document:
+    """Parse TOML. :raises ValueError: if it is not TOML, also for what ``tomllib`` refuses with other errors."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("arrays or tables are nested too deeply") from None
 
 
 def parse_override(text: str) -> tuple[KeyPath, Any]:
@@ -143,8 +160,8 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
 def _key_path(key: str) -> KeyPath:
     """Split a dotted key by TOML's rules, which allow quoted parts: ``vhosts."/".plugins``."""
     try:
-        table: Any = tomllib.loads(f"{key} = 0")
-    except tomllib.TOMLDecodeError:
+        table: Any = _parsed(f"{key} = 0")
+    except ValueError:
         return ()
     path = []
     while isinstance(table, dict) and len(table) == 1:
@@ -156,8 +173,8 @@ def _key_path(key: str) -> KeyPath:
 def _value(path: KeyPath, text: str) -> Any:
     """Parse the value of an override."""
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = _parsed(f"value = {text}")["value"]
+    except ValueError:
         return text
     setting = settings_by_key().get(".".join(path))
     if setting is not None and setting.is_string and not isinstance(value, str):

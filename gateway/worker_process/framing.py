@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from gateway.kernel.errors import ProtocolViolation
+
 Head: TypeAlias = dict[str, Any]
 """The JSON head of a request or answer; each kind of request defines its fields."""
 
@@ -36,7 +38,7 @@ class FrameReader:
         self._wanted = _LENGTHS.size
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Feed bytes; yield each frame they complete."""
+        """Feed bytes; yield each frame they complete. :raises ProtocolViolation: if a head is not a JSON object."""
         self._pieces.append(data)
         self._size += len(data)
         while self._size >= self._wanted:
@@ -48,4 +50,14 @@ class FrameReader:
                 self._pieces, self._wanted = [gathered], end
                 return
             self._pieces, self._size, self._wanted = [gathered[end:]], len(gathered) - end, _LENGTHS.size
-            yield Frame(json.loads(gathered[_LENGTHS.size : payload_at]), gathered[payload_at:end])
+            yield Frame(_head(gathered[_LENGTHS.size : payload_at]), gathered[payload_at:end])
+
+
+def _head(encoded: bytes) -> Head:
+    try:
+        head = json.loads(encoded.decode())
+    except (ValueError, RecursionError) as error:
+        raise ProtocolViolation(f"the head of a frame is not JSON: {error}") from None
+    if not isinstance(head, dict):
+        raise ProtocolViolation("the head of a frame is not a JSON object")
+    return head

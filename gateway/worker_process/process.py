@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from twisted.internet.protocol import Factory, Protocol
 
+from gateway.kernel.errors import ProtocolViolation
 from gateway.logs.structured import StructuredLog
 from gateway.worker_process.framing import FrameReader, Head, encode_frame
 
@@ -194,8 +195,12 @@ class _Connection(Protocol):
         self.transport.abortConnection()
 
     def dataReceived(self, data: bytes) -> None:
-        for frame in self._reader.feed(data):
-            self._worker.on_frame(self, frame.head, frame.payload)
+        try:
+            for frame in self._reader.feed(data):
+                self._worker.on_frame(self, frame.head, frame.payload)
+        except ProtocolViolation as violation:
+            _log.warning("sent an invalid frame", reason=str(violation))
+            self.close()  # as when the process dies
 
     def connectionLost(self, reason: object = None) -> None:
         self._worker.on_lost(self)

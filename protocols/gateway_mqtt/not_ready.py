@@ -27,5 +27,5 @@ def refusal(data: bytes, reason: str) -> bytes | None:
         return b""
     if length is None or len(data) < length[1] + min(length[0], _VERSION_SIZE):
         return None
-    version = connect_version(data[length[1] :])
+    version = connect_version(data[length[1] : length[1] + _VERSION_SIZE])  # more may or may not have arrived
     return connack(version, False, ReasonCode.SERVER_UNAVAILABLE, {PropertyId.REASON_STRING: reason})

@@ -154,9 +154,13 @@ def written(headers: Mapping[str, str]) -> bytes:
 
 
 def headers_in(lines: bytes) -> dict[str, str]:
-    """Decode header lines."""
+    """Decode header lines. :raises ProtocolViolation: if they are not UTF-8, or have an undefined escape."""
     unescape = Version.V12.unescape
-    pairs = (line.partition(":") for line in lines.decode().split("\n")[:-1])
+    try:
+        text = lines.decode()
+    except UnicodeDecodeError as flaw:
+        raise ProtocolViolation(f"the stored header of a message is not UTF-8: {flaw}") from None
+    pairs = (line.partition(":") for line in text.split("\n")[:-1])
     return {unescape(name): unescape(value) for name, _, value in pairs}
 
 

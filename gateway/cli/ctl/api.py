@@ -206,7 +206,7 @@ class ApiClient:
         """Raise the error for a status other than success."""
         try:
             found = json.loads(answer)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         error: JsonObject = found if isinstance(found, dict) else {}
         reason = _reason(error.get("reason")) or f"HTTP status {status}"
@@ -225,7 +225,7 @@ class ApiClient:
     def _decoded(self, answer: bytes) -> Json:
         try:
             value: Json = json.loads(answer)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BrokerFailed(f"{self.address.url} is not a management API: its answer is not JSON") from None
         return value
 

@@ -59,7 +59,7 @@ def _read(file: str) -> bytes:
         raise WrongData(f"cannot read {file}: {error.strerror}") from None
     try:
         json.loads(document)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WrongData(f"{file} is not JSON: {error}") from None
     return document
 

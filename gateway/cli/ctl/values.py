@@ -14,6 +14,8 @@ def parse_json(text: str) -> Json:
         value: Json = json.loads(text)
     except ValueError as error:
         raise Declined(f"JSON decoding error in {text!r}: {error}") from None
+    except RecursionError:
+        raise Declined("JSON decoding error: the value is nested too deeply") from None
     return value
 
 

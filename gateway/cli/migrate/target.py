@@ -63,7 +63,7 @@ class Target:
             except ValidationError as errors:
                 if not self._drop_invalid(errors):
                     break
-        comments = [f"# not carried over: {comment}" for comment in self.comments]
+        comments = [f"# not carried over: {_printable(comment)}" for comment in self.comments]
         return "\n".join([*comments, *([""] if comments else []), self._document().rstrip(), ""]).lstrip("\n")
 
     def _drop_invalid(self, errors: ValidationError) -> bool:
@@ -110,4 +110,9 @@ def masked_line(line: str) -> str:
 
 def _toml(value: Any) -> str:
     """Return a value as TOML; strings and lists of JSON are TOML too."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _printable(line: str) -> str:
+    """Return a line as a comment may have it: TOML forbids control characters."""
+    return "".join(each if each.isprintable() else "?" for each in line)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gateway.columnar.encoding.pieces import DAY_MS
+from gateway.kernel.errors import StorageError
 from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import body_at
 
@@ -17,6 +18,9 @@ MOST_ROWS: Final = 8192
 
 #: A batch ends at this many bytes of bodies, so that large messages make small batches.
 MOST_BYTES: Final = 4 * 1024 * 1024
+
+#: The end of the year 9999; no message is later, so a larger number is damage.
+_LATEST_MS: Final = 253_402_300_799_999
 
 
 class Rows:
@@ -40,7 +44,9 @@ class Rows:
         return len(self.bodies)
 
     def add(self, timestamp_ms: int, content: bytes) -> None:
-        """Add a row."""
+        """Add a row. :raises StorageError: if its time or its content is damaged."""
+        if timestamp_ms > _LATEST_MS:
+            raise StorageError(f"a message of a stream has the time {timestamp_ms} ms")
         at = body_at(content)
         envelope, body = content[:at], content[at:]
         code = self.envelopes.get(envelope)
@@ -53,7 +59,10 @@ class Rows:
 
 
 def rows_between(chunks: Iterable[bytes], first: int, end: int) -> Iterator[Rows]:
-    """Yield the rows from ``first`` to before ``end`` in these chunks of a stream, in batches."""
+    """Yield the rows from ``first`` to before ``end`` in these chunks of a stream, in batches.
+
+    :raises StorageError: if a chunk or a content is damaged, or a newer gateway wrote it.
+    """
     rows = Rows(first, 0)
     for data in chunks:
         for offset, timestamp_ms, _, content in entries(data, first):

@@ -10,11 +10,15 @@ from gateway.columnar.encoding.envelope_columns import text
 from gateway.columnar.encoding.pieces import DAY_MS, Piece
 from gateway.columnar.encoding.rows import MOST_ROWS
 from gateway.columnar.encoding.schema import TRACE
+from gateway.kernel.errors import StorageError
 from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import body_at
 from gateway.kernel.messages.message import Value
 
 _TIME = TRACE.get_field_index("timestamp")
+
+#: The values of an event: all columns but the virtual host.
+_WIDTH = len(TRACE) - 1
 
 
 class TraceColumns:
@@ -23,7 +27,10 @@ class TraceColumns:
     schema = TRACE
 
     def pieces(self, chunks: Iterable[bytes], first: int, end: int, *, vhost: str) -> Iterator[Piece]:
-        """Yield the events in the stream's messages from ``first`` to before ``end``."""
+        """Yield the events in the stream's messages from ``first`` to before ``end``.
+
+        :raises StorageError: if a chunk or a message is damaged, or a newer gateway wrote it.
+        """
         name, events = text(vhost), _Gathered(first, 0)
         for data in chunks:
             for offset, timestamp_ms, _, content in entries(data, first):
@@ -33,9 +40,20 @@ class TraceColumns:
                     if events.rows:
                         yield events.piece(name)
                     events = _Gathered(offset, timestamp_ms)
-                events.take(offset, timestamp_ms, json.loads(content[body_at(content) :]))
+                events.take(offset, timestamp_ms, _rows(content))
         if events.rows:
             yield events.piece(name)
+
+
+def _rows(content: bytes) -> list[list[Value]]:
+    """Return the events in a message, one row of values for each. :raises StorageError: if they are damaged."""
+    try:
+        rows = json.loads(content[body_at(content) :])
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"a message of a trace is not JSON: {error}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == _WIDTH for row in rows):
+        raise StorageError("a message of a trace has no events")
+    return rows
 
 
 class _Gathered:
@@ -53,8 +71,11 @@ class _Gathered:
 
     def piece(self, vhost: str) -> Piece:
         columns = [[vhost] * len(self.rows), *map(list, zip(*self.rows, strict=True))]
-        columns[_TIME] = [ms * 1000 for ms in columns[_TIME]]
-        arrays = [_array(column, field) for column, field in zip(columns, TRACE, strict=True)]
+        try:
+            columns[_TIME] = [ms * 1000 for ms in columns[_TIME]]
+            arrays = [_array(column, field) for column, field in zip(columns, TRACE, strict=True)]
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise StorageError(f"an event of a trace has a value of a wrong type: {error}") from None
         batch = pa.RecordBatch.from_arrays(arrays, schema=TRACE)
         return Piece(self.first, self.end, self.first_ms, self.last_ms, batch)
 

@@ -83,7 +83,7 @@ def _readable(written: bytes) -> Iterator[Line]:
     for encoded in written.splitlines():
         try:
             line = json.loads(encoded)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(line, dict) and isinstance(line.get("file"), str):
             yield line

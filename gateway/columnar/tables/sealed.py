@@ -44,7 +44,7 @@ class SealedFile:
         try:
             with path.open("rb") as file:
                 return cls(path, *_read_index(file))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             return None
 
     @property

@@ -120,8 +120,13 @@ def chunk_heads(data: bytes) -> Iterator[ChunkHead]:
         head = read_head(data, position)
         position += head.size
         if position > len(data):
-            raise StorageError(f"the chunk from offset {head.first} is incomplete")
+            raise incomplete(head)
         yield head
+
+
+def incomplete(head: ChunkHead) -> StorageError:
+    """Return the error for a chunk with less entries than its head announces."""
+    return StorageError(f"the chunk from offset {head.first} is incomplete")
 
 
 def entries(data: bytes, from_offset: int = 0) -> Iterator[tuple[int, int, bytes, bytes]]:
@@ -134,10 +139,16 @@ def entries(data: bytes, from_offset: int = 0) -> Iterator[tuple[int, int, bytes
         if head.end <= from_offset:
             continue
         at = head.position + HEAD_SIZE
+        stop = head.position + head.size
         for offset in range(head.first, head.end):
-            timestamp_ms, filter_size, content_size = unpack(data, at)
+            try:
+                timestamp_ms, filter_size, content_size = unpack(data, at)
+            except struct.error:
+                raise incomplete(head) from None
             content = at + ENTRY_SIZE + filter_size
             at = content + content_size
+            if at > stop:
+                raise incomplete(head)
             if offset >= from_offset:
                 yield offset, timestamp_ms, data[content - filter_size : content], data[content:at]
 
@@ -147,7 +158,10 @@ def merge_chunks(chunks: Sequence[bytes]) -> bytes:
 
     :raises StorageError: if there is a gap, or a chunk is incomplete.
     """
-    heads = [next(chunk_heads(chunk)) for chunk in chunks]
+    heads = [read_head(chunk) for chunk in chunks]
+    for chunk, head in zip(chunks, heads, strict=True):
+        if head.size > len(chunk):
+            raise incomplete(head)
     for one, other in pairwise(heads):
         if one.end != other.first:
             raise StorageError(f"a chunk ends before offset {one.end}, but the next one begins with {other.first}")

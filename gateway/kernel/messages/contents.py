@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.caches import remember
-from gateway.kernel.errors import StorageError, UnreadableRecord
+from gateway.kernel.errors import ProtocolViolation, Refused, StorageError, UnreadableRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.stored_message import StoredMessage
 
@@ -144,13 +144,22 @@ class ContentReader:
         self._known: dict[bytes, tuple[str, str, Header]] = {}
 
     def decode(self, envelope: bytes) -> "tuple[str, str, Header]":
-        """Return exchange, routing key and header of an envelope."""
+        """Return exchange, routing key and header of an envelope.
+
+        :raises UnreadableRecord: if it is incomplete, or its header cannot be decoded.
+        :raises StorageError: if a newer gateway wrote it.
+        """
         known = self._known.get(envelope)
         return self._remember(envelope) if known is None else known
 
     def _remember(self, envelope: bytes) -> "tuple[str, str, Header]":
         stored = decode_content(envelope)
-        header = self._formats[stored.header_format].header(stored.header)
+        try:
+            header = self._formats[stored.header_format].header(stored.header)
+        except KeyError:
+            raise UnreadableRecord(f"a message has a header of the unknown format {stored.header_format!r}") from None
+        except (ProtocolViolation, Refused) as error:
+            raise UnreadableRecord(f"the header of a message cannot be decoded: {error}") from None
         known = stored.exchange, stored.routing_key, header
         if len(stored.header) <= _LONGEST_HEADER:
             remember(self._known, envelope, known, _MOST_ENVELOPES)

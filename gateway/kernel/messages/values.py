@@ -35,7 +35,12 @@ def dumps(fields: dict[str, Value]) -> bytes:
 
 def loads(data: bytes) -> dict[str, Value]:
     """Decode the output of ``dumps``. :raises ValueError: for any other data."""
-    fields = _from_json(json.loads(data.decode(*_TEXT)))
+    try:
+        fields = _from_json(json.loads(data.decode(*_TEXT)))
+    except (TypeError, ArithmeticError) as flaw:
+        raise ValueError(f"the content of a tagged value is wrong: {flaw!r}") from None
+    except RecursionError:
+        raise ValueError("the fields of a record are nested too deeply") from None
     if not isinstance(fields, dict):
         raise ValueError("the fields of a record are a mapping")
     return fields

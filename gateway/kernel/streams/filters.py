@@ -99,8 +99,8 @@ class Filter:
         return value in self._values if value else self.takes_unfiltered
 
     def may_match(self, bloom: bytes) -> bool:
-        """Return whether a segment may hold matching messages; without a Bloom filter it may."""
-        if not bloom:
+        """Return whether a segment may hold matching messages; without the bits of a Bloom filter it may."""
+        if len(bloom) < 2:
             return True
         if self.takes_unfiltered and bloom[0] & _UNFILTERED:
             return True

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.messages.chunks import ENTRY_FORMAT, ENTRY_SIZE, HEAD_SIZE, chunk_heads
+from gateway.kernel.messages.chunks import ENTRY_FORMAT, ENTRY_SIZE, HEAD_SIZE, chunk_heads, incomplete
 from gateway.kernel.messages.contents import LENGTHS_SIZE, body_at, is_narrow
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
@@ -71,10 +71,16 @@ def queued_messages(
     header = None
     for head in chunk_heads(data):
         at = head.position + HEAD_SIZE
+        stop = head.position + head.size
         for position in range(head.first, min(head.end, end)):
-            timestamp_ms, filter_size, content_size = _unpack_entry(data, at)
+            try:
+                timestamp_ms, filter_size, content_size = _unpack_entry(data, at)
+            except struct.error:
+                raise incomplete(head) from None
             content = at + ENTRY_SIZE + filter_size
             at = content + content_size
+            if at > stop:
+                raise incomplete(head)
             if position < offset or (wanted is not None and not wanted.takes(data[content - filter_size : content])):
                 continue
             if header is None or not data.startswith(envelope, content):

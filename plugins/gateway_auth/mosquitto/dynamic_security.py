@@ -164,6 +164,8 @@ def parse_dynamic_security(text: str) -> DynamicSecurity:
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigurationError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except RecursionError:
+        raise ConfigurationError("not valid JSON: it is nested too deeply") from None
     except ValueError as error:
         raise ConfigurationError(f"not valid JSON, or an invalid hash: {error}") from None
     return found

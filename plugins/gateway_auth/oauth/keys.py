@@ -94,7 +94,7 @@ class KeySet:
             try:
                 self._fetched = dict(_keys_of(json.loads(body), self._settings.algorithms))
                 self._fetched_at = self._now()
-            except (ValueError, AttributeError, TypeError, KeyError, jwt.PyJWTError) as error:
+            except (ValueError, AttributeError, TypeError, KeyError, RecursionError, jwt.PyJWTError) as error:
                 _log.warning("invalid key set", server="auth-oauth2", reason=str(error)[:200])
         waiting, self._waiting = self._waiting, []
         for then in waiting:

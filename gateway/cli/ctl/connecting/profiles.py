@@ -83,7 +83,7 @@ def _read(file: Path) -> Mapping[str, Any]:
         return {}
     except OSError as error:
         raise WrongData(f"cannot read {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise WrongData(f"{file} is not TOML: {error}") from None
     unknown = sorted(document.keys() - {"profiles", "default_profile"})
     if unknown:

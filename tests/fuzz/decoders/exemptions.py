@@ -1,0 +1,68 @@
+"""Functions that the rule of the inventory finds and that need no target, with the reasons."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_WRITES = "it writes bytes"
+_PASSES = "it passes bytes on to a decoder that has a target"
+_INTERFACE = "an interface; its implementations have targets"
+_COMPUTES = "a function of bytes of which any are valid"
+_OTHERS = "the decoder is that of a library, for bytes of a broker that the operator chose"
+
+#: Functions by name.
+NO_DECODERS: Final[Mapping[str, str]] = {
+    "gateway.access.methods:Dialogue.step": _INTERFACE,
+    "gateway.access.methods:GuardedDialogue.step": _PASSES,
+    "gateway.access.scram:mac": _COMPUTES,
+    "gateway.bridges.amqp_connection:AmqpConnection.dataReceived": _OTHERS,
+    "gateway.cli.ctl.verb:Seconds.convert": "click passes a word of the command line; float() decides",
+    "gateway.cli.migrate.command:SourceFile.convert": _INTERFACE,
+    "gateway.kernel.messages.message:HeaderFormat.edited": _INTERFACE,
+    "gateway.kernel.messages.message:HeaderFormat.header": _INTERFACE,
+    "gateway.kernel.messages.message:HeaderFormat.properties": _INTERFACE,
+    "gateway.kernel.messages.message:HeaderFormat.stamped": _INTERFACE,
+    "gateway.kernel.streams.filters:Bloom.add": _COMPUTES,
+    "gateway.management.http.downloads:Download.of_bytes": _WRITES,
+    "gateway.management.metrics.exposition:compressed": _WRITES,
+    "gateway.management.resources.users:UserUpdate.read": "it takes the fields that http-bodies decodes",
+    "gateway.management.trace_files.line_writer:LineWriter.put": _WRITES,
+    "gateway.management.web.connection:HttpProtocol.send": _WRITES,
+    "gateway.management.web.request:Request.receive_body": _PASSES,
+    "gateway.management.web.request:Request.write": _WRITES,
+    "gateway.management.web.request:RequestConnection.send": _WRITES,
+    "gateway.net.connection_io:ConnectionIO.take": _PASSES,
+    "gateway.net.machine:ClosedMachine.receive": "it drops what it gets",
+    "gateway.net.machine:Machine.receive": _INTERFACE,
+    "gateway.net.message_transport:MessageTransport.write": _WRITES,
+    "gateway.net.outbox:Outbox.write": _WRITES,
+    "gateway.net.peer:PeerProtocol.dataReceived": _PASSES,
+    "gateway.net.peer:PeerProtocol.send_ahead": _WRITES,
+    "gateway.net.socket_writer:SocketWriter.send": _WRITES,
+    "gateway.node.protocols.amqp:AmqpProtocol.refusal": _PASSES,
+    "gateway.node.protocols.mqtt:MqttProtocol.refusal": _PASSES,
+    "gateway.node.protocols.served:ServedProtocol.refusal": _INTERFACE,
+    "gateway.node.protocols.stomp:StompProtocol.refusal": _PASSES,
+    "gateway.plugins.files:load_file": "Python compiles the file",
+    "gateway.plugins.registry:PluginRegistry.load_file_again": "Python reads the file",
+    "gateway_amqp.errors:octets": _WRITES,
+    "gateway_amqp.incoming:IncomingBytes.append": _PASSES,
+    "gateway_amqp.incoming:IncomingBytes.release": _PASSES,
+    "gateway_amqp.tables:sized": _WRITES,
+    "gateway_exchanges.murmur:murmur3": _COMPUTES,
+    "gateway_lmdb.stream_tables:heads_from": "LMDB reads the table; kernel-chunks reads the heads",
+    "gateway_mqtt.traffic.delivery_writer:DeliveryWriter.add_numbered": _WRITES,
+    "gateway_mqtt.traffic.packet_outbox:PacketOutbox.write": _WRITES,
+    "gateway_mqtt.traffic.packet_outbox:PacketOutbox.write_all": _WRITES,
+}
+
+#: Modules that call a parser of the standard library, beside those with a target.
+NO_DECODERS_IN: Final[Mapping[str, str]] = {
+    "gateway.cli.ctl.api": "it decodes answers of the broker that the user chose",
+    "gateway.cli.ctl.connecting.profiles": "it decodes a file of the user, as settings-file does",
+    "gateway.cli.ctl.definitions": "it decodes a file of the user; the broker's decoder has the target definitions",
+    "gateway.cli.ctl.plugin_verbs": "it decodes answers of the broker that the user chose",
+    "gateway.cli.migrate.target": "it checks what settings-rabbitmq-conf and settings-mosquitto-conf made",
+    "gateway.management.pipeline.streams": "one JSON list of a query, of which it checks each item",
+    "gateway.management.web.request": "http-queries calls it through request_info",
+    "gateway_interceptors.validation.avro": "it decodes a schema of the settings when the broker starts",
+}
