@@ -159,9 +159,9 @@ def merge_chunks(chunks: Sequence[bytes]) -> bytes:
     :raises StorageError: if there is a gap, or a chunk is incomplete.
     """
     heads = [read_head(chunk) for chunk in chunks]
-    for chunk, head in zip(chunks, heads, strict=True):
-        if head.size > len(chunk):
-            raise incomplete(head)
+    for chunk, begin in zip(chunks, heads, strict=True):
+        if begin.size > len(chunk):
+            raise incomplete(begin)
     for one, other in pairwise(heads):
         if one.end != other.first:
             raise StorageError(f"a chunk ends before offset {one.end}, but the next one begins with {other.first}")

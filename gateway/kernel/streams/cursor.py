@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gateway.kernel.errors import StorageError
 from gateway.kernel.messages.chunks import chunk_heads
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
@@ -45,7 +46,7 @@ class Cursor:
 
     ``next_offset`` is the next message to deliver. ``wanted`` filters messages, ``progress`` tracks the consumer's
     offset; each is ``None`` if not requested. ``is_awake`` means that the cursor is scheduled already, ``is_over`` that
-    the consumer was cancelled.
+    the consumer was cancelled. ``unreadable`` is called for messages and chunks that are damaged; they are skipped.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class Cursor:
         "log",
         "next_offset",
         "progress",
+        "unreadable",
         "wanted",
     )
 
@@ -71,12 +73,14 @@ class Cursor:
         offset: int,
         wanted: "Filter | None" = None,
         progress: "OffsetTracker | None" = None,
+        unreadable: "Callable[[StorageError], None] | None" = None,
     ) -> None:
         self.consumer = consumer
         self.log = log
         self.next_offset = offset
         self.wanted = wanted
         self.progress = progress
+        self.unreadable = unreadable
         self.is_awake = self.is_over = False
         self._recipient = consumer.recipient
         self.deliver_run = _run_of(consumer.recipient)
@@ -112,9 +116,16 @@ class Cursor:
     def _take(self, most: int) -> tuple[list[QueuedMessage], int]:
         """Return up to ``most`` messages and the cost. All messages read may be filtered out."""
         cost = 0
-        if self.next_offset >= self._end:
-            cost = self._read_on()
-        run = list(islice(self._pending, most))
+        run: list[QueuedMessage] = []
+        try:
+            if self.next_offset >= self._end:
+                cost = self._read_on()
+            run.extend(islice(self._pending, most))
+        except StorageError as error:  # damaged chunks: the messages behind them, and other streams, must not wait
+            if self.unreadable is None:
+                raise
+            self._pending, self._end = iter(()), max(self._end, self.next_offset + 1)
+            self.unreadable(error)
         cost += len(run)
         self.next_offset = run[-1].position + 1 if len(run) == most else self._end
         if self.progress is not None:
@@ -143,7 +154,7 @@ class Cursor:
             return 1
         *_, last = chunk_heads(data)
         self._end = min(end, last.end)
-        self._pending = queued_messages(data, offset, self._end, self._read, self.wanted)
+        self._pending = queued_messages(data, offset, self._end, self._read, self.wanted, self.unreadable)
         return 1 + len(data) // _BYTES_PER_COST
 
     def _from_tail(self, offset: int) -> Iterator[QueuedMessage]:

@@ -1,9 +1,10 @@
 """Decoding of stream chunks to messages for a consumer."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.errors import ProtocolViolation, Refused, UnreadableRecord
 from gateway.kernel.messages.chunks import ENTRY_FORMAT, ENTRY_SIZE, HEAD_SIZE, chunk_heads, incomplete
 from gateway.kernel.messages.contents import LENGTHS_SIZE, body_at, is_narrow
 from gateway.kernel.messages.message import Message
@@ -41,12 +42,19 @@ class Envelopes:
         self.header: Header | None = None
 
     def read(self, at: int) -> "tuple[bytes, Header]":
-        """Decode the envelope that begins at ``at``; return its bytes and its header."""
+        """Decode the envelope that begins at ``at``; return its bytes and its header.
+
+        :raises UnreadableRecord: if it is incomplete, or its header cannot be decoded.
+        :raises StorageError: if a newer gateway wrote it.
+        """
         data, names_at = self._data, at + LENGTHS_SIZE
         if self.header is not None and data.startswith(self._sizes, at) and data.startswith(self._names, names_at):
             header_at = names_at + len(self._names)
             end = header_at + _unpack_size(data, at + _SIZE_AT)[0]
-            self.header = header = self.header.format.header(data[header_at:end])
+            try:
+                self.header = header = self.header.format.header(data[header_at:end])
+            except (ProtocolViolation, Refused) as error:
+                raise UnreadableRecord(f"the header of a message cannot be decoded: {error}") from None
             return data[at:end], header
         envelope = data[at : body_at(data, at)]
         self.exchange, self.routing_key, self.header = self._reader.decode(envelope)
@@ -59,12 +67,20 @@ class Envelopes:
 
 
 def queued_messages(
-    data: bytes, offset: int, end: int, reader: "ContentReader", wanted: "Filter | None"
+    data: bytes,
+    offset: int,
+    end: int,
+    reader: "ContentReader",
+    wanted: "Filter | None",
+    on_unreadable: "Callable[[UnreadableRecord], None] | None" = None,
 ) -> Iterator[QueuedMessage]:
     """Yield the messages in ``data`` from ``offset`` up to ``end`` that match the filter, or all without one.
 
     The position of each message is its offset. Neighbours usually differ only in their bodies, which a comparison of
-    bytes detects. :raises StorageError: if the data are incomplete, or a newer gateway wrote them.
+    bytes detects. A message that cannot be decoded is skipped and reported to ``on_unreadable``, if that is given.
+
+    :raises UnreadableRecord: if a message cannot be decoded, and ``on_unreadable`` is not given.
+    :raises StorageError: if the data are incomplete, or a newer gateway wrote them.
     """
     envelopes = Envelopes(data, reader)
     envelope = b""
@@ -84,7 +100,14 @@ def queued_messages(
             if position < offset or (wanted is not None and not wanted.takes(data[content - filter_size : content])):
                 continue
             if header is None or not data.startswith(envelope, content):
-                envelope, header = envelopes.read(content)
+                try:
+                    envelope, header = envelopes.read(content)
+                except UnreadableRecord as error:
+                    if on_unreadable is None:
+                        raise
+                    on_unreadable(error)
+                    header = None
+                    continue
                 exchange, routing_key = envelopes.exchange, envelopes.routing_key
             message = Message(exchange, routing_key, header, data[content + len(envelope) : at])
             yield QueuedMessage(message, position, timestamp_ms, True)

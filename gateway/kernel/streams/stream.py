@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
+from gateway.kernel.errors import NotImplementedHere, PreconditionFailed, StorageError
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
@@ -215,7 +215,15 @@ class Stream(QueueLike):
 
     def _cursor(self, consumer: Consumer, request: ReadRequest) -> Cursor:
         progress = None if request.name is None else OffsetTracker(self.tracking, request.name)
-        return Cursor(consumer, self.log, self._journal.reader, self._offset(request), request.wanted, progress)
+        return Cursor(
+            consumer, self.log, self._journal.reader, self._offset(request), request.wanted, progress, self._unreadable
+        )
+
+    def _unreadable(self, error: StorageError) -> None:
+        """Report a damaged message, which consumers skip."""
+        if self._journal.on_fault is None:
+            raise error
+        self._journal.on_fault(error)
 
     def _offset(self, request: ReadRequest) -> int:
         """Return the start offset of a consumer; an offset out of range is moved to the nearer end."""

@@ -30,7 +30,7 @@ _RUNS: Final = re.compile(r"stat::number_of_executed_units: +(\d+)")
 _COVERAGE: Final = re.compile(r"cov: (\d+) ft: (\d+)")
 
 #: Time beyond that of libFuzzer after which a process is ended: imports, instrumentation, the last run.
-_PATIENCE_S: Final = 180
+_PATIENCE_S: Final = 900
 
 
 @dataclass(frozen=True, slots=True)

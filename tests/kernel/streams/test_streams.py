@@ -748,3 +748,45 @@ def test_publishing_records_one_change_for_each_message(broker: MemoryBroker, mo
     monkeypatch.setattr(broker.store, "append", lambda changes: [appended.extend(changes), append(changes)][1])
     publish(broker, 0, 1, 2)
     assert [type(change) for change in appended] == [Appended] * 3
+
+
+# Damage
+
+
+def damage(broker: MemoryBroker, stream: Stream, offset: int, *, is_cut: bool = False) -> None:
+    """Damage a stored message: its header, or the length of its content."""
+    image = broker.store._durable.streams[stream.log.id]
+    time_ms, value, content = image._entries[offset]
+    image._entries[offset] = time_ms, value, content[:3] if is_cut else content.replace(b"plain", b"plane")
+
+
+def faults_of(broker: MemoryBroker) -> int:
+    return broker.kernel.faults.total
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_damaged_message_is_skipped_and_reported(broker: MemoryBroker, is_cut: bool) -> None:
+    stream_of(broker)
+    publish(broker, 0, 1, 2)
+    after, stream = crash_and_restart(broker)
+    damage(after, stream, 1, is_cut=is_cut)
+    assert numbers_received(reader(after, stream)) == [0, 2]
+    assert faults_of(after) == 1
+    publish(after, 3)
+    assert numbers_received(reader(after, stream, offset=2)) == [2, 3]
+
+
+def test_damage_of_one_stream_does_not_delay_the_readers_of_others(broker: MemoryBroker) -> None:
+    stream_of(broker)
+    stream_of(broker, "other")
+    publish(broker, 0, 1)
+    publish(broker, 5, to="other")
+    after, stream = crash_and_restart(broker)
+    other = after.vhost.queue("other")
+    assert isinstance(other, Stream)
+    damage(after, stream, 0)
+    first, second = Recipient(), Recipient()
+    for recipient, read in ((first, stream), (second, other)):
+        recipient.consume(read, prefetch=10, arguments={"x-stream-offset": "first"})
+    after.advance(0)
+    assert (numbers_received(first), numbers_received(second)) == ([1], [5])

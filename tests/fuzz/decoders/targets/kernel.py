@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 from gateway.columnar.encoding.formats import FORMATS
-from gateway.kernel.errors import PreconditionFailed, ProtocolViolation, Refused, StorageError
+from gateway.kernel.errors import PreconditionFailed, ProtocolViolation, StorageError
 from gateway.kernel.journal.entity_codec import decode_entity, encode_entity
 from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.journal.records.entity import ENTITY_BY_KIND
@@ -68,7 +68,7 @@ def _content(data: bytes) -> None:
         )
         require_same("a content is encoded as it was decoded", decode_content(again), stored)
         envelope = data[: len(data) - len(stored.body)]
-        attempt((StorageError, ProtocolViolation, Refused), ContentReader(FORMATS).decode, envelope)
+        attempt(StorageError, ContentReader(FORMATS).decode, envelope)
 
 
 def _message(exchange: str, routing_key: str, form: str, header: bytes, body: bytes) -> Message:
@@ -88,7 +88,10 @@ def _chunks(data: bytes) -> None:
     reader = ContentReader(FORMATS)
     wanted = Filter(["a"], takes_unfiltered=bool(len(data) % 2))
     read = lambda: list(_first(queued_messages(data, 0, 1 << 62, reader, wanted)))  # noqa: E731 - one use, next line
-    attempt((StorageError, ProtocolViolation, Refused), read)
+    attempt(StorageError, read)
+    unreadable: list[Exception] = []
+    skipping = lambda: list(_first(queued_messages(data, 0, 1 << 62, reader, None, unreadable.append)))  # noqa: E731
+    attempt(StorageError, skipping)
     wanted.may_match(data)
     mask_of(data, 16)
     if refused(heads):
