@@ -28,6 +28,17 @@ class Workers(Protocol):
         ...
 
 
+class WorkerPool(Workers, Protocol):
+    """Workers of a node. ``unfinished`` counts the submitted work without an answer, ``refused`` what it refused."""
+
+    unfinished: int
+    refused: int
+
+    def stop(self) -> None:
+        """Drop the work that has not started."""
+        ...
+
+
 class Inline:
     """Runs the work at once. For tests, tools and the start."""
 

@@ -56,7 +56,7 @@ class ReactorClock:
 
     def _call(self, call: Callable[[], None], failures: int) -> None:
         """Make a delayed call that has failed ``failures`` times before."""
-        started_s = time.monotonic()
+        started_s = self.monotonic_s()
         try:
             call()
         except Exception as error:  # a timer that stopped would hold messages back for ever
@@ -65,7 +65,7 @@ class ReactorClock:
             self.on_fault(error)
             if failures < MOST_RETRIES:
                 self._reactor.callLater(FIRST_RETRY_S * 2**failures, self._call, call, failures + 1)
-        seconds = time.monotonic() - started_s
+        seconds = self.monotonic_s() - started_s
         if seconds > 2 * SLOW_S:  # long work may take one slice
             self.on_slow(f"timer {getattr(call, '__qualname__', type(call).__name__)}", seconds)
         self._touch()
@@ -108,11 +108,15 @@ class HeldTimer(ReactorTimer):
 
 
 class TimeSlice:
-    """Tells a ``Cooperator`` of Twisted when a slice of its work is over. Its own slices are twice as long."""
+    """Tells a ``Cooperator`` of Twisted when a slice of its work is over. Its own slices are twice as long.
 
-    def __init__(self) -> None:
-        self._ends_s = time.monotonic() + SLICE_S
+    ``now_s`` returns monotonic seconds.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._ends_s = now_s() + SLICE_S
 
     def __call__(self) -> bool:
         """Tell whether the slice is over."""
-        return time.monotonic() >= self._ends_s
+        return self._now_s() >= self._ends_s

@@ -40,7 +40,8 @@ class Watermarks:
     """Compares memory and disk use with their limits. ``memory_limit`` and ``disk_free_limit`` are in bytes.
 
     ``collect`` is the last attempt before the memory alarm is raised: it runs a garbage collection, and returns whether
-    it ran.
+    it ran. ``now_s``, ``memory`` and ``disk_free`` measure the time, the memory used, and the free bytes of the disk of
+    a directory.
     """
 
     def __init__(
@@ -50,18 +51,24 @@ class Watermarks:
         memory_limit: int,
         disk_free_limit: int,
         collect: Callable[[], bool] = lambda: False,
+        now_s: Callable[[], float] = time.monotonic,
+        memory: Callable[[], int] = lambda: memory_used(),
+        disk_free: Callable[[Path], int] = lambda data: shutil.disk_usage(data).free,
     ) -> None:
         self._alarms = alarms
         self._data = data
         self._collect = collect
-        self._relief = Relief()
+        self._now_s = now_s
+        self._memory = memory
+        self._disk_free = disk_free
+        self._relief = Relief(now_s, measure=memory)
         self._next_s = 0.0
         self.memory_limit = memory_limit
         self.disk_free_limit = disk_free_limit
 
     def tick(self) -> None:
         """Check if it is time; called every ``SHORT_INTERVAL_S``."""
-        now_s = time.monotonic()
+        now_s = self._now_s()
         if now_s >= self._next_s:
             used = self.check()
             is_near = used > NEAR * self.memory_limit or bool(self._alarms)
@@ -72,7 +79,7 @@ class Watermarks:
         used = self._memory_used()
         self._alarms.set(Resource.MEMORY, used > self.memory_limit, f"{used} of {self.memory_limit} bytes used")
         try:
-            free = shutil.disk_usage(self._data).free
+            free = self._disk_free(self._data)
         except OSError as error:
             self._alarms.set(Resource.DISK, True, f"cannot measure the free space: {error}")
             return used
@@ -81,11 +88,11 @@ class Watermarks:
 
     def _memory_used(self) -> int:
         """Return the memory use after freed memory was returned to the system, if that is worth its time."""
-        used = memory_used()
+        used = self._memory()
         if used > NEAR * self.memory_limit:
             used = self._relief.after(used, self.memory_limit)
         if used > self.memory_limit and self._collect():
-            used = self._relief.after(memory_used(), self.memory_limit, is_urgent=True)
+            used = self._relief.after(self._memory(), self.memory_limit, is_urgent=True)
         return used
 
 

@@ -15,13 +15,19 @@ _log: Final = StructuredLog("node")
 
 
 class Clockwork:
-    """Periodic jobs on one reactor. ``faults`` counts and logs their exceptions."""
+    """Periodic jobs on one reactor. ``faults`` counts and logs their exceptions, ``now_s`` measures slices."""
 
-    def __init__(self, reactor: Any, faults: Faults, turn: Turn) -> None:  # Any: Twisted's interfaces are not types
+    def __init__(
+        self,
+        reactor: Any,  # Any: Twisted's interfaces are not types
+        faults: Faults,
+        turn: Turn,
+        now_s: Callable[[], float],
+    ) -> None:
         self._reactor = reactor
         self._faults = faults
         self._turn = turn
-        self._slices = Cooperator(TimeSlice, partial(reactor.callLater, 0))
+        self._slices = Cooperator(partial(TimeSlice, now_s), partial(reactor.callLater, 0))
         self._jobs: list[tuple[LoopingCall, float]] = []
 
     def add(self, interval_s: float, job: Callable[[], None]) -> None:

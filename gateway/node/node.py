@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from gateway.access import HashingThreads, LoginThrottle, PasswordVerifier
+from gateway.access import LoginThrottle, PasswordVerifier
 from gateway.archive.service import WORKER, ArchiveService
 from gateway.config import Configured, Settings
 from gateway.definitions import read_definitions, steps_of
@@ -18,9 +18,8 @@ from gateway.management.http.site import management_site
 from gateway.management.statistics.sampler import INTERVAL_S as SAMPLE_INTERVAL_S
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.trace_files.trace_files import TRACE_FILES, TraceFiles
-from gateway.net.clock import ReactorClock
 from gateway.net.turn import Turn
-from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit, memory_used
+from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit
 from gateway.node.access import apply_access_settings, throttle_rules
 from gateway.node.audit import PRUNING_INTERVAL_S, PluginAudit, audit_rules, record_definitions, workbench_rules
 from gateway.node.bridges import node_bridges
@@ -32,6 +31,7 @@ from gateway.node.defaults import create_defaults
 from gateway.node.event_log import EventLog
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
+from gateway.node.host import Host
 from gateway.node.http import http_cross_origin_policy, http_limits
 from gateway.node.kernel import build_kernel
 from gateway.node.live_plugins import LivePlugins
@@ -48,7 +48,7 @@ from gateway.node.publish_addresses import PublishAddressesOf
 from gateway.node.reactor_watchdog import BLOCKED_S, ReactorWatchdog
 from gateway.node.startup import Start
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
-from gateway.node.store import StoreFiles, open_store
+from gateway.node.store import StoreFiles
 from gateway.node.turn_schedule import schedule_of, watch_turns
 from gateway.node.vhost_access import VhostAccess
 from gateway.plugins.registry import PluginRegistry, load_plugins
@@ -69,8 +69,8 @@ _WATCH_INTERVAL_S: Final = 30.0
 class Node:
     """One broker on one reactor. ``on_failure`` is called when it cannot continue and must be stopped.
 
-    ``read`` reads the configuration again. ``make_clock`` makes the clock of the kernel. ``on_stop`` is called when an
-    operator stops the node over HTTP.
+    ``read`` reads the configuration again. ``host`` is the machine it runs on. ``on_stop`` is called when an operator
+    stops the node over HTTP.
     """
 
     def __init__(
@@ -79,9 +79,10 @@ class Node:
         reactor: Any,  # Any: Twisted's interfaces are not types
         collector: GarbageCollector | None = None,
         read: Callable[[], Configured] | None = None,
-        make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock,
+        host: Host | None = None,
     ) -> None:
         settings = configured.settings
+        self._host = host = host or Host()
         self.collector = collector or GarbageCollector()
         self.settings = settings
         self.on_failure: Callable[[], None] = lambda: None
@@ -90,15 +91,15 @@ class Node:
         self._reactor = reactor
         self._is_starting = True
         login = settings.login
-        self._hashing = HashingThreads(login.hashing_threads, login.max_waiting_hashes, self._call_in_kernel)
+        self._hashing = host.make_hashing(login.hashing_threads, login.max_waiting_hashes, self._call_in_kernel)
         self.passwords = PasswordVerifier(
             self._hashing, reactor.seconds, login.remember_passwords_s, login.password_hashing
         )
         registry = load_plugins(settings.plugins_dir, is_lenient=True)
         self._vhost_access = VhostAccess(settings, registry, self.passwords)
         self.store_files = StoreFiles(settings.storage.compact_at)
-        self._store = open_store(settings, reactor, self.store_files)
-        self._clock = clock = make_clock(reactor, lambda: self._turn.touch())
+        self._store = host.open_store(settings, reactor, self.store_files)
+        self._clock = clock = host.make_clock(reactor, lambda: self._turn.touch())
         self.broker = self.store_files.broker = self._vhost_access.broker = build_kernel(
             settings, self._store, clock, self._vhost_access.view
         )
@@ -128,6 +129,9 @@ class Node:
             memory_limit(settings.memory_high_watermark),
             settings.disk_free_limit,
             self.collector.collect_all,
+            clock.monotonic_s,
+            host.memory_used,
+            host.disk_free,
         )
         self._statistics = Statistics(self.broker, reactor.seconds, settings.data)
         self._trace_files = TraceFiles(self.broker, settings.data / TRACE_FILES, settings.traces.max_file_size)
@@ -160,7 +164,7 @@ class Node:
         self.broker.events.subscribe(PluginAudit(self.broker))
 
     def _wound_clockwork(self) -> Clockwork:
-        clockwork = Clockwork(self._reactor, self.broker.faults, self._turn)
+        clockwork = Clockwork(self._reactor, self.broker.faults, self._turn, self._clock.monotonic_s)
         clockwork.add(STORE_INTERVAL_S, self.store_files.check)
         clockwork.add(_WATCH_INTERVAL_S, self._turn_watch.start_period)
         clockwork.add(SHORT_INTERVAL_S, self._check_memory)
@@ -168,7 +172,7 @@ class Node:
         clockwork.add(1 / TICKS_PER_S, self._tick_all)
         clockwork.add_sliced(SAMPLE_INTERVAL_S, self._statistics.sample)
         if self.settings.mqtt.sys_interval_s:
-            sys_topics = self._mqtt.sys_topics(self._turn_watch)
+            sys_topics = self._mqtt.sys_topics(self._turn_watch, self._host.memory_used)
             clockwork.add_sliced(self.settings.mqtt.sys_interval_s, sys_topics.update, in_turns=True)
         return clockwork
 
@@ -227,7 +231,8 @@ class Node:
         self._mqtt.start_topics()
         self._serve()
         self._bridges.start()
-        self._watchdog.start()
+        if self._host.has_watchdog:
+            self._watchdog.start()
 
     def stop(self, done: Callable[[], None]) -> None:
         """Stop listening, close the connections, commit staged changes, then call ``done``.
@@ -272,7 +277,7 @@ class Node:
     def info(self) -> dict[str, object]:
         """Return the state for a dump of the process: waiting work, open connections, failures."""
         return {
-            "memory": memory_used(),
+            "memory": self._host.memory_used(),
             "connections": len(self.broker.connections),
             "lsn": self.broker.journal.lsn,
             "durable": self.broker.journal.watermark,

@@ -6,7 +6,7 @@ reactor: it runs in slices of a few milliseconds, and long responses are generat
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from traceback import format_exception
 from typing import Any, Final
 
@@ -55,15 +55,14 @@ class ApiSite:
     def __init__(self, context: ApiContext, routes: Iterable[Endpoint] = ROUTES, prefix: str = PREFIX) -> None:
         self._context = context
         self._cross_origin_policy = context.cross_origin_policy
-        self._cooperator = Cooperator(TimeSlice, partial(context.reactor.callLater, 0))
+        time_slice = partial(TimeSlice, context.broker.clock.monotonic_s)
+        self._cooperator = Cooperator(time_slice, partial(context.reactor.callLater, 0))
         self._long_task_lock = DeferredLock()
         self._routes: dict[str, dict[str, Endpoint]] = {}
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
-        rules = [Rule(prefix + path, endpoint=path) for path in self._routes]
-        converters = {"default": PathSegment}
         self._pages = PageAnswers(context.addresses) if prefix else None
-        self._map = Map(rules, strict_slashes=False, merge_slashes=False, converters=converters)
+        self._map = _url_map(prefix, tuple(self._routes))
 
     # Requests
 
@@ -340,6 +339,13 @@ def management_site(context: ApiContext) -> HttpFactory:
 def site_of(context: ApiContext, routes: Iterable[Endpoint]) -> HttpFactory:
     """Return the factory of a listener with other routes, which share the context's limits and logins."""
     return HttpFactory(ApiSite(context, routes, prefix=""), context.http, context.reactor)
+
+
+@lru_cache(maxsize=4)
+def _url_map(prefix: str, paths: tuple[str, ...]) -> Map:
+    """Return the map of these paths. Compiling its rules takes 50 ms, so the listeners of a process share it."""
+    rules = [Rule(prefix + path, endpoint=path) for path in paths]
+    return Map(rules, strict_slashes=False, merge_slashes=False, converters={"default": PathSegment})
 
 
 def _is_of_api(path: str) -> bool:

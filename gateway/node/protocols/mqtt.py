@@ -13,7 +13,6 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
 from gateway.net import websocket
 from gateway.net.turn_watch import TurnWatch
-from gateway.net.watermarks import memory_used
 from gateway.node.protocols.served import ServedProtocol, Services
 from gateway.version import VERSION
 from gateway_mqtt import not_ready
@@ -88,7 +87,7 @@ class MqttProtocol(ServedProtocol):
         vhost.retained.max_messages = mqtt.retained_max_messages
         vhost.retained.max_bytes = mqtt.retained_max_bytes
 
-    def sys_topics(self, watch: TurnWatch) -> SysTopics:
+    def sys_topics(self, watch: TurnWatch, memory_used: Callable[[], int]) -> SysTopics:
         """Return the publisher of ``$SYS``: the node, the traffic of all MQTT listeners, the turns of the loop."""
         version, context = f"gateway version {VERSION}", self.context
         return SysTopics(context.broker, context.meter, context.exchange, version, memory_used, watch.shown)

@@ -1,0 +1,36 @@
+"""What a node asks of the machine it runs on, besides its reactor: clock, disk, threads, and measurements."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.access import HashingThreads
+from gateway.access.hashing import WorkerPool
+from gateway.config import Settings
+from gateway.kernel.journal.store import Store
+from gateway.net.clock import ReactorClock
+from gateway.net.watermarks import memory_used
+from gateway.node.store import StoreFiles, open_store
+
+
+def _disk_free(directory: Path) -> int:
+    return shutil.disk_usage(directory).free
+
+
+@dataclass(frozen=True)
+class Host:
+    """The machine of a node; a simulation replaces each part. Any stands for Twisted's reactors.
+
+    ``make_clock`` makes the kernel's clock. ``open_store`` opens the store that the settings name. ``make_hashing``
+    makes the threads that hash passwords, from their number, the most waiting hashes, and what makes a call on the
+    kernel's thread. ``memory_used`` and ``disk_free`` return bytes. ``has_watchdog``: a thread watches the reactor.
+    """
+
+    make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock
+    open_store: Callable[[Settings, Any, StoreFiles], Store] = open_store
+    make_hashing: Callable[[int, int, Callable[[Callable[[], None]], object]], WorkerPool] = HashingThreads
+    memory_used: Callable[[], int] = memory_used
+    disk_free: Callable[[Path], int] = _disk_free
+    has_watchdog: bool = True

@@ -1,0 +1,112 @@
+"""What befalls a run besides its clients: kills, broken connections, full disks, alarms, jumps of the clock."""
+
+from abc import ABC, abstractmethod
+from random import Random
+from typing import ClassVar, Final
+
+from gateway.simulation.programs.amqp import TopologyProgram
+from gateway.simulation.scene import Scene
+from gateway.simulation.topology import Topology
+
+#: The time in which faults begin, and the longest that one lasts, in seconds.
+_FAULTS_END_S: Final = 4.0
+_LONGEST_S: Final = 1.0
+
+#: Bytes of memory above any limit.
+_TOO_MUCH: Final = 2**50
+
+
+class Fault(ABC):
+    """One fault, which begins at ``at_s`` and lasts for ``lasts_s``."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+        self.scene = scene
+        self.topology = topology
+        self.name = f"{self.kind}-{number}"
+        self.random = random
+        self.at_s = random.uniform(0.05, _FAULTS_END_S)
+        self.lasts_s = random.uniform(0, _LONGEST_S)
+
+    async def run(self) -> None:
+        """Let it happen, and end it."""
+        await self.scene.sleep(self.at_s)
+        self.scene.trace.add(self.name, "begins")
+        await self.happen()
+        self.scene.trace.add(self.name, "is over")
+
+    @abstractmethod
+    async def happen(self) -> None:
+        """Cause the fault, wait, and end it."""
+
+
+class Kill(Fault):
+    """The process ends by kill -9 and is started again."""
+
+    kind = "kill"
+
+    async def happen(self) -> None:
+        """Kill the process, wait, and start it."""
+        if self.scene.process.node is not None:
+            self.scene.process.kill()
+            await self.scene.sleep(self.lasts_s)
+            await start(self.scene, self.topology)
+
+
+class Restart(Fault):
+    """The node is stopped in order and started again."""
+
+    kind = "restart"
+
+    async def happen(self) -> None:
+        """Stop the node, wait, and start it."""
+        if self.scene.process.node is not None:
+            await self.scene.process.stop()
+            await self.scene.sleep(self.lasts_s)
+            await start(self.scene, self.topology)
+
+
+class CutConnections(Fault):
+    """Some connections break."""
+
+    kind = "cut"
+
+    async def happen(self) -> None:
+        """Cut some connections; the server notices at once, or later."""
+        for connection in self.scene.network.open_connections():
+            if self.random.random() < 0.5:
+                connection.cut(self.random.choice((0.0, self.lasts_s)))
+
+
+class MemoryAlarm(Fault):
+    """The process uses more memory than its limit."""
+
+    kind = "memory-alarm"
+
+    async def happen(self) -> None:
+        """Use too much memory for some time."""
+        process = self.scene.process
+        usual, process.memory_used = process.memory_used, _TOO_MUCH
+        await self.scene.sleep(self.lasts_s)
+        process.memory_used = usual
+
+
+class ClockJump(Fault):
+    """The wall clock jumps; monotonic time does not."""
+
+    kind = "clock-jump"
+
+    async def happen(self) -> None:
+        """Move the wall clock."""
+        self.scene.world.jump(self.random.uniform(-3600, 3600))
+
+
+async def start(scene: Scene, topology: Topology) -> None:
+    """Start the process if there is none, and declare the topology again."""
+    process = scene.process
+    if process.node is not None:
+        return
+    scene.history.incarnation += 1
+    if await process.start():
+        await TopologyProgram(scene, topology, 0, Random(0)).run()

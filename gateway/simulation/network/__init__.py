@@ -1,0 +1,1 @@
+"""A network that cuts, delays, holds and breaks byte streams, as the seed decides."""

@@ -1,0 +1,93 @@
+"""One direction of a connection: bytes arrive in order, later, and cut anywhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from gateway.simulation.world.world import Event, World
+
+#: Bytes that one read of the receiver takes at most.
+_READ_SIZE: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The character of a connection: the delay of each piece in seconds, and how the bytes are cut."""
+
+    least_delay_s: float
+    most_delay_s: float
+    largest_piece: int
+
+    @classmethod
+    def chosen(cls, random: Random) -> "Link":
+        """Choose the character of a connection."""
+        most_delay_s = random.choice((0.0, 0.0005, 0.002, 0.05))
+        largest_piece = random.choice((1, 3, 20, 300, _READ_SIZE, _READ_SIZE))
+        return cls(0.0, most_delay_s, largest_piece)
+
+
+class Pipe:
+    """Carries bytes to ``receive``; ``end`` is called after the last byte once the pipe was closed.
+
+    While ``is_paused`` nothing arrives. ``on_drained`` is called each time all bytes have arrived.
+    """
+
+    def __init__(self, world: World, link: Link, receive: Callable[[bytes], None], end: Callable[[], None]) -> None:
+        self.is_paused = False
+        self.on_drained: Callable[[], None] = lambda: None
+        self._world = world
+        self._link = link
+        self._receive = receive
+        self._end = end
+        self._bytes = bytearray()
+        self._is_closed = self._is_broken = False
+        self._event: Event | None = None
+
+    def __len__(self) -> int:
+        """The number of bytes under way."""
+        return len(self._bytes)
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        if not (self._is_closed or self._is_broken):
+            self._bytes += data
+            self._go_on()
+
+    def close(self) -> None:
+        """Send the end."""
+        self._is_closed = True
+        self._go_on()
+
+    def break_off(self) -> None:
+        """Drop everything under way; nothing arrives any more."""
+        self._is_broken = True
+        self._bytes.clear()
+
+    def pause(self, is_paused: bool) -> None:
+        """Stop the arrival of bytes, or resume it."""
+        self.is_paused = is_paused
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._event is None and not self.is_paused and not self._is_broken and (self._bytes or self._is_closed):
+            delay_s = self._world.random.uniform(self._link.least_delay_s, self._link.most_delay_s)
+            self._event = self._world.schedule(delay_s, self._arrive)
+
+    def _arrive(self) -> None:
+        self._event = None
+        if self.is_paused or self._is_broken:
+            return
+        if not self._bytes:
+            self._is_broken = True
+            self._end()
+            return
+        size = min(len(self._bytes), self._link.largest_piece)
+        if size > 1 and self._link.largest_piece < _READ_SIZE:
+            size = self._world.random.randint(1, size)
+        piece = bytes(self._bytes[:size])
+        del self._bytes[:size]
+        self._receive(piece)
+        if not self._bytes:
+            self.on_drained()
+        self._go_on()

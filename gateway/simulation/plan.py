@@ -1,0 +1,53 @@
+"""What happens in a run: its programs and faults, chosen by the seed; some of them may be left out."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from gateway.simulation.faults import ClockJump, CutConnections, Fault, Kill, MemoryAlarm, Restart
+from gateway.simulation.programs.amqp import ConfirmedPublisher, Consumer, TransactionalPublisher
+from gateway.simulation.programs.program import Program
+from gateway.simulation.scene import Scene
+from gateway.simulation.topology import Topology
+
+#: The programs and faults of which a run has some. A kind that is listed twice is as likely again.
+PROGRAMS: Final[Sequence[type[Program]]] = (
+    ConfirmedPublisher,
+    ConfirmedPublisher,
+    TransactionalPublisher,
+    Consumer,
+    Consumer,
+)
+FAULTS: Final[Sequence[type[Fault]]] = (Kill, Kill, Restart, CutConnections, CutConnections, MemoryAlarm, ClockJump)
+
+_MOST_PROGRAMS: Final = 6
+_MOST_FAULTS: Final = 4
+
+
+@dataclass
+class Plan:
+    """The programs and faults of a run; ``size`` is their number before some were left out."""
+
+    topology: Topology
+    programs: list[Program]
+    faults: list[Fault]
+    size: int
+
+    @classmethod
+    def chosen(cls, scene: Scene, only: Collection[int] | None = None) -> "Plan":
+        """Choose the plan of a run; ``only`` has the numbers of the items to keep, ``None`` keeps all."""
+        seed = scene.world.seed
+        random = Random(f"{seed} plan")
+        topology = Topology.chosen(random, scene.history)
+        programs = [random.choice(PROGRAMS) for _ in range(random.randint(2, _MOST_PROGRAMS))]
+        faults = [random.choice(FAULTS) for _ in range(random.randint(0, _MOST_FAULTS))]
+        plan = cls(topology, [], [], len(programs) + len(faults))
+        for number, kind in enumerate(programs):
+            program = kind(scene, topology, number, Random(f"{seed} item {number}"))
+            if only is None or number in only:
+                plan.programs.append(program)
+        for number, fault in enumerate(faults, len(programs)):
+            if only is None or number in only:
+                plan.faults.append(fault(scene, topology, number, Random(f"{seed} item {number}")))
+        return plan

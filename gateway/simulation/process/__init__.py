@@ -1,0 +1,1 @@
+"""A whole node as a process of the virtual world."""

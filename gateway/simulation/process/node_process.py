@@ -1,0 +1,120 @@
+"""One node in the virtual world: started, stopped, killed and started again on the same disk."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from gateway.config import Configured, Settings
+from gateway.kernel.journal.store import Store
+from gateway.node.host import Host
+from gateway.node.node import Node
+from gateway.node.store import StoreFiles
+from gateway.simulation.findings import Findings, place_of
+from gateway.simulation.network.network import Network
+from gateway.simulation.process.clock import SimulatedClock
+from gateway.simulation.process.hashing import SimulatedHashing
+from gateway.simulation.world.reactor import SimulatedReactor
+from gateway.simulation.world.tasks import Promise
+from gateway.simulation.world.world import World
+
+#: Bytes of memory that the process seems to use, and of free disk, without a fault.
+_MEMORY_USED: Final = 100 * 2**20
+_DISK_FREE: Final = 2**40
+
+
+class Disk(Protocol):
+    """What outlives the processes."""
+
+    def open_store(self, settings: Settings, reactor: Any, files: StoreFiles) -> Store:
+        """Open the store for a new process."""
+        ...
+
+
+class NodeProcess:
+    """The process of a node. ``node`` is ``None`` while there is none. ``memory_used`` is what it seems to use.
+
+    ``on_failure`` is called when the node cannot go on, because its store failed.
+    """
+
+    def __init__(
+        self, world: World, network: Network, disk: Disk, findings: Findings, settings: Mapping[str, Any]
+    ) -> None:
+        self.node: Node | None = None
+        self.reactor: SimulatedReactor | None = None
+        self.memory_used = _MEMORY_USED
+        self.disk_free = _DISK_FREE
+        self.starts = 0
+        self._is_stopped: Promise[None] | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self._world = world
+        self._network = network
+        self._disk = disk
+        self._findings = findings
+        self._settings = Settings(data=Path("/simulated"), **settings)
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The ports of the listeners, by name; none while there is no process."""
+        return {} if self.node is None else {name: port for name, (_, port) in self.node.addresses.items()}
+
+    def start(self) -> Promise[bool]:
+        """Start the node; the promise is fulfilled with whether it accepts connections."""
+        self.starts += 1
+        self.reactor = reactor = SimulatedReactor(self._world, self._raised)
+        host = Host(
+            make_clock=SimulatedClock,
+            open_store=self._disk.open_store,
+            make_hashing=lambda threads, most, call: SimulatedHashing(reactor),
+            memory_used=lambda: self.memory_used,
+            disk_free=lambda path: self.disk_free,
+            has_watchdog=False,
+        )
+        is_ready: Promise[bool] = Promise()
+        self.node = node = Node(Configured(self._settings, {}), reactor, host=host)
+        node.on_failure = lambda: self._failed(node)
+
+        def ready() -> None:
+            self._network.reactor = reactor
+            is_ready.fulfil(True)
+
+        def failed(error: Exception) -> None:
+            self._findings.add("a start succeeds", f"{type(error).__name__}: {error} {place_of(error)}")
+            is_ready.fulfil(False)
+
+        node.on_start_failed = failed
+        reactor.run(lambda: node.start(ready))
+        return is_ready
+
+    def kill(self) -> None:
+        """End the process as kill -9 does."""
+        if self.reactor is not None:
+            self.reactor.kill()
+        self.node = self.reactor = None
+        if self._is_stopped is not None:
+            self._is_stopped.fulfil(None)
+            self._is_stopped = None
+        self._network.process_ended()
+
+    def stop(self) -> Promise[None]:
+        """Stop the node in order; the promise is fulfilled when the process has ended, in order or not."""
+        if self._is_stopped is not None:
+            return self._is_stopped
+        self._is_stopped = is_stopped = Promise[None]()
+        node, reactor = self.node, self.reactor
+        assert node is not None
+        assert reactor is not None
+
+        def stopped() -> None:
+            if self.node is node:
+                self.kill()
+
+        reactor.run(lambda: node.stop(stopped))
+        return is_stopped
+
+    def _failed(self, node: Node) -> None:
+        """The store failed for good: the process ends."""
+        if self.node is node:
+            self.on_failure()
+
+    def _raised(self, error: Exception) -> None:
+        self._findings.add("no exception reaches the reactor", f"{type(error).__name__}: {error} {place_of(error)}")

@@ -1,0 +1,222 @@
+"""Programs of AMQP clients."""
+
+from random import Random
+from typing import Final
+
+from pamqp import commands
+
+from gateway.simulation.clients.amqp import AmqpClient, Delivery
+from gateway.simulation.clients.errors import Lost, RefusedRequest
+from gateway.simulation.history import Fate
+from gateway.simulation.programs.program import Program
+from gateway.simulation.scene import Scene
+from gateway.simulation.topology import Topology
+from gateway.simulation.world.tasks import Promise
+
+#: AMQP's code for a queue that does not exist.
+_NOT_FOUND: Final = 404
+
+
+class AmqpProgram(Program):
+    """A program with one connection."""
+
+    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self.client = AmqpClient(scene, self.name)
+
+    async def attempt(self) -> bool:
+        """Connect, and work over the connection."""
+        await self.client.connect()
+        try:
+            return await self.work()
+        finally:
+            self.client.drop()
+
+    async def work(self) -> bool:
+        """Work over the open connection; return whether the program is complete."""
+        raise NotImplementedError
+
+
+class TopologyProgram(AmqpProgram):
+    """Declares the shared topology."""
+
+    kind = "topology"
+
+    async def work(self) -> bool:
+        """Declare and bind everything; a repetition changes nothing."""
+        topology = self.topology
+        declare = commands.Exchange.Declare(exchange=topology.exchange, exchange_type="topic", durable=True)
+        await self.client.request(declare)
+        for plan in topology.queues:
+            await self.client.declare(plan.name, arguments=plan.arguments, durable=plan.is_durable)
+            for key in plan.keys:
+                await self.client.request(
+                    commands.Queue.Bind(queue=plan.name, exchange=topology.exchange, routing_key=key)
+                )
+        return True
+
+
+class ConfirmedPublisher(AmqpProgram):
+    """Publishes with confirms, in batches."""
+
+    kind = "amqp-publisher"
+
+    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self._left = random.randint(1, 30)
+        self._batch = random.choice((1, 3, 10))
+
+    async def work(self) -> bool:
+        """Publish the batches that are left."""
+        await self.client.confirm()
+        while self._left and not self.is_stopping:
+            size = min(self._batch, self._left)
+            self._left -= size
+            answers = [self._publish() for _ in range(size)]
+            for body, answer in answers:
+                is_confirmed = await answer
+                self.scene.history.decided(body, Fate.CONFIRMED if is_confirmed else Fate.REFUSED)
+            if self.random.random() < 0.3:
+                await self.pause()
+        return True
+
+    def _publish(self) -> tuple[str, Promise[bool]]:
+        route = self.random.choice(self.topology.routes)
+        is_durable = self.random.random() < 0.8
+        body = self.scene.history.publish(self.name, route.places, is_durable=is_durable)
+        priority = self.random.choice(self.topology.priorities)
+        answer = self.client.publish(
+            route.exchange, route.key, body.encode(), delivery_mode=2 if is_durable else 1, priority=priority
+        )
+        return body, answer
+
+
+class TransactionalPublisher(AmqpProgram):
+    """Publishes in transactions, some of which it rolls back."""
+
+    kind = "amqp-transactions"
+
+    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self._left = random.randint(1, 8)
+        self._group = number * 1000
+
+    async def work(self) -> bool:
+        """Commit or roll back the transactions that are left."""
+        history = self.scene.history
+        await self.client.request(commands.Tx.Select())
+        while self._left and not self.is_stopping:
+            self._left -= 1
+            self._group += 1
+            bodies = []
+            for _ in range(self.random.randint(1, 5)):
+                route = self.random.choice(self.topology.routes)
+                body = history.publish(self.name, route.places, group=self._group)
+                self.client.publish(route.exchange, route.key, body.encode(), delivery_mode=2)
+                bodies.append(body)
+            if is_kept := self.random.random() < 0.7:
+                await self.client.request(commands.Tx.Commit())
+            else:
+                for body in bodies:
+                    history.decided(body, Fate.ROLLED_BACK)
+                await self.client.request(commands.Tx.Rollback())
+            if is_kept:
+                for body in bodies:
+                    history.decided(body, Fate.CONFIRMED)
+        return True
+
+
+class Consumer(AmqpProgram):
+    """Consumes from a queue, and acknowledges, rejects or returns what it gets."""
+
+    kind = "amqp-consumer"
+
+    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self._queue = random.choice(topology.queues).name
+        self._prefetch = random.choice((0, 1, 2, 10))
+        self._settles = random.random() < 0.8
+        if not self._settles:  # what is under way when the connection ends is lost, as agreed
+            scene.history.places[self._queue].keeps = False
+        self._thinks = random.random() < 0.5
+        self._requeues = random.choice((0.0, 0.0, 0.2))
+        self._rounds = 0
+        self._acknowledged: list[str] = []
+        self._end: Promise[None] = Promise()
+
+    async def work(self) -> bool:
+        """Consume until the end, or until the program leaves to come back."""
+        self._rounds += 1
+        self._acknowledged = []
+        reader = f"{self.name}/{self._rounds}"
+        self.client.on_delivery = lambda delivery: self._received(reader, delivery)
+        if self._prefetch:
+            await self.client.request(commands.Basic.Qos(prefetch_count=self._prefetch))
+        await self.client.request(commands.Basic.Consume(queue=self._queue, no_ack=not self._settles))
+        while not self.is_stopping:
+            await self.scene.sleep(self.random.uniform(0.05, 1))
+            if not self.client.is_connected:
+                raise Lost("the connection ended")
+            if self.random.random() < 0.1:
+                self.client.pause(True)
+                await self.pause()
+                self.client.pause(False)
+            await self._fence()
+            if self.random.random() < 0.15:
+                return False  # leave without a word, and come back
+        return True
+
+    def refused(self, error: RefusedRequest) -> None:
+        """Come back later if the queue is not there: a transient one is declared again after a restart."""
+        if error.code != _NOT_FOUND or self.scene.history.places[self._queue].survives:
+            super().refused(error)
+
+    async def _fence(self) -> None:
+        """Ask for an answer, after which the broker knows the acknowledgements so far."""
+        acknowledged, self._acknowledged = self._acknowledged, []
+        await self.client.request(commands.Queue.Declare(queue=self._queue, passive=True))
+        self.scene.history.settled(self._queue, acknowledged)
+
+    def _received(self, reader: str, delivery: Delivery) -> None:
+        body = delivery.body.decode()
+        self.scene.history.received(
+            self._queue, reader, body, is_redelivered=delivery.is_redelivered, removes=not self._settles
+        )
+        if not self._settles:
+            return
+        if self._thinks:
+            self.scene.world.schedule(self.random.uniform(0, 0.1), lambda: self._settle(reader, delivery, body))
+        else:
+            self._settle(reader, delivery, body)
+
+    def _settle(self, reader: str, delivery: Delivery, body: str) -> None:
+        if not self.client.is_connected or reader != f"{self.name}/{self._rounds}":
+            return
+        if self.random.random() < self._requeues:
+            self.client.send(commands.Basic.Nack(delivery_tag=delivery.tag, requeue=True))
+            return
+        self.client.acknowledge(delivery)
+        self._acknowledged.append(body)
+        self.scene.history.consumed(self._queue, body)
+
+
+class Drain(AmqpProgram):
+    """Reads all queues until they are empty, at the end of a run."""
+
+    kind = "drain"
+
+    async def work(self) -> bool:
+        """Fetch everything."""
+        for plan in self.topology.queues:
+            reader = f"{self.name}/{plan.name}"
+            try:
+                while (delivery := await self.client.get(plan.name)) is not None:
+                    body = delivery.body.decode()
+                    self.scene.history.received(plan.name, reader, body, is_redelivered=delivery.is_redelivered)
+                    self.client.acknowledge(delivery)
+                    self.scene.history.consumed(plan.name, body)
+            except RefusedRequest as error:
+                if plan.is_durable or error.code != _NOT_FOUND:
+                    raise
+                await self.client.open_channel(1)
+        return True

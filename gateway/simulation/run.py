@@ -1,0 +1,103 @@
+"""One run: a seed, its plan, its end, and the checks after the end."""
+
+import gc
+from collections.abc import Collection
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from gateway.simulation.faults import Fault, start
+from gateway.simulation.findings import Finding, Findings, checked_log
+from gateway.simulation.history import History
+from gateway.simulation.network.network import Network
+from gateway.simulation.plan import Plan
+from gateway.simulation.process.disk import MemoryDisk
+from gateway.simulation.process.node_process import NodeProcess
+from gateway.simulation.programs.amqp import Drain
+from gateway.simulation.programs.program import Program
+from gateway.simulation.scene import Scene
+from gateway.simulation.trace import Trace
+from gateway.simulation.world.randomness import seeded_randomness
+from gateway.simulation.world.world import World
+
+#: The longest virtual time of the programs' work, and of each step of the end, in seconds.
+_WORK_S: Final = 30.0
+_LONGEST_STEP_S: Final = 400.0
+
+#: The settings of the node: passwords are hashed cheaply, and nothing that a run does not use is open.
+_SETTINGS: Final[dict[str, Any]] = {
+    "login": {"password_hashing": "rabbit_password_hashing_sha256"},
+    "prometheus": {"port": "off"},
+    "web_mqtt": {"port": "off"},
+    "web_stomp": {"port": "off"},
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of a seed found. ``size`` is the number of items of its plan; ``lines`` is its trace."""
+
+    seed: int
+    findings: list[Finding]
+    size: int
+    events: int
+    virtual_s: float
+    lines: list[str]
+
+
+def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = False) -> Outcome:
+    """Run a seed; ``only`` has the numbers of the items of its plan to keep."""
+    world = World(seed)
+    findings = Findings(world)
+    trace = Trace(world, traces)
+    network = Network(world)
+    process = NodeProcess(world, network, MemoryDisk(world), findings, _SETTINGS)
+    scene = Scene(world, network, process, History(findings), findings, trace)
+    was_collecting = gc.isenabled()
+    gc.disable()  # a collection would come at a time that the seed does not decide
+    try:
+        with seeded_randomness(seed), checked_log(findings, lambda line: trace.add("log", line)):
+            plan = Plan.chosen(scene, only)
+            _run(scene, plan)
+    finally:
+        if was_collecting:
+            gc.enable()
+    return Outcome(seed, findings.found, plan.size, world.events, world.now_s, trace.lines)
+
+
+def _run(scene: Scene, plan: Plan) -> None:
+    process, findings = scene.process, scene.findings
+    started = scene.start("start", start(scene, plan.topology))
+    scene.run(lambda: started.is_over, _LONGEST_STEP_S)
+    items: list[Program | Fault] = [*plan.programs, *plan.faults]
+    tasks = [scene.start(each.name, each.run()) for each in items]
+    scene.run(lambda: all(task.is_over for task in tasks) or bool(findings), _WORK_S)
+    for program in plan.programs:
+        program.is_stopping = True
+    is_over = scene.run(lambda: all(task.is_over for task in tasks) or bool(findings), _LONGEST_STEP_S)
+    findings.require(is_over, "no client waits for ever", ", ".join(task.name for task in tasks if not task.is_over))
+    if findings:
+        return
+    last = scene.start("start", start(scene, plan.topology))
+    drain = scene.start("drain", Drain(scene, plan.topology, 0, Random(0)).run())
+    is_over = scene.run(lambda: last.is_over and drain.is_over, _LONGEST_STEP_S)
+    findings.require(is_over, "no client waits for ever", "the last reader")
+    has_restarted = process.starts > 1
+    scene.history.check_losses(has_restarted)
+    scene.history.check_transactions()
+    _check_end(scene)
+
+
+def _check_end(scene: Scene) -> None:
+    """Check that nothing of the clients is left in the node."""
+    node, findings = scene.process.node, scene.findings
+    assert node is not None
+    broker = node.broker
+    scene.run(lambda: not len(broker.connections), _LONGEST_STEP_S)
+    findings.require(not len(broker.connections), "no connection is left", f"{len(broker.connections)} connections")
+    findings.require(not broker.faults.total, "no exception is contained", f"{broker.faults.total} faults")
+    for vhost in broker.vhost_by_name.values():
+        for queue in vhost.queue_by_name.values():
+            findings.require(not queue.consumer_count, "no consumer is left", queue.name)
+    stopped = scene.process.stop()
+    findings.require(scene.run(lambda: stopped.is_done, _LONGEST_STEP_S), "a stop ends", "the node did not stop")

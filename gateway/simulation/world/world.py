@@ -1,0 +1,85 @@
+"""The virtual world of one run: its time, its events and its random choices all follow from one seed."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from random import Random
+from typing import Final
+
+#: The wall time at the start of a run: a moment in 2023, in milliseconds since the epoch.
+BEGINNING_MS: Final = 1_700_000_000_000
+
+#: What one reading of the clock costs in virtual seconds; one of these holds for a whole run. A dear reading makes
+#: turns end after a few steps, so that long work is cut into many turns.
+_READING_COSTS: Final = (0.0, 1e-6, 2e-5, 4e-4)
+
+
+class Event:
+    """A scheduled call, which can be cancelled."""
+
+    __slots__ = ("at_s", "call")
+
+    def __init__(self, at_s: float, call: Callable[[], None] | None) -> None:
+        self.at_s = at_s
+        self.call = call
+
+    def cancel(self) -> None:
+        """Cancel the call; harmless after it was made."""
+        self.call = None
+
+
+class World:
+    """Owns the virtual time and the scheduled events. Events of the same time happen in the order of scheduling.
+
+    ``random`` decides everything that reality leaves open. ``on_event`` is called after each event.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.events = 0
+        self.on_event: Callable[[], None] = lambda: None
+        self._now_s = 0.0
+        self._wall_offset_ms = BEGINNING_MS
+        self._reading_cost_s = self.random.choice(_READING_COSTS)
+        self._due: list[tuple[float, int, Event]] = []
+        self._order = 0
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the run began; looking at them takes no time."""
+        return self._now_s
+
+    def read_clock(self) -> float:
+        """Return monotonic seconds, as code that measures its own work sees them: a reading takes time."""
+        self._now_s += self._reading_cost_s
+        return self._now_s
+
+    def wall_ms(self) -> int:
+        """Return milliseconds since the epoch."""
+        return self._wall_offset_ms + int(self._now_s * 1000)
+
+    def jump(self, seconds: float) -> None:
+        """Move the wall clock, as an administrator or a time server does; monotonic time does not move."""
+        self._wall_offset_ms += round(seconds * 1000)
+
+    def schedule(self, delay_s: float, call: Callable[[], None]) -> Event:
+        """Make a call after a delay."""
+        event = Event(self._now_s + max(0.0, delay_s), call)
+        self._order += 1
+        heappush(self._due, (event.at_s, self._order, event))
+        return event
+
+    def run(self, is_over: Callable[[], bool], until_s: float) -> bool:
+        """Let events happen until ``is_over``; return false if the time ``until_s`` came before that."""
+        while not is_over():
+            if not self._due or self._due[0][0] > until_s:
+                return False
+            at_s, _, event = heappop(self._due)
+            if event.call is None:
+                continue
+            self._now_s = max(self._now_s, at_s)
+            call, event.call = event.call, None
+            self.events += 1
+            call()
+            self.on_event()
+        return True
