@@ -45,7 +45,7 @@ def run(configured: Configured, read: Callable[[], Configured], advances: Binary
     start_logging(settings.log)
     bridge_twisted()
     reactor = install()
-    from gateway.node.host import Host
+    from gateway.node.host import NodeHost
     from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
     collector = GarbageCollector()
@@ -55,7 +55,7 @@ def run(configured: Configured, read: Callable[[], Configured], advances: Binary
         clocks.append(AdvancedClock(reactor, touch))
         return clocks[0]
 
-    host = Host() if advances is None else Host(make_clock=make_clock)
+    host = NodeHost() if advances is None else NodeHost(make_clock=make_clock)
     node = Node(configured, reactor, collector, read, host)
     failures: list[Exception] = []
     is_stopping: list[bool] = []

@@ -20,7 +20,7 @@ def _disk_free(directory: Path) -> int:
 
 
 @dataclass(frozen=True)
-class Host:
+class NodeHost:
     """The machine of a node; a simulation replaces each part. Any stands for Twisted's reactors.
 
     ``make_clock`` makes the kernel's clock. ``open_store`` opens the store that the settings name. ``make_hashing``

@@ -31,7 +31,7 @@ from gateway.node.defaults import create_defaults
 from gateway.node.event_log import EventLog
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
-from gateway.node.host import Host
+from gateway.node.host import NodeHost
 from gateway.node.http import http_cross_origin_policy, http_limits
 from gateway.node.kernel import build_kernel
 from gateway.node.live_plugins import LivePlugins
@@ -79,10 +79,10 @@ class Node:
         reactor: Any,  # Any: Twisted's interfaces are not types
         collector: GarbageCollector | None = None,
         read: Callable[[], Configured] | None = None,
-        host: Host | None = None,
+        host: NodeHost | None = None,
     ) -> None:
         settings = configured.settings
-        self._host = host = host or Host()
+        self._host = host = host or NodeHost()
         self.collector = collector or GarbageCollector()
         self.settings = settings
         self.on_failure: Callable[[], None] = lambda: None

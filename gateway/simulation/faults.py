@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from gateway.simulation.programs.amqp import TopologyProgram
 from gateway.simulation.scene import Scene
-from gateway.simulation.topology import Topology
+from gateway.simulation.topology import SharedTopology
 
 #: The time in which faults begin, and the longest that one lasts, in seconds.
 _FAULTS_END_S: Final = 4.0
@@ -21,7 +21,7 @@ class Fault(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         self.scene = scene
         self.topology = topology
         self.name = f"{self.kind}-{number}"
@@ -102,7 +102,7 @@ class ClockJump(Fault):
         self.scene.world.jump(self.random.uniform(-3600, 3600))
 
 
-async def start(scene: Scene, topology: Topology) -> None:
+async def start(scene: Scene, topology: SharedTopology) -> None:
     """Start the process if there is none, and declare the topology again."""
     process = scene.process
     if process.node is not None:

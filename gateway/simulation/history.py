@@ -34,7 +34,7 @@ class Published:
 
 
 @dataclass(slots=True)
-class Place:
+class MessagePlace:
     """What holds messages. Its rules say what may be promised of it.
 
     ``keeps``: nothing but a reader removes a message. ``is_ordered``: first deliveries are in the order of publishing.
@@ -51,17 +51,17 @@ class Place:
     newest: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
 
 
-class History:
+class MessageHistory:
     """Owns the publishes and the places. ``findings`` gets each broken promise. ``incarnation`` counts the starts."""
 
     def __init__(self, findings: Findings) -> None:
         self.published: dict[str, Published] = {}
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, MessagePlace] = {}
         self.incarnation = 0
         self._findings = findings
         self._numbers: dict[str, int] = defaultdict(int)
 
-    def add_place(self, place: Place) -> Place:
+    def add_place(self, place: MessagePlace) -> MessagePlace:
         """Add a place."""
         self.places[place.name] = place
         return place

@@ -6,18 +6,18 @@ from random import Random
 from typing import Final
 
 from gateway.simulation.faults import ClockJump, CutConnections, Fault, Kill, MemoryAlarm, Restart
-from gateway.simulation.programs.amqp import ConfirmedPublisher, Consumer, TransactionalPublisher
+from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, TransactionalPublisher
 from gateway.simulation.programs.program import Program
 from gateway.simulation.scene import Scene
-from gateway.simulation.topology import Topology
+from gateway.simulation.topology import SharedTopology
 
 #: The programs and faults of which a run has some. A kind that is listed twice is as likely again.
 PROGRAMS: Final[Sequence[type[Program]]] = (
     ConfirmedPublisher,
     ConfirmedPublisher,
     TransactionalPublisher,
-    Consumer,
-    Consumer,
+    AmqpConsumer,
+    AmqpConsumer,
 )
 FAULTS: Final[Sequence[type[Fault]]] = (Kill, Kill, Restart, CutConnections, CutConnections, MemoryAlarm, ClockJump)
 
@@ -26,20 +26,20 @@ _MOST_FAULTS: Final = 4
 
 
 @dataclass
-class Plan:
+class RunPlan:
     """The programs and faults of a run; ``size`` is their number before some were left out."""
 
-    topology: Topology
+    topology: SharedTopology
     programs: list[Program]
     faults: list[Fault]
     size: int
 
     @classmethod
-    def chosen(cls, scene: Scene, only: Collection[int] | None = None) -> "Plan":
+    def chosen(cls, scene: Scene, only: Collection[int] | None = None) -> "RunPlan":
         """Choose the plan of a run; ``only`` has the numbers of the items to keep, ``None`` keeps all."""
         seed = scene.world.seed
         random = Random(f"{seed} plan")
-        topology = Topology.chosen(random, scene.history)
+        topology = SharedTopology.chosen(random, scene.history)
         programs = [random.choice(PROGRAMS) for _ in range(random.randint(2, _MOST_PROGRAMS))]
         faults = [random.choice(FAULTS) for _ in range(random.randint(0, _MOST_FAULTS))]
         plan = cls(topology, [], [], len(programs) + len(faults))

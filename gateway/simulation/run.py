@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from gateway.simulation.faults import Fault, start
 from gateway.simulation.findings import Finding, Findings, checked_log
-from gateway.simulation.history import History
+from gateway.simulation.history import MessageHistory
 from gateway.simulation.network.network import Network
-from gateway.simulation.plan import Plan
+from gateway.simulation.plan import RunPlan
 from gateway.simulation.process.disk import MemoryDisk
 from gateway.simulation.process.node_process import NodeProcess
 from gateway.simulation.programs.amqp import Drain
@@ -34,7 +34,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What a run of a seed found. ``size`` is the number of items of its plan; ``lines`` is its trace."""
 
     seed: int
@@ -45,27 +45,27 @@ class Outcome:
     lines: list[str]
 
 
-def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = False) -> Outcome:
+def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = False) -> RunOutcome:
     """Run a seed; ``only`` has the numbers of the items of its plan to keep."""
     world = World(seed)
     findings = Findings(world)
     trace = Trace(world, traces)
     network = Network(world)
     process = NodeProcess(world, network, MemoryDisk(world), findings, _SETTINGS)
-    scene = Scene(world, network, process, History(findings), findings, trace)
+    scene = Scene(world, network, process, MessageHistory(findings), findings, trace)
     was_collecting = gc.isenabled()
     gc.disable()  # a collection would come at a time that the seed does not decide
     try:
         with seeded_randomness(seed), checked_log(findings, lambda line: trace.add("log", line)):
-            plan = Plan.chosen(scene, only)
+            plan = RunPlan.chosen(scene, only)
             _run(scene, plan)
     finally:
         if was_collecting:
             gc.enable()
-    return Outcome(seed, findings.found, plan.size, world.events, world.now_s, trace.lines)
+    return RunOutcome(seed, findings.found, plan.size, world.events, world.now_s, trace.lines)
 
 
-def _run(scene: Scene, plan: Plan) -> None:
+def _run(scene: Scene, plan: RunPlan) -> None:
     process, findings = scene.process, scene.findings
     started = scene.start("start", start(scene, plan.topology))
     scene.run(lambda: started.is_over, _LONGEST_STEP_S)

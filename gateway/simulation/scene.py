@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.simulation.findings import Findings, place_of
-from gateway.simulation.history import History
+from gateway.simulation.history import MessageHistory
 from gateway.simulation.network.network import Network
 from gateway.simulation.process.node_process import NodeProcess
 from gateway.simulation.trace import Trace
-from gateway.simulation.world.tasks import Promise, Task, sleep
+from gateway.simulation.world.tasks import ProgramTask, Promise, sleep
 from gateway.simulation.world.world import World
 
 
@@ -20,14 +20,14 @@ class Scene:
     world: World
     network: Network
     process: NodeProcess
-    history: History
+    history: MessageHistory
     findings: Findings
     trace: Trace
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[ProgramTask] = field(default_factory=list)
 
-    def start(self, name: str, work: Coroutine[Any, Any, None]) -> Task:
+    def start(self, name: str, work: Coroutine[Any, Any, None]) -> ProgramTask:
         """Start a task; an exception that ends it is a finding."""
-        task = Task(self.world, name, work, self._task_failed)
+        task = ProgramTask(self.world, name, work, self._task_failed)
         self.tasks.append(task)
         return task
 
@@ -39,7 +39,7 @@ class Scene:
         """Let events happen until ``is_over``, for some virtual seconds at most; return whether it is over."""
         return self.world.run(is_over, self.world.now_s + seconds)
 
-    def _task_failed(self, task: Task, error: Exception) -> None:
+    def _task_failed(self, task: ProgramTask, error: Exception) -> None:
         self.findings.add(
             "a client's program runs to its end", f"{task.name}: {type(error).__name__}: {error} {place_of(error)}"
         )

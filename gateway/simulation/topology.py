@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from gateway.simulation.history import History, Place
+from gateway.simulation.history import MessageHistory, MessagePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class QueuePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class PublishRoute:
     """Where publishers publish, and the queues that get the message."""
 
     exchange: str
@@ -32,7 +32,7 @@ class Route:
 
 
 @dataclass
-class Topology:
+class SharedTopology:
     """Owns the plans of the queues. ``exchange`` is a durable topic exchange, to which they are bound.
 
     ``priorities`` are those of published messages.
@@ -41,10 +41,10 @@ class Topology:
     exchange: str = "topics"
     priorities: tuple[int | None, ...] = (None,)
     queues: list[QueuePlan] = field(default_factory=list)
-    routes: list[Route] = field(default_factory=list)
+    routes: list[PublishRoute] = field(default_factory=list)
 
     @classmethod
-    def chosen(cls, random: Random, history: History) -> "Topology":
+    def chosen(cls, random: Random, history: MessageHistory) -> "SharedTopology":
         """Choose the topology of a run."""
         topology = cls()
         if random.random() < 0.3:
@@ -67,12 +67,12 @@ class Topology:
             topology.queues.append(plan)
             heeds_priority = kind == "quorum" or "x-max-priority" in arguments
             is_ordered = not (heeds_priority and len(topology.priorities) > 1)
-            history.add_place(Place(plan.name, keeps=plan.keeps(), is_ordered=is_ordered, survives=is_durable))
+            history.add_place(MessagePlace(plan.name, keeps=plan.keeps(), is_ordered=is_ordered, survives=is_durable))
         for key in keys:
             places = [plan.name for plan in topology.queues if any(_matches(each, key) for each in plan.keys)]
-            topology.routes.append(Route(topology.exchange, key, frozenset(places)))
+            topology.routes.append(PublishRoute(topology.exchange, key, frozenset(places)))
         for plan in topology.queues:
-            topology.routes.append(Route("", plan.name, frozenset((plan.name,))))
+            topology.routes.append(PublishRoute("", plan.name, frozenset((plan.name,))))
         return topology
 
 

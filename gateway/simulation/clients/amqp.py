@@ -8,8 +8,8 @@ from typing import Any, Final
 from pamqp import body, commands, frame, header
 
 from gateway.simulation.clients.errors import Lost, RefusedRequest
-from gateway.simulation.network.connection import Connection
-from gateway.simulation.network.network import Refused
+from gateway.simulation.network.connection import SimulatedConnection
+from gateway.simulation.network.network import NobodyListens
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -21,7 +21,7 @@ _FRAME_HEAD: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class ReceivedMessage:
     """A message that the client received; ``tag`` is its delivery tag on ``channel``."""
 
     channel: int
@@ -34,7 +34,7 @@ class Delivery:
     body: bytes
 
 
-class Channel:
+class ClientChannel:
     """The state of one channel: requests without an answer, publishes without a confirm, the message being read."""
 
     def __init__(self) -> None:
@@ -54,15 +54,15 @@ class AmqpClient:
     def __init__(self, scene: Scene, name: str, *, user: str = "guest", vhost: str = "/") -> None:
         self.scene = scene
         self.name = name
-        self.on_delivery: Callable[[Delivery], None] = lambda delivery: None
+        self.on_delivery: Callable[[ReceivedMessage], None] = lambda delivery: None
         self.on_return: Callable[[bytes], None] = lambda body: None
         self.on_cancel: Callable[[str], None] = lambda consumer_tag: None
         self.is_blocked = False
         self._user = user
         self._vhost = vhost
         self._input = bytearray()
-        self._connection: Connection | None = None
-        self._channels: dict[int, Channel] = {}
+        self._connection: SimulatedConnection | None = None
+        self._channels: dict[int, ClientChannel] = {}
         self._is_open: Promise[None] = Promise()
 
     @property
@@ -78,12 +78,12 @@ class AmqpClient:
         if port is None:
             raise Lost("the node is down")
         self._input.clear()
-        self._channels = {0: Channel()}
+        self._channels = {0: ClientChannel()}
         self._is_open = Promise()
         self.is_blocked = False
         try:
             self._connection = self.scene.network.connect(port, self)
-        except Refused as error:
+        except NobodyListens as error:
             raise Lost(str(error)) from None
         self._connection.send(_PROTOCOL_HEADER)
         await within(self.scene.world, self._is_open, ANSWER_S, f"{self.name}: the login")
@@ -91,7 +91,7 @@ class AmqpClient:
 
     async def open_channel(self, number: int) -> None:
         """Open a channel."""
-        self._channels[number] = Channel()
+        self._channels[number] = ClientChannel()
         await self.request(commands.Channel.Open(), number)
 
     async def request(self, method: Any, channel: int = 1) -> Any:
@@ -148,12 +148,12 @@ class AmqpClient:
         """Declare a queue; return the answer."""
         return await self.request(commands.Queue.Declare(queue=queue, arguments=dict(arguments or {}), **flags))
 
-    async def get(self, queue: str) -> Delivery | None:
+    async def get(self, queue: str) -> ReceivedMessage | None:
         """Fetch a message, to be acknowledged; ``None`` if the queue is empty."""
         answer = await self.request(commands.Basic.Get(queue=queue))
-        return answer if isinstance(answer, Delivery) else None
+        return answer if isinstance(answer, ReceivedMessage) else None
 
-    def acknowledge(self, delivery: Delivery, *, up_to: bool = False) -> None:
+    def acknowledge(self, delivery: ReceivedMessage, *, up_to: bool = False) -> None:
         """Acknowledge a delivery."""
         self.send(commands.Basic.Ack(delivery_tag=delivery.tag, multiple=up_to), delivery.channel)
 
@@ -219,7 +219,7 @@ class AmqpClient:
             self.scene.trace.add(self.name, f"<- {_shown(received)}")
             self._handle_method(number, channel, received)
 
-    def _complete(self, number: int, channel: Channel) -> None:
+    def _complete(self, number: int, channel: ClientChannel) -> None:
         if len(channel.body) < channel.size:
             return
         method = channel.method
@@ -227,7 +227,7 @@ class AmqpClient:
         if isinstance(method, commands.Basic.Return):
             self.on_return(channel.body)
             return
-        delivery = Delivery(
+        delivery = ReceivedMessage(
             number,
             method.delivery_tag,
             getattr(method, "consumer_tag", ""),
@@ -242,7 +242,7 @@ class AmqpClient:
         else:
             self.on_delivery(delivery)
 
-    def _handle_method(self, number: int, channel: Channel | None, method: Any) -> None:
+    def _handle_method(self, number: int, channel: ClientChannel | None, method: Any) -> None:
         match method:
             case commands.Connection.Start():
                 response = f"\x00{self._user}\x00{self._user}"
@@ -279,7 +279,7 @@ class AmqpClient:
                 if channel is not None and channel.answers:
                     channel.answers.popleft().fulfil(method)
 
-    def _settle(self, channel: Channel, method: Any) -> None:
+    def _settle(self, channel: ClientChannel, method: Any) -> None:
         is_confirmed = isinstance(method, commands.Basic.Ack)
         last = method.delivery_tag
         tags = [tag for tag in channel.confirms if tag <= last] if method.multiple else [last]
@@ -291,7 +291,7 @@ class AmqpClient:
                 promise.fulfil(is_confirmed)
 
 
-def _fail(channel: Channel, error: Exception) -> None:
+def _fail(channel: ClientChannel, error: Exception) -> None:
     for promise in (*channel.answers, *channel.confirms.values()):
         promise.fail(error)
 

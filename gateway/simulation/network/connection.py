@@ -6,14 +6,14 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.python.failure import Failure
 
-from gateway.simulation.network.pipe import Link, Pipe
+from gateway.simulation.network.pipe import LinkQuality, Pipe
 from gateway.simulation.world.reactor import SimulatedReactor
 
 #: Bytes under way to a client above which the server's producer is paused, as by the buffer of a socket.
 _BUFFER: Final = 65_536
 
 
-class Client(Protocol):
+class ClientEnd(Protocol):
     """The client's side of a connection."""
 
     def received(self, data: bytes) -> None:
@@ -25,17 +25,19 @@ class Client(Protocol):
         ...
 
 
-class Connection:
+class SimulatedConnection:
     """A connection. The client uses ``send``, ``close`` and ``pause``; the network uses ``cut``."""
 
-    def __init__(self, reactor: SimulatedReactor, link: Link, client: Client, port: int, client_port: int) -> None:
+    def __init__(
+        self, reactor: SimulatedReactor, link: LinkQuality, client: ClientEnd, port: int, client_port: int
+    ) -> None:
         world = reactor.world
         self.reactor = reactor
         self.is_open = True
         self._client = client
         self._to_client = Pipe(world, link, self._client_received, self._server_closed)
         self._to_server = Pipe(world, link, self._server_received, self._client_closed)
-        self.transport = ServerTransport(self, self._to_client, self._to_server, port, client_port)
+        self.transport = SimulatedTransport(self, self._to_client, self._to_server, port, client_port)
         self._protocol: Any = None  # Any: Twisted's interfaces are not types
 
     # The client's side
@@ -105,10 +107,12 @@ class Connection:
             self._client.closed()
 
 
-class ServerTransport:
+class SimulatedTransport:
     """Twisted's transport of the server's side."""
 
-    def __init__(self, connection: Connection, output: Pipe, source: Pipe, port: int, client_port: int) -> None:
+    def __init__(
+        self, connection: SimulatedConnection, output: Pipe, source: Pipe, port: int, client_port: int
+    ) -> None:
         self.connected = True
         self.disconnecting = False
         self.is_paused = source.is_paused = True  # until the server has accepted the connection

@@ -1,12 +1,12 @@
 """The network between the clients and one process at a time."""
 
-from gateway.simulation.network.connection import Client, Connection
-from gateway.simulation.network.pipe import Link
+from gateway.simulation.network.connection import ClientEnd, SimulatedConnection
+from gateway.simulation.network.pipe import LinkQuality
 from gateway.simulation.world.reactor import SimulatedReactor
 from gateway.simulation.world.world import World
 
 
-class Refused(Exception):
+class NobodyListens(Exception):
     """Nobody listens at the port."""
 
 
@@ -15,18 +15,18 @@ class Network:
 
     def __init__(self, world: World) -> None:
         self.reactor: SimulatedReactor | None = None
-        self.connections: list[Connection] = []
+        self.connections: list[SimulatedConnection] = []
         self._world = world
         self._next_client_port = 40_000
 
-    def connect(self, port: int, client: Client) -> Connection:
-        """Connect a client to a port. :raises Refused: if nobody listens."""
+    def connect(self, port: int, client: ClientEnd) -> SimulatedConnection:
+        """Connect a client to a port. :raises NobodyListens: if nobody listens."""
         reactor = self.reactor
         if reactor is None or (listening := reactor.ports.get(port)) is None:
-            raise Refused(f"connection to port {port} refused")
+            raise NobodyListens(f"connection to port {port} refused")
         self._next_client_port += 1
-        link = Link.chosen(self._world.random)
-        connection = Connection(reactor, link, client, port, self._next_client_port)
+        link = LinkQuality.chosen(self._world.random)
+        connection = SimulatedConnection(reactor, link, client, port, self._next_client_port)
         self.connections.append(connection)
 
         def accept() -> None:
@@ -38,7 +38,7 @@ class Network:
         self._world.schedule(self._world.random.uniform(0, link.most_delay_s), accept)
         return connection
 
-    def open_connections(self) -> list[Connection]:
+    def open_connections(self) -> list[SimulatedConnection]:
         """Return the open connections, the oldest first."""
         self.connections = [connection for connection in self.connections if connection.is_open]
         return self.connections

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from gateway.simulation.world.world import Event, World
+from gateway.simulation.world.world import World, WorldEvent
 
 #: Bytes that one read of the receiver takes at most.
 _READ_SIZE: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkQuality:
     """The character of a connection: the delay of each piece in seconds, and how the bytes are cut."""
 
     least_delay_s: float
@@ -20,7 +20,7 @@ class Link:
     largest_piece: int
 
     @classmethod
-    def chosen(cls, random: Random) -> "Link":
+    def chosen(cls, random: Random) -> "LinkQuality":
         """Choose the character of a connection."""
         most_delay_s = random.choice((0.0, 0.0005, 0.002, 0.05))
         largest_piece = random.choice((1, 3, 20, 300, _READ_SIZE, _READ_SIZE))
@@ -33,7 +33,9 @@ class Pipe:
     While ``is_paused`` nothing arrives. ``on_drained`` is called each time all bytes have arrived.
     """
 
-    def __init__(self, world: World, link: Link, receive: Callable[[bytes], None], end: Callable[[], None]) -> None:
+    def __init__(
+        self, world: World, link: LinkQuality, receive: Callable[[bytes], None], end: Callable[[], None]
+    ) -> None:
         self.is_paused = False
         self.on_drained: Callable[[], None] = lambda: None
         self._world = world
@@ -42,7 +44,7 @@ class Pipe:
         self._end = end
         self._bytes = bytearray()
         self._is_closed = self._is_broken = False
-        self._event: Event | None = None
+        self._event: WorldEvent | None = None
 
     def __len__(self) -> int:
         """The number of bytes under way."""

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 from gateway.config import Configured, Settings
 from gateway.kernel.journal.store import Store
-from gateway.node.host import Host
+from gateway.node.host import NodeHost
 from gateway.node.node import Node
 from gateway.node.store import StoreFiles
 from gateway.simulation.findings import Findings, place_of
@@ -61,7 +61,7 @@ class NodeProcess:
         """Start the node; the promise is fulfilled with whether it accepts connections."""
         self.starts += 1
         self.reactor = reactor = SimulatedReactor(self._world, self._raised)
-        host = Host(
+        host = NodeHost(
             make_clock=SimulatedClock,
             open_store=self._disk.open_store,
             make_hashing=lambda threads, most, call: SimulatedHashing(reactor),

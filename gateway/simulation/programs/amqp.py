@@ -5,12 +5,12 @@ from typing import Final
 
 from pamqp import commands
 
-from gateway.simulation.clients.amqp import AmqpClient, Delivery
+from gateway.simulation.clients.amqp import AmqpClient, ReceivedMessage
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.history import Fate
 from gateway.simulation.programs.program import Program
 from gateway.simulation.scene import Scene
-from gateway.simulation.topology import Topology
+from gateway.simulation.topology import SharedTopology
 from gateway.simulation.world.tasks import Promise
 
 #: AMQP's code for a queue that does not exist.
@@ -20,7 +20,7 @@ _NOT_FOUND: Final = 404
 class AmqpProgram(Program):
     """A program with one connection."""
 
-    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self.client = AmqpClient(scene, self.name)
 
@@ -61,7 +61,7 @@ class ConfirmedPublisher(AmqpProgram):
 
     kind = "amqp-publisher"
 
-    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self._left = random.randint(1, 30)
         self._batch = random.choice((1, 3, 10))
@@ -96,7 +96,7 @@ class TransactionalPublisher(AmqpProgram):
 
     kind = "amqp-transactions"
 
-    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self._left = random.randint(1, 8)
         self._group = number * 1000
@@ -126,12 +126,12 @@ class TransactionalPublisher(AmqpProgram):
         return True
 
 
-class Consumer(AmqpProgram):
+class AmqpConsumer(AmqpProgram):
     """Consumes from a queue, and acknowledges, rejects or returns what it gets."""
 
     kind = "amqp-consumer"
 
-    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self._queue = random.choice(topology.queues).name
         self._prefetch = random.choice((0, 1, 2, 10))
@@ -177,7 +177,7 @@ class Consumer(AmqpProgram):
         await self.client.request(commands.Queue.Declare(queue=self._queue, passive=True))
         self.scene.history.settled(self._queue, acknowledged)
 
-    def _received(self, reader: str, delivery: Delivery) -> None:
+    def _received(self, reader: str, delivery: ReceivedMessage) -> None:
         body = delivery.body.decode()
         self.scene.history.received(
             self._queue, reader, body, is_redelivered=delivery.is_redelivered, removes=not self._settles
@@ -189,7 +189,7 @@ class Consumer(AmqpProgram):
         else:
             self._settle(reader, delivery, body)
 
-    def _settle(self, reader: str, delivery: Delivery, body: str) -> None:
+    def _settle(self, reader: str, delivery: ReceivedMessage, body: str) -> None:
         if not self.client.is_connected or reader != f"{self.name}/{self._rounds}":
             return
         if self.random.random() < self._requeues:

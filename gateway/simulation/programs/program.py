@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.scene import Scene
-from gateway.simulation.topology import Topology
+from gateway.simulation.topology import SharedTopology
 from gateway.simulation.world.tasks import Timeout
 
 #: The longest pause between two actions and before a client connects again, in seconds.
@@ -25,7 +25,7 @@ class Program(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, scene: Scene, topology: Topology, number: int, random: Random) -> None:
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         self.scene = scene
         self.topology = topology
         self.name = f"{self.kind}-{number}"

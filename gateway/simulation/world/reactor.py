@@ -6,7 +6,7 @@ from typing import Any, Final
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 
-from gateway.simulation.world.world import Event, World
+from gateway.simulation.world.world import World, WorldEvent
 
 #: The longest time a call from another thread takes to reach the reactor, in seconds.
 _LONGEST_WAKE_UP_S: Final = 0.0005
@@ -19,7 +19,7 @@ class DelayedCall:
         self._reactor = reactor
         self._call = call
         self._is_called = self._is_cancelled = False
-        self._event: Event = reactor.world.schedule(delay_s, self._run)
+        self._event: WorldEvent = reactor.world.schedule(delay_s, self._run)
 
     def _run(self) -> None:
         self._is_called = True

@@ -55,7 +55,7 @@ class Promise(Generic[T]):
         return self._value  # type: ignore[return-value]  # a fulfilled promise has its value, which may be None
 
 
-class Task:
+class ProgramTask:
     """A running coroutine. ``on_error`` is called with an exception that ended it."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Task:
         world: World,
         name: str,
         work: Coroutine[Any, Any, None],
-        on_error: "Callable[[Task, Exception], None]",
+        on_error: "Callable[[ProgramTask, Exception], None]",
     ) -> None:
         self.name = name
         self.is_over = False

@@ -13,7 +13,7 @@ BEGINNING_MS: Final = 1_700_000_000_000
 _READING_COSTS: Final = (0.0, 1e-6, 2e-5, 4e-4)
 
 
-class Event:
+class WorldEvent:
     """A scheduled call, which can be cancelled."""
 
     __slots__ = ("at_s", "call")
@@ -41,7 +41,7 @@ class World:
         self._now_s = 0.0
         self._wall_offset_ms = BEGINNING_MS
         self._reading_cost_s = self.random.choice(_READING_COSTS)
-        self._due: list[tuple[float, int, Event]] = []
+        self._due: list[tuple[float, int, WorldEvent]] = []
         self._order = 0
 
     @property
@@ -62,9 +62,9 @@ class World:
         """Move the wall clock, as an administrator or a time server does; monotonic time does not move."""
         self._wall_offset_ms += round(seconds * 1000)
 
-    def schedule(self, delay_s: float, call: Callable[[], None]) -> Event:
+    def schedule(self, delay_s: float, call: Callable[[], None]) -> WorldEvent:
         """Make a call after a delay."""
-        event = Event(self._now_s + max(0.0, delay_s), call)
+        event = WorldEvent(self._now_s + max(0.0, delay_s), call)
         self._order += 1
         heappush(self._due, (event.at_s, self._order, event))
         return event
