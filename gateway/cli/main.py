@@ -21,6 +21,7 @@ from gateway.cli.pipeline import pipeline
 from gateway.cli.plugin import plugin
 from gateway.cli.repair import repair
 from gateway.cli.run import run
+from gateway.cli.simulate import simulate
 from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
 from gateway.version import VERSION
 
@@ -38,6 +39,7 @@ EXAMPLES: Final = {
     "pipeline": "pipeline list",
     "plugin new": "plugin new enrich --kind interceptor",
     "migrate": "migrate /etc/rabbitmq/rabbitmq.conf --output gateway.toml",
+    "simulate": "simulate --seed 17 --trace",
     "completion": "completion bash",
 }
 
@@ -72,6 +74,7 @@ gateway.add_command(compact)
 gateway.add_command(pipeline)
 gateway.add_command(plugin)
 gateway.add_command(migrate)
+gateway.add_command(simulate)
 gateway.add_command(completion)
 add_examples(gateway, "gateway", EXAMPLES)
 

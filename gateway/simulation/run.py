@@ -20,8 +20,10 @@ from gateway.simulation.trace import Trace
 from gateway.simulation.world.randomness import seeded_randomness
 from gateway.simulation.world.world import World
 
-#: The longest virtual time of the programs' work, and of each step of the end, in seconds.
+#: The longest virtual time of the programs' work, the time that readers have after it, and the longest time of each
+#: step of the end, in seconds.
 _WORK_S: Final = 30.0
+_READERS_S: Final = 1.0
 _LONGEST_STEP_S: Final = 400.0
 
 #: The settings of the node: passwords are hashed cheaply, and nothing that a run does not use is open.
@@ -71,7 +73,9 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     scene.run(lambda: started.is_over, _LONGEST_STEP_S)
     items: list[Program | Fault] = [*plan.programs, *plan.faults]
     tasks = [scene.start(each.name, each.run()) for each in items]
-    scene.run(lambda: all(task.is_over for task in tasks) or bool(findings), _WORK_S)
+    work = [task for task, item in zip(tasks, items, strict=True) if not (isinstance(item, Program) and item.is_reader)]
+    scene.run(lambda: all(task.is_over for task in work) or bool(findings), _WORK_S)
+    scene.run(lambda: bool(findings), _READERS_S)
     for program in plan.programs:
         program.is_stopping = True
     is_over = scene.run(lambda: all(task.is_over for task in tasks) or bool(findings), _LONGEST_STEP_S)
@@ -79,8 +83,9 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     if findings:
         return
     last = scene.start("start", start(scene, plan.topology))
+    scene.run(lambda: last.is_over and _has_no_clients(scene), _LONGEST_STEP_S)
     drain = scene.start("drain", Drain(scene, plan.topology, 0, Random(0)).run())
-    is_over = scene.run(lambda: last.is_over and drain.is_over, _LONGEST_STEP_S)
+    is_over = scene.run(lambda: drain.is_over, _LONGEST_STEP_S)
     findings.require(is_over, "no client waits for ever", "the last reader")
     has_restarted = process.starts > 1
     scene.history.check_losses(has_restarted)
@@ -93,11 +98,15 @@ def _check_end(scene: Scene) -> None:
     node, findings = scene.process.node, scene.findings
     assert node is not None
     broker = node.broker
-    scene.run(lambda: not len(broker.connections), _LONGEST_STEP_S)
-    findings.require(not len(broker.connections), "no connection is left", f"{len(broker.connections)} connections")
+    is_alone = scene.run(lambda: _has_no_clients(scene), _LONGEST_STEP_S)
+    findings.require(is_alone, "no connection is left", f"{len(broker.connections)} connections")
     findings.require(not broker.faults.total, "no exception is contained", f"{broker.faults.total} faults")
     for vhost in broker.vhost_by_name.values():
         for queue in vhost.queue_by_name.values():
             findings.require(not queue.consumer_count, "no consumer is left", queue.name)
     stopped = scene.process.stop()
     findings.require(scene.run(lambda: stopped.is_done, _LONGEST_STEP_S), "a stop ends", "the node did not stop")
+
+
+def _has_no_clients(scene: Scene) -> bool:
+    return scene.process.node is not None and not len(scene.process.node.broker.connections)

@@ -130,6 +130,7 @@ class AmqpConsumer(AmqpProgram):
     """Consumes from a queue, and acknowledges, rejects or returns what it gets."""
 
     kind = "amqp-consumer"
+    is_reader = True
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)

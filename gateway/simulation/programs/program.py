@@ -20,10 +20,11 @@ CONNECTION_FORCED: Final = 320
 class Program(ABC):
     """One client of a run. ``random`` decides its actions; it depends on the seed and the number of the program.
 
-    A program ends by itself, or when ``is_stopping``: then readers leave.
+    A program ends when its work is done, or when ``is_stopping``. ``is_reader``: it has work as long as others publish.
     """
 
     kind: ClassVar[str]
+    is_reader: ClassVar[bool] = False
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         self.scene = scene
