@@ -7,6 +7,8 @@ from typing import Final
 
 from gateway.simulation.faults import ClockJump, CutConnections, Fault, Kill, MemoryAlarm, Restart
 from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, TransactionalPublisher
+from gateway.simulation.programs.exclusive import ExclusiveQueue
+from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
 from gateway.simulation.programs.program import Program
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
@@ -18,6 +20,9 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     TransactionalPublisher,
     AmqpConsumer,
     AmqpConsumer,
+    ExclusiveQueue,
+    ExpiringQueue,
+    BoundedQueue,
 )
 FAULTS: Final[Sequence[type[Fault]]] = (Kill, Kill, Restart, CutConnections, CutConnections, MemoryAlarm, ClockJump)
 

@@ -166,7 +166,9 @@ class AmqpClient:
         """Close the connection in order."""
         if self._connection is not None:
             try:
-                await self.request(commands.Connection.Close(reply_code=200, reply_text="bye"), 0)
+                await self.request(
+                    commands.Connection.Close(reply_code=200, reply_text="bye", class_id=0, method_id=0), 0
+                )
             except (Lost, RefusedRequest):
                 return
             if self._connection is not None:

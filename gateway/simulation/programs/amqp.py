@@ -14,7 +14,7 @@ from gateway.simulation.topology import SharedTopology
 from gateway.simulation.world.tasks import Promise
 
 #: AMQP's code for a queue that does not exist.
-_NOT_FOUND: Final = 404
+NOT_FOUND: Final = 404
 
 
 class AmqpProgram(Program):
@@ -169,7 +169,7 @@ class AmqpConsumer(AmqpProgram):
 
     def refused(self, error: RefusedRequest) -> None:
         """Come back later if the queue is not there: a transient one is declared again after a restart."""
-        if error.code != _NOT_FOUND or self.scene.history.places[self._queue].survives:
+        if error.code != NOT_FOUND or self.scene.history.places[self._queue].survives:
             super().refused(error)
 
     async def _fence(self) -> None:
@@ -217,7 +217,7 @@ class Drain(AmqpProgram):
                     self.client.acknowledge(delivery)
                     self.scene.history.consumed(plan.name, body)
             except RefusedRequest as error:
-                if plan.is_durable or error.code != _NOT_FOUND:
+                if plan.is_durable or error.code != NOT_FOUND:
                     raise
                 await self.client.open_channel(1)
         return True
