@@ -50,6 +50,7 @@ class Kill(Fault):
         """Kill the process, wait, and start it."""
         if self.scene.process.node is not None:
             self.scene.process.kill()
+            self.scene.history.kills += 1
             await self.scene.sleep(self.lasts_s)
             await start(self.scene, self.topology)
 

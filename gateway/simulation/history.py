@@ -47,17 +47,20 @@ class MessagePlace:
     survives: bool = True
     delivered: dict[str, int] = field(default_factory=dict)  # body: the incarnation of the node that delivered it last
     consumed: set[str] = field(default_factory=set)
-    settled: dict[str, int] = field(default_factory=dict)  # body: the incarnation in which its removal was answered
+    settled: dict[str, int] = field(default_factory=dict)  # body: the number of kills when its removal was answered
     newest: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
 
 
 class MessageHistory:
-    """Owns the publishes and the places. ``findings`` gets each broken promise. ``incarnation`` counts the starts."""
+    """Owns the publishes and the places. ``findings`` gets each broken promise. ``incarnation`` counts the starts of
+    the node, ``kills`` those that came without a stop in order.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self.published: dict[str, Published] = {}
         self.places: dict[str, MessagePlace] = {}
         self.incarnation = 0
+        self.kills = 0
         self._findings = findings
         self._numbers: dict[str, int] = defaultdict(int)
 
@@ -93,7 +96,7 @@ class MessageHistory:
         require(published.fate is not Fate.ROLLED_BACK, "a transaction that was rolled back has no effect", body)
         require(published.fate is not Fate.REFUSED, "a refused message is not delivered", f"{body} came from {name}")
         require(
-            place.settled.get(body) != self.incarnation,
+            place.settled.get(body) != self.kills or not place.survives,
             "an acknowledged message does not come again",
             f"{body} from {name} to {reader}",
         )
@@ -122,7 +125,7 @@ class MessageHistory:
     def settled(self, name: str, bodies: Iterable[str]) -> None:
         """Record that the broker knows of acknowledgements: it answered a later request."""
         place = self.places[name]
-        place.settled.update(dict.fromkeys(bodies, self.incarnation))
+        place.settled.update(dict.fromkeys(bodies, self.kills))
 
     # The end
 

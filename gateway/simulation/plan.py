@@ -9,6 +9,7 @@ from gateway.simulation.faults import ClockJump, CutConnections, Fault, Kill, Me
 from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, TransactionalPublisher
 from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
+from gateway.simulation.programs.permissions import LimitedUser
 from gateway.simulation.programs.program import Program
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
@@ -23,6 +24,7 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     ExclusiveQueue,
     ExpiringQueue,
     BoundedQueue,
+    LimitedUser,
 )
 FAULTS: Final[Sequence[type[Fault]]] = (Kill, Kill, Restart, CutConnections, CutConnections, MemoryAlarm, ClockJump)
 

@@ -134,7 +134,9 @@ class AmqpClient:
         return promise
 
     def send(self, method: Any, channel: int = 1) -> None:
-        """Send a method without waiting for an answer."""
+        """Send a method without waiting for an answer; nothing is sent to a channel that the broker closed."""
+        if channel not in self._channels and not isinstance(method, commands.Channel.CloseOk):
+            return
         self.scene.trace.add(self.name, f"-> {_shown(method)}")
         if self._connection is not None:
             self._connection.send(frame.marshal(method, channel))

@@ -62,7 +62,7 @@ class _Exchange:
         except NobodyListens as error:
             raise Lost(str(error)) from None
         headers = {
-            "Host": "gateway",
+            "Host": "127.0.0.1",
             "Authorization": f"Basic {b64encode(b'guest:guest').decode()}",
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),

@@ -143,12 +143,14 @@ class AmqpConsumer(AmqpProgram):
         self._requeues = random.choice((0.0, 0.0, 0.2))
         self._rounds = 0
         self._acknowledged: list[str] = []
+        self._unsettled = 0
         self._end: Promise[None] = Promise()
 
     async def work(self) -> bool:
         """Consume until the end, or until the program leaves to come back."""
         self._rounds += 1
         self._acknowledged = []
+        self._unsettled = 0
         reader = f"{self.name}/{self._rounds}"
         self.client.on_delivery = lambda delivery: self._received(reader, delivery)
         if self._prefetch:
@@ -185,6 +187,12 @@ class AmqpConsumer(AmqpProgram):
         )
         if not self._settles:
             return
+        self._unsettled += 1
+        self.scene.findings.require(
+            not self._prefetch or self._unsettled <= self._prefetch,
+            "no more is delivered than the client asked for",
+            f"{self._unsettled} to {reader} with a prefetch of {self._prefetch}",
+        )
         if self._thinks:
             self.scene.world.schedule(self.random.uniform(0, 0.1), lambda: self._settle(reader, delivery, body))
         else:
@@ -193,6 +201,7 @@ class AmqpConsumer(AmqpProgram):
     def _settle(self, reader: str, delivery: ReceivedMessage, body: str) -> None:
         if not self.client.is_connected or reader != f"{self.name}/{self._rounds}":
             return
+        self._unsettled -= 1
         if self.random.random() < self._requeues:
             self.client.send(commands.Basic.Nack(delivery_tag=delivery.tag, requeue=True))
             return

@@ -43,6 +43,11 @@ class ExclusiveQueue(AmqpProgram):
             self._stranger.drop()
         return True
 
+    def refused(self, error: RefusedRequest) -> None:
+        """Come back later if the broker has not noticed that the former connection is gone."""
+        if error.code != _RESOURCE_LOCKED:
+            super().refused(error)
+
     async def _try(self, method: Any) -> None:
         try:
             await self._stranger.request(method)
