@@ -13,7 +13,8 @@ import lmdb
 
 from gateway.kernel.errors import StorageError
 from gateway_lmdb.copy_lock import copying
-from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, sync_directories
+from gateway_lmdb.disk import SYSTEM_DISK
+from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE
 from gateway_lmdb.segment_files import DIRECTORY, SegmentFiles
 
 
@@ -52,4 +53,4 @@ def _make_durable(target: Path) -> None:
     with (target / FILE).open("rb") as file:
         os.fchmod(file.fileno(), 0o600)
         os.fsync(file.fileno())
-    sync_directories(target)
+    SYSTEM_DISK.sync_directories(target)

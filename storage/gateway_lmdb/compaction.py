@@ -6,16 +6,9 @@ then have the same content, and one rename replaces the file with the copy. A cr
 directory of an unfinished copy is removed at the next start.
 """
 
-import os
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Event, Lock, Thread
 from typing import Final, Literal
 
 import lmdb
@@ -23,9 +16,10 @@ import lmdb
 from gateway.kernel.errors import StorageError
 from gateway_lmdb.batch import Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
-from gateway_lmdb.copy_lock import changing
+from gateway_lmdb.disk import Disk
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, Environment
 from gateway_lmdb.schema import MAX_TABLES, open_tables
+from gateway_lmdb.threads import Thread
 
 #: The directory of an unfinished copy, beside the file it will replace.
 DIRECTORY: Final = "compacting"
@@ -76,13 +70,15 @@ class Compaction:
         self, environment: Environment, wake: Callable[[], None], report: Callable[[CompactionProgress], None]
     ) -> None:
         self._environment = environment
+        self._disk = environment.disk
+        self._threads = environment.threads
         self._wake = wake
         self._report = report
         self._directory = environment.path / DIRECTORY
-        self._lock = Lock()
+        self._lock = self._threads.lock()
         self._pending: list[Batch] = []
         self._pending_bytes = 0
-        self._cancelled = Event()
+        self._cancelled = self._threads.event()
         self._copy: _Copy | None = None
         self._began_s = 0.0
         self._thread: Thread | None = None
@@ -115,14 +111,13 @@ class Compaction:
 
     def _begin(self) -> None:
         usage = self._environment.usage()
-        self._began_s = time.monotonic()
+        self._began_s = self._threads.monotonic_s()
         self._set(CompactionProgress("copying", 0, usage.used_bytes, usage.file_bytes))
-        free = shutil.disk_usage(self._environment.path).free
+        free = self._disk.free_bytes(self._environment.path)
         if free < usage.used_bytes + _ROOM:
             self._fail(f"{usage.used_bytes + _ROOM} bytes of free disk space are needed, {free} are available")
             return
-        self._thread = Thread(target=self._work, name="store-compaction", daemon=True)
-        self._thread.start()
+        self._thread = self._threads.start(self._work, "store-compaction")
 
     def _add_pending(self, batch: Batch) -> None:
         if not len(batch):
@@ -135,7 +130,7 @@ class Compaction:
 
     def _replace_file(self, copy: "_Copy") -> None:
         """Write the remaining batches to the copy, and replace the file with it."""
-        with changing(self._environment.path) as may_change:
+        with self._disk.changing(self._environment.path) as may_change:
             if not may_change:  # a backup reads the file: try again later
                 self._call_later()
                 return
@@ -149,14 +144,15 @@ class Compaction:
                 return
         self._copy = None
         self._remove()
-        self._set(replace(self.progress, state="done", after=after, seconds=time.monotonic() - self._began_s))
+        seconds = self._threads.monotonic_s() - self._began_s
+        self._set(replace(self.progress, state="done", after=after, seconds=seconds))
 
     def _call_later(self) -> None:
         def later() -> None:
             if not self._cancelled.wait(_POLL_S):
                 self._wake()
 
-        Thread(target=later, name="store-compaction-wait", daemon=True).start()
+        self._threads.start(later, "store-compaction-wait")
 
     # On its own thread
 
@@ -165,7 +161,7 @@ class Compaction:
         try:
             self._run_copy()
             self._set(replace(self.progress, state="catching up"))
-            copy = _Copy(self._directory)
+            copy = _Copy(self._directory, self._disk)
             while not self._cancelled.is_set():
                 copy.write(self._take_pending())
                 if self._pending_bytes < _LITTLE:
@@ -182,23 +178,13 @@ class Compaction:
 
     def _run_copy(self) -> None:
         self._remove()
-        self._directory.mkdir(mode=0o700)
-        source, target = str(self._environment.path), str(self._directory)
-        command = [sys.executable, "-m", "gateway_lmdb.copying", source, target]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        with subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        ) as child:
-            while child.poll() is None:
-                if self._cancelled.wait(_POLL_S):
-                    child.kill()
-                with suppress(OSError):
-                    self.progress = replace(self.progress, copied=(self._directory / FILE).stat().st_size)
-            reason = (child.stderr.read() if child.stderr is not None else b"").decode(errors="replace").strip()
+        self._disk.make_directory(self._directory)
+        self._disk.copy_lmdb(self._environment.path, self._directory, self._cancelled.wait, self._copied)
         if self._cancelled.is_set():
             raise StorageError(_TOO_BUSY if self._pending_bytes > MOST_PENDING else "cancelled")
-        if child.returncode:
-            raise StorageError(reason.splitlines()[-1] if reason else f"the copy ended with {child.returncode}")
+
+    def _copied(self, size: int) -> None:
+        self.progress = replace(self.progress, copied=size)
 
     def _take_pending(self) -> list[Batch]:
         with self._lock:
@@ -210,11 +196,11 @@ class Compaction:
     def _fail(self, reason: str) -> None:
         self._pending = []
         self._remove()
-        seconds = time.monotonic() - self._began_s if self._began_s else 0.0
+        seconds = self._threads.monotonic_s() - self._began_s if self._began_s else 0.0
         self._set(replace(self.progress, state="failed", reason=reason, seconds=seconds))
 
     def _remove(self) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._disk.remove_tree(self._directory)
 
     def _set(self, progress: CompactionProgress) -> None:
         self.progress = progress
@@ -227,10 +213,11 @@ _TOO_BUSY: Final = f"more than {MOST_PENDING} bytes were written meanwhile: try 
 class _Copy:
     """The copy, open for writing later batches. Not durable before ``sync`` or ``finish``."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, disk: Disk) -> None:
         self._file = directory / FILE
-        self._lmdb = lmdb.open(
-            str(directory), map_size=DEFAULT_MAP_SIZE, max_dbs=MAX_TABLES, mode=0o600, sync=False, readahead=False
+        self._disk = disk
+        self._lmdb = disk.open_lmdb(
+            directory, map_size=DEFAULT_MAP_SIZE, max_dbs=MAX_TABLES, mode=0o600, sync=False, readahead=False
         )
         self._writer = BatchWriter(open_tables(self._lmdb, keeps_spilled=True), rises=False)
 
@@ -249,7 +236,7 @@ class _Copy:
         """Sync and close the file; return its size."""
         self.sync()
         self.close()
-        return self._file.stat().st_size
+        return self._disk.size(self._file)
 
     def close(self) -> None:
         """Close the file."""
@@ -261,16 +248,17 @@ def compact_closed(environment: Environment, show: Callable[[int, int], None]) -
 
     :raises StorageError: when it cannot be copied.
     """
+    monotonic_s = environment.threads.monotonic_s
     shown = 0.0
 
     def show_progress(progress: CompactionProgress) -> None:
         nonlocal shown
-        if progress.state == "copying" and time.monotonic() - shown >= 1:
-            shown = time.monotonic()
+        if progress.state == "copying" and monotonic_s() - shown >= 1:
+            shown = monotonic_s()
             show(progress.copied, progress.of)
 
     nothing = Batch(Written(0, 0, 0))
-    woken = Event()
+    woken = environment.threads.event()
     compaction = Compaction(environment, woken.set, show_progress)
     while not compaction.committed(nothing):
         woken.wait(_POLL_S)
@@ -281,9 +269,9 @@ def compact_closed(environment: Environment, show: Callable[[int, int], None]) -
     return compaction.progress.before, compaction.progress.after
 
 
-def remove_unfinished(path: Path) -> None:
+def remove_unfinished(path: Path, disk: Disk) -> None:
     """Remove the copy of an unfinished compaction."""
-    shutil.rmtree(path / DIRECTORY, ignore_errors=True)
+    disk.remove_tree(path / DIRECTORY)
 
 
 def _size(batch: Batch) -> int:

@@ -1,18 +1,16 @@
 """The LMDB environment of one directory, owned by one process, with bounded resident memory."""
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Lock
 from typing import Final, NamedTuple
 
 import lmdb
 
 from gateway.kernel.errors import StorageError
-from gateway_lmdb.inspection import require_whole
+from gateway_lmdb.disk import SYSTEM_DISK, Disk
 from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, open_tables
+from gateway_lmdb.threads import SYSTEM_THREADS, Threads
 
 #: The data file, which holds everything except stream files.
 FILE: Final = "data.mdb"
@@ -52,29 +50,38 @@ class Usage(NamedTuple):
 class Environment:
     """One open LMDB environment.
 
-    ``write`` is called by the writer thread only, ``read`` by any thread but never inside another ``read``.
+    ``write`` is called by the writer thread only, ``read`` by any thread but never inside another ``read``. ``disk``
+    and ``threads`` are those of the whole store.
 
     :raises StorageError: when another process, or another store of this one, has opened the directory, when the files
     cannot be used, or when a newer gateway wrote them.
     """
 
-    def __init__(self, path: Path, map_size: int = DEFAULT_MAP_SIZE) -> None:
+    def __init__(
+        self,
+        path: Path,
+        map_size: int = DEFAULT_MAP_SIZE,
+        *,
+        disk: Disk = SYSTEM_DISK,
+        threads: Threads = SYSTEM_THREADS,
+    ) -> None:
         self.path = path
+        self.disk = disk
+        self.threads = threads
         self._map_size = map_size
-        self._reading = Lock()
+        self._reading = threads.lock()
         self._bytes_seen = 0
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            disk.make_directory(path, parents=True)
             with ExitStack() as opened:
-                opened.callback(os.close, _lock_directory(path))
-                is_new = not (path / FILE).exists()
+                opened.callback(disk.lock(path))
+                is_new = not disk.exists(path / FILE)
                 if not is_new:
-                    require_whole(path / FILE)
-                self._lmdb = _open(path, map_size)
+                    disk.require_whole(path / FILE)
+                self._lmdb = self._open()
                 opened.callback(self._close_lmdb)
+                self._sync_remains(is_new)
                 self.tables: Tables = open_tables(self._lmdb)
-                if is_new:
-                    sync_directories(path)
                 self._opened = opened.pop_all()
         except (OSError, lmdb.Error) as error:
             raise StorageError(f"the store in {path} cannot be opened: {error}") from error
@@ -151,64 +158,47 @@ class Environment:
         with self._reading:
             self._lmdb.close()
             try:
-                os.replace(file, self.path / FILE)
+                self.disk.rename(file, self.path / FILE)
             except OSError:
                 self._reopen()
                 raise
             try:
                 # another program may hold the old pair of files; numbers in the old lock must not be used with the new
                 # data
-                (self.path / LOCK).unlink(missing_ok=True)
-                sync_directories(self.path)
+                self.disk.remove(self.path / LOCK)
+                self.disk.sync_directories(self.path)
                 self._reopen()
             except (OSError, lmdb.Error) as error:
                 raise StorageError(f"the compacted store cannot be opened: {error}") from error
             self._bytes_seen = 0
 
     def _reopen(self) -> None:
-        self._lmdb = _open(self.path, self._map_size)
+        self._lmdb = self._open()
         self.tables = open_tables(self._lmdb, keeps_spilled=True)
 
     def close(self) -> None:
         """Close the files. No transaction may be open."""
         self._opened.close()
 
+    def _sync_remains(self, is_new: bool) -> None:
+        """Sync what an earlier process wrote, and the names of its files.
+
+        It may have been killed between writing and syncing them. What is read now counts as durable.
+        """
+        self._lmdb.sync(True)
+        with suppress(*(() if is_new else (PermissionError,))):  # the parent may belong to another user
+            self.disk.sync_directories(self.path)
+
     def _close_lmdb(self) -> None:
         self._lmdb.close()
 
-
-def _lock_directory(path: Path) -> int:
-    """Lock the directory for this process; the system releases the lock when the descriptor is closed."""
-    descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        owner = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
-        os.close(descriptor)
-        raise StorageError(f"the store in {path} is in use by process {owner}: stop it first") from None
-    with suppress(OSError):  # on a full disk the lock has no process id
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-    return descriptor
-
-
-def _open(path: Path, map_size: int) -> lmdb.Environment:
-    return lmdb.open(
-        str(path),
-        map_size=map_size,
-        max_dbs=MAX_TABLES,
-        mode=0o600,
-        readahead=False,  # reads are by key; read-ahead would waste memory
-        meminit=False,  # zeroing each page before writing it is not needed
-        max_spare_txns=1,  # each call of ``read`` begins a transaction
-    )
-
-
-def sync_directories(path: Path) -> None:
-    """Sync the directory entries of new files; LMDB syncs only their content."""
-    for directory in (path, path.parent):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    def _open(self) -> lmdb.Environment:
+        return self.disk.open_lmdb(
+            self.path,
+            map_size=self._map_size,
+            max_dbs=MAX_TABLES,
+            mode=0o600,
+            readahead=False,  # reads are by key; read-ahead would waste memory
+            meminit=False,  # zeroing each page before writing it is not needed
+            max_spare_txns=1,  # each call of ``read`` begins a transaction
+        )

@@ -6,17 +6,16 @@ continues or cleans up what a crash interrupted.
 """
 
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
-from threading import Event, Thread
 from typing import Final, TypeAlias
 
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import EVERYTHING, Sealed, StreamSegment, Truncated
 from gateway.kernel.messages.chunks import merge_chunks, read_head
 from gateway_lmdb.environment import Environment
-from gateway_lmdb.segment_files import SegmentFiles, write_file
+from gateway_lmdb.segment_files import SegmentFiles
 from gateway_lmdb.stream_batch import Filed, StreamBatch
 from gateway_lmdb.stream_tables import chunks_from, segment_at
+from gateway_lmdb.threads import Queue
 
 #: The bytes read from the table at once, and the size of a chunk in a file, by which readers find an offset.
 _PIECE: Final = 128 * 1024
@@ -37,10 +36,9 @@ class Sealer:
         self._files = files
         self._filed = filed
         self._retry_interval_s = retry_interval_s
-        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="store-sealer", daemon=True)
-        self._thread.start()
+        self._tasks: Queue[Task | None] = environment.threads.queue()
+        self._stopping = environment.threads.event()
+        self._thread = environment.threads.start(self._run, "store-sealer")
 
     def committed(self, batch: StreamBatch) -> None:
         """Write files for the segments sealed in a committed batch, and remove those of truncated segments."""
@@ -85,7 +83,7 @@ class Sealer:
             found = segment_at(transaction, self._environment.tables, segment.stream_id, segment.first)
         if found is None or found[1]:
             return
-        write_file(self._files.path(segment.stream_id, segment.first), self._pieces(segment))
+        self._files.write(self._files.path(segment.stream_id, segment.first), self._pieces(segment))
         self._filed(Filed(segment.stream_id, segment.first, segment.end))
 
     def _pieces(self, segment: StreamSegment) -> Iterator[bytes]:

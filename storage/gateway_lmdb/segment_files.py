@@ -5,19 +5,17 @@ changes; it gets its name when it is complete and synced. Files beside it with t
 and are removed with it; names that end in ``.tmp`` are unfinished files.
 """
 
-import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from errno import EMLINK, ENOTSUP, EPERM, EXDEV
 from pathlib import Path
-from shutil import rmtree
 from typing import Final
 
 from gateway.kernel.errors import StorageError
 from gateway.kernel.messages.chunks import HEAD_SIZE, read_head
-from gateway_lmdb.environment import sync_directories
+from gateway_lmdb.disk import SYSTEM_DISK, Disk, OpenFile
 
 #: The directory beside the store's own files.
 DIRECTORY: Final = "streams"
@@ -38,14 +36,13 @@ _MOST_OPEN: Final = 32
 class SegmentFile:
     """One file, open for reading, with an index of its chunks."""
 
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._size = os.fstat(self._descriptor).st_size
+    def __init__(self, file: OpenFile) -> None:
+        self._file = file
         self._firsts = array("Q")
         self._positions = array("Q")
         position = 0
-        while position < self._size:
-            head = read_head(os.pread(self._descriptor, HEAD_SIZE, position))
+        while position < file.size:
+            head = read_head(file.read(HEAD_SIZE, position))
             self._firsts.append(head.first)
             self._positions.append(position)
             position += head.size
@@ -57,23 +54,28 @@ class SegmentFile:
         begin = self._positions[place]
         last = bisect_right(self._positions, begin + most_bytes) - 1
         end = self._positions[max(last, place + 1)]
-        return os.pread(self._descriptor, end - begin, begin)
+        return self._file.read(end - begin, begin)
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._descriptor)
+        self._file.close()
 
 
 class SegmentFiles:
     """The files below one directory. Read on the kernel's thread only, written on the sealer's."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, disk: Disk = SYSTEM_DISK) -> None:
         self.directory = directory
+        self._disk = disk
         self._open: dict[Path, SegmentFile] = {}
 
     def path(self, stream_id: int, first: int) -> Path:
         """Return the path of a segment's file, whether or not it exists."""
         return self.directory / str(stream_id) / f"{first:020}.chunks"
+
+    def exists(self, stream_id: int, first: int) -> bool:
+        """Return whether a segment has a file."""
+        return self._disk.exists(self.path(stream_id, first))
 
     def read(self, stream_id: int, first: int, offset: int, most_bytes: int) -> bytes | None:
         """Return chunks of the segment that starts at ``first``; ``None`` when its file was removed.
@@ -90,7 +92,7 @@ class SegmentFiles:
 
     def _opened(self, path: Path) -> SegmentFile:
         """Return an open file; close the least recently used one if there are too many."""
-        file = self._open.pop(path, None) or SegmentFile(path)
+        file = self._open.pop(path, None) or SegmentFile(self._disk.open(path))
         self._open[path] = file
         if len(self._open) > _MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
@@ -103,96 +105,79 @@ class SegmentFiles:
 
     def remove(self, stream_id: int, end: int) -> None:
         """Remove the files of every segment of a stream that starts below ``end``."""
-        for path in _listed(self.directory / str(stream_id)):
+        for path in self._disk.listed(self.directory / str(stream_id)):
             first = path.name.split(".")[0]
             if first.isdecimal() and int(first) < end:
-                path.unlink(missing_ok=True)
+                self._disk.remove(path)
 
     def remove_stream(self, stream_id: int) -> None:
         """Remove every file of a stream."""
-        rmtree(self.directory / str(stream_id), ignore_errors=True)
+        self._disk.remove_tree(self.directory / str(stream_id))
 
     def clean(self, firsts_by_stream: "dict[int, set[int]]") -> None:
         """Remove every file that belongs to none of these segments, and unfinished files."""
-        for directory in _listed(self.directory):
+        for directory in self._disk.listed(self.directory):
             firsts = firsts_by_stream.get(int(directory.name)) if directory.name.isdecimal() else None
             if firsts is None:
-                rmtree(directory, ignore_errors=True)
+                self._disk.remove_tree(directory)
                 continue
-            for path in _listed(directory):
+            for path in self._disk.listed(directory):
                 first = path.name.split(".")[0]
                 if path.name.endswith(UNFINISHED) or not first.isdecimal() or int(first) not in firsts:
-                    path.unlink(missing_ok=True)
+                    self._disk.remove(path)
 
     def link_into(self, target: "SegmentFiles") -> None:
         """Link each segment's file into another directory, or copy it where links are not possible."""
-        self._repeat_in(target, _link)
+        self._repeat_in(target, target._link)
 
     def copy_into(self, target: "SegmentFiles") -> None:
         """Copy each segment's file that is not in the other directory yet, and sync it."""
-        self._repeat_in(target, _copy)
+        self._repeat_in(target, target._copy)
 
     def _repeat_in(self, target: "SegmentFiles", repeat: Callable[[Path, Path], None]) -> None:
-        for directory in _listed(self.directory):
-            for path in _listed(directory):  # empty if the stream was deleted meanwhile
+        for directory in self._disk.listed(self.directory):
+            for path in self._disk.listed(directory):  # empty if the stream was deleted meanwhile
                 copy = target.directory / directory.name / path.name
-                if path.suffix == ".chunks" and not copy.exists():
-                    _make_directories(copy.parent)
+                if path.suffix == ".chunks" and not self._disk.exists(copy):
+                    target._make_directories(copy.parent)
                     with suppress(FileNotFoundError):  # truncated meanwhile
                         repeat(path, copy)
 
-
-def write_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file completely and sync it, or leave none. :raises OSError: when it cannot be written."""
-    _make_directories(path.parent)
-    unfinished = path.with_name(path.name + UNFINISHED)
-    try:
-        with open(unfinished, "wb", opener=_private) as file:
-            unsynced = 0
-            for piece in pieces:
-                file.write(piece)
-                unsynced += len(piece)
-                if unsynced >= _SYNC_SIZE:
-                    file.flush()
-                    os.fdatasync(file.fileno())
-                    unsynced = 0
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.rename(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    sync_directories(path.parent)
-    sync_directories(path.parent.parent)
-
-
-def _make_directories(directory: Path) -> None:
-    """Create the directory of a stream and its parent, accessible for this user only."""
-    for each in (directory.parent, directory):
-        each.mkdir(mode=0o700, exist_ok=True)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
-
-
-def _listed(directory: Path) -> list[Path]:
-    """Return the entries of a directory; none if it does not exist."""
-    try:
-        return list(directory.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _link(path: Path, copy: Path) -> None:
-    try:
-        os.link(path, copy)
-    except OSError as error:
-        if error.errno not in (EXDEV, EPERM, EMLINK, ENOTSUP):
+    def write(self, path: Path, pieces: Iterable[bytes]) -> None:
+        """Write a file completely and sync it, or leave none. :raises OSError: when it cannot be written."""
+        disk = self._disk
+        self._make_directories(path.parent)
+        unfinished = path.with_name(path.name + UNFINISHED)
+        try:
+            with closing(disk.create(unfinished)) as file:
+                unsynced = 0
+                for piece in pieces:
+                    file.write(piece)
+                    unsynced += len(piece)
+                    if unsynced >= _SYNC_SIZE:
+                        file.sync()
+                        unsynced = 0
+                file.sync()
+            disk.rename(unfinished, path)
+        except BaseException:
+            disk.remove(unfinished)
             raise
-        _copy(path, copy)
+        disk.sync_directories(path.parent)
+        disk.sync_directories(path.parent.parent)
 
+    def _make_directories(self, directory: Path) -> None:
+        """Create the directory of a stream and its parent."""
+        for each in (directory.parent, directory):
+            self._disk.make_directory(each)
 
-def _copy(path: Path, copy: Path) -> None:
-    with path.open("rb") as source:
-        write_file(copy, iter(lambda: source.read(_COPY_SIZE), b""))
+    def _link(self, path: Path, copy: Path) -> None:
+        try:
+            self._disk.link(path, copy)
+        except OSError as error:
+            if error.errno not in (EXDEV, EPERM, EMLINK, ENOTSUP):
+                raise
+            self._copy(path, copy)
+
+    def _copy(self, path: Path, copy: Path) -> None:
+        with closing(self._disk.open(path)) as source:
+            self.write(copy, (source.read(_COPY_SIZE, at) for at in range(0, source.size, _COPY_SIZE)))

@@ -16,6 +16,7 @@ from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb import recovery, stream_recovery
 from gateway_lmdb.commit_times import CommitTimes
 from gateway_lmdb.compaction import Compaction, CompactionProgress, remove_unfinished
+from gateway_lmdb.disk import SYSTEM_DISK, Disk
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment, Usage
 from gateway_lmdb.quarantine import Quarantined, unreadable_message
 from gateway_lmdb.recovery import FoundEntities
@@ -26,6 +27,7 @@ from gateway_lmdb.segment_files import DIRECTORY, SegmentFiles
 from gateway_lmdb.staged import Append, Staged, content_key
 from gateway_lmdb.stream_batch import Filed, StreamBatch
 from gateway_lmdb.stream_tables import chunks_from, segment_at
+from gateway_lmdb.threads import SYSTEM_THREADS, Threads
 from gateway_lmdb.writer import Writer
 
 #: The position of the engine's own changes, for which no caller waits.
@@ -41,6 +43,7 @@ class LmdbStore:
     :param retry_interval_s: the time between attempts to write when the disk is full, in seconds.
     :param map_size: the maximum size of the file, in bytes. It uses address space only.
     :param on_compaction: called with each new state of a compaction, on the kernel's thread.
+    :param disk: the disk that it uses; a simulation passes its own, and ``threads`` with it.
     :raises StorageError: when the directory is in use or unusable, or a newer gateway wrote it.
     """
 
@@ -52,9 +55,11 @@ class LmdbStore:
         retry_interval_s: float = 0.5,
         map_size: int = DEFAULT_MAP_SIZE,
         on_compaction: Callable[[CompactionProgress], None] = lambda progress: None,
+        disk: Disk = SYSTEM_DISK,
+        threads: Threads = SYSTEM_THREADS,
     ) -> None:
-        self._environment = Environment(Path(path), map_size)
-        remove_unfinished(Path(path))
+        self._environment = Environment(Path(path), map_size, disk=disk, threads=threads)
+        remove_unfinished(Path(path), disk)
         self._staged = Staged()
         self._relay = Relay(call_in_kernel, self._staged)
         self._appended = Lsn(0)
@@ -68,7 +73,7 @@ class LmdbStore:
         except StorageError:
             self._environment.close()
             raise
-        self._files = SegmentFiles(Path(path) / DIRECTORY)
+        self._files = SegmentFiles(Path(path) / DIRECTORY, disk)
         self._writer = Writer(self._environment, self._relay, retry_interval_s, self._streams_committed)
         self._sealer = Sealer(self._environment, self._files, self._filed, retry_interval_s)
 
@@ -228,7 +233,7 @@ class LmdbStore:
         Stream files are linked before and after: a segment that is moved into a file meanwhile is in one of both
         copies.
         """
-        target = SegmentFiles(Path(directory) / DIRECTORY)
+        target = SegmentFiles(Path(directory) / DIRECTORY, self._environment.disk)
         self._files.link_into(target)
         self._environment.snapshot(Path(directory))
         self._files.link_into(target)

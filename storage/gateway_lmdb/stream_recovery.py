@@ -63,7 +63,7 @@ def _sealed(
         rows = list(stream_tables.segments_of_stream(transaction, environment.tables, stream_id))
     has_begun = False
     for segment, is_filed in rows:
-        if is_filed and not files.path(stream_id, segment.first).exists():
+        if is_filed and not files.exists(stream_id, segment.first):
             if has_begun:
                 raise StorageError(
                     f"a segment of stream {stream_id} is missing: {files.path(stream_id, segment.first)}"

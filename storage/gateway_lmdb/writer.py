@@ -6,9 +6,7 @@ shares one. An error is either temporary (the disk is full), and the commit is r
 
 from collections.abc import Callable
 from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
-from time import monotonic
+from queue import Empty
 from typing import Final
 
 import lmdb
@@ -25,6 +23,7 @@ from gateway_lmdb.reserve import MOST_WAITING, FreePageReserve
 from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
+from gateway_lmdb.threads import Queue
 
 #: Temporary errors of the system: the transaction was rolled back and can be repeated. LMDB reports a short write, the
 #: usual first sign of a full disk, as EIO; and a failed sync of data pages can be retried safely, because a retry
@@ -53,9 +52,11 @@ class Writer:
         self._environment = environment
         self._listener = listener
         self._retry_interval_s = retry_interval_s
-        self._staged: SimpleQueue[Append | None] = SimpleQueue()
+        threads = environment.threads
+        self._staged: Queue[Append | None] = threads.queue()
+        self._monotonic_s = threads.monotonic_s
         self.commit_times = CommitTimes()
-        self._stopping = Event()
+        self._stopping = threads.event()
         self._has_failed = False
         self._is_stalled = False
         self._batches = BatchWriter(environment.tables)
@@ -63,8 +64,7 @@ class Writer:
         self._reserve = FreePageReserve(environment)
         self._streams_committed = streams_committed
         self._written = _written(environment)
-        self._thread = Thread(target=self._run, name="store-writer", daemon=True)
-        self._thread.start()
+        self._thread = threads.start(self._run, "store-writer")
 
     def stage(self, append: Append) -> None:
         """Stage one append. Position 0 is for the engine's own changes, for which no caller waits."""
@@ -195,10 +195,10 @@ class Writer:
                     raise
 
     def _write(self, batch: Batch) -> None:
-        starts_s = monotonic()
+        starts_s = self._monotonic_s()
         with self._environment.write() as transaction:
             self._batches.write(transaction, batch)
-        self.commit_times.add(monotonic() - starts_s, batch.size)
+        self.commit_times.add(self._monotonic_s() - starts_s, batch.size)
 
     # ---- Compacting --------------------------------------------------------------------------------------------
 

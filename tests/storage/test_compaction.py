@@ -4,6 +4,7 @@ Rules: R131.
 """
 
 import random
+import sys
 import time
 
 import pytest
@@ -205,7 +206,7 @@ def test_compaction_does_not_start_without_free_disk_space(place: LmdbPlace, mon
 
 
 def test_a_failed_copy_leaves_the_store_unchanged(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     store, listener, states = open_store(place)
     fill_and_drain(place, store, listener)
     assert store.compact()
@@ -216,7 +217,7 @@ def test_a_failed_copy_leaves_the_store_unchanged(place: LmdbPlace, monkeypatch:
 
 
 def test_a_store_that_closes_does_not_wait_for_a_compaction(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction.sys, "executable", _sleeping_program(place))
+    monkeypatch.setattr(sys, "executable", _sleeping_program(place))
     store, listener, _ = open_store(place)
     fill_and_drain(place, store, listener)
     assert store.compact()

@@ -15,9 +15,12 @@ from gateway.kernel.journal.changes import Change, Lsn, Put, Sealed, Truncated
 from gateway.kernel.messages.chunks import chunk_heads, entries
 from gateway.testing.store_session import StoreSession, queue_record, segments_in
 from gateway.testing.store_streams import read_all, segment, stream_message
-from gateway_lmdb import LmdbStore, sealer, segment_files
+from gateway_lmdb import LmdbStore, segment_files
 from gateway_lmdb.backup import back_up
+from gateway_lmdb.segment_files import SegmentFiles
 from tests.storage.places import LmdbPlace
+
+WRITE = SegmentFiles.write
 
 
 @pytest.fixture
@@ -142,12 +145,12 @@ def test_a_segment_truncated_while_it_is_moved_leaves_no_file(
 ) -> None:
     is_written, is_truncated = threading.Event(), threading.Event()
 
-    def write_late(path: Path, pieces: Iterator[bytes]) -> None:
-        segment_files.write_file(path, pieces)
+    def write_late(files: SegmentFiles, path: Path, pieces: Iterator[bytes]) -> None:
+        WRITE(files, path, pieces)
         is_written.set()
         assert is_truncated.wait(20)
 
-    monkeypatch.setattr(sealer, "write_file", write_late)
+    monkeypatch.setattr(SegmentFiles, "write", write_late)
     session.append(*sealing(0, 300))
     assert is_written.wait(20)
     session.append(Truncated(1, 300))
@@ -166,12 +169,12 @@ def test_segments_stay_in_the_table_while_the_disk_is_full(
 ) -> None:
     failures = iter(range(3))
 
-    def write(path: Path, pieces: Iterator[bytes]) -> None:
+    def write(files: SegmentFiles, path: Path, pieces: Iterator[bytes]) -> None:
         if next(failures, None) is not None:
             raise OSError(error, os.strerror(error))
-        segment_files.write_file(path, pieces)
+        WRITE(files, path, pieces)
 
-    monkeypatch.setattr(sealer, "write_file", write)
+    monkeypatch.setattr(SegmentFiles, "write", write)
     session.append(*sealing(0, 300))
     session.settle()
     assert read_all(session, 1, 0) == list(range(300))
@@ -187,7 +190,7 @@ def test_a_failed_write_leaves_no_partial_file(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     with pytest.raises(OSError, match="full"):
-        segment_files.write_file(tmp_path / "1" / "0.chunks", pieces())
+        SegmentFiles(tmp_path).write(tmp_path / "1" / "0.chunks", pieces())
     assert list((tmp_path / "1").iterdir()) == []
 
 
@@ -196,12 +199,12 @@ def test_closing_does_not_wait_for_unmoved_segments(
 ) -> None:
     is_busy, may_end = threading.Event(), threading.Event()
 
-    def write_slowly(path: Path, pieces: Iterator[bytes]) -> None:
+    def write_slowly(files: SegmentFiles, path: Path, pieces: Iterator[bytes]) -> None:
         is_busy.set()
         assert may_end.wait(20)
-        segment_files.write_file(path, pieces)
+        WRITE(files, path, pieces)
 
-    monkeypatch.setattr(sealer, "write_file", write_slowly)
+    monkeypatch.setattr(SegmentFiles, "write", write_slowly)
     for first in range(0, 50, 10):
         session.append(*sealing(first, first + 10))
     assert is_busy.wait(20)
@@ -296,7 +299,7 @@ def _expect_copy(place: LmdbPlace, path: Path) -> None:
 
 
 def test_a_copy_continues_when_a_stream_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files, link = segment_files.SegmentFiles(tmp_path / "streams"), os.link
+    files, link = SegmentFiles(tmp_path / "streams"), os.link
     for stream_id in ("1", "2", "3"):
         (files.directory / stream_id).mkdir(parents=True)
         (files.directory / stream_id / "0.chunks").write_bytes(b"chunks")
@@ -308,6 +311,6 @@ def test_a_copy_continues_when_a_stream_is_deleted_meanwhile(tmp_path: Path, mon
                 files.remove_stream(int(other.name))
 
     monkeypatch.setattr(os, "link", delete_the_others)
-    target = segment_files.SegmentFiles(tmp_path / "copy")
+    target = SegmentFiles(tmp_path / "copy")
     files.link_into(target)
     assert [path.read_bytes() for path in target.directory.glob("*/*")] == [b"chunks"]
