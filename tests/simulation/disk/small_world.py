@@ -55,9 +55,12 @@ class SmallWorld:
             self.step()
         self.now_s = until_s
 
+    def new_threads(self) -> SimulatedThreads:
+        return SimulatedThreads(self.schedule, lambda: self.now_s, self.random)
+
     def open(self, retry_interval_s: float = 0.5, killed_after: int | None = None) -> LmdbStore:
         """Open the store in a new process, which may be killed after a number of operations."""
-        self.threads = SimulatedThreads(self.schedule, lambda: self.now_s, self.random)
+        self.threads = self.new_threads()
         disk = self.disk.process(self.threads)
         if killed_after is not None:
             self.disk.kill_after(killed_after)

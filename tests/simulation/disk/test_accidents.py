@@ -20,7 +20,7 @@ from tests.simulation.disk.machine import Machine
 
 
 def test_what_is_reported_durable_survives_any_accidents() -> None:
-    for seed in range(examples(150)):
+    for seed in range(examples(80)):
         Machine(seed).run()
 
 

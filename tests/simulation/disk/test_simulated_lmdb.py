@@ -106,7 +106,7 @@ def content(transaction: Any, tables: list[Any]) -> list[list[tuple[bytes, bytes
     return [list(transaction.cursor(db)) for db in tables]
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(TRANSACTIONS, max_size=6))
 def test_any_calls_get_the_same_answers(transactions: list[tuple[str, list[Any]]]) -> None:
     with tempfile.TemporaryDirectory() as directory, lmdb.open(directory, **OPTIONS) as real:
