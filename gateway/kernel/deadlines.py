@@ -58,6 +58,12 @@ class Deadlines:
             self._heap, self._older = [], []
             self._stop()
 
+    def release(self) -> None:
+        """Stop, and release the callback: its owner is gone."""
+        self._at_by_key.clear()
+        self._stop()
+        self._due = lambda key: None
+
     def _tidy(self) -> None:
         """Move some deadlines to a new heap, without the stale ones, if there are many of these."""
         if not self._older:

@@ -3,11 +3,11 @@
 An entry is recorded in the turn of its change, so after a crash the store has both or neither.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.broker.audit_entries import AuditEntries, AuditEntry
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put, Removed
@@ -49,14 +49,6 @@ class Actor:
     surface: str
 
 
-class _Entry(NamedTuple):
-    """An entry as the store has it: encoded, it takes a fraction of the memory."""
-
-    number: int
-    at_ms: int
-    record: bytes
-
-
 class AuditLog:
     """Owns the entries, oldest first. ``emit`` is called with an event ``audit.ACTION`` for each new one."""
 
@@ -64,8 +56,8 @@ class AuditLog:
         self._journal = journal
         self._emit = emit
         self.rules = rules
-        self._entries: deque[_Entry] = deque()
-        self._bytes = 0
+        self._entries = AuditEntries()
+        self._recovered: list[AuditEntry] = []
         self._number = 0
 
     def __len__(self) -> int:
@@ -74,12 +66,12 @@ class AuditLog:
     @property
     def size(self) -> int:
         """The bytes of all entries in the store."""
-        return self._bytes
+        return self._entries.size
 
     def newest_first(self) -> Iterator[AuditRecord]:
         """Return the entries as they are now, the newest first; entries above the age limit are left out."""
         oldest_ms = self._oldest_ms()
-        return (_decoded(entry) for entry in reversed(list(self._entries)) if entry.at_ms >= oldest_ms)
+        return (_decoded(entry) for entry in self._entries.newest_first() if entry.at_ms >= oldest_ms)
 
     def record(
         self,
@@ -111,7 +103,7 @@ class AuditLog:
         )
         entry, put = self._bounded(entry)
         self._journal.record(put)
-        self._add(entry, put.record)
+        self._entries.add(AuditEntry(entry.number, entry.at_ms, put.record))
         self._prune_some()
         self._emit(Event(f"audit.{action}", vhost, subject, _event_details(entry)))
 
@@ -140,12 +132,14 @@ class AuditLog:
 
     def install(self, entry: AuditRecord) -> None:
         """Add an entry found by recovery, in any order; ``settle`` sorts them."""
-        self._add(entry, encode_entity(entry))
+        self._recovered.append(AuditEntry(entry.number, entry.at_ms, encode_entity(entry)))
 
     def settle(self) -> None:
-        """Sort the recovered entries, and remove those above the limits."""
-        self._entries = deque(sorted(self._entries, key=lambda each: each.number))
-        self._number = self._entries[-1].number if self._entries else 0
+        """Add the recovered entries in their order, and remove those above the limits."""
+        for entry in sorted(self._recovered):
+            self._entries.add(entry)
+            self._number = entry.number
+        self._recovered = []
         self.prune()
 
     # Limits
@@ -163,27 +157,21 @@ class AuditLog:
         for _ in range(_STEP):
             if not self._is_over():
                 return
-            entry = self._entries.popleft()
-            self._bytes -= len(entry.record)
-            self._journal.record(Removed(AuditRecord.kind, (entry.number,)))
+            self._journal.record(Removed(AuditRecord.kind, (self._entries.drop_oldest(),)))
 
     def _is_over(self) -> bool:
         rules = self.rules
         return bool(self._entries) and (
             len(self._entries) > rules.max_entries
-            or self._bytes > rules.max_bytes
-            or self._entries[0].at_ms < self._oldest_ms()
+            or self._entries.size > rules.max_bytes
+            or self._entries.oldest_ms < self._oldest_ms()
         )
 
     def _oldest_ms(self) -> int:
         return self._journal.now_ms - self.rules.max_age_s * 1000 if self.rules.max_age_s else 0
 
-    def _add(self, entry: AuditRecord, record: bytes) -> None:
-        self._entries.append(_Entry(entry.number, entry.at_ms, record))
-        self._bytes += len(record)
 
-
-def _decoded(entry: _Entry) -> AuditRecord:
+def _decoded(entry: AuditEntry) -> AuditRecord:
     decoded = decode_entity(AuditRecord.kind, entry.record)
     assert isinstance(decoded, AuditRecord)
     return decoded

@@ -34,6 +34,7 @@ from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
 from gateway.kernel.traffic import VhostTraffic
+from gateway.kernel.vhosts.dissolving import dissolve
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -251,6 +252,7 @@ class Broker:
         self.events.emit(Event("vhost.deleted", name, name))
         del self.vhost_by_name[name]
         self.plugins_in_use.remove(vhost)
+        dissolve(vhost)
         self.departed_traffic.take(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
         self._departing.discard(name)

@@ -74,6 +74,10 @@ class Keeping:
         self._recovered: dict[str, list[KeptRecord]] = {}
         self._reported_at_s = -inf
 
+    def release(self) -> None:
+        """Release the callback: the virtual host was deleted."""
+        self._publish = lambda exchange, message: None
+
     def fit(self, exchange: Exchange) -> None:
         """Give an exchange its interceptor, if its type keeps messages and it has none yet."""
         if keeps(exchange.type) and not isinstance(exchange.interceptor, KeepingInterceptor):

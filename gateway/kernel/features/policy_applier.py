@@ -1,6 +1,7 @@
 """The application of arguments and policies to the queues and exchanges of one virtual host."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archive import EXCHANGE as ARCHIVE_OF_EXCHANGE
@@ -36,6 +37,10 @@ class PolicyApplier:
         self._exchange_by_name = exchange_by_name
         self._forget_routes = forget_routes
         self._walked_version: int | None = None
+
+    def release(self) -> None:
+        """Release the virtual host, which was deleted with its queues."""
+        self._context = replace(self._context, delete=lambda queue: None)
 
     def apply_to_queue(self, queue: "QueueLike") -> None:
         """Compute the settings of a queue and apply the features they require."""

@@ -39,6 +39,10 @@ class Interception:
         self._queues = queues
         self._changed = changed
 
+    def release(self) -> None:
+        """Release the callback: the virtual host was deleted."""
+        self._changed = lambda: None
+
     def apply(self, interceptors: Sequence[Interceptor]) -> None:
         """Use these interceptors for all later publishes, and for the deliveries of each queue from now on.
 

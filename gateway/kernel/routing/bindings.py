@@ -53,6 +53,11 @@ class Bindings:
         self.count = 0
         self.require_room: Callable[[str], None] = lambda user: None
 
+    def release(self) -> None:
+        """Release the callbacks: the virtual host was deleted."""
+        self.on_abandoned = lambda exchange: None
+        self.require_room = lambda user: None
+
     def __iter__(self) -> Iterator[Binding]:
         for bindings in self._by_source.values():
             yield from bindings.values()

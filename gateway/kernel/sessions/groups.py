@@ -84,6 +84,10 @@ class Groups:
             self._forget(name)
             yield
 
+    def release(self, host: "SessionHost") -> None:
+        """Release the virtual host, which was deleted; ``host`` is there instead of it."""
+        self._vhost = host
+
     def _forget(self, name: str) -> None:
         del self._made[name]
         self._journal.record(Removed(GroupRecord.kind, (self._vhost.name, name)))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
+from gateway.kernel.errors import NotFound
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.queue_like import QueueLike
@@ -70,3 +71,54 @@ class SessionHost(Protocol):
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of an owner that has disconnected."""
         ...
+
+
+class DepartedHost:
+    """A deleted virtual host, as sessions see it whose connections have not ended: nothing is in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.queue_by_name: dict[str, QueueLike] = {}
+
+    @property
+    def queues(self) -> HostQueues:
+        """Raise ``NotFound``."""
+        raise self._gone()
+
+    def declare_queue(
+        self,
+        name: str,
+        *,
+        is_durable: bool = False,
+        owner: object | None = None,
+        arguments: Arguments | None = None,
+        user: str = "",
+    ) -> QueueLike:
+        """Raise ``NotFound``."""
+        raise self._gone()
+
+    def delete_queue_if_done(self, queue: ConsumedQueue) -> None:
+        """Do nothing: the queue is deleted."""
+
+    def bind(
+        self,
+        source: Exchange,
+        destination: Destination,
+        routing_key: str,
+        arguments: Arguments | None = None,
+        user: str = "",
+    ) -> Binding:
+        """Raise ``NotFound``."""
+        raise self._gone()
+
+    def unbind(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Arguments | None = None
+    ) -> bool:
+        """Return that there is no such binding."""
+        return False
+
+    def release(self, owner: object) -> None:
+        """Do nothing: the queues of the owner are deleted."""
+
+    def _gone(self) -> NotFound:
+        return NotFound(f"vhost '{self.name}' was deleted")

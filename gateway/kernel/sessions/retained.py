@@ -51,6 +51,10 @@ class Retained:
     def __len__(self) -> int:
         return self.count
 
+    def release(self) -> None:
+        """Let no message expire any more: the virtual host was deleted."""
+        self._expiries.release()
+
     @property
     def newest(self) -> int:
         """The number of the message that was retained last."""

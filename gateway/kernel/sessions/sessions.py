@@ -229,6 +229,12 @@ class Sessions:
         if session.expiry_s < NEVER_S:
             self._expiries.set(session.client_id, delay_s)
 
+    def release(self, host: "SessionHost") -> None:
+        """Release the virtual host, which was deleted; ``host`` is there instead of it."""
+        self._vhost = host
+        self.groups.release(host)
+        self._expiries.release()
+
     def _expired(self, client_id: str) -> None:
         session = self._session_by_client.get(client_id)
         if session is not None and session.holder is None:

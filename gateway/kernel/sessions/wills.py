@@ -64,6 +64,11 @@ class Wills:
         if taken is not None:
             self._publish(*taken, client_id)
 
+    def release(self) -> None:
+        """Release the callback: the virtual host was deleted."""
+        self._publish = lambda message, is_retained, client_id: None
+        self._deadlines.release()
+
     def install(self, record: WillRecord) -> None:
         """Restore a delayed will."""
         header = self._journal.formats[record.header_format].header(record.header)

@@ -153,6 +153,10 @@ class Exchanges:
         self._context.router.forget()
         return exchange
 
+    def release(self) -> None:
+        """Release the callback: the virtual host was deleted."""
+        self._departed = lambda: None
+
     # Replacing exchange types
 
     def declared(self) -> list[Exchange]:

@@ -31,7 +31,7 @@ def perform(route: Endpoint, call: Call, names: Mapping[str, str]) -> object:
         return route.resource(call, **names)
     action = AUDITED.get(key) or _unlisted(route)
     recording = Recording(call, action, names, is_deletion=route.method == "DELETE")
-    call.changed = recording.finish
+    call.record_by(recording.finish)
     result = route.resource(call, **names)
     if isinstance(result, Deferred):
         return result.addCallback(recording.passing)

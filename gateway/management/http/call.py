@@ -1,6 +1,7 @@
 """One call of a resource: the request, its user, and the user's access."""
 
 from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakMethod
 
 from gateway.access import Permissions, Principal
 from gateway.kernel.broker.broker import Broker
@@ -20,8 +21,7 @@ from gateway.management.statistics.subjects import Key
 class Call:
     """A request of an authenticated user. ``query`` is the part of the URL after the question mark.
 
-    ``audit_details`` go to its entry in the audit record. A resource calls ``changed`` if its change may come after the
-    client has disconnected; the entry is then made at once.
+    ``audit_details`` go to its entry in the audit record.
     ``values`` returns all values of a repeated field of the query.
     """
 
@@ -44,9 +44,22 @@ class Call:
         self.peer_host = peer_host
         self.is_secure = is_secure
         self.audit_details: Fields = {}
-        self.changed: Callable[[], None] = lambda: None
+        self._recording: WeakMethod[Callable[[], None]] | None = None
         self.values: Callable[[str], Sequence[str]] = lambda name: [query[name]] if name in query else []
         self._spans = spans_of(query)
+
+    def record_by(self, finish: Callable[[], None]) -> None:
+        """Set the method that makes the entry in the audit record; its object refers to the call, and is not kept."""
+        self._recording = WeakMethod(finish)
+
+    @property
+    def changed(self) -> Callable[[], None]:
+        """Return the function that makes the entry in the audit record; the client may have disconnected.
+
+        A resource that calls it in a later turn gets it in the first one, and keeps it.
+        """
+        finish = None if self._recording is None else self._recording()
+        return _no_entry if finish is None else finish
 
     @property
     def broker(self) -> Broker:
@@ -144,3 +157,7 @@ class Call:
             return self.context.access_of(vhost.name).enter(self.principal, vhost.name)
         except NotAllowed:
             raise forbidden("User not authorised to access virtual host") from None
+
+
+def _no_entry() -> None:
+    """Make no entry: the request changes nothing that the audit record keeps."""

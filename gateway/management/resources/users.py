@@ -64,10 +64,11 @@ def put_user(call: Call, name: str) -> "Reply | Deferred[Reply]":
     if not update.password:
         return _put(directory, update, update.password_hash, "")
     replied: Deferred[Reply] = Deferred(canceller=lambda _: None)
+    changed = call.changed
 
     def put(hashed: tuple[str, str]) -> None:
         outcome: Deferred[Reply] = maybeDeferred(_put, directory, update, *hashed)
-        outcome.addCallback(lambda reply: call.changed() or reply)
+        outcome.addCallback(lambda reply: changed() or reply)
         if replied.called:  # the client has disconnected: drop a refusal
             outcome.addErrback(lambda _: None)
         else:
