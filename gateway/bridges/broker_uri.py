@@ -107,10 +107,14 @@ def without_secrets(text: str) -> str:
 
 
 def _options(parts: SplitResult) -> Mapping[str, str]:
-    """Return the options after the question mark. :raises InvalidUri: for an unknown or invalid one."""
+    """Return the options after the question mark. :raises InvalidUri: for an unknown or invalid one.
+
+    An ``amqp`` URI may have those of TLS, without effect: tools set them in the URIs of all bridges.
+    """
     of_protocol = {"amqp": AMQP_OPTIONS, "mqtt": MQTT_OPTIONS}.get(parts.scheme.removesuffix("s"), frozenset())
-    known = of_protocol | (TLS_OPTIONS if SCHEMES[parts.scheme][1] else frozenset())
-    if parts.scheme == "amqps":
+    is_amqp = parts.scheme in ("amqp", "amqps")
+    known = of_protocol | (TLS_OPTIONS if is_amqp or SCHEMES[parts.scheme][1] else frozenset())
+    if is_amqp:
         known |= {"server_name_indication"}
     try:
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))

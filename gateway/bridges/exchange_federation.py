@@ -102,8 +102,8 @@ class ExchangeLink:
         """Delete the queue and the exchange at the upstream, because the exchange is no longer federated."""
         commands, self._commands = self._commands, None
         if commands is not None and commands.is_open and self.upstream.cleans_up:
-            await commands.queue_delete(self._queue)
             await commands.exchange_delete(self._internal)
+            await commands.queue_delete(self._queue)  # last: the consumer of the queue ends, and closes the connection
 
     # At the upstream
 

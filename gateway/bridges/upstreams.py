@@ -44,6 +44,9 @@ _SHARED: Final = (
     ParameterKey("ack-mode", one_of("no-ack", "on-publish", "on-confirm")),
     ParameterKey("queue-type", one_of("classic", "quorum")),
     ParameterKey("resource-cleanup-mode", one_of("default", "never")),
+    # of RabbitMQ's links, whose channels and bindings these say how to use: links here need neither
+    ParameterKey("channel-use-mode", one_of("multiple", "single")),
+    ParameterKey("bind-nowait", is_truth),
 )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.kinds import Hosts, ListenerPort, Origins, Size
+from gateway.config.kinds import Hosts, ListenerPort, Live, Origins, Size
 from gateway.config.section import Section
 
 
@@ -40,6 +40,9 @@ class Management(Section):
 
     session_timeout_s: Annotated[int, Field(ge=60, le=30 * 86400)] = 8 * 3600
     """Time after which a login of the web UI ends, in seconds."""
+
+    show_secrets: Live[bool] = False
+    """Whether parameters and exports have the passwords in URIs, as in RabbitMQ. See docs/management.md."""
 
     cors_allow_origins: Origins = Field(default_factory=list)
     """Origins of web pages that may use the API, such as ``https://console.example.com``; ``*`` is any."""

@@ -40,7 +40,7 @@ def steps_of(definitions: model.Definitions, broker: Broker, source: str, defaul
     """
     users, queues = len(definitions.users), len(definitions.queues)
     yield from validate(definitions, broker, source, default_vhost)
-    applier = _Applier(broker, Records(definitions.version), default_vhost)
+    applier = _Applier(broker, Records(definitions.version, broker.parameters), default_vhost)
     yield from _apply_all(source, "users", definitions.users, applier.user)
     yield from _apply_all(source, "vhosts", definitions.vhosts, applier.vhost)
     yield from _apply_all(source, "permissions", definitions.permissions, applier.permission)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from gateway.definitions import model
+from gateway.definitions.secrets import UnknownSecret, restored
 from gateway.definitions.states import (
     CATEGORIES,
     OPERATOR_POLICY,
@@ -23,6 +24,9 @@ from gateway.kernel.routing.binding import Destination
 
 #: Categories whose entities cannot be changed, only deleted and created again, which would lose messages.
 _FIXED: Final = frozenset({"exchanges", "queues"})
+
+#: Categories whose values may have URIs with passwords.
+_WITH_SECRETS: Final = frozenset({"parameters", "global_parameters"})
 
 #: Global parameters that every broker has of its own.
 _OWN_PARAMETERS: Final = frozenset({"cluster_name", "internal_cluster_id", "cluster_tags"})
@@ -88,7 +92,7 @@ def planning(
             yield
     found: list[Step] = []
     seen: set[EntityKey] = set()
-    for number, (key, wanted) in enumerate(wanted_states(definitions, vhost or "/")):
+    for number, (key, wanted) in enumerate(wanted_states(definitions, broker, vhost or "/")):
         seen.add(key)
         if (step := _compared(key, current.get(key), wanted)) is not None:
             found.append(step)
@@ -115,6 +119,13 @@ def deleting(plan: Plan, broker: Broker) -> Iterator[None]:
 
 
 def _compared(key: EntityKey, current: State | None, wanted: State) -> Step | None:
+    if key.category in _WITH_SECRETS:
+        try:
+            wanted = wanted | {
+                "value": restored(wanted["value"], None if current is None else current["value"], "value")
+            }
+        except UnknownSecret as unknown:
+            return Step(Verb.CONFLICT, key, current, wanted, str(unknown))
     if current is None:
         return Step(Verb.CREATE, key, None, wanted)
     changed = [name for name, value in wanted.items() if current.get(name) != value]

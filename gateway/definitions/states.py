@@ -44,9 +44,11 @@ class EntityKey(NamedTuple):
     names: tuple[str, ...]
 
 
-def wanted_states(definitions: model.Definitions, default_vhost: str) -> Iterator[tuple[EntityKey, State]]:
+def wanted_states(
+    definitions: model.Definitions, broker: Broker, default_vhost: str
+) -> Iterator[tuple[EntityKey, State]]:
     """Yield the entities of definitions; a state has only what the file says."""
-    records = Records(definitions.version)
+    records = Records(definitions.version, broker.parameters)
     for user in definitions.users:
         record = records.user_without_password(user)
         secret = UNKNOWN_PASSWORD if user.password else record.password_hash

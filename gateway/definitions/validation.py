@@ -46,7 +46,7 @@ def validate(definitions: model.Definitions, broker: Broker, source: str, defaul
                 wrong.append(f"{source}: {_location(category, number, reason)}: {reason}")
             yield
 
-    checks = _EntryChecks(broker, Records(definitions.version), default_vhost, definitions)
+    checks = _EntryChecks(broker, Records(definitions.version, broker.parameters), default_vhost, definitions)
     yield from check_all("users", definitions.users, checks.user)
     yield from check_all("vhosts", definitions.vhosts, checks.vhost)
     yield from check_all("permissions", definitions.permissions, checks.permission)

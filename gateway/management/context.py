@@ -127,6 +127,7 @@ class ApiContext:
     garbage collector, ``turns`` durations of event loop turns, ``store_info`` sizes of the store's file.
     ``compact_store`` starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
     ``plugins`` lists and changes plugins, and ``control`` the node; ``None`` if they cannot be changed.
+    ``shows_secrets`` is whether parameters and definitions are answered with the passwords in their URIs.
     ``services_of`` returns what the plugins of an existing virtual host offer to operators.
     """
 
@@ -149,6 +150,7 @@ class ApiContext:
     started_at_ms: int = 0
     certificates: Sequence[Path] = ()
     max_message_size: int = 16 * 2**20
+    shows_secrets: bool = False
     http: HttpLimits = field(default_factory=HttpLimits)
     cross_origin_policy: CrossOriginPolicy = field(default_factory=lambda: cross_origin_policy((), (), 0))
     reactor: Any = None  # Twisted's interfaces are not types

@@ -3,12 +3,14 @@
 The export is made in small steps because it may be large. Predeclared exchanges and exclusive queues are not exported.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from gateway.definitions import secrets
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.access import UserRecord
+from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.routing.exchange import Exchange
@@ -25,8 +27,9 @@ _RESERVED: Final = "amq."
 _BATCH_SIZE: Final = 50
 
 
-def export(broker: Broker) -> Pieces:
-    """Yield the definitions of the whole broker in pieces."""
+def export(broker: Broker, *, with_secrets: bool) -> Pieces:
+    """Yield the definitions of the whole broker in pieces; without secrets, passwords in URIs are replaced."""
+    shown = _unchanged if with_secrets else secrets.shown
     directory, vhosts = broker.directory, list(broker.vhost_by_name.values())
     vhosts_with_fields = [(vhost, {"vhost": vhost.name}) for vhost in vhosts]
     head = {
@@ -42,9 +45,11 @@ def export(broker: Broker) -> Pieces:
             "vhosts": map(_vhost, vhosts),
             "permissions": (each.to_fields() for each in list(directory.permissions)),
             "topic_permissions": (each.to_fields() for each in list(directory.topic_permissions)),
-            "parameters": (each for vhost in vhosts for each in _parameters(broker, vhost)),
+            "parameters": (each for vhost in vhosts for each in _parameters(broker, vhost, shown)),
             "global_parameters": (
-                {"name": each.name, "value": each.value} for each in list(broker.parameters.values()) if not each.vhost
+                {"name": each.name, "value": shown(each.value)}
+                for each in list(broker.parameters.values())
+                if not each.vhost
             ),
             "policies": (policy_view(each) for each in list(broker.policies.values()) if not each.is_operator),
             **_topology(vhosts_with_fields),
@@ -52,13 +57,14 @@ def export(broker: Broker) -> Pieces:
     )
 
 
-def export_vhost(broker: Broker, vhost: VirtualHost) -> Pieces:
+def export_vhost(broker: Broker, vhost: VirtualHost, *, with_secrets: bool) -> Pieces:
     """Yield the definitions of one virtual host without its name, so that another can import them."""
+    shown = _unchanged if with_secrets else secrets.shown
     policies = [each for each in broker.policies.values() if each.vhost == vhost.name and not each.is_operator]
     return _document(
         {"rabbit_version": RABBITMQ_VERSION},
         {
-            "parameters": _parameters(broker, vhost),
+            "parameters": _parameters(broker, vhost, shown),
             "policies": map(policy_view, policies),
             **_topology([(vhost, {})]),
         },
@@ -155,10 +161,10 @@ def _vhost(vhost: VirtualHost) -> Fields:
     return {"name": vhost.name, **metadata, **tracing, "metadata": metadata}
 
 
-def _parameters(broker: Broker, vhost: VirtualHost) -> list[Fields]:
+def _parameters(broker: Broker, vhost: VirtualHost, shown: Callable[[Value], Value]) -> list[Fields]:
     """Return the parameters of a virtual host, which include operator policies and limits as in RabbitMQ."""
     found = [
-        {"vhost": each.vhost, "component": each.component, "name": each.name, "value": each.value}
+        {"vhost": each.vhost, "component": each.component, "name": each.name, "value": shown(each.value)}
         for each in broker.parameters.values()
         if each.vhost == vhost.name
     ]
@@ -171,3 +177,7 @@ def _parameters(broker: Broker, vhost: VirtualHost) -> list[Fields]:
         limits = dict(vhost.record.limits)
         found.append({"vhost": vhost.name, "component": "vhost-limits", "name": "limits", "value": limits})
     return found
+
+
+def _unchanged(value: Value) -> Value:
+    return value

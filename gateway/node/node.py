@@ -24,6 +24,7 @@ from gateway.node.access import apply_access_settings, throttle_rules
 from gateway.node.audit import PRUNING_INTERVAL_S, PluginAudit, audit_rules, record_definitions, workbench_rules
 from gateway.node.bridges import node_bridges
 from gateway.node.clockwork import Clockwork
+from gateway.node.cluster_id import ensure_cluster_id
 from gateway.node.control.live_settings import LiveSettings
 from gateway.node.control.maintenance import Maintenance
 from gateway.node.control.node_control import RunningNode
@@ -219,6 +220,7 @@ class Node:
             record_definitions(self.broker.audit, definitions, self.settings.load_definitions)
             source = str(self.settings.load_definitions)
             yield from steps_of(definitions, self.broker, source, self.settings.default_vhost)
+        ensure_cluster_id(self.broker)
         warn_of_logins_without_secret(self.settings, self.broker.directory)
         self._clock.release()
         self.broker.journal.flush()
@@ -265,6 +267,7 @@ class Node:
             context.disk_free_limit = self._watermarks.disk_free_limit
             context.certificates = settings.tls.certificates
             context.max_message_size = settings.amqp.max_message_size
+            context.shows_secrets = settings.management.show_secrets
         self._vhost_access.settings = settings
         self.broker.audit.rules = audit_rules(settings)
         self.broker.workbench.rules = workbench_rules(settings)
@@ -319,6 +322,7 @@ class Node:
             started_at_ms=self.broker.clock.wall_ms(),
             certificates=settings.tls.certificates,
             max_message_size=settings.amqp.max_message_size,
+            shows_secrets=settings.management.show_secrets,
             http=http_limits(settings),
             cross_origin_policy=http_cross_origin_policy(settings),
             reactor=self._reactor,

@@ -89,13 +89,13 @@ KBUDDE = [
         "queue_totals.messages_unacknowledged object_totals.channels object_totals.connections object_totals.consumers "
         "object_totals.queues object_totals.exchanges message_stats.publish message_stats.publish_details.rate "
         "message_stats.return_unroutable")),
-    Ask("GET", "/queues", fields=(
+    Ask("GET", "/queues?sort=", fields=(
         "name vhost durable policy messages_ready messages_unacknowledged messages messages_ready_ram messages_ram "
         "messages_unacknowledged_ram messages_persistent message_bytes message_bytes_ready message_bytes_ram "
         "message_bytes_unacknowledged message_bytes_persistent consumers consumer_utilisation memory disk_reads "
         "disk_writes head_message_timestamp garbage_collection.min_heap_size garbage_collection.fullsweep_after "
         "garbage_collection.minor_gcs state node message_stats.publish message_stats.deliver_get")),
-    Ask("GET", "/exchanges", fields="name vhost type"),
+    Ask("GET", "/exchanges?sort=", fields="name vhost message_stats.publish_in message_stats.publish_out"),
     Ask("GET", "/nodes", fields=(
         "name running uptime mem_used mem_limit mem_alarm disk_free disk_free_alarm disk_free_limit fd_used fd_total "
         "sockets_used sockets_total partitions")),
@@ -109,22 +109,35 @@ KBUDDE = [
     Ask("GET", "/aliveness-test/%2F", fields="status"),
 ]  # fmt: skip
 
-#: Datadog's check of the management API.
+#: Datadog's check of the management API (DataDog/integrations-core, ``rabbitmq.py`` and ``const.py``): each path,
+#: with the fields that become metrics or tags. Its client asks for bindings queue by queue, and for each virtual host.
 DATADOG = [
-    Ask("GET", "/overview?columns=cluster_name,rabbitmq_version", fields="cluster_name rabbitmq_version"),
+    Ask("GET", "/vhosts", fields="name"),
+    Ask("GET", "/overview", fields=(
+        "rabbitmq_version cluster_name object_totals.connections object_totals.channels object_totals.queues "
+        "object_totals.consumers queue_totals.messages queue_totals.messages_details.rate queue_totals.messages_ready "
+        "queue_totals.messages_ready_details.rate queue_totals.messages_unacknowledged "
+        "queue_totals.messages_unacknowledged_details.rate message_stats.ack message_stats.ack_details.rate "
+        "message_stats.confirm message_stats.confirm_details.rate message_stats.deliver_get "
+        "message_stats.deliver_get_details.rate message_stats.publish message_stats.publish_details.rate "
+        "message_stats.drop_unroutable message_stats.drop_unroutable_details.rate message_stats.return_unroutable "
+        "message_stats.return_unroutable_details.rate message_stats.redeliver message_stats.redeliver_details.rate")),
+    Ask("GET", "/exchanges", fields="name vhost message_stats.publish_in message_stats.publish_in_details.rate "
+        "message_stats.publish_out message_stats.publish_out_details.rate"),
+    Ask("GET", "/queues", fields=(
+        "name vhost node policy consumers consumer_utilisation head_message_timestamp memory messages "
+        "messages_details.rate messages_ready messages_ready_details.rate message_bytes messages_unacknowledged "
+        "messages_unacknowledged_details.rate message_stats.ack message_stats.ack_details.rate message_stats.deliver "
+        "message_stats.deliver_details.rate message_stats.deliver_get message_stats.deliver_get_details.rate "
+        "message_stats.publish message_stats.publish_details.rate message_stats.redeliver "
+        "message_stats.redeliver_details.rate")),
+    Ask("GET", "/queues/%2F", fields="name vhost node"),
+    Ask("GET", "/queues/%2F/q/bindings", fields="source"),
     Ask("GET", "/nodes", fields="name fd_used disk_free mem_used mem_limit run_queue sockets_used partitions running "
         "mem_alarm disk_free_alarm"),
-    Ask("GET", "/queues?page=1&page_size=500", fields="items.name items.messages_details.rate items.consumers "
-        "items.messages_ready_details.rate items.memory items.message_bytes items.head_message_timestamp page_count"),
-    Ask("GET", "/queues?columns=name,vhost,messages", fields="name vhost messages"),
-    Ask("GET", "/queues/%2F", fields="name node vhost"),
-    Ask("GET", "/queues/%2F/q/bindings", fields="source"),
-    Ask("GET", "/exchanges", fields="name vhost type durable auto_delete internal"),
-    Ask("GET", "/connections", fields="state vhost channels send_pend recv_oct_details.rate send_oct_details.rate"),
-    Ask("GET", "/vhosts/%2F/connections", fields="state"),
-    Ask("GET", "/vhosts", fields="name"),
+    Ask("GET", "/connections", fields="vhost state"),
+    Ask("GET", "/vhosts/%2F/connections", fields="vhost state"),
     Ask("GET", "/aliveness-test/%2F", fields="status"),
-    Ask("GET", "/healthchecks/node", fields="status"),
 ]  # fmt: skip
 
 

@@ -11,6 +11,9 @@ from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, compact, number, objects, part, text
 from gateway.cli.ctl.verb import verb
 
+#: The end of a login in a URI whose password is replaced.
+_MASKED_LOGIN = b":***@"
+
 STANDARD_STREAM = "-"
 FORMAT = click.option("--format", "file_format", type=click.Choice(["json"], case_sensitive=False), default="json")
 
@@ -18,12 +21,20 @@ FORMAT = click.option("--format", "file_format", type=click.Choice(["json"], cas
 @verb
 @click.argument("file")
 @FORMAT
-def export_definitions(session: VerbSession, file: str, file_format: str) -> None:
-    """Export the definitions to FILE, or to standard output if it is -. With -p, only those of that virtual host."""
+@click.option("--with-secrets", is_flag=True, help="Export the passwords in URIs, too.")
+def export_definitions(session: VerbSession, file: str, file_format: str, with_secrets: bool) -> None:
+    """Export the definitions to FILE, or to standard output if it is -. With -p, only those of that virtual host.
+
+    Passwords in URIs are replaced by ***, unless --with-secrets is given. The broker keeps its own when it imports the
+    file; another broker refuses it.
+    """
     if file != STANDARD_STREAM:
         session.output.announce(f'Exporting definitions in JSON to a file at "{file}" ...')
     with session.on_not_found(NoSuchVirtualHost(session.vhost)):
-        exported = session.api.raw("definitions", *_scope(session))
+        query = {"secrets": "true"} if with_secrets else {}
+        exported = session.api.raw("definitions", *_scope(session), query=query)
+    if not with_secrets and (count := exported.count(_MASKED_LOGIN)):
+        click.echo(f"{count} passwords in URIs are replaced by ***: --with-secrets exports them", err=True)
     if file == STANDARD_STREAM:
         session.output.text(exported.decode())
         return

@@ -14,8 +14,9 @@ from gateway.cli.ctl.verb import verb
 @click.argument("value")
 def set_parameter(session: VerbSession, component: str, name: str, value: str) -> None:
     """Set a parameter of a COMPONENT to a JSON VALUE."""
+    shown = _without_passwords(value)
     session.output.announce(
-        f'Setting runtime parameter "{name}" for component "{component}" to "{value}" in vhost "{session.vhost}" ...'
+        f'Setting runtime parameter "{name}" for component "{component}" to "{shown}" in vhost "{session.vhost}" ...'
     )
     body: JsonObject = {"component": component, "vhost": session.vhost, "name": name, "value": parse_json(value)}
     with session.on_not_found(NoSuchVirtualHost(session.vhost)):
@@ -49,7 +50,7 @@ def list_parameters(session: VerbSession) -> None:
 @click.argument("value")
 def set_global_parameter(session: VerbSession, name: str, value: str) -> None:
     """Set a global parameter to a JSON VALUE."""
-    session.output.announce(f'Setting global runtime parameter "{name}" to "{value}" ...')
+    session.output.announce(f'Setting global runtime parameter "{name}" to "{_without_passwords(value)}" ...')
     session.api.put("global-parameters", name, body={"name": name, "value": parse_json(value)})
 
 
@@ -67,6 +68,15 @@ def list_global_parameters(session: VerbSession) -> None:
     """List the global parameters."""
     session.output.announce("Listing global runtime parameters ...")
     session.output.rows(("name", "value"), map(_row, session.api.list("global-parameters")))
+
+
+def _without_passwords(value: str) -> str:
+    """Return a value for the terminal, which often is a log: passwords in URIs are replaced."""
+    if "@" not in value:
+        return value
+    from gateway.definitions.secrets import shown_text  # imported here because definitions are slow to import
+
+    return shown_text(value)
 
 
 def _row(parameter: JsonObject) -> JsonObject:

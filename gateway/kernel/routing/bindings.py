@@ -66,6 +66,10 @@ class Bindings:
         """Return the bindings of a source."""
         return list(self._by_source.get(source, {}).values())
 
+    def count_from(self, source: ExchangeIdentity) -> int:
+        """Return the number of bindings of a source."""
+        return len(self._by_source.get(source, ()))
+
     def to(self, destination: Destination) -> list[Binding]:
         """Return the bindings of a destination."""
         return list(self._by_destination.get(destination, ()))

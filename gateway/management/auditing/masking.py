@@ -3,15 +3,12 @@
 import re
 from typing import Final
 
-MASK: Final = "***"
+from gateway.definitions.secrets import MASK, shown_text
 
 #: Names of fields whose values are secrets, wherever they occur.
 _SECRET_NAME: Final = re.compile(
     r"passw|passphrase|secret|token|credential|private.?key|api.?key|scram|(^|[^a-z])pass([^a-z]|$)", re.IGNORECASE
 )
-
-#: The password in the authority of a URI: ``amqp://user:PASSWORD@host``.
-_URI_PASSWORD: Final = re.compile(r"(://[^/@:\s]*:)[^/\s]*@")
 
 #: A secret in the query of a URI: ``?password=...``.
 _QUERY_SECRET: Final = re.compile(r"([?&][a-z_]*(?:passw|secret|token|key)[a-z_]*=)[^&\s]*", re.IGNORECASE)
@@ -23,7 +20,7 @@ _MOST_LEVELS: Final = 16
 def masked(value: object, levels: int = _MOST_LEVELS) -> object:
     """Return a JSON value with secrets replaced by ``***``, in fields with the name of a secret and in URIs."""
     if isinstance(value, str):
-        return _QUERY_SECRET.sub(rf"\1{MASK}", _URI_PASSWORD.sub(rf"\1{MASK}@", value))
+        return _QUERY_SECRET.sub(rf"\1{MASK}", shown_text(value))
     if not isinstance(value, dict | list):
         return value
     if not levels:

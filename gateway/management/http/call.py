@@ -87,6 +87,17 @@ class Call:
         """Return whether a flag of the query is ``true``."""
         return self.query.get(flag) == "true"
 
+    @property
+    def shows_secrets(self) -> bool:
+        """Whether the answer has the passwords in URIs: ``?secrets=true`` of an administrator, or the setting.
+
+        :raises HttpError: if the query asks for them and the user is no administrator.
+        """
+        if self.is_set("secrets"):
+            self.require(AccessLevel.ADMINISTRATOR)
+            return True
+        return self.context.shows_secrets
+
     def trend(self, key: Key) -> Trend:
         """Return the rates of a subject, with the samples that the query requests."""
         return self.context.statistics.trend(key, self._spans)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.management.metrics import broker_metrics, exporter, node_metrics, sum_metrics, traffic_metrics
+from gateway.management.metrics.cluster_objects import CLUSTER_GROUPS
 from gateway.management.metrics.family import Family
 from gateway.management.metrics.objects import GROUPS
 from gateway.management.metrics.scrapes import NODE_GROUPS
@@ -38,7 +39,7 @@ def _lines() -> Iterator[str]:
     yield "\n## `/metrics/per-object`\n"
     yield "Instead of sums: each queue, exchange, channel and connection. `/metrics/detailed?family=NAME` has one"
     yield "or several of the families alone, with the prefix `rabbitmq_detailed_` for `rabbitmq_`."
-    for group in GROUPS:
+    for group in (*GROUPS, *CLUSTER_GROUPS):
         yield f"\n### Family `{group.name}`\n"
         yield from _table(reading.family for reading in group.readings)
     yield "\n## Other families of `/metrics/detailed`\n"

@@ -3,7 +3,8 @@
 import resource
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
+from functools import cache
+from importlib.metadata import version
 from typing import Final
 
 from prometheus_client import Metric
@@ -24,7 +25,8 @@ IDENTITY: Final = gauge(
 BUILD: Final = gauge(
     "rabbitmq_build_info",
     "The versions of the broker, and of RabbitMQ that it is compatible with; always 1",
-    *("rabbitmq_version", "erlang_version", "product_name", "product_version"),
+    *("rabbitmq_version", "erlang_version", "prometheus_client_version", "prometheus_plugin_version"),
+    *("product_name", "product_version"),
 )
 ALARMS: Final = (
     gauge("rabbitmq_alarms_memory_used_watermark", "1 while the memory alarm is raised"),
@@ -174,15 +176,27 @@ FAMILIES: Final[tuple[Family, ...]] = (
 def identity(context: ApiContext, endpoint: str) -> Iterator[Metric]:
     """Yield who the node is; ``endpoint`` is the path of the scrape, by RabbitMQ's name."""
     node, cluster = context.broker.node, cluster_name(context)
-    permanent_id = sha256(f"{node} {cluster}".encode()).hexdigest()[:22]
+    permanent_id = _parameter(context, "internal_cluster_id", "")
     yield IDENTITY.metric([((node, cluster, permanent_id, endpoint), 1)])
-    yield BUILD.metric([((RABBITMQ_VERSION, ERLANG_VERSION, "gateway", VERSION), 1)])
+    client = prometheus_version()
+    yield BUILD.metric([((RABBITMQ_VERSION, ERLANG_VERSION, client, VERSION, "gateway", VERSION), 1)])
 
 
 def cluster_name(context: ApiContext) -> str:
     """Return the cluster name if one was set, else the node's name."""
-    parameter = context.broker.parameters.get(("", "", "cluster_name"))
-    return str(parameter.value) if parameter is not None else context.broker.node
+    return _parameter(context, "cluster_name", context.broker.node)
+
+
+def _parameter(context: ApiContext, name: str, default: str) -> str:
+    """Return the value of a global parameter."""
+    parameter = context.broker.parameters.get(("", "", name))
+    return str(parameter.value) if parameter is not None else default
+
+
+@cache
+def prometheus_version() -> str:
+    """Return the version of the client library."""
+    return version("prometheus-client")
 
 
 def alarms(context: ApiContext) -> Iterator[Metric]:

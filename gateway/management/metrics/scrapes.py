@@ -15,6 +15,7 @@ from gateway.management.metrics import (
     sum_metrics,
     traffic_metrics,
 )
+from gateway.management.metrics.cluster_objects import CLUSTER_GROUPS
 from gateway.management.metrics.exposition import Exposition
 from gateway.management.metrics.family import Family, Reading, read_all
 from gateway.management.metrics.node_metrics import Churn
@@ -61,6 +62,9 @@ def detailed_scrape(
         yield from _encoded(exposition, _node_groups(sources, families))
     for group in _selected(families):
         yield from group.pieces(exposition, sources.api, vhosts, DETAILED_PREFIX)
+    for group in CLUSTER_GROUPS:
+        if group.name in families:
+            yield from group.pieces(exposition, sources.api, vhosts, PREFIX)
 
 
 def exporter_scrape(sources: MetricSources, exposition: Exposition) -> Pieces:
@@ -163,12 +167,12 @@ NODE_GROUPS: Final = {
 _EMPTY: Final = frozenset(
     {
         *("ra_metrics", "channel_process_metrics", "node_node_metrics", "channel_queue_exchange_metrics"),
-        *("stream_consumer_metrics", "vhost_status", "exchange_bindings", "exchange_names"),
+        "stream_consumer_metrics",
     }
 )
 
 #: All groups that a query may select.
-DETAILED_GROUPS: Final = frozenset({*NODE_GROUPS, *(group.name for group in GROUPS), *_EMPTY})
+DETAILED_GROUPS: Final = frozenset({*NODE_GROUPS, *(group.name for group in (*GROUPS, *CLUSTER_GROUPS)), *_EMPTY})
 
 
 def _node_groups(sources: MetricSources, families: Collection[str]) -> Collected:

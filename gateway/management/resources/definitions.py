@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from twisted.internet.defer import Deferred
 
 from gateway.definitions import check, entry_counts, scan, steps_of
+from gateway.management.auditing.recorder import actor_of
 from gateway.management.exporting import export, export_vhost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
@@ -25,8 +26,8 @@ _OF_A_VHOST: Final = ("parameters", "policies", "queues", "exchanges", "bindings
 
 @routes.get("/definitions", "/all-configuration", level=AccessLevel.ADMINISTRATOR)
 def whole(call: Call) -> Streamed:
-    """Export the definitions of the broker."""
-    return Streamed(export(call.broker))
+    """Export the definitions of the broker. Passwords in URIs are replaced, unless the query has ``secrets=true``."""
+    return Streamed(export(call.broker, with_secrets=_with_secrets(call)))
 
 
 @routes.post("/definitions", "/all-configuration", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
@@ -37,10 +38,10 @@ def import_whole(call: Call) -> LongTask:
 
 @routes.get("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR)
 def of_vhost(call: Call, vhost: str) -> Streamed:
-    """Export the definitions of one virtual host."""
+    """Export the definitions of one virtual host, with secrets as the whole export."""
     if vhost not in call.broker.vhost_by_name:
         raise bad_request("vhost_not_found")
-    return Streamed(export_vhost(call.broker, call.broker.vhost(vhost)))
+    return Streamed(export_vhost(call.broker, call.broker.vhost(vhost), with_secrets=_with_secrets(call, vhost)))
 
 
 @routes.post("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
@@ -49,6 +50,14 @@ def import_vhost(call: Call, vhost: str) -> LongTask:
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
     return LongTask(_import_steps(call, vhost), is_exclusive=True)
+
+
+def _with_secrets(call: Call, vhost: str = "") -> bool:
+    """Return whether the export has the passwords in URIs; an export that asked for them is recorded."""
+    shown = call.shows_secrets
+    if call.is_set("secrets"):
+        call.broker.audit.record(actor_of(call), "definitions.exported", vhost, vhost, details={"secrets": True})
+    return shown
 
 
 def _import_steps(call: Call, vhost: str | None = None) -> Steps:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from gateway.definitions.records import with_stored_secrets
+from gateway.definitions.secrets import UnknownSecret, shown
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
@@ -19,7 +21,10 @@ VHOST_LIMITS: Final = "vhost-limits"
 
 @routes.get("/parameters", level=AccessLevel.POLICYMAKER)
 def parameters(call: Call) -> Listing[Fields]:
-    """List the parameters of all virtual hosts that the user may see, except policies."""
+    """List the parameters of all virtual hosts that the user may see, except policies.
+
+    Passwords in URIs are replaced, unless an administrator's query has ``secrets=true``.
+    """
     return _listing([each for each in _all(call) if each["component"] != "policy"])
 
 
@@ -57,7 +62,7 @@ def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
         raise unknown_vhost()
     call.vhost(vhost)
     if component in call.broker.components:
-        return _put(call, ParameterRecord(vhost, component, name, value))
+        return _put(call, _with_stored_secrets(call, ParameterRecord(vhost, component, name, value)))
     if component != VHOST_LIMITS:
         raise bad_request(f"Validation failed\n\ncomponent {component} not found\n")
     call.require(AccessLevel.ADMINISTRATOR)
@@ -94,14 +99,14 @@ def delete_parameter(call: Call, component: str, vhost: str, name: str) -> None:
 @routes.get("/global-parameters", level=AccessLevel.POLICYMAKER)
 def global_parameters(call: Call) -> Listing[Fields]:
     """List the global parameters."""
-    chosen = [_global_view(record) for record in call.broker.parameters.values() if not record.vhost]
+    chosen = [_global_view(call, record) for record in call.broker.parameters.values() if not record.vhost]
     return Listing(chosen, lambda view: view, lambda view: ("", view["name"]), is_paged=False)
 
 
 @routes.get("/global-parameters/<name>", level=AccessLevel.POLICYMAKER)
 def global_parameter(call: Call, name: str) -> Fields:
     """Return a global parameter."""
-    return _global_view(_existing_global(call, name))
+    return _global_view(call, _existing_global(call, name))
 
 
 @routes.put("/global-parameters/<name>", level=AccessLevel.ADMINISTRATOR)
@@ -109,7 +114,7 @@ def put_global_parameter(call: Call, name: str) -> Reply:
     """Set a global parameter."""
     (value,) = require(call.fields, "value")
     existed = ("", "", name) in call.broker.parameters
-    call.broker.put_parameter(ParameterRecord("", "", name, value))
+    call.broker.put_parameter(_with_stored_secrets(call, ParameterRecord("", "", name, value)))
     return put_reply(existed)
 
 
@@ -124,8 +129,9 @@ def _all(call: Call) -> list[Fields]:
     vhosts = call.visible_vhosts()
     names = {vhost.name for vhost in vhosts}
     broker = call.broker
+    with_secrets = call.shows_secrets
     return [
-        *(_view(each.vhost, each.component, each.name, each.value)
+        *(_view(each.vhost, each.component, each.name, each.value if with_secrets else shown(each.value))
           | ({} if each.component in broker.components
              else {"without_effect": f"component {each.component} not found"})
           for each in broker.parameters.values() if each.vhost in names),
@@ -139,8 +145,16 @@ def _view(vhost: str, component: str, name: str, value: object) -> Fields:
     return {"value": value, "vhost": vhost, "component": component, "name": name}
 
 
-def _global_view(record: ParameterRecord) -> Fields:
-    return {"name": record.name, "value": record.value}
+def _global_view(call: Call, record: ParameterRecord) -> Fields:
+    return {"name": record.name, "value": record.value if call.shows_secrets else shown(record.value)}
+
+
+def _with_stored_secrets(call: Call, record: ParameterRecord) -> ParameterRecord:
+    """Return a parameter whose replaced passwords are the stored ones. :raises HttpError: if one is not stored."""
+    try:
+        return with_stored_secrets(record, call.broker.parameters.get(record.key))
+    except UnknownSecret as unknown:
+        raise bad_request(f"Validation failed\n\n{unknown}\n") from None
 
 
 def _listing(views: list[Fields]) -> Listing[Fields]:

@@ -34,7 +34,7 @@ def put_topic_permission(call: Call, vhost: str, user: str) -> Reply:
     require(fields, "exchange", "write", "read")
     exchange, write, read = (text(fields, name) for name in ("exchange", "write", "read"))
     require_vhost_and_user(call, vhost, user)
-    existed = any(each.exchange == exchange for each in call.broker.directory.topic_permissions_of(vhost, user))
+    existed = bool(call.broker.directory.topic_permissions_of(vhost, user))  # for any exchange, as in RabbitMQ
     call.broker.directory.put_topic_permission(TopicPermissionRecord(vhost, user, exchange, write, read))
     return put_reply(existed)
 
