@@ -96,7 +96,7 @@ class JsonLines:
             "message_id": message.properties.message_id,
             "body_size": len(message.body),
             **more,
-            "protocol": origin.protocol,
+            "protocol": origin.protocol_in_traces,
             "connection": origin.connection,
             "user": origin.user,
         }

@@ -102,7 +102,7 @@ class Spans(Interceptor):
             "messaging.system": "gateway",
             "messaging.rabbitmq.destination.routing_key": message.routing_key,
             "messaging.message.body.size": len(message.body),
-            "network.protocol.name": origin.protocol,
+            "network.protocol.name": origin.protocol_in_traces,
             "gateway.vhost": self._vhost,
             "gateway.connection": origin.connection,
             "user.name": origin.user,

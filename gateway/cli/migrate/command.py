@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 import click
 
+from gateway.cli.migrate.advanced import AdvancedFile
 from gateway.cli.migrate.mosquitto import MosquittoFile
 from gateway.cli.migrate.rabbitmq import RabbitmqFile
 from gateway.cli.migrate.target import Tally, Target
@@ -30,10 +31,11 @@ class SourceFile(Protocol):
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path("gateway.toml"))
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 def migrate(files: tuple[Path, ...], output: Path, force: bool) -> int:
-    """Write a gateway.toml from rabbitmq.conf and mosquitto.conf, with a comment for each line without a setting.
+    """Write a gateway.toml from files of RabbitMQ and Mosquitto, with a comment for each line without a setting.
 
-    A file is one of Mosquitto if its name has "mosquitto", or if few of its lines have an equals sign. Users, queues
-    and policies of RabbitMQ come with its definitions: export them, and set load_definitions.
+    The files are rabbitmq.conf, advanced.config or rabbitmq.config (Erlang terms), and mosquitto.conf. A file is one of
+    Mosquitto if its name has "mosquitto", or if few of its lines have an equals sign. Users, queues and policies of
+    RabbitMQ come with its definitions: export them, and set load_definitions.
     """
     if output.exists() and not force:
         raise ConfigurationError(f"{output}: exists; give --force to replace it, or --output")
@@ -62,6 +64,10 @@ def _convert(file: Path, target: Target) -> tuple[str, SourceFile]:
         raise ConfigurationError(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{file}: is not UTF-8") from None
+    if file.suffix == ".config" or text.lstrip().startswith("["):
+        advanced = AdvancedFile(target)
+        advanced.convert(text)
+        return "RabbitMQ, Erlang terms", advanced
     is_mosquitto = "mosquitto" in file.name or ("rabbit" not in file.name and not _has_equals(text))
     source: SourceFile = MosquittoFile(target) if is_mosquitto else RabbitmqFile(target)
     source.convert(text)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from gateway.cli.migrate.backends import Backends
 from gateway.cli.migrate.target import Tally, Target
 from gateway.cli.migrate.values import boolean, endpoint, seconds_of_ms, size, whole
 
@@ -109,9 +110,8 @@ _REASONS: Final = (
     ("queue_leader_locator", "this broker is one node"),
     ("net_ticktime", "this broker is one node"),
     ("mirroring_", "this broker is one node"),
-    ("auth_ldap.", "see auth-ldap in docs/access-servers.md"),
-    ("auth_oauth2.", "see auth-oauth2 in docs/access-servers.md"),
-    ("auth_cache.", "see auth-cache in docs/access-servers.md"),
+    ("auth_oauth2.", "auth-oauth2 has no such setting, see docs/access-servers.md"),
+    ("auth_http.", "auth-http has no such setting, see docs/access-servers.md"),
     ("auth_mechanisms.", "mechanisms are those of the enabled plugins, see docs/access.md"),
     ("ssl_options.", "see [tls] in docs/configuration.md"),
     ("management.ssl.", "all listeners share the certificate of [tls]"),
@@ -127,22 +127,13 @@ _REASONS: Final = (
     ("shovel.", "shovels are parameters, see docs/bridges.md"),
 )
 
-_HTTP_BACKEND: Final = re.compile(r"auth_http\.(user_path|vhost_path|resource_path|topic_path|http_method)")
-_BACKEND: Final = re.compile(r"auth_backends\.[0-9]+(?:\.(?:authn|authz))?")
-_PLUGIN_OF_BACKEND: Final = {
-    "internal": "auth-internal", "rabbit_auth_backend_internal": "auth-internal",
-    "http": "auth-http", "rabbit_auth_backend_http": "auth-http",
-    "ldap": "auth-ldap", "rabbit_auth_backend_ldap": "auth-ldap",
-    "oauth2": "auth-oauth2", "oauth": "auth-oauth2", "rabbit_auth_backend_oauth2": "auth-oauth2",
-    "cache": "auth-cache", "rabbit_auth_backend_cache": "auth-cache",
-}  # fmt: skip
-
 
 class RabbitmqFile:
     """Converts the lines of one file."""
 
     def __init__(self, target: Target) -> None:
         self.tally = Tally()
+        self.backends = Backends(target, self.tally)
         self._target = target
         self._verify = ""
         self._fails_without = False
@@ -153,15 +144,19 @@ class RabbitmqFile:
             line = raw.partition("#")[0].strip() if not re.search(r"=\s*.*['\"].*#", raw) else raw.strip()
             if line and not line.startswith(("#", "%")):
                 self._convert_line(line, number)
-        self._finish()
+        self.finish()
 
     def _convert_line(self, line: str, number: int) -> None:
         key, equals, value = (part.strip() for part in line.partition("="))
         if not equals:
             self._target.leave(f"line {number}: {line}", "it is not KEY = VALUE", self.tally)
             return
+        self.convert_key(key, value.strip("'\""), line)
+
+    def convert_key(self, key: str, value: str, line: str) -> None:
+        """Convert a key; ``line`` is shown in the comment if it has no setting."""
         try:
-            self._convert_key(key, value.strip("'\""), line)
+            self._convert_key(key, value, line)
         except ValueError as error:
             self._target.leave(line, str(error), self.tally)
 
@@ -192,11 +187,7 @@ class RabbitmqFile:
             target.carry("mqtt.anonymous_user", "", line, tally)
         elif key == "mqtt.allow_anonymous":
             target.carry("mqtt.anonymous_from_network", True, line, tally)
-        elif (found := _HTTP_BACKEND.fullmatch(key)) is not None:
-            target.plugin("auth-http", found[1], value, tally)
-        elif _BACKEND.fullmatch(key):
-            self._backend(value, line)
-        else:
+        elif not self.backends.convert(key, value, line):
             reason = next((why for beginning, why in _REASONS if key.startswith(beginning)), "it has no setting here")
             target.leave(line, reason, tally)
 
@@ -207,6 +198,8 @@ class RabbitmqFile:
         address, port = endpoint(value)
         if address not in ("", "0.0.0.0", "::", self._target.settings.get("bind", address)):
             raise ValueError("all listeners have the same address, bind")
+        if self._target.settings.get(f"{section}.port", port) != port:
+            raise ValueError(f"{section}.port is set already")
         if address not in ("", "0.0.0.0", "::"):
             self._target.settings["bind"] = address
             self._target.origins["bind"] = line, self.tally
@@ -241,27 +234,13 @@ class RabbitmqFile:
         self._target.origins["loopback_users"] = line, self.tally
         self.tally.carried += 1
 
-    def _backend(self, value: str, line: str) -> None:
-        plugin = _PLUGIN_OF_BACKEND.get(value)
-        if plugin is None:
-            raise ValueError("no plugin is known for this backend")
-        if plugin == "auth-internal":
-            self.tally.carried += 1  # it is always enabled
-        elif plugin == "auth-http":
-            self._target.plugins.setdefault("auth-http", {})
-            self.tally.carried += 1
-        else:
-            raise ValueError(f"enable and set the plugin {plugin}, see docs/access-servers.md")
-
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Add what several lines decide together."""
         target = self._target
         if self._verify or self._fails_without:
             verify = "off" if self._verify != "verify_peer" else "required" if self._fails_without else "optional"
             target.settings["tls.verify"] = verify
-        if "auth-http" in target.plugins and not target.plugins["auth-http"].get("user_path"):
-            del target.plugins["auth-http"]
-            target.leave("auth_backends: http", "auth_http.user_path is missing; see auth-http", self.tally)
+        self.backends.finish()
         vhost = target.settings.get("default_vhost", "/")
         target.vhost = str(vhost)
 

@@ -14,7 +14,7 @@ from gateway.config.catalogue import settings_by_key
 _MOST_ROUNDS: Final = 20
 
 #: Shown in comments in the place of the values of these keys.
-_SECRET_PARTS: Final = ("pass", "secret", "password", "passcode")
+SECRET_PARTS: Final = ("pass", "secret", "password", "passcode")
 
 
 @dataclass(slots=True)
@@ -103,13 +103,15 @@ def masked_line(line: str) -> str:
     name, separator, _ = line.partition("=")
     if not separator:
         name, separator, _ = line.partition(" ")
-    if any(part in name.lower() for part in _SECRET_PARTS) and not name.strip().endswith("_file"):
+    if any(part in name.lower() for part in SECRET_PARTS) and not name.strip().endswith("_file"):
         return f"{name}{separator} ***" if separator == "=" else f"{name} ***"
     return line
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML; strings and lists of JSON are TOML too."""
+    """Return a value as TOML; strings and lists of strings of JSON are TOML too."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml(name)} = {_toml(item)}" for name, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -137,7 +137,7 @@ class TraceTable:
                 event,
                 self._journal.now_ms,
                 int(self._clock.monotonic_s() * 1e9),
-                None if origin is None else origin.protocol,
+                None if origin is None else origin.protocol_in_traces,
                 None if origin is None else origin.connection,
                 None if origin is None else origin.user,
                 queue,

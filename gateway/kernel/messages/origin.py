@@ -1,6 +1,19 @@
 """The origin of a publish or delivery: connection, channel, user and protocol."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+#: Names of protocols in traces, by those of origins; others are the same.
+TRACE_NAMES: Final[Mapping[str, str]] = {
+    "MQTT 3-1": "mqtt310",
+    "MQTT 3-1-1": "mqtt311",
+    "MQTT 5-0": "mqtt50",
+    "STOMP 1.0": "stomp10",
+    "STOMP 1.1": "stomp11",
+    "STOMP 1.2": "stomp12",
+    "HTTP": "http",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +29,8 @@ class Origin:
     user: str
     protocol: str
     client_id: str = ""
+
+    @property
+    def protocol_in_traces(self) -> str:
+        """The protocol and its version as traces name them: ``amqp091``, ``mqtt50``, ``stomp12``, ``http``."""
+        return TRACE_NAMES.get(self.protocol, self.protocol)

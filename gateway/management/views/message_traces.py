@@ -54,7 +54,7 @@ def _event_view(event: TraceEvent) -> Fields:
         fields["redelivered"] = event.redelivered
     if event.origin is not None:
         origin = event.origin
-        fields |= {"protocol": origin.protocol, "connection": origin.connection, "user": origin.user}
+        fields |= {"protocol": origin.protocol_in_traces, "connection": origin.connection, "user": origin.user}
     return fields
 
 
