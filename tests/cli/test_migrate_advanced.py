@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.cli.main import main
-from gateway.cli.migrate.erlang_terms import Atom, NotATerm, read_term, written
+from gateway.cli.migrate.erlang_terms import ErlangAtom, NotATerm, read_term, written
 from gateway.cli.migrate.ldap_queries import UnknownQuery, query_text
 from gateway.config import load
 from gateway_auth.ldap.queries import parse_query
@@ -112,9 +112,9 @@ def test_a_file_that_is_no_term_is_refused_with_its_line(tmp_path: Path, text: s
     ("text", "term"),
     [
         ("[].", []),
-        ('{a, \'B c\', "d" "e", <<>>, <<"f"/utf8>>}.', (Atom("a"), Atom("B c"), "de", "", "f")),
+        ('{a, \'B c\', "d" "e", <<>>, <<"f"/utf8>>}.', (ErlangAtom("a"), ErlangAtom("B c"), "de", "", "f")),
         ("[1, -2, 3.5, 1.0e3, 16#ff].", [1, -2, 3.5, 1000.0, 255]),
-        ('#{<<"a">> => [b]}.', [("a", [Atom("b")])]),
+        ('#{<<"a">> => [b]}.', [("a", [ErlangAtom("b")])]),
         ('"a\\"b\\n".', 'a"b\n'),
     ],
 )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gateway.cli.migrate.erlang_terms import Atom, NotATerm, read_term, written
+from gateway.cli.migrate.erlang_terms import ErlangAtom, NotATerm, read_term, written
 from gateway.cli.migrate.ldap_queries import UnknownQuery, query_text
 from gateway.cli.migrate.rabbitmq import RabbitmqFile
 from gateway.cli.migrate.target import SECRET_PARTS, Target
@@ -85,7 +85,7 @@ class AdvancedFile:
             return
         for item in applications if isinstance(applications, list) else [applications]:
             match item:
-                case (Atom(name), list(settings)):
+                case (ErlangAtom(name), list(settings)):
                     self._application(name, settings)
                 case _:
                     self._leave("", item, "it is no application with settings")
@@ -94,15 +94,15 @@ class AdvancedFile:
     def _application(self, name: str, settings: list[Any]) -> None:
         for setting in settings:
             match name, setting:
-                case "rabbitmq_shovel", (Atom("shovels"), list(shovels)):
+                case "rabbitmq_shovel", (ErlangAtom("shovels"), list(shovels)):
                     for shovel in shovels:
                         self._shovel(shovel)
-                case "rabbitmq_auth_backend_ldap", (Atom(key), query) if key in _LDAP_QUERIES:
+                case "rabbitmq_auth_backend_ldap", (ErlangAtom(key), query) if key in _LDAP_QUERIES:
                     self._query(key, query)
-                case "rabbitmq_auth_backend_ldap", (Atom("tag_queries"), list(queries)):
+                case "rabbitmq_auth_backend_ldap", (ErlangAtom("tag_queries"), list(queries)):
                     for query in queries:
                         self._tag_query(query)
-                case _, (Atom(key), value) if name in _PREFIXES:
+                case _, (ErlangAtom(key), value) if name in _PREFIXES:
                     self._setting(name, _PREFIXES[name] + key, value)
                 case _:
                     self._leave(name, setting, "this application has no settings here")
@@ -112,7 +112,7 @@ class AdvancedFile:
         try:
             pairs = list(_pairs(_NAMES.get(key, key), value))
         except ValueError as error:
-            self._leave(application, (Atom(key), value), str(error))
+            self._leave(application, (ErlangAtom(key), value), str(error))
             return
         for name, text in pairs:
             self._lines.convert_key(name, text, f"{name} = {shown_text(text)}")
@@ -122,7 +122,7 @@ class AdvancedFile:
             text = query_text(term)
             self.tally.carried += 1
         except UnknownQuery as reason:
-            self._leave("auth_ldap", (Atom(key), term), f"{reason}; until it has a query, {key} is false")
+            self._leave("auth_ldap", (ErlangAtom(key), term), f"{reason}; until it has a query, {key} is false")
             text = "false"  # never wider than it was
         self._lines.backends.query(key, text)
 
@@ -137,10 +137,10 @@ class AdvancedFile:
     def _shovel(self, term: Any) -> None:
         """Leave a command that sets the shovel, without passwords."""
         match term:
-            case (Atom(name), list(settings)):
+            case (ErlangAtom(name), list(settings)):
                 value = json.dumps(_shovel_parameter(dict(_named(settings))))
                 command = f"gatewayctl set_parameter shovel {name} '{value}'"
-                self._leave("rabbitmq_shovel", Atom(name), f"shovels are parameters: {command}")
+                self._leave("rabbitmq_shovel", ErlangAtom(name), f"shovels are parameters: {command}")
             case _:
                 self._leave("rabbitmq_shovel", term, "it is no shovel")
 
@@ -162,7 +162,7 @@ def _pairs(key: str, value: Any) -> Iterator[tuple[str, str]]:
                 yield key, "none"
             for item in items:
                 yield f"{key}.{_text(item)}", "true"
-        case (Atom(kind), amount) if key.endswith(("vm_memory_high_watermark", "disk_free_limit")):
+        case (ErlangAtom(kind), amount) if key.endswith(("vm_memory_high_watermark", "disk_free_limit")):
             yield f"{key}.{'relative' if kind == 'mem_relative' else kind}", _text(amount)
         case (user, password) if key.endswith(("dn_lookup_bind", "other_bind")):
             yield f"{key}.user_dn", _text(user)
@@ -195,14 +195,14 @@ def _endpoint(item: Any) -> str:
     match item:
         case (str(address), int(port)):
             return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-        case Atom() if item.name.startswith("tlsv"):
+        case ErlangAtom() if item.name.startswith("tlsv"):
             return item.name
         case _:
             return _text(item)
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, Atom | str | int | float):
+    if isinstance(value, ErlangAtom | str | int | float):
         return str(value)
     raise ValueError(f"rabbitmq.conf has no such value: {shown_text(written(value))}")
 

@@ -20,7 +20,7 @@ class NotATerm(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class ErlangAtom:
     """An atom such as ``true``."""
 
     name: str
@@ -46,7 +46,7 @@ def read_term(text: str) -> Any:
 def written(term: Any) -> str:
     """Return a term on one line, as Erlang writes it."""
     match term:
-        case Atom():
+        case ErlangAtom():
             return term.name if re.fullmatch(r"[a-z]\w*", term.name) else f"'{term.name}'"
         case str():
             return '"' + term.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -125,7 +125,7 @@ class _Reader:
     def _atom_or_number(self) -> Any:
         if (found := _ATOM.match(self._text, self._at)) is not None:
             self._at = found.end()
-            return Atom(found[0] if found[1] is None else _unescaped(found[1]))
+            return ErlangAtom(found[0] if found[1] is None else _unescaped(found[1]))
         if (found := _NUMBER.match(self._text, self._at)) is None:
             raise self._error("a term was expected")
         self._at = found.end()

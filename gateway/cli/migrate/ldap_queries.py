@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from gateway.cli.migrate.erlang_terms import Atom, written
+from gateway.cli.migrate.erlang_terms import ErlangAtom, written
 
 #: The attributes of groups in which ``auth-ldap`` looks.
 _MEMBERS: Final = ("member", "uniqueMember")
@@ -15,19 +15,19 @@ class UnknownQuery(ValueError):
 def query_text(term: Any) -> str:
     """Return a query as ``auth-ldap`` reads it. :raises UnknownQuery: if it has no such query."""
     match term:
-        case (Atom("constant"), Atom("true" | "false") as value):
+        case (ErlangAtom("constant"), ErlangAtom("true" | "false") as value):
             return value.name
-        case (Atom("in_group"), str(group)) | (Atom("in_group"), str(group), "member" | "uniqueMember"):
+        case (ErlangAtom("in_group"), str(group)) | (ErlangAtom("in_group"), str(group), "member" | "uniqueMember"):
             return f"in_group({_quoted(group)})"
-        case (Atom("not"), inner):
+        case (ErlangAtom("not"), inner):
             return f"not({query_text(inner)})"
-        case (Atom("and" | "or") as word, list(queries)) if queries:
+        case (ErlangAtom("and" | "or") as word, list(queries)) if queries:
             return f"{word.name}({', '.join(map(query_text, queries))})"
-        case (Atom("for"), list(cases)) if cases:
+        case (ErlangAtom("for"), list(cases)) if cases:
             return f"for({', '.join(map(_case, cases))})"
-        case (Atom("equals"), one, other):
+        case (ErlangAtom("equals"), one, other):
             return _equality(one, other)
-        case (Atom("match"), one, other):
+        case (ErlangAtom("match"), one, other):
             return f"match({_quoted(_string(one))}, {_quoted(_string(other))})"
         case _:
             raise UnknownQuery(f"auth-ldap has no query {written(term)}")
@@ -35,7 +35,7 @@ def query_text(term: Any) -> str:
 
 def _case(term: Any) -> str:
     match term:
-        case (Atom(key), Atom(value), query) | (Atom(key), str(value), query):
+        case (ErlangAtom(key), ErlangAtom(value), query) | (ErlangAtom(key), str(value), query):
             return f"{key}={value}: {query_text(query)}"
         case _:
             raise UnknownQuery(f"auth-ldap has no case {written(term)}")
@@ -43,9 +43,9 @@ def _case(term: Any) -> str:
 
 def _equality(one: Any, other: Any) -> str:
     match one, other:
-        case ((Atom("attribute"), "${user_dn}", str(name)), value) | (
+        case ((ErlangAtom("attribute"), "${user_dn}", str(name)), value) | (
             value,
-            (Atom("attribute"), "${user_dn}", str(name)),
+            (ErlangAtom("attribute"), "${user_dn}", str(name)),
         ):
             return f"attribute({_quoted(name)}, {_quoted(_string(value))})"
         case _:
@@ -56,7 +56,7 @@ def _string(term: Any) -> str:
     match term:
         case str():
             return term
-        case (Atom("string"), str(text)):
+        case (ErlangAtom("string"), str(text)):
             return text
         case _:
             raise UnknownQuery(f"auth-ldap does not compare {written(term)}")
