@@ -238,6 +238,27 @@ def expiry(broker: Broker, stack: ExitStack, scale: float) -> Run:
     return run
 
 
+def workbench(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Return a search through 300,000 persistent messages, and a move of all of them."""
+    control = _filled(broker, stack, int(300_000 * scale))
+    control.declare_queue("lag.moved", durable=True)
+    operator = Management(broker.ports[MANAGEMENT])
+    path = f"/api/workbench/%2F/{QUEUE}"
+    search = {"filter": {"body": {"contains": "nowhere"}}, "max_examined": 1_000_000, "max_seconds": 60}
+    everything = {"filter": {}, "dry_run": False, "undo": False, "to": {"queue": "lag.moved"}}
+
+    def run() -> None:
+        operator.ask("POST", f"{path}/search", json.dumps(search))
+        job = json.loads(operator.ask("POST", f"{path}/move", json.dumps(everything)))
+        while job["state"] == "running":
+            time.sleep(0.1)
+            job = json.loads(operator.ask("GET", f"/api/workbench/jobs/{job['id']}"))
+        if job["done"] != int(300_000 * scale):
+            raise RuntimeError(f"the job ended early: {job['state']}, {job['reason']}, {job['done']} messages")
+
+    return run
+
+
 def overflow(broker: Broker, stack: ExitStack, scale: float) -> Run:
     """Return a publisher to a full queue that dead-letters to a fanout exchange with 1,000 queues."""
     control = stack.enter_context(connected(broker.ports[AMQP]))
@@ -287,6 +308,7 @@ SCENARIOS: Final = (
     Scenario("a new policy for 30,000 queues", policy, OPERATED),
     Scenario("a virtual host of 30,000 queues imported and deleted", vhost, OPERATED),
     Scenario("300,000 messages expire and are dead-lettered", expiry, OPERATED),
+    Scenario("300,000 messages searched and moved by the workbench", workbench, OPERATED),
     Scenario("messages overflow into a fanout of 1,000 queues", overflow),
     Scenario("50,000 retained messages to ten new subscribers", retained, frozenset({MQTT})),
     Scenario("2,000 MQTT clients with wills disconnect and reconnect", reconnect, frozenset({MQTT})),

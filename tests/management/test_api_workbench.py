@@ -301,7 +301,15 @@ def test_what_can_be_undone_is_listed_and_forgotten(console: Console) -> None:
         ("search", {"cursor": "x"}, "cursor: is not the cursor of a search"),
         ("search", {"limit": 0}, "limit: must be from 1 to 500"),
         ("delete", {}, "give either filter or ids"),
-        ("delete", {"filter": {"states": ["unacknowledged"]}}, "allowed are ready, delayed"),
+        *(
+            (action, {"filter": {"states": ["unacknowledged"]}, **more}, "belongs to its consumer; allowed are ready")
+            for action, more in (
+                ("delete", {}),
+                ("move", {"to": {"queue": "q"}}),
+                ("edit", {"changes": {"routing_key": "k"}}),
+                ("requeue", {}),
+            )
+        ),
         ("delete", {"filter": {}, "to": {"queue": "other"}}, "request.to: unknown"),
         ("move", {"filter": {}}, 'to: must be {"queue": name}'),
         ("move", {"filter": {}, "to": {"queue": "other", "exchange": ""}}, "to: give either a queue or an exchange"),

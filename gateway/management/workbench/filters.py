@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from gateway.kernel.messages.message import Properties
-from gateway.kernel.workbench.filters import DELAYED, READY, STATES, Matches, MessageFilter
+from gateway.kernel.workbench.filters import DELAYED, READY, STATES, UNACKNOWLEDGED, Matches, MessageFilter
 from gateway.kernel.workbench.found import Found, Place
 from gateway.management.http.bodies import integer
 from gateway.management.http.errors import bad_request
@@ -94,7 +94,9 @@ def _states(value: object, allowed: Collection[str], default: Collection[str]) -
         raise bad_request("filter.states: must be a list of states")
     for state in value:
         if state not in allowed:
-            raise bad_request(f"filter.states: '{state[:40]}' is not allowed here; allowed are {', '.join(allowed)}")
+            belongs = ": an unacknowledged message belongs to its consumer" if state == UNACKNOWLEDGED else ""
+            reason = f"'{state[:40]}' is not allowed here{belongs}; allowed are {', '.join(allowed)}"
+            raise bad_request(f"filter.states: {reason}")
     return tuple(value)
 
 
