@@ -17,8 +17,6 @@ from gateway.node.data_directory import make_private
 if TYPE_CHECKING:
     from gateway_lmdb import LmdbStore
     from gateway_lmdb.compaction import CompactionProgress
-    from gateway_lmdb.disk import Disk
-    from gateway_lmdb.threads import Threads
 
 _log: Final = StructuredLog("node")
 
@@ -36,30 +34,13 @@ _EVENTS: Final[Mapping[str, str]] = {
 }
 
 
-def open_store(
-    settings: Settings,
-    reactor: Any,
-    files: "StoreFiles",
-    disk: "Disk | None" = None,
-    threads: "Threads | None" = None,
-) -> Store:
+def open_store(settings: Settings, reactor: Any, files: "StoreFiles") -> Store:
     """Open the store that the settings name; ``files`` gets one that has files. ``reactor`` is Twisted's.
 
-    A simulation passes the ``disk`` and the ``threads`` of the LMDB store; no real file is used then.
+    A simulation opens its own (``NodeHost.open_store``).
 
     :raises StorageError: when the data directory cannot be used.
     """
-    if disk is not None and threads is not None:
-        from gateway_lmdb import LmdbStore
-
-        files.store = LmdbStore(
-            settings.data,
-            call_in_kernel=reactor.callFromThread,
-            on_compaction=files.log_progress,
-            disk=disk,
-            threads=threads,
-        )
-        return files.store
     _make_private(settings.data)
     if settings.storage.engine == "memory":
         from gateway_memory import MemoryStore

@@ -55,6 +55,56 @@ class Kill(Fault):
             await start(self.scene, self.topology)
 
 
+class PowerCut(Fault):
+    """The machine loses power: what was not synced is lost, or random parts of it."""
+
+    kind = "power-cut"
+
+    async def happen(self) -> None:
+        """Cut the power, wait, and start the process."""
+        if self.scene.process.node is not None:
+            self.scene.process.kill()
+            self.scene.process.disk.power_cut()
+            self.scene.history.kills += 1
+            await self.scene.sleep(self.lasts_s)
+            await start(self.scene, self.topology)
+
+
+class FullDisk(Fault):
+    """The disk is full."""
+
+    kind = "full-disk"
+
+    async def happen(self) -> None:
+        """Fill the disk for some time."""
+        self.scene.process.disk.fill()
+        await self.scene.sleep(self.lasts_s)
+        self.scene.process.disk.drain()
+
+
+class SlowDisk(Fault):
+    """Syncs take long."""
+
+    kind = "slow-disk"
+
+    async def happen(self) -> None:
+        """Slow syncs down for some time."""
+        disk = self.scene.process.disk
+        disk.sync_delay_s = self.random.uniform(0.001, 0.2)
+        await self.scene.sleep(self.lasts_s)
+        disk.sync_delay_s = 0.0
+
+
+class FailingSyncs(Fault):
+    """Some syncs fail; the store repeats its commits."""
+
+    kind = "failing-syncs"
+
+    async def happen(self) -> None:
+        """Let the next syncs fail."""
+        self.scene.process.disk.disturb(self.random.randint(1, 3))
+
+
 class Restart(Fault):
     """The node is stopped in order and started again."""
 

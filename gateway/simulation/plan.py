@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from gateway.simulation.faults import ClockJump, CutConnections, Fault, Kill, MemoryAlarm, Restart
+from gateway.simulation.faults import (
+    ClockJump,
+    CutConnections,
+    FailingSyncs,
+    Fault,
+    FullDisk,
+    Kill,
+    MemoryAlarm,
+    PowerCut,
+    Restart,
+    SlowDisk,
+)
 from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, TransactionalPublisher
 from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
@@ -26,7 +37,18 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     BoundedQueue,
     LimitedUser,
 )
-FAULTS: Final[Sequence[type[Fault]]] = (Kill, Kill, Restart, CutConnections, CutConnections, MemoryAlarm, ClockJump)
+FAULTS: Final[Sequence[type[Fault]]] = (
+    Kill,
+    PowerCut,
+    Restart,
+    CutConnections,
+    CutConnections,
+    MemoryAlarm,
+    ClockJump,
+    FullDisk,
+    SlowDisk,
+    FailingSyncs,
+)
 
 _MOST_PROGRAMS: Final = 6
 _MOST_FAULTS: Final = 4

@@ -11,7 +11,7 @@ from gateway.simulation.findings import Finding, Findings, checked_log
 from gateway.simulation.history import MessageHistory
 from gateway.simulation.network.network import Network
 from gateway.simulation.plan import RunPlan
-from gateway.simulation.process.disk import MemoryDisk
+from gateway.simulation.process.disk import NodeDisk
 from gateway.simulation.process.node_process import NodeProcess
 from gateway.simulation.programs.amqp import Drain
 from gateway.simulation.programs.program import Program
@@ -53,7 +53,8 @@ def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = F
     findings = Findings(world)
     trace = Trace(world, traces)
     network = Network(world)
-    process = NodeProcess(world, network, MemoryDisk(world), findings, _SETTINGS)
+    disk = NodeDisk(world, (lambda operation: trace.add("disk", operation)) if traces else None)
+    process = NodeProcess(world, network, disk, findings, _SETTINGS)
     scene = Scene(world, network, process, MessageHistory(findings), findings, trace)
     was_collecting = gc.isenabled()
     gc.disable()  # a collection would come at a time that the seed does not decide

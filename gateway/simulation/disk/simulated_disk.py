@@ -84,9 +84,9 @@ class SimulatedDisk:
         self._device.is_full = False
 
     def disturb(self, count: int = 1) -> None:
-        """Let the next syncs of data fail with ``EIO``."""
+        """Let the next ``count`` syncs of data fail with ``EIO``."""
         self._device.note(f"disturb {count}")
-        self._device.errors += [EIO] * count
+        self._device.errors = [EIO] * count
 
     def fail(self) -> None:
         """Let the next commit of LMDB fail finally: its root cannot be written. A new process is not affected."""

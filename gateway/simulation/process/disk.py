@@ -1,39 +1,33 @@
-"""A disk that outlives the processes that use it, in its simplest form: a store in memory that commits by events."""
+"""The disk of a node, which outlives its processes: the LMDB store on it, with simulated threads."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 from gateway.config import Settings
 from gateway.kernel.journal.store import Store
 from gateway.node.store import StoreFiles
+from gateway.simulation.disk import SimulatedDisk, SimulatedThreads
 from gateway.simulation.world.world import World
-from gateway_memory import MemoryStore
-
-#: The longest time that a commit takes, in seconds.
-_LONGEST_COMMIT_S: Final = 0.01
+from gateway_lmdb import LmdbStore
 
 
-class MemoryDisk:
-    """Keeps what a ``MemoryStore`` committed. A kill loses what was not committed, as a power cut does."""
+class NodeDisk(SimulatedDisk):
+    """The disk of a node's LMDB store. A process that ends must end here too, by ``kill`` or ``power_cut``."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, log: Callable[[str], None] | None = None) -> None:
+        super().__init__(world.random, log)
         self._world = world
-        self._store: MemoryStore | None = None
 
     def open_store(self, settings: Settings, reactor: Any, files: StoreFiles) -> Store:
-        """Open the store for a new process."""
-
-        def defer(call: Any) -> None:
-            reactor.callLater(self._world.random.uniform(0, _LONGEST_COMMIT_S), call)
-
-        self._store = MemoryStore(defer) if self._store is None else self._store.reopened(defer)
-        return self._store
-
-    def fill(self) -> None:
-        """Let no commit succeed any more, until ``drain``."""
-        if self._store is not None:
-            self._store.stall("no space left on device")
-
-    def drain(self) -> None:
-        """Let commits succeed again."""
-        if self._store is not None:
-            self._store.resume()
+        """Open the store for a new process, after an operator repaired the disk."""
+        self.drain()
+        self.disturb(0)
+        threads = SimulatedThreads(self._world.schedule, lambda: self._world.now_s, self._world.random)
+        files.store = LmdbStore(
+            settings.data,
+            call_in_kernel=reactor.callFromThread,
+            on_compaction=files.log_progress,
+            disk=self.process(threads),
+            threads=threads,
+        )
+        return files.store

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from gateway.config import Configured, Settings
-from gateway.kernel.journal.store import Store
 from gateway.node.host import NodeHost
 from gateway.node.node import Node
-from gateway.node.store import StoreFiles
 from gateway.simulation.findings import Findings, place_of
 from gateway.simulation.network.network import Network
 from gateway.simulation.process.clock import SimulatedClock
+from gateway.simulation.process.disk import NodeDisk
 from gateway.simulation.process.hashing import SimulatedHashing
 from gateway.simulation.world.reactor import SimulatedReactor
 from gateway.simulation.world.tasks import Promise
@@ -22,22 +21,16 @@ _MEMORY_USED: Final = 100 * 2**20
 _DISK_FREE: Final = 2**40
 
 
-class Disk(Protocol):
-    """What outlives the processes."""
-
-    def open_store(self, settings: Settings, reactor: Any, files: StoreFiles) -> Store:
-        """Open the store for a new process."""
-        ...
-
-
 class NodeProcess:
     """The process of a node. ``node`` is ``None`` while there is none. ``memory_used`` is what it seems to use.
+
+    ``disk`` outlives the processes.
 
     ``on_failure`` is called when the node cannot go on, because its store failed.
     """
 
     def __init__(
-        self, world: World, network: Network, disk: Disk, findings: Findings, settings: Mapping[str, Any]
+        self, world: World, network: Network, disk: NodeDisk, findings: Findings, settings: Mapping[str, Any]
     ) -> None:
         self.node: Node | None = None
         self.reactor: SimulatedReactor | None = None
@@ -48,7 +41,7 @@ class NodeProcess:
         self.on_failure: Callable[[], None] = lambda: None
         self._world = world
         self._network = network
-        self._disk = disk
+        self.disk = disk
         self._findings = findings
         self._settings = Settings(data=Path("/simulated"), **settings)
 
@@ -63,7 +56,7 @@ class NodeProcess:
         self.reactor = reactor = SimulatedReactor(self._world, self._raised)
         host = NodeHost(
             make_clock=SimulatedClock,
-            open_store=self._disk.open_store,
+            open_store=self.disk.open_store,
             make_hashing=lambda threads, most, call: SimulatedHashing(reactor),
             memory_used=lambda: self.memory_used,
             disk_free=lambda path: self.disk_free,
@@ -89,6 +82,7 @@ class NodeProcess:
         """End the process as kill -9 does."""
         if self.reactor is not None:
             self.reactor.kill()
+        self.disk.kill()
         self.node = self.reactor = None
         if self._is_stopped is not None:
             self._is_stopped.fulfil(None)
