@@ -40,7 +40,7 @@ export function Tiles({ figures }) {
 
 /** Names with their values: `[name, content]`; pairs without content are left out. */
 export function Facts({ facts }) {
-  const given = facts.filter((fact) => fact && fact[1] !== undefined && fact[1] !== null && fact[1] !== "" && fact[1] !== false);
+  const given = facts.filter((fact) => fact && fact[1] !== undefined && fact[1] !== null && fact[1] !== "" && fact[1] !== false && fact[1].length !== 0);
   return html`<dl class="facts">${given.map(([name, content]) => html`<dt key=${name}>${name}</dt><dd>${content}</dd>`)}</dl>`;
 }
 

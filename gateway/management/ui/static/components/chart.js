@@ -47,7 +47,7 @@ function optionsOf(place, amount, isWhole) {
   return {
     width: place.clientWidth || 300,
     height: HEIGHT,
-    padding: [10, 12, 0, 0],
+    padding: [10, 20, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 5 } },
     scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },

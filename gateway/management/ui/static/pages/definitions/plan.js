@@ -10,9 +10,8 @@ const KINDS = { create: "good", change: "warn", delete: "bad", conflict: "bad" }
 
 const COLUMNS = [
   { title: "Change", cell: (step) => html`<${Badge} kind=${KINDS[step.action]}>${step.action}<//>` },
-  { title: "Kind", cell: (step) => step.category.replaceAll("_", " ") },
   { title: "Virtual host", isExtra: true, cell: (step) => html`<bdi>${step.vhost ?? ""}</bdi>` },
-  { title: "Object", isHeader: true, className: "wrap", cell: (step) => html`<${Name} of=${step.name} />` },
+  { title: "Object", isHeader: true, className: "wrap", cell: (step) => html`<span class="soft">${step.category.replaceAll("_", " ")}</span> <${Name} of=${step.name} />` },
   { title: "Differences", className: "wrap", cell: (step) => html`<${Differences} step=${step} />` },
 ];
 

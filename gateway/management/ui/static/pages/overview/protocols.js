@@ -1,6 +1,7 @@
 /** What each protocol does now: its open connections, and the messages and bytes that pass. */
 import { html, useEffect, useRef, useState } from "../../lib/html.js";
 import { usePolling } from "../../lib/polling.js";
+import { may } from "../../lib/session.js";
 import { bytes, count, rate } from "../../lib/format.js";
 import { Loaded, Panel } from "../../components/basics.js";
 import { Table } from "../../components/tables.js";
@@ -19,7 +20,7 @@ export function Protocols() {
   const protocols = usePolling("/protocols");
   const rows = useRates(protocols.data);
   return html`<${Panel} title="Protocols" isPadded=${false}><${Loaded} from=${protocols}>${() => html`
-    <${Table} label="Protocols" rows=${rows} columns=${COLUMNS} rowKey=${(each) => each.protocol} empty="No client has connected." />`}<//><//>`;
+    <${Table} label="Protocols" rows=${rows} columns=${COLUMNS} rowKey=${(each) => each.protocol} empty=${may("monitoring") ? "No client has connected." : "You have no connections."} />`}<//><//>`;
 }
 
 /** Return the rows with their rates: the increase of the totals between the last two answers. */

@@ -84,7 +84,11 @@ function parsed(text) {
 }
 
 async function reload(target, name, refresh) {
-  await act(() => post(`${target}/reload`), `'${name}' runs the version in its file.`, { undo: () => post(`${target}/rollback`) });
+  const undo = async () => {
+    await post(`${target}/rollback`);
+    refresh();
+  };
+  await act(() => post(`${target}/reload`), `'${name}' is reloaded.`, { undo });
   refresh();
 }
 

@@ -36,8 +36,8 @@ function Fetch({ queue, refresh }) {
   };
   return html`<${Panel} title="Get messages" isPadded=${false}>
     <div class="body">
-      <p class="soft">Messages come from the head. Messages that are put back count as redelivered.</p>
       <${Form} action="Get messages" onSubmit=${fetchThem}>
+        <p class="soft">Messages come from the head. Messages that are put back count as redelivered.</p>
         <div class="fields">
           <${Field} label="Number" kind="number" min="1" max="1000" required ...${field("count")} />
           <${Field} label="Afterwards they are" kind="select" options=${MODES} ...${field("ackmode")} />

@@ -1,5 +1,5 @@
 /** Traces in files: the running traces, a form that starts one, and the files. */
-import { html, useState } from "../../lib/html.js";
+import { html, useEffect, useRef, useState } from "../../lib/html.js";
 import { useStore } from "../../lib/store.js";
 import { usePolling } from "../../lib/polling.js";
 import { get, path, put, remove } from "../../lib/api.js";
@@ -88,15 +88,17 @@ function Files({ files, running }) {
 async function view(file, show) {
   await act(async () => {
     const text = await get(path`/trace-files/${file.name}`, { tail: SHOWN });
-    show({ ...file, text: text ?? "" });
+    show({ ...file, text: file.size > SHOWN ? text.slice(text.indexOf("\n") + 1) : text ?? "" });
   });
 }
 
 function Content({ of, onClose }) {
+  const content = useRef(null);
+  useEffect(() => { content.current.scrollTop = content.current.scrollHeight; }, []);
   return html`<${Dialog} isWide onClose=${onClose}><div>
     <h2 id="dialog-title"><bdi>${of.name}</bdi></h2>
     ${of.size > SHOWN && html`<p class="soft">The last ${bytes(SHOWN)} of ${bytes(of.size)}.</p>`}
-    <pre class="code" tabindex="0">${of.text || "The file is empty."}</pre>
+    <pre class="code" tabindex="0" ref=${content}>${of.text || "The file is empty."}</pre>
     <div class="buttons"><button onClick=${onClose}>Close</button></div>
   </div><//>`;
 }

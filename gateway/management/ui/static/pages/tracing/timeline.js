@@ -9,6 +9,9 @@ const KINDS = {
   expire: ["bad", "expired"], drop: ["bad", "dropped"], "dead-letter": ["warn", "dead-lettered"],
 };
 
+/** Return the name of a protocol in the terms of its users. */
+export const protocolName = (protocol) => (protocol === "amqp091" ? "AMQP 0-9-1" : protocol);
+
 export function Timeline({ trace, vhost }) {
   const began = trace.events[0]?.at_ms ?? 0;
   return html`<ol class="timeline">${trace.events.map((event, index) => html`<li key=${index}>
@@ -23,7 +26,7 @@ function Details({ event, vhost }) {
     ${event.exchange !== undefined && html`<span>to <${ExchangeLink} vhost=${vhost} name=${event.exchange} /> with <code>${event.routing_key || "(empty key)"}</code></span> `}
     ${event.queue && html`<span>${event.event === "deliver" ? "from" : "queue"} <${QueueLink} vhost=${vhost} name=${event.queue} /></span> `}
     ${event.position !== undefined && html`<span class="soft">position ${event.position}</span> `}
-    ${event.protocol && html`<span><b>${event.protocol}</b> <span class="soft">user</span> <bdi>${event.user}</bdi> ${event.connection && html`<${ConnectionLink} name=${event.connection} />`}</span> `}
+    ${event.protocol && html`<span><b>${protocolName(event.protocol)}</b> <span class="soft">user</span> <bdi>${event.user}</bdi> ${event.connection && html`<${ConnectionLink} name=${event.connection} />`}</span> `}
     ${event.redelivered && html`<${Badge} kind="warn">redelivered<//> `}
     ${event.applied && html`<span class="soft">under ${event.applied}</span> `}
     ${event.outcome && html`<span>${event.outcome}</span> `}

@@ -12,7 +12,7 @@ import { OneVhost } from "../../components/one-vhost.js";
 import { confirm } from "../../components/dialogs.js";
 import { Choice, Field } from "../../components/forms.js";
 import { act } from "../../components/toasts.js";
-import { Timeline } from "./timeline.js";
+import { protocolName, Timeline } from "./timeline.js";
 
 const SHOWN = 50;
 const SAMPLES = [["0", "off"], ["0.001", "1 of 1,000"], ["0.01", "1 of 100"], ["0.1", "1 of 10"], ["1", "every message"]];
@@ -83,4 +83,4 @@ function Trace({ trace, vhost, isOpen: isOpenAtFirst }) {
 }
 
 const timeOf = (trace) => trace.events[0]?.at.replace("T", " ").slice(0, 23);
-const protocolsOf = (trace) => [...new Set(trace.events.map((event) => event.protocol).filter(Boolean))];
+const protocolsOf = (trace) => [...new Set(trace.events.map((event) => event.protocol).filter(Boolean).map(protocolName))];
