@@ -4,6 +4,11 @@ from typing import Any
 
 import pytest
 
+from gateway.access import Principal
+from gateway.kernel.queueing.queue_like import QueueLike
+from gateway.management.http.call import Call
+from gateway.management.views.queue_sorting import sort_value
+from gateway.management.views.queues import queue_view
 from tests.management.console import Console
 
 
@@ -36,6 +41,36 @@ def test_a_page_has_the_filtered_names(full: Console, query: str, names: list[st
     page = full.get(f"/queues?{query}")
     assert [queue["name"] for queue in page["items"]] == names
     assert tuple(page[key] for key in ("total_count", "filtered_count", "item_count", "page_count")) == counts
+
+
+FIELDS = [
+    "consumers", "message_bytes", "messages", "messages_ready", "messages_unacknowledged", "policy", "type", "vhost",
+    "message_stats.publish_details.rate", "message_stats.deliver_get_details.rate",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_order_is_that_of_the_values_in_the_list(full: Console, field: str) -> None:
+    full.put("/queues/%2F/stream", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+    full.put("/policies/%2F/some", {"pattern": "^[bc]", "definition": {"max-length": 9}})
+    list(full.statistics.sample())
+    for name in ("apple", "apple", "cherry"):
+        message = {"properties": {}, "routing_key": name, "payload": "xyz", "payload_encoding": "string"}
+        full.post("/exchanges/%2F/amq.default/publish", message)
+    list(full.statistics.sample())
+    call = Call(full.context, Principal("guest", frozenset({"administrator"})), {})
+    value = sort_value(call, field)
+    assert value is not None
+
+    def shown(queue: QueueLike) -> Any:
+        found: Any = queue_view(call, queue)
+        for part in field.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        return found
+
+    queues = list(full.gateway.vhost.queue_by_name.values())
+    assert [value(queue) for queue in queues] == [shown(queue) for queue in queues]
+    assert len(full.get(f"/queues?page=1&sort={field}")["items"]) == 5
 
 
 WRONG = [

@@ -32,7 +32,8 @@ _FILTER_BATCH_SIZE: Final = 2
 class Listing(Generic[T]):
     """Entries, their views, and their keys (virtual host, name) for sorting and filtering.
 
-    ``is_visible`` excludes entries that the user may not see.
+    ``is_visible`` excludes entries that the user may not see. ``sort_value`` returns, for a field, a function of the
+    field's value that takes less time than the view; ``None`` for other fields.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class Listing(Generic[T]):
         *,
         is_paged: bool = True,
         is_visible: Callable[[T], bool] | None = None,
+        sort_value: Callable[[str], Callable[[T], Any] | None] = lambda field: None,
     ) -> None:
         self._entries = entries
         self._view = view
         self._key = key
         self._is_paged = is_paged
         self._is_visible = is_visible
+        self._sort_value = sort_value
 
     def pieces(self, query: Mapping[str, str]) -> Pieces:
         """Yield the listing for a query in pieces.
@@ -99,8 +102,9 @@ class Listing(Generic[T]):
             entries = yield from sort_in_steps(entries, lambda entry: self._key(entry)[1])
         elif sort:
             ranks = []
+            value = self._sort_value(sort) or (lambda entry: _at(self._view(entry), sort))
             for number, entry in enumerate(entries):
-                ranks.append((_rank(_at(self._view(entry), sort)), entry))
+                ranks.append((_rank(value(entry)), entry))
                 if number % _BATCH_SIZE == 0:
                     yield
             ordered = yield from sort_in_steps(ranks, lambda ranked: ranked[0])

@@ -1,6 +1,7 @@
 """/queues: the queues and their messages."""
 
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Final
 
 from gateway.access import Operation
@@ -18,6 +19,7 @@ from gateway.management.http.errors import HttpError, bad_request, missing
 from gateway.management.http.listing import Listing, stream_list, with_columns_in_steps
 from gateway.management.http.routes import LongTask, Reply, Routes, Streamed, put_reply
 from gateway.management.permission_checks import require_declarable_queue
+from gateway.management.views.queue_sorting import sort_value
 from gateway.management.views.queues import detailed_view, list_item_view
 from gateway.management.views.topology import binding_view, default_binding_view
 
@@ -135,6 +137,7 @@ def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[QueueLike]:
         chosen,
         lambda queue: list_item_view(call, queue),
         lambda queue: (queue.vhost_name, queue.name),
+        sort_value=partial(sort_value, call),
     )
 
 
