@@ -63,8 +63,9 @@ SEEN = {
     "anna": ({"Overview", "Connections", "Where is my message?", "Policies"}, {"Users", "Plugins", "Definitions"}),
     "otto": (
         {"Overview", "Queues and streams", "Explain a publish"},
-        {"Where is my message?", "Users", "Virtual hosts"},
+        {"Where is my message?", "Users", "Virtual hosts", "Shovels and federation"},
     ),
+    "paula": ({"Policies", "Shovels and federation"}, {"Where is my message?", "Trace files", "Plugins"}),
 }
 
 
@@ -77,6 +78,28 @@ def test_the_navigation_follows_the_tags_of_the_user(window: Browser, user: str)
     assert not hidden & entries
     window.open("/users")
     window.see("Your user lacks the tag administrator")
+
+
+@pytest.mark.parametrize(("user", "tabs"), [("paula", ["Parameters"]), ("anna", ["State"])])
+def test_bridges_show_what_the_tags_open(window: Browser, user: str, tabs: list[str]) -> None:
+    window.log_in(user)
+    window.forget()
+    window.open("/bridges")
+    window.see("Set a parameter" if "Parameters" in tabs else "There are no shovels.")
+    assert window.texts(".tabs a") == tabs
+    assert window.complaints() == []
+
+
+@pytest.mark.parametrize("user", ["otto", "paula", "watcher"])
+def test_no_page_of_the_navigation_refuses_what_it_asks_for(window: Browser, user: str) -> None:
+    window.log_in(user)
+    pages = [str(link.get_attribute("href")).partition("#")[2] for link in window.all("nav.nav a")]
+    window.forget()
+    for page in filter(None, pages):
+        window.open(page)
+        window.wait(lambda: not window.all("[aria-busy=true]"), f"{page} is still loading")
+        assert window.texts(".notice.bad") == [], page
+    assert window.complaints() == []
 
 
 def test_a_user_sees_only_the_virtual_hosts_with_permissions(window: Browser) -> None:

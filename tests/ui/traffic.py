@@ -60,6 +60,7 @@ def declare(gateway: Gateway) -> None:
     put("users/otto", password="otto", tags="management")
     put("users/reader", password="reader", tags="management")
     put("users/watcher", password="watcher", tags="monitoring")
+    put("users/paula", password="paula", tags="policymaker")
     put("users/plain", password="plain", tags="")
     put("permissions/%2F/anna", configure=".*", write=".*", read=".*")
     put("permissions/%2F/reader", configure="", write="", read=".*")

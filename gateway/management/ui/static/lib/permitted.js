@@ -12,3 +12,8 @@ export function usePermitted(kind, vhost, name) {
   const check = usePolling(path`/permissions/${vhost}/${session.get().user.name}/check`, { kind, name }, { interval: 0 });
   return (...operations) => operations.every((operation) => check.data?.operations[operation]);
 }
+
+/** Return whether the user has permissions in a virtual host; `undefined` before that is known. */
+export function useEnters(vhost) {
+  return usePolling(path`/permissions/${vhost}/${session.get().user.name}/check`, { kind: "queue", name: "" }, { interval: 0 }).data?.enters;
+}

@@ -8,6 +8,7 @@ const LEVELS = {
   policymaker: ["policymaker", "administrator"],
   monitoring: ["monitoring", "administrator"],
   administrator: ["administrator"],
+  "policymaker or monitoring": ["policymaker", "monitoring", "administrator"],
 };
 
 /**
@@ -16,7 +17,7 @@ const LEVELS = {
  */
 export const session = store({ user: undefined, message: "" });
 
-/** Return whether the user's tags grant a level: management, policymaker, monitoring or administrator. */
+/** Return whether the user's tags grant a level: a key of `LEVELS`. */
 export function may(level) {
   const tags = session.get().user?.tags ?? [];
   return LEVELS[level].some((tag) => tags.includes(tag));

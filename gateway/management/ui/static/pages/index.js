@@ -28,7 +28,7 @@ export const PAGES = [
   { pattern: "trace-files", title: "Trace files", group: "Diagnosis", key: "k", level: "administrator", load: () => import("./trace-files/trace-files.js").then((module) => module.TraceFiles) },
 
   { pattern: "policies", title: "Policies", group: "Settings", key: "l", load: () => import("./policies/policies.js").then((module) => module.Policies) },
-  { pattern: "bridges", title: "Shovels and federation", group: "Settings", key: "f", level: "monitoring", load: () => import("./bridges/bridges.js").then((module) => module.Bridges) },
+  { pattern: "bridges", title: "Shovels and federation", group: "Settings", key: "f", level: "policymaker or monitoring", load: () => import("./bridges/bridges.js").then((module) => module.Bridges) },
   { pattern: "pipeline", title: "Archives and pipeline", group: "Settings", key: "a", load: () => import("./pipeline/pipeline.js").then((module) => module.Pipeline) },
   { pattern: "plugins", title: "Plugins", group: "Settings", key: "n", level: "administrator", load: () => import("./plugins/plugins.js").then((module) => module.Plugins) },
   { pattern: "plugins/:vhost/:name", title: "Plugin", parent: "plugins", level: "administrator", load: () => import("./plugins/plugin.js").then((module) => module.Plugin) },

@@ -22,7 +22,7 @@ export const COMPONENTS = ["shovel", "federation-upstream", "federation-upstream
 const POLICIES = ["policy", "operator_policy"];
 
 export function Bridges() {
-  const [tab, tabs] = useTabs(["State", "Parameters"], "Bridges");
+  const [tab, tabs] = useTabs([may("monitoring") && "State", may("policymaker") && "Parameters"].filter(Boolean), "Bridges");
   return html`<${Page} title="Shovels and federation">${tabs}${tab === "State" ? html`<${State} />` : html`<${Parameters} />`}<//>`;
 }
 
@@ -76,7 +76,6 @@ function Parameters() {
     { title: "Value", className: "wrap", cell: (each) => html`<code>${withoutPasswords(value(each.value))}</code>` },
     { title: "(Actions)", className: "actions-cell", cell: (each) => html`<button class="small quiet" onClick=${() => setEdited(each)}>Edit</button><button class="small quiet" onClick=${() => removeParameter(each, list.refresh)}>Remove</button>` },
   ];
-  if (!may("policymaker")) return html`<div class="notice">Your user lacks the tag <b>policymaker</b>.</div>`;
   return html`
     <${Panel} title="Parameters" isPadded=${false}><${Loaded} from=${list}>${(rows) => html`<${Table} label="Parameters" rows=${rows.filter((each) => !POLICIES.includes(each.component) && (vhost === "" || each.vhost === vhost))} columns=${columns}
       rowKey=${(each) => `${each.component}\n${each.vhost}\n${each.name}`} empty="There are no parameters." />`}<//><//>

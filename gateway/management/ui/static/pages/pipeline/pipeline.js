@@ -3,6 +3,7 @@ import { html } from "../../lib/html.js";
 import { useStore } from "../../lib/store.js";
 import { usePolling } from "../../lib/polling.js";
 import { path } from "../../lib/api.js";
+import { useEnters } from "../../lib/permitted.js";
 import { may } from "../../lib/session.js";
 import { listingPath, selectedVhost } from "../../lib/vhosts.js";
 import { bytes, count, duration, plural } from "../../lib/format.js";
@@ -36,8 +37,10 @@ export function Pipeline() {
 
 /** What the queries of Spark report: the offsets that they have processed. */
 function Progress({ vhost }) {
-  const progress = usePolling(path`/pipeline/${vhost}/progress`);
-  const streams = usePolling(path`/pipeline/${vhost}/streams`);
+  const enters = useEnters(vhost);
+  const progress = usePolling(enters ? path`/pipeline/${vhost}/progress` : null);
+  const streams = usePolling(enters ? path`/pipeline/${vhost}/streams` : null);
+  if (enters === false) return html`<div class="notice">You have no permissions in this virtual host, so you see no queries and streams in it.</div>`;
   return html`
     <${Panel} title="Queries and jobs" isPadded=${false}><${Loaded} from=${progress}>${(rows) => html`
       <${Table} label="Queries and jobs" rows=${rows} columns=${PROGRESS_COLUMNS} rowKey=${(each) => `${each.user}\n${each.consumer}`} empty="No query has reported its progress." />`}<//><//>
