@@ -35,7 +35,7 @@ _PATIENCE_S: Final = 900
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a target's process reported: runs, edges and features covered, findings."""
+    """The numbers of one target: runs, covered edges and features, findings."""
 
     target: str
     runs: int

@@ -1,8 +1,8 @@
 """Finds the decoders in the sources, so that each has a target.
 
-A decoder is a public function or method whose first parameter is ``bytes``; or one whose name begins with a verb of
-decoding, and which takes bytes or, as the first parameter, text or an object. Modules that call a parser of the
-standard library hold one as well.
+A decoder is a public function or method whose first parameter is ``bytes`` and whose name does not say that it writes
+or keeps them; or one whose name begins with a verb of decoding, and which takes bytes or, as the first parameter, text
+or an object. Modules that call a parser of the standard library hold one as well.
 """
 
 import ast
@@ -24,6 +24,12 @@ _VERB: Final = re.compile(
 )
 _BYTES: Final = re.compile(r"\b(bytes|bytearray|memoryview)\b")
 _TEXTS: Final = frozenset({"str", "object"})
+
+#: Verbs of functions that take bytes to write or to keep them.
+_NO_VERB: Final = re.compile(r"(write|send|put|put_in|pop|delete|add|set|create|open|encoded|sized)(_|$|[A-Z])")
+
+#: What tests use and the broker does not.
+_TOOLS: Final = ("gateway/testing/", "gateway/simulation/")
 
 #: Calls of parsers in the standard library.
 _PARSERS: Final = re.compile(
@@ -57,7 +63,7 @@ def _modules() -> Iterator[tuple[str, ast.Module, str]]:
     for folder, prefix in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*.py")):
             inside = path.relative_to(ROOT).as_posix().removeprefix(prefix)
-            if not inside.startswith("gateway/testing/"):
+            if not inside.startswith(_TOOLS):
                 source = path.read_text(encoding="utf-8")
                 yield inside.removesuffix(".py").replace("/", "."), ast.parse(source), source
 
@@ -81,6 +87,6 @@ def _decodes(function: ast.FunctionDef) -> bool:
         return False
     annotations = [ast.unparse(each.annotation) for each in given if each.annotation is not None]
     if _BYTES.search(annotations[0]):
-        return True
+        return not _NO_VERB.match(function.name)
     is_named = bool(_VERB.match(function.name))
     return is_named and (annotations[0] in _TEXTS or any(_BYTES.search(each) for each in annotations))
