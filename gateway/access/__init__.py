@@ -1,6 +1,8 @@
 """Authentication and authorization of clients."""
 
-from gateway.access.chain import Access, Authenticator, Authorizer
+from gateway.access.authorities import Authenticator, Authorizer
+from gateway.access.call_times import AccessCalls
+from gateway.access.chain import Access
 from gateway.access.hashing import HashingThreads
 from gateway.access.methods import (
     Answer,
@@ -22,6 +24,7 @@ from gateway.access.wrapping import AccessWrapper
 
 __all__ = [
     "Access",
+    "AccessCalls",
     "AccessWrapper",
     "Answer",
     "AuthenticationMethod",

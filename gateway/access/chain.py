@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
+from gateway.access.authorities import Authenticator, Authorizer
+from gateway.access.call_times import AccessCalls
 from gateway.access.methods import AuthenticationMethod, GuardedDialogue, Visitor
 from gateway.access.once import Once
 from gateway.access.permissions import Permissions
@@ -21,31 +24,6 @@ EXTERNAL: Final = "EXTERNAL"
 
 #: The length to which claimed user names are cut in the log, in characters.
 LONGEST_LOGGED: Final = 100
-
-
-class Authenticator(Protocol):
-    """Authenticates clients. Supplied by plugins."""
-
-    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
-        """Call ``answer`` once, now or later, on the kernel's thread: with the principal, or ``None`` to refuse.
-
-        Called on the kernel's thread; must not block. ``None`` also means that this authenticator does not support
-        these credentials; the next one is called.
-        """
-        ...
-
-
-class Authorizer(Protocol):
-    """Returns the permissions of principals. Supplied by plugins."""
-
-    def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
-        """Return the permissions at once, from memory; ``None`` to leave the decision to the next authorizer.
-
-        The connection caches them until the directory changes, or the ``permissions_changed`` of
-        ``gateway_authorizers`` is called. An authorizer that asks another server raises ``PermissionUnknown`` until the
-        answer is there, and so may the methods of its ``Permissions``.
-        """
-        ...
 
 
 class Access:
@@ -67,11 +45,13 @@ class Access:
         trusts_loopback: bool = True,
         closed: str = "",
         plugin_of: Callable[[object], str] = lambda part: "",
+        calls: AccessCalls | None = None,
     ) -> None:
         """Set up the chain. ``on_fault`` is called with the kind of a plugin's object, the object and its exception.
 
         ``closed`` is a reason to refuse all access: an access plugin cannot be used. ``trusts_loopback`` must be off
-        behind a proxy, which makes every client appear local. ``plugin_of`` returns the plugin of an object.
+        behind a proxy, which makes every client appear local. ``plugin_of`` returns the plugin of an object. ``calls``
+        measures the calls of the authenticators and authorizers.
         """
         self._authenticators = tuple(authenticators)
         self._authorizers = tuple(authorizers)
@@ -83,6 +63,7 @@ class Access:
         self._throttle = throttle
         self._trusts_loopback = trusts_loopback
         self._closed = closed
+        self.calls = calls
 
     def adopt(self, other: "Access") -> None:
         """Replace the authenticators, authorizers and methods by those of another access; logins in progress go on."""
@@ -92,6 +73,7 @@ class Access:
         self._authorizers_by_plugin = other._authorizers_by_plugin
         self._methods = other._methods
         self._closed = other._closed
+        self.calls = other.calls
 
     def forget(self) -> None:
         """Drop the answers of other servers that plugins keep, so that they are asked again."""
@@ -165,7 +147,8 @@ class Access:
     def _permissions_by(self, authorizer: Authorizer, principal: Principal, vhost: str) -> Permissions | None:
         """Call an authorizer. :raises NotAllowed: if it fails, because it might have refused access."""
         try:
-            permissions = authorizer.permissions(principal, vhost)
+            ask = authorizer.permissions if self.calls is None else partial(self.calls.permissions, authorizer)
+            permissions = ask(principal, vhost)
             if permissions is None or isinstance(permissions, Permissions):
                 return permissions
             raise BadAnswer(f"permissions() returned {shown(permissions)}, expected Permissions")
@@ -234,7 +217,9 @@ class Access:
 
         once = Once(answered)
         try:
-            pending: object = authenticator.authenticate(credentials, once)  # type: ignore[func-returns-value]
+            calls = self.calls
+            ask = authenticator.authenticate if calls is None else partial(calls.authenticate, authenticator)
+            pending: object = ask(credentials, once)
         except BaseException as error:  # a failing plugin must refuse the login, not hang it
             failed(error)
             return

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from gateway.access.chain import Authenticator, Authorizer
+from gateway.access.authorities import Authenticator, Authorizer
 
 
 class AccessWrapper(Protocol):

@@ -8,6 +8,7 @@ from gateway.kernel.broker.plugin_swap import swapping_plugins
 from gateway.kernel.errors import ConfigurationError, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value
+from gateway.kernel.plugin_times import CallTime
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.node.vhost_access import VhostAccess
 from gateway.plugins.enabling import DISABLED
@@ -164,6 +165,14 @@ class LivePlugins:
     def enabled(self, vhost: str) -> Mapping[str, EnabledPlugin]:
         """Return the plugins in use in a virtual host, with their versions."""
         return self._view(vhost).enabled
+
+    def times(self, vhost: str) -> Iterator[tuple[object, str, CallTime]]:
+        """Yield the objects of plugins that were called in a virtual host, with the method and its times."""
+        yield from self.broker.plugins_in_use.times(self.broker.vhost(vhost))
+        for part, time in self._view(vhost).services.times:
+            yield part, "answer", time
+        if (calls := self._access.access_of(vhost).calls) is not None:
+            yield from calls.times()
 
     def _forget_versions(self, name: str) -> None:
         """Unload versions of a plugin that no virtual host uses or can return to."""

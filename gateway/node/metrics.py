@@ -79,7 +79,7 @@ def _plugin_times(live: LivePlugins) -> Iterator[PluginTime]:
     in_use = live.broker.plugins_in_use
     for vhost in live.broker.vhost_by_name.values():
         enabled = live.enabled(vhost.name)
-        for part, method, time in in_use.times(vhost):
+        for part, method, time in live.times(vhost.name):
             plugin = in_use.plugin_of(vhost.name, part)
             if time.calls and plugin in enabled:
                 version = enabled[plugin].number

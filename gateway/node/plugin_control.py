@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Generator, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -133,11 +132,8 @@ class NodePlugins:
 
     def _times(self, vhost: str, name: str) -> Iterator[dict[str, object]]:
         """Yield the times of the measured calls of a plugin in a virtual host, by method."""
-        broker = self._live.broker
-        in_use = broker.plugins_in_use
-        services = self._access.view_in_use(vhost).services
-        answers = ((part, "answer", time) for part, time in services.times)
-        for part, method, time in chain(in_use.times(broker.vhost(vhost)), answers):
+        in_use = self._live.broker.plugins_in_use
+        for part, method, time in self._live.times(vhost):
             if time.calls and in_use.plugin_of(vhost, part) == name:
                 yield {
                     "part": _shown_part(part),

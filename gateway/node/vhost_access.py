@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from gateway.access import Access, LoginThrottle, PasswordVerifier
+from gateway.access import Access, AccessCalls, LoginThrottle, PasswordVerifier
 from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.events import Event
@@ -125,9 +125,12 @@ class VhostAccess:
         def failed(kind: str, part: object, error: BaseException) -> None:
             self.broker.faults.contain_in_part(kind, error, vhost, part)
 
+        authenticators = view.authenticators(directory, self._passwords)
+        authorizers = view.authorizers(directory, changed)
+        slow_calls = self.broker.plugins_in_use.slow_calls
         return Access(
-            view.authenticators(directory, self._passwords),
-            view.authorizers(directory, changed),
+            authenticators,
+            authorizers,
             frozenset(self.settings.loopback_users),
             view.authentication_methods(directory),
             failed,
@@ -135,6 +138,7 @@ class VhostAccess:
             throttle=self.throttle,
             trusts_loopback=self.settings.login.trust_loopback,
             plugin_of=view.plugin_of,
+            calls=AccessCalls(slow_calls, vhost, authenticators, authorizers),
         )
 
     def _permissions_changed(self, vhost: str) -> None:

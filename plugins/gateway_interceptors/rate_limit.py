@@ -72,7 +72,7 @@ class PublishRateLimit(Interceptor, MetricSource):
         """Return the number of refused messages, and of buckets that are not full."""
         return [
             PluginMetric("refused_total", "counter", "Messages beyond the limit", [({}, self._refused)]),
-            PluginMetric("limited", "gauge", "Publishers whose bucket is not full", [({}, len(self._buckets))]),
+            PluginMetric("buckets", "gauge", "Publishers that sent lately: their buckets", [({}, len(self._buckets))]),
         ]
 
     def rows(self, request: HttpRequest) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.access import Credentials, Principal
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
@@ -13,7 +14,7 @@ from gateway.testing import header_of
 from tests.plugins.live import LiveBroker, do
 
 PLUGIN = """
-from gateway.api import hookimpl
+from gateway.api import Permissions, Principal, QueueFeature, QueueFeatureType, QueueSetting, hookimpl
 wait = None
 
 class Slow:
@@ -27,10 +28,24 @@ class Slow:
     def metrics(self):
         wait()
         return []
+    def authenticate(self, credentials, answer):
+        wait()
+        answer(Principal("anna"))
+    def permissions(self, principal, vhost):
+        wait()
+        return Permissions("anna", vhost, "", "", "")
+
+class Feature(QueueFeature):
+    def on_enqueue(self, message):
+        wait()
+
+def slow_feature(queue):
+    return Feature()
 
 @hookimpl
 def {hook}():
-    return [Slow()]
+    feature = QueueFeatureType({{"mine-slow": QueueSetting(lambda value: None)}}, slow_feature)
+    return [feature if "{hook}" == "gateway_queue_features" else Slow()]
 """
 
 
@@ -42,6 +57,19 @@ def publish(broker: LiveBroker) -> None:
 
 def declare(broker: LiveBroker) -> None:
     broker.vhost.declare_queue("q")
+
+
+def enqueue(broker: LiveBroker) -> None:
+    queue = broker.vhost.declare_queue("q", arguments={"x-mine-slow": 1})
+    broker.vhost.publish(broker.vhost.default_exchange, Message("", queue.name, header_of(), b""))
+
+
+def log_in(broker: LiveBroker) -> None:
+    broker.access.access_of("/").authenticate(Credentials("PLAIN", "anna", "x"), lambda principal: None)
+
+
+def enter(broker: LiveBroker) -> None:
+    broker.access.access_of("/").enter(Principal("anna"), "/")
 
 
 def scrape(broker: LiveBroker) -> None:
@@ -59,6 +87,9 @@ def scrape(broker: LiveBroker) -> None:
             "plugin event listener",
         ),
         ("gateway_metrics", scrape, "the metric source Slow", "plugin metrics"),
+        ("gateway_authenticators", log_in, "the authenticator Slow", "authenticator"),
+        ("gateway_authorizers", enter, "the authorizer Slow", "authorizer"),
+        ("gateway_queue_features", enqueue, "the queue feature Feature of 'q'", "queue feature"),
     ],
 )
 @pytest.mark.parametrize("seconds", [0.006, 2 * CALL_LIMIT_S])
@@ -73,6 +104,8 @@ def test_a_slow_call_is_named(
     named: list[tuple[str, float]] = []
     broker.kernel.journal.budget.on_slow = lambda *slow: named.append(slow)
     act(broker)
+    measured = [time for _, _, time in broker.live.times("/") if time.longest_s > 0.001]
+    assert [time.total_s for time in measured] == [pytest.approx(seconds)]
     assert named == [(f"{cause}, plugin 'mine', vhost '/'", pytest.approx(seconds))]
     faults: list[Event] = [event for event in broker.events if event.name == "fault.contained"]
     assert [event.details["kind"] for event in faults] == ([kind] if seconds > CALL_LIMIT_S else [])

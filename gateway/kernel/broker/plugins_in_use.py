@@ -24,7 +24,7 @@ class PluginsInUse:
     """The plugins of every virtual host, by its name, with their tracers, event listeners and ``metrics``.
 
     Exchange types belong to the virtual host's exchanges, queue features to its queues, and interceptors to its
-    interception. ``faults`` contains the exceptions of all of them.
+    interception. ``faults`` contains the exceptions of all of them, ``slow_calls`` reports their long calls.
     """
 
     def __init__(self, node: str, events: Events, budget: "TurnBudget") -> None:
@@ -32,9 +32,9 @@ class PluginsInUse:
         self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._tracing_by_vhost: dict[str, VhostTracing] = {}
         self.faults = Faults(events, self.plugin_of)
-        self._slow_calls = SlowCalls(budget, self.faults)
-        self.event_listeners = EventListeners(self.faults, self._slow_calls)
-        self.metrics = PluginMetrics(self.faults, self._slow_calls)
+        self.slow_calls = SlowCalls(budget, self.faults)
+        self.event_listeners = EventListeners(self.faults, self.slow_calls)
+        self.metrics = PluginMetrics(self.faults, self.slow_calls)
         events.subscribe(self.event_listeners.pass_on)
 
     def add(self, vhost: "VirtualHost", view: "VhostPlugins") -> PluginParts:
@@ -47,7 +47,7 @@ class PluginsInUse:
         self._view_by_vhost[vhost.name] = view
         tracing = self._tracing_by_vhost.get(vhost.name)
         if tracing is None:
-            tracing = VhostTracing(vhost.name, parts.tracers, vhost.trace_events, self.faults, self._slow_calls)
+            tracing = VhostTracing(vhost.name, parts.tracers, vhost.trace_events, self.faults, self.slow_calls)
             self._tracing_by_vhost[vhost.name] = tracing
         else:
             tracing.use(parts.tracers)
@@ -91,6 +91,8 @@ class PluginsInUse:
             yield part, "on_event", time
         for part, time in self.metrics.times_in(vhost.name):
             yield part, "metrics", time
+        for part, time in vhost.policy_applier.feature_times:
+            yield part, "queue feature", time
 
     def add_tracer(self, vhost: "VirtualHost", tracer: "Tracer") -> None:
         """Call a tracer that no plugin supplies, until it is removed or the virtual host is deleted."""

@@ -9,7 +9,7 @@ from gateway.kernel.features.plugin_feature import FeatureQueue, PluginFeature, 
 from gateway.kernel.interception.publish_chain import InterceptionContext
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Value
-from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun
+from gateway.kernel.plugin_times import CALL_LIMIT_S, CallTime, Overrun
 from gateway.kernel.queueing.feature import QueueFeature, Rejection
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _METHODS: Final = {
 class HostedFeature(QueueFeature):
     """One feature of a plugin in one queue. ``values`` are the settings that the feature was made with.
 
+    ``time`` is that of the calls of all features of its type.
+
     :raises BadAnswer: if the factory does not return a ``PluginFeature``; what the factory raises passes, too.
     """
 
@@ -43,10 +45,12 @@ class HostedFeature(QueueFeature):
         queue: "Queue",
         values: dict[str, Value],
         context: InterceptionContext,
+        time: CallTime,
         earlier: "HostedFeature | None" = None,
     ) -> None:
         self.type = type
         self.values = values
+        self._time = time
         self._queue_name = queue.name
         self._context = context
         self._view = FeatureQueue(queue, values, self._call_timed)
@@ -115,16 +119,16 @@ class HostedFeature(QueueFeature):
             self._contain(error)
             return None
         took_s = budget.monotonic_s() - starts_s
+        self._time.add(took_s)
         if took_s > SLOW_S:
             context = self._context
             what = f"the queue feature {type(self._feature).__qualname__} of '{self._queue_name}'"
             budget.on_slow(context.faults.cause(what, context.vhost_name, self.type), took_s)
             if took_s > CALL_LIMIT_S:
-                self._contain(Overrun(took_s))
+                self._contain(Overrun(took_s), method)
         return answer
 
-    def _contain(self, error: BaseException) -> None:
-        context = self._context
-        context.faults.contain_in_part(
-            FAULT, error, context.vhost_name, self.type, self._queue_name, type(self._feature).__qualname__
-        )
+    def _contain(self, error: BaseException, function: Callable[..., object] | None = None) -> None:
+        context, name = self._context, type(self._feature).__qualname__
+        faults = context.faults
+        faults.contain_in_part(FAULT, error, context.vhost_name, self.type, self._queue_name, name, function)

@@ -7,6 +7,7 @@ from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.features.hosted_feature import FAULT, HostedFeature
 from gateway.kernel.features.plugin_feature import QueueFeatureType, is_built_in, settings_of
 from gateway.kernel.interception.publish_chain import InterceptionContext
+from gateway.kernel.plugin_times import PartTimes
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.settings.offered_settings import NO_OFFERED_SETTINGS
 
@@ -16,16 +17,21 @@ if TYPE_CHECKING:
 
 
 class OfferedFeatures:
-    """The feature ``types`` of one virtual host, and their ``settings``. A setting belongs to one type."""
+    """The feature ``types`` of one virtual host, and their ``settings``. A setting belongs to one type.
+
+    ``times`` has the times of the calls of all objects of each type.
+    """
 
     def __init__(self, context: InterceptionContext) -> None:
         self.types: tuple[QueueFeatureType, ...] = ()
         self.settings = NO_OFFERED_SETTINGS
+        self.times = PartTimes()
         self._context = context
 
     def use(self, types: Sequence[QueueFeatureType]) -> None:
         """Offer these types from now on; existing queues keep their objects until ``features_for`` is called."""
         self.types = tuple(types)
+        self.times = PartTimes(types)
         self.settings = settings_of(types, self._contain)
 
     def features_for(self, queue: Queue) -> Iterator[HostedFeature]:
@@ -43,7 +49,7 @@ class OfferedFeatures:
                 yield earlier
                 continue
             try:
-                yield HostedFeature(feature_type, queue, values, self._context, earlier)
+                yield HostedFeature(feature_type, queue, values, self._context, self.times.of(feature_type), earlier)
             except BaseException as error:  # plugin code
                 self._contain(feature_type, error, queue.name)
 

@@ -11,6 +11,7 @@ from gateway.kernel.settings.policies import EXCHANGE, Policies, kind_of_queue
 if TYPE_CHECKING:
     from gateway.kernel.features.context import FeatureContext
     from gateway.kernel.features.plugin_feature import QueueFeatureType
+    from gateway.kernel.plugin_times import PartTimes
     from gateway.kernel.queueing.queue_like import QueueLike
     from gateway.kernel.routing.exchange import Exchange
     from gateway.kernel.settings.effective_settings import EffectiveSettings
@@ -74,6 +75,11 @@ class PolicyApplier:
         for exchange in self._exchange_by_name.values():
             self._reapply_to_exchange(exchange)
         self._forget_routes()
+
+    @property
+    def feature_times(self) -> "PartTimes":
+        """The times of the calls of the features that plugins offer, by type."""
+        return self._context.offered.times
 
     def use_features(self, types: "Sequence[QueueFeatureType]") -> None:
         """Replace the features that plugins offer; queues with their settings get the new objects, in slices."""
