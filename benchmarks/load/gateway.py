@@ -46,6 +46,13 @@ def launch_managed(directory: Path) -> Iterator[Broker]:
 
 
 @contextmanager
+def launch_scraped(directory: Path) -> Iterator[Broker]:
+    """Run it with AMQP and the metrics."""
+    with _launch(directory, AMQP, PROMETHEUS) as broker:
+        yield broker
+
+
+@contextmanager
 def launch_all(directory: Path, config: Path) -> Iterator[Broker]:
     """Run it with every listener that needs no certificate, and with a configuration file."""
     with _launch(directory, *LISTENERS, options=("--config", str(config))) as broker:

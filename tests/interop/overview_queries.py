@@ -47,12 +47,16 @@ RATES: Final = (
     *(f"rabbitmq_queues_{change}_total" for change in ("declared", "created", "deleted")),
     *(f"rabbitmq_{kind}_{change}_total" for kind in ("channels", "connections") for change in ("opened", "closed")),
     "rabbitmq_message_size_bytes_bucket",
+    *("rabbitmq_queue_messages_published_total", "rabbitmq_channel_messages_unconfirmed"),
 )
 
 
 def queries(cluster: str) -> Iterator[str]:
     """Yield the queries for a cluster, in both forms."""
     identity = f'rabbitmq_identity_info{{rabbitmq_cluster="{cluster}", namespace=""}}'
+    by_instance = f"* on(instance) group_left(rabbitmq_cluster, rabbitmq_node) {identity}"  # until 2021
+    yield f"rabbitmq_build_info {by_instance}"
+    yield f"sum(rate(rabbitmq_channel_messages_published_total[60s]) {by_instance}) by(rabbitmq_node)"
     joined = f"* on(instance, job) group_left(rabbitmq_cluster, rabbitmq_node) {identity}"
     for name in GAUGES:
         yield f"sum({name} {joined}) by(rabbitmq_node)"

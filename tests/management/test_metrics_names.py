@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.management.dashboard_queries import LABELS, RATES, SHOWN
 from tests.management.scraper import Samples, Scraper
 
 GLOBAL: Final = (*("received", "received_confirm", "confirmed", "routed", "unroutable_dropped", "unroutable_returned"),)
@@ -149,3 +150,22 @@ def test_the_names_of_rabbitmq_exporter_have_a_path_of_their_own(name: str) -> N
 )
 def test_the_gateways_own_metrics_exist(scraped: Samples, name: str) -> None:
     assert f"# TYPE {name} " in scraped.text
+
+
+@pytest.mark.parametrize("name", [*SHOWN, *RATES])
+def test_each_query_of_the_overview_dashboard_finds_one_series(scraped: Samples, name: str) -> None:
+    assert len(scraped.labels_of(name)) == 1
+
+
+@pytest.mark.parametrize("name", list(LABELS))
+def test_the_labels_that_the_overview_dashboard_shows_have_values(scraped: Samples, name: str) -> None:
+    (labels,) = scraped.labels_of(name)
+    assert all(labels[label] for label in LABELS[name])
+
+
+def test_the_exchanges_and_virtual_hosts_of_the_cluster_are_groups() -> None:
+    scraped = Scraper().scrape("/metrics/detailed?family=vhost_status&family=exchange_names&family=exchange_bindings")
+    assert scraped.labels_of("rabbitmq_cluster_vhost_status") == [{"vhost": "/"}]
+    topic = {"vhost": "/", "exchange": "amq.topic", "type": "topic"}
+    assert topic in scraped.labels_of("rabbitmq_cluster_exchange_name")
+    assert topic in scraped.labels_of("rabbitmq_cluster_exchange_bindings")

@@ -34,7 +34,7 @@ def export_definitions(session: VerbSession, file: str, file_format: str, with_s
         query = {"secrets": "true"} if with_secrets else {}
         exported = session.api.raw("definitions", *_scope(session), query=query)
     if not with_secrets and (count := exported.count(_MASKED_LOGIN)):
-        click.echo(f"{count} passwords in URIs are replaced by ***: --with-secrets exports them", err=True)
+        click.echo(f"passwords in URIs replaced by ***: {count}; --with-secrets exports them", err=True)
     if file == STANDARD_STREAM:
         session.output.text(exported.decode())
         return
