@@ -74,6 +74,17 @@ class Bindings:
         """Return the bindings of a destination."""
         return list(self._by_destination.get(destination, ()))
 
+    def between(self, source: Exchange, destination: Destination) -> list[Binding]:
+        """Return the bindings between two ends: a few of those that either may have."""
+        starting, ending = self._by_source.get(source, {}), self._by_destination.get(destination, {})
+        if len(starting) < len(ending):
+            return [each for each in starting.values() if each.destination is destination]
+        return [each for each, start in ending.items() if start is source]
+
+    def has_any(self, source: ExchangeIdentity) -> bool:
+        """Return whether anything is bound to a source."""
+        return bool(self._by_source.get(source))
+
     def holds(self, binding: Binding) -> bool:
         """Return whether a binding still exists."""
         return binding in self._by_destination.get(binding.destination, ())

@@ -175,6 +175,10 @@ class Retained:
     def __iter__(self) -> Iterator[RetainedMessage]:
         return (kept for kept in found_from(self._root, ["#"]) if kept is not None)
 
+    def steps(self) -> "Iterator[RetainedMessage | None]":
+        """Yield all messages over several turns; ``None`` at a point where other work may run."""
+        return found_from(self._root, ["#"])
+
     def _has_room(self, kept: RetainedMessage) -> bool:
         replaced = self.get(kept.message.routing_key)
         if replaced is not None and not replaced.is_transient:

@@ -58,6 +58,11 @@ class Queues:
         self._read_scheduler = ReadScheduler(context.journal.clock)
 
     @property
+    def consumer_count(self) -> int:
+        """The number of consumers of all queues."""
+        return self._consumers.count
+
+    @property
     def default_type(self) -> str:
         """The type of a queue declared without one: the virtual host's default, else the node's."""
         return self._context.record.default_queue_type or self.rules.default_type

@@ -34,11 +34,12 @@ class Listing(Generic[T]):
 
     ``is_visible`` excludes entries that the user may not see. ``sort_value`` returns, for a field, a function of the
     field's value that takes less time than the view; ``None`` for other fields.
+    ``None`` among the entries is no entry, see ``sort_in_steps``.
     """
 
     def __init__(
         self,
-        entries: Iterable[T],
+        entries: Iterable[T | None],
         view: Callable[[T], Fields],
         key: Callable[[T], tuple[str, str]],
         *,
@@ -74,11 +75,9 @@ class Listing(Generic[T]):
         yield from page.written(self._written(items, query), total, count)
 
     def _visible(self) -> Generator[None, None, list[T]]:
-        if self._is_visible is None:
-            return list(self._entries)
         visible = []
         for number, entry in enumerate(self._entries):
-            if self._is_visible(entry):
+            if entry is not None and (self._is_visible is None or self._is_visible(entry)):
                 visible.append(entry)
             if number % _BATCH_SIZE == 0:
                 yield

@@ -12,13 +12,16 @@ _RUN: Final = 500
 
 
 def sort_in_steps(
-    entries: Iterable[T], key: Callable[[T], Any], is_visible: Callable[[T], bool] | None = None
+    entries: Iterable[T | None], key: Callable[[T], Any], is_visible: Callable[[T], bool] | None = None
 ) -> Generator[None, None, list[T]]:
-    """Return the entries that are visible, sorted by a key; the sort is stable. Each step is short."""
+    """Return the entries that are visible, sorted by a key; the sort is stable. Each step is short.
+
+    ``None`` is no entry: a source yields it where it has looked at some objects without finding one.
+    """
     source, position = iter(entries), 0
     runs: list[list[tuple[Any, int, T]]] = []
     while some := list(islice(source, _RUN)):
-        chosen = some if is_visible is None else [entry for entry in some if is_visible(entry)]
+        chosen = [entry for entry in some if entry is not None and (is_visible is None or is_visible(entry))]
         runs.append(sorted((key(entry), position + number, entry) for number, entry in enumerate(chosen)))
         position += len(chosen)
         yield

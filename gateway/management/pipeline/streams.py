@@ -1,23 +1,26 @@
 """Streams that a user may read, with their offsets, for planning queries of Spark."""
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from typing import Final, TypeAlias
 
 from gateway.access import Operation
-from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, bad_request
+from gateway.management.http.ordering import sort_in_steps
 from gateway.management.http.routes import Fields
 from gateway.management.pipeline.refusals import access_refused, not_found
-from gateway.management.super_streams import partitions_of, super_streams
+from gateway.management.super_streams import is_super_stream, partitions_of
 
 Steps: TypeAlias = Generator[None, None, Fields]
 
 MAX_INT64: Final = 2**63 - 1
 """The largest signed integer of 64 bits."""
+
+#: Exchanges or queues that are looked at in one step.
+_STEP: Final = 256
 
 #: Maximum number of characters of a wrong value that an error quotes.
 MAX_QUOTED: Final = 40
@@ -45,10 +48,9 @@ def named_streams(call: Call, vhost: VirtualHost, names: str) -> Steps:
     if not isinstance(requested, list) or not all(isinstance(name, str) for name in requested):
         raise bad_request("'names' must be a JSON list of names")
     yield
-    supers = {each.name: each for each in super_streams(vhost)}
     views = []
     for name in requested:
-        views.append(_view(name, _parts(call, vhost, name, supers)))
+        views.append(_view(name, _parts(call, vhost, name)))
         yield
     return {"queues": views}
 
@@ -59,25 +61,31 @@ def readable_streams(call: Call, vhost: VirtualHost) -> Steps:
     Clients filter by pattern themselves: matching here would delay all other clients.
     """
     may_read = call.permissions(vhost).may
-    found: dict[str, Sequence[Stream]] = {each.name: partitions_of(vhost, each) for each in super_streams(vhost)}
-    found |= {name: [queue] for name, queue in _plain_streams(vhost)}
+    found: dict[str, Sequence[Stream]] = {}
+    for number, exchange in enumerate(list(vhost.exchange_by_name.values())):
+        if is_super_stream(exchange):
+            found[exchange.name] = partitions_of(vhost, exchange)
+        if number % _STEP == 0:
+            yield
+    for number, queue in enumerate(list(vhost.queue_by_name.values())):
+        if isinstance(queue, Stream):
+            found[queue.name] = [queue]
+        if number % _STEP == 0:
+            yield
     views = []
-    for name, parts in sorted(found.items()):
+    for name, parts in (yield from sort_in_steps(found.items(), lambda each: each[0])):
         if all(may_read(Operation.READ, part.name, "queue") for part in parts):
             views.append(_view(name, parts))
         yield
     return {"queues": views}
 
 
-def _plain_streams(vhost: VirtualHost) -> Iterator[tuple[str, Stream]]:
-    return ((name, queue) for name, queue in vhost.queue_by_name.items() if isinstance(queue, Stream))
-
-
-def _parts(call: Call, vhost: VirtualHost, name: str, supers: Mapping[str, Exchange]) -> Sequence[Stream]:
+def _parts(call: Call, vhost: VirtualHost, name: str) -> Sequence[Stream]:
     """Return the partitions of a super stream, or the stream itself."""
-    if name not in supers or isinstance(vhost.queue_by_name.get(name), Stream):
+    exchange = vhost.exchange_by_name.get(name)
+    if exchange is None or not is_super_stream(exchange) or isinstance(vhost.queue_by_name.get(name), Stream):
         return [require_readable_stream(call, vhost, name)]
-    return [require_readable_stream(call, vhost, part.name) for part in partitions_of(vhost, supers[name])]
+    return [require_readable_stream(call, vhost, part.name) for part in partitions_of(vhost, exchange)]
 
 
 def _view(name: str, parts: Sequence[Stream]) -> Fields:

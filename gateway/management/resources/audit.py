@@ -10,8 +10,9 @@ from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import digits
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, bad_request
-from gateway.management.http.listing import Page
-from gateway.management.http.routes import Fields, LongTask, Routes
+from gateway.management.http.listing import Items, Page
+from gateway.management.http.routes import Fields, LongTask, Pieces, Routes, Streamed
+from gateway.management.views.json import encode
 from gateway.management.views.times import timestamp
 
 routes = Routes()
@@ -26,9 +27,9 @@ _STEP: Final = 32
 
 
 @routes.get("/audit", level=AccessLevel.ADMINISTRATOR)
-def audit(call: Call) -> LongTask:
+def audit(call: Call) -> Streamed:
     """List the entries of the audit record, the newest first."""
-    return LongTask(_listing(call, Page.of({"page": "1", **call.query}), _tests(call)))
+    return Streamed(_listing(call, Page.of({"page": "1", **call.query}), _tests(call)))
 
 
 @routes.get("/audit/<number>", level=AccessLevel.ADMINISTRATOR)
@@ -55,14 +56,25 @@ def audit_view(entry: AuditRecord) -> Fields:
     }
 
 
-def _listing(call: Call, page: Page | None, tests: list[Test]) -> Generator[None, None, Fields]:
+def _listing(call: Call, page: Page | None, tests: list[Test]) -> Pieces:
     assert page is not None
     log = call.broker.audit
-    entries, total, chosen = log.newest_first(), len(log), []
+    entries, total = log.newest_first(), len(log)
+    first, count = (page.number - 1) * page.size, 0
+    shown: list[AuditRecord] = []
     while step := list(islice(entries, _STEP)):
-        chosen += [entry for entry in step if all(test(entry) for test in tests)]
-        yield
-    return page.envelope([audit_view(entry) for entry in page.cut(chosen)], total, len(chosen))
+        chosen = [entry for entry in step if all(test(entry) for test in tests)]
+        shown += chosen[max(0, first - count) : max(0, first + page.size - count)]
+        count += len(chosen)
+        yield b""
+    page.first_of(count)
+    yield from page.written(_written(shown), total, count)
+
+
+def _written(entries: list[AuditRecord]) -> Items:
+    for number, entry in enumerate(entries):
+        yield (b"," if number else b"") + encode(audit_view(entry))
+    return len(entries)
 
 
 def _one(call: Call, number: int | None) -> Generator[None, None, Fields]:

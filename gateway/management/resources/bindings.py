@@ -1,12 +1,12 @@
 """/bindings: the bindings."""
 
+from collections.abc import Mapping
 from urllib.parse import quote, unquote_plus
 
 from gateway.access.indirect_publishing import require_unrestricted_topics
 from gateway.kernel.names import require_not_default
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding, Destination
-from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.bodies import arguments, text
 from gateway.management.http.call import Call
@@ -109,15 +109,12 @@ def _key(entry: Binding | QueueLike) -> tuple[str, str]:
 
 
 def _between(vhost: VirtualHost, source: str, kind: str, destination: str) -> list[Binding]:
-    exchange = vhost.exchange_by_name.get(real_name(source))
-    if exchange is None or kind not in _KINDS:
+    if kind not in _KINDS:
         return []
-    is_exchange = kind == "e"
-    return [
-        binding
-        for binding in vhost.bindings.of(exchange)
-        if binding.destination.name == destination and isinstance(binding.destination, Exchange) == is_exchange
-    ]
+    exchange = vhost.exchange_by_name.get(real_name(source))
+    ends: Mapping[str, Destination] = vhost.exchange_by_name if kind == "e" else vhost.queue_by_name
+    end = ends.get(destination)
+    return vhost.bindings.between(exchange, end) if exchange is not None and end is not None else []
 
 
 def _existing(vhost: VirtualHost, source: str, kind: str, destination: str, key: str) -> Binding:

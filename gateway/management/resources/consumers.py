@@ -1,5 +1,7 @@
 """/consumers: the consumers of queues."""
 
+from collections.abc import Iterator
+
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.call import Call
@@ -22,10 +24,17 @@ def in_vhost(call: Call, vhost: str) -> Listing[Consumer]:
     return _listing(call, [call.vhost(vhost)])
 
 
+def consumers_in(vhosts: list[VirtualHost]) -> Iterator[Consumer | None]:
+    """Yield the consumers in some virtual hosts; ``None`` after each queue, as most may have none."""
+    for vhost in vhosts:
+        for queue in list(vhost.queue_by_name.values()):
+            yield from list(queue.consumers)
+            yield None
+
+
 def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Consumer]:
-    chosen = [each for vhost in vhosts for queue in vhost.queue_by_name.values() for each in queue.consumers]
     return Listing(
-        chosen,
+        consumers_in(vhosts),
         lambda consumer: consumer_view(call.context, consumer),
         lambda consumer: (consumer.queue.vhost_name, consumer.queue.name),
         is_paged=False,

@@ -115,7 +115,7 @@ def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
     virtual_host, topics = call.vhost(vhost), call.context.topics_of(vhost)
     may_read = _reader(call, virtual_host)
     return Listing(
-        list(virtual_host.retained),
+        virtual_host.retained.steps(),
         lambda retained: _retained_view(virtual_host, topics, retained),
         lambda retained: (virtual_host.name, topics.topic(retained.message.routing_key)),
         is_visible=lambda retained: not retained.is_transient and may_read(retained.message),

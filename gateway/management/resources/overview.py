@@ -71,7 +71,7 @@ def _object_totals(call: Call) -> Fields:
     return {
         "channels": sum(peer.channel_count for peer in peers),
         "connections": len(peers),
-        "consumers": sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queue_by_name.values()),
+        "consumers": sum(vhost.queues.consumer_count for vhost in vhosts),
         "exchanges": sum(len(vhost.exchange_by_name) for vhost in vhosts),
         "queues": sum(len(vhost.queue_by_name) for vhost in vhosts),
     }

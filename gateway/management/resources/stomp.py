@@ -5,6 +5,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.call import Call
 from gateway.management.http.listing import Listing
 from gateway.management.http.routes import Fields, Routes
+from gateway.management.resources.consumers import consumers_in
 from gateway.management.views.channels import consumer_view
 
 routes = Routes()
@@ -25,9 +26,8 @@ def in_vhost(call: Call, vhost: str) -> Listing[Consumer]:
 
 
 def _listing(call: Call, vhosts: list[VirtualHost]) -> Listing[Consumer]:
-    chosen = [each for vhost in vhosts for queue in vhost.queue_by_name.values() for each in queue.consumers]
     return Listing(
-        chosen,
+        consumers_in(vhosts),
         lambda consumer: _view(call, consumer),
         lambda consumer: (consumer.queue.vhost_name, consumer.queue.name),
         is_visible=lambda consumer: consumer.subscriber.origin.protocol.startswith(_PROTOCOL),

@@ -14,6 +14,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.bodies import digits
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request, missing
+from gateway.management.http.ordering import sort_in_steps
 from gateway.management.http.routes import Fields, LongTask, Routes
 from gateway.management.resources.exchanges import existing_exchange
 from gateway.management.statistics.subjects import key_of, route_key
@@ -54,7 +55,7 @@ def _selected(call: Call, vhost: VirtualHost) -> Node | None:
 
 def _drawn(call: Call, vhost: VirtualHost, selected: Node | None, limit: int) -> Generator[None, None, Fields]:
     """Follow bindings in both directions, widest first; one object a step."""
-    waiting: deque[Node] = deque([selected] if selected is not None else _busiest(call, vhost))
+    waiting: deque[Node] = deque([selected] if selected is not None else (yield from _busiest(call, vhost)))
     nodes: dict[Node, None] = {}
     bindings: dict[Binding, None] = {}
     is_partial = False
@@ -74,11 +75,15 @@ def _drawn(call: Call, vhost: VirtualHost, selected: Node | None, limit: int) ->
     return {"nodes": [_node_view(call, node) for node in nodes], "edges": edges, "is_partial": is_partial}
 
 
-def _busiest(call: Call, vhost: VirtualHost) -> Iterator[Exchange]:
+def _busiest(call: Call, vhost: VirtualHost) -> Generator[None, None, list[Exchange]]:
     """Return the exchanges with bindings, those with the highest rates first."""
-    bound = [each for each in vhost.exchange_by_name.values() if each.name and vhost.bindings.of(each)]
-    bound.sort(key=lambda each: (-call.trend(key_of(each)).rate("publish_in"), each.name))
-    return iter(bound)
+    return (
+        yield from sort_in_steps(
+            list(vhost.exchange_by_name.values()),
+            lambda each: (-call.trend(key_of(each)).rate("publish_in"), each.name),
+            lambda each: bool(each.name) and vhost.bindings.has_any(each),
+        )
+    )
 
 
 def _ends(binding: Binding) -> Iterator[Node]:
