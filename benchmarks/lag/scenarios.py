@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Final
 
+import pika
+
 from benchmarks.lag.mqtt_clients import MqttClients, subscribe_to_all
 from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
@@ -21,6 +23,7 @@ from benchmarks.load.gateway import MANAGEMENT
 from benchmarks.load.management import Management
 from benchmarks.load.running import Broker
 from benchmarks.load.workloads import AMQP, MQTT
+from benchmarks.soak.broker_under_test import reset_connection
 
 FLOOD_S: Final = 6.0
 QUEUE: Final = "lag.q"
@@ -184,6 +187,31 @@ def exclusive(broker: Broker, stack: ExitStack, scale: float) -> Run:
     return lambda: (owner.close(), time.sleep(3))
 
 
+def unbinding(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Return the deletion of an exchange with 30,000 bindings of one queue."""
+    control = stack.enter_context(connected(broker.ports[AMQP]))
+    control.socket.settimeout(120)
+    control.declare_exchange(EXCHANGE, "topic")
+    control.declare_queue(QUEUE)
+    for number in range(int(30_000 * scale)):
+        control.bind_queue(QUEUE, EXCHANGE, f"lag.{number}.#")
+    return lambda: (control.delete_exchange(EXCHANGE), time.sleep(2))
+
+
+def user(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Return the deletion of a user with 500 connections, each with an exclusive queue."""
+    operator = Management(broker.ports[MANAGEMENT])
+    operator.ask("PUT", "/api/users/lag", json.dumps({"password": "lag", "tags": ""}))
+    operator.ask("PUT", "/api/permissions/%2F/lag", json.dumps({"configure": ".*", "write": ".*", "read": ".*"}))
+    login = pika.PlainCredentials("lag", "lag")
+    parameters = pika.ConnectionParameters("127.0.0.1", broker.ports[AMQP], credentials=login, heartbeat=0)
+    for _ in range(int(500 * scale)):
+        connection = pika.BlockingConnection(parameters)
+        stack.callback(reset_connection, connection)
+        connection.channel().queue_declare("", exclusive=True)
+    return lambda: (operator.ask("DELETE", "/api/users/lag"), time.sleep(3))
+
+
 def _many_queues(broker: Broker, count: int) -> Management:
     with connected(broker.ports[AMQP]) as control:
         control.socket.settimeout(120)
@@ -304,6 +332,8 @@ SCENARIOS: Final = (
     Scenario("commit of a transaction of 100,000 publishes", commit),
     Scenario("300,000 unacknowledged messages are requeued", requeue),
     Scenario("a connection with 10,000 bound exclusive queues ends", exclusive),
+    Scenario("deletion of an exchange with 30,000 bindings", unbinding),
+    Scenario("deletion of a user with 500 connections", user, OPERATED),
     Scenario("30,000 queues listed, sorted, exported over HTTP", listings, OPERATED),
     Scenario("a new policy for 30,000 queues", policy, OPERATED),
     Scenario("a virtual host of 30,000 queues imported and deleted", vhost, OPERATED),
