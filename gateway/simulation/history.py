@@ -7,30 +7,10 @@ subscription.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from gateway.simulation.findings import Findings
-
-
-class Fate(Enum):
-    """What the broker said about a publish."""
-
-    UNKNOWN = auto()  # the connection ended before it said anything
-    CONFIRMED = auto()
-    REFUSED = auto()
-    ROLLED_BACK = auto()
-
-
-@dataclass(slots=True)
-class Published:
-    """One publish: its number in the order of its publisher, and the places that it goes to."""
-
-    publisher: str
-    number: int
-    places: frozenset[str]
-    fate: Fate = Fate.UNKNOWN
-    is_durable: bool = True
-    group: int = 0  # publishes of one transaction have the same, 0 is none
+from gateway.simulation.publishes import Fate, Published
+from gateway.simulation.subscriptions import TopicSubscriptions
 
 
 @dataclass(slots=True)
@@ -38,13 +18,18 @@ class MessagePlace:
     """What holds messages. Its rules say what may be promised of it.
 
     ``keeps``: nothing but a reader removes a message. ``is_ordered``: first deliveries are in the order of publishing.
-    ``survives``: its messages survive the end of the process.
+    ``survives``: its messages survive the end of the process. ``keeps_transient``: also those that are not durable,
+    while the process lives. ``marks_second``: a second delivery is marked as one. ``qos`` is that of an MQTT
+    subscription.
     """
 
     name: str
     keeps: bool = True
     is_ordered: bool = True
     survives: bool = True
+    keeps_transient: bool = True
+    marks_second: bool = True
+    qos: int | None = None
     delivered: dict[str, int] = field(default_factory=dict)  # body: the incarnation of the node that delivered it last
     consumed: set[str] = field(default_factory=set)
     settled: dict[str, int] = field(default_factory=dict)  # body: the number of kills when its removal was answered
@@ -59,6 +44,7 @@ class MessageHistory:
     def __init__(self, findings: Findings) -> None:
         self.published: dict[str, Published] = {}
         self.places: dict[str, MessagePlace] = {}
+        self.subscriptions = TopicSubscriptions(self.published)
         self.incarnation = 0
         self.kills = 0
         self._findings = findings
@@ -71,52 +57,84 @@ class MessageHistory:
 
     # Publishers
 
-    def publish(self, publisher: str, places: Iterable[str], *, is_durable: bool = True, group: int = 0) -> str:
-        """Record a publish; return the body of its message."""
+    def publish(
+        self,
+        publisher: str,
+        places: Iterable[str],
+        *,
+        is_durable: bool = True,
+        group: int = 0,
+        qos: int | None = None,
+        topic_key: str | None = None,
+    ) -> str:
+        """Record a publish; return the body of its message. ``qos`` is MQTT's, or follows from ``is_durable``."""
         self._numbers[publisher] += 1
         number = self._numbers[publisher]
         body = f"{publisher}:{number}"
-        self.published[body] = Published(publisher, number, frozenset(places), is_durable=is_durable, group=group)
+        published = Published(
+            publisher,
+            number,
+            set(places),
+            is_durable=is_durable if qos is None else qos > 0,
+            group=group,
+            qos=int(is_durable) if qos is None else qos,
+            topic_key=topic_key,
+        )
+        self.published[body] = published
+        self.subscriptions.published(published)
         return body
 
     def decided(self, body: str, fate: Fate) -> None:
         """Record what the broker said about a publish."""
         self.published[body].fate = fate
+        if fate is Fate.WITHHELD:
+            there = [place.name for place in self.places.values() if body in place.delivered]
+            self._findings.require(not there, "a will that is not owed is not published", f"{body} in {there}")
 
     # Readers
 
     def received(self, name: str, reader: str, body: str, *, is_redelivered: bool, removes: bool = False) -> None:
         """Record a delivery to a reader, which is one consumer of one connection. ``removes``: it needs no answer."""
+        if not body:  # the removal of a retained message has no body, and is delivered to subscribers too
+            return
         place, published = self.places[name], self.published.get(body)
         if published is None:
             self._findings.add("only what was published is delivered", f"{name}: {body!r} to {reader}")
             return
-        require = self._findings.require
-        require(name in published.places, "a message goes where it is routed", f"{body} came from {name}")
-        require(published.fate is not Fate.ROLLED_BACK, "a transaction that was rolled back has no effect", body)
-        require(published.fate is not Fate.REFUSED, "a refused message is not delivered", f"{body} came from {name}")
-        require(
-            place.settled.get(body) != self.kills or not place.survives,
-            "an acknowledged message does not come again",
-            f"{body} from {name} to {reader}",
-        )
-        if not is_redelivered:
-            require(
-                place.delivered.get(body) != self.incarnation,
-                "a second delivery is marked as one",
-                f"{body} from {name} to {reader}",
-            )
-            if place.is_ordered:
-                key = reader, published.publisher
-                require(
-                    published.number > place.newest[key],
-                    "messages of a publisher come in its order",
-                    f"{body} from {name} to {reader} after {place.newest[key]}",
-                )
-                place.newest[key] = published.number
+        self._check_fate(place, published, body)
+        if not published.is_repeated:
+            self._check_repetition(place, published, f"{body} from {name} to {reader}", body, is_redelivered)
+            if place.is_ordered and not is_redelivered:
+                self._check_order(place, reader, published, f"{body} from {name} to {reader}")
         place.delivered[body] = self.incarnation
         if removes:
             place.consumed.add(body)
+
+    def _check_fate(self, place: MessagePlace, published: Published, body: str) -> None:
+        require, where = self._findings.require, f"{body} came from {place.name}"
+        require(place.name in published.places | published.perhaps, "a message goes where it is routed", where)
+        require(published.fate is not Fate.ROLLED_BACK, "a transaction that was rolled back has no effect", where)
+        require(published.fate is not Fate.REFUSED, "a refused message is not delivered", where)
+        require(published.fate is not Fate.WITHHELD, "a will that is not owed is not published", where)
+
+    def _check_repetition(
+        self, place: MessagePlace, published: Published, what: str, body: str, is_redelivered: bool
+    ) -> None:
+        require, last = self._findings.require, place.delivered.get(body)
+        is_back = place.settled.get(body) == self.kills and place.survives
+        require(not is_back, "an acknowledged message does not come again", what)
+        if not is_redelivered and place.marks_second:
+            require(last != self.incarnation, "a second delivery is marked as one", what)
+        if place.qos is not None and (qos := min(place.qos, published.qos)) != 1:
+            require(last is None, f"a message of QoS {qos} comes once", what)
+
+    def _check_order(self, place: MessagePlace, reader: str, published: Published, what: str) -> None:
+        key = reader, published.publisher
+        newest = place.newest[key]
+        self._findings.require(
+            published.number > newest, "messages of a publisher come in its order", f"{what} after {newest}"
+        )
+        place.newest[key] = published.number
 
     def consumed(self, name: str, body: str) -> None:
         """Record that a reader acknowledged a message; whether the broker knows is open."""
@@ -134,7 +152,8 @@ class MessageHistory:
         for body, published in self.published.items():
             for name in sorted(published.places):
                 place = self.places[name]
-                is_promised = place.keeps and (not has_restarted or (published.is_durable and place.survives))
+                is_kept = place.keeps and (published.is_durable or place.keeps_transient)
+                is_promised = is_kept and (not has_restarted or (published.is_durable and place.survives))
                 if published.fate is Fate.CONFIRMED and is_promised and body not in place.consumed:
                     self._findings.add("a confirmed message is not lost", f"{body} is missing in {name}")
 

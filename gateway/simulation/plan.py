@@ -20,6 +20,12 @@ from gateway.simulation.faults import (
 from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, TransactionalPublisher
 from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
+from gateway.simulation.programs.mqtt.publisher import MqttPublisher
+from gateway.simulation.programs.mqtt.retained import RetainedValues
+from gateway.simulation.programs.mqtt.sharing import SharingReader
+from gateway.simulation.programs.mqtt.subscriber import PassingReader, SessionReader
+from gateway.simulation.programs.mqtt.takeover import ExpiringSession, SecondLogin
+from gateway.simulation.programs.mqtt.wills import WillClient
 from gateway.simulation.programs.permissions import LimitedUser
 from gateway.simulation.programs.program import Program
 from gateway.simulation.scene import Scene
@@ -36,6 +42,17 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     ExpiringQueue,
     BoundedQueue,
     LimitedUser,
+    MqttPublisher,
+    MqttPublisher,
+    SessionReader,
+    SessionReader,
+    PassingReader,
+    WillClient,
+    RetainedValues,
+    SharingReader,
+    SharingReader,
+    SecondLogin,
+    ExpiringSession,
 )
 FAULTS: Final[Sequence[type[Fault]]] = (
     Kill,

@@ -85,6 +85,10 @@ def _run(scene: Scene, plan: RunPlan) -> None:
         return
     last = scene.start("start", start(scene, plan.topology))
     scene.run(lambda: last.is_over and _has_no_clients(scene), _LONGEST_STEP_S)
+    for program in plan.programs:
+        end = scene.start(program.name, program.run_finish())
+        is_over = scene.run(lambda end=end: end.is_over, _LONGEST_STEP_S)  # type: ignore[misc]  # mypy infers no defaults
+        findings.require(is_over, "no client waits for ever", f"{program.name} at the end")
     drain = scene.start("drain", Drain(scene, plan.topology, 0, Random(0)).run())
     is_over = scene.run(lambda: drain.is_over, _LONGEST_STEP_S)
     findings.require(is_over, "no client waits for ever", "the last reader")

@@ -3,9 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from gateway.simulation.history import MessageHistory, MessagePlace
+from gateway.simulation.publishes import PublishRoute
+from gateway.simulation.topics import matches
+
+#: The exchange of MQTT's topics.
+TOPICS: Final = "amq.topic"
+
+#: The routing keys that clients of all protocols publish with.
+KEYS: Final = ("a.a", "a.b", "b.a", "b.b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,36 +30,27 @@ class QueuePlan:
         return not {"x-message-ttl", "x-max-length", "x-delivery-limit"} & set(self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class PublishRoute:
-    """Where publishers publish, and the queues that get the message."""
-
-    exchange: str
-    key: str
-    places: frozenset[str]
-
-
 @dataclass
 class SharedTopology:
     """Owns the plans of the queues. ``exchange`` is a durable topic exchange, to which they are bound.
 
-    ``priorities`` are those of published messages.
+    ``priorities`` are those of published messages. ``subscribed`` has the names of queues that clients of MQTT and
+    STOMP have made, which are read at the end too.
     """
 
-    exchange: str = "topics"
+    exchange: str = TOPICS
     priorities: tuple[int | None, ...] = (None,)
     queues: list[QueuePlan] = field(default_factory=list)
     routes: list[PublishRoute] = field(default_factory=list)
+    subscribed: set[str] = field(default_factory=set)
 
     @classmethod
     def chosen(cls, random: Random, history: MessageHistory) -> "SharedTopology":
         """Choose the topology of a run."""
-        topology = cls()
+        topology = cls(random.choice((TOPICS, TOPICS, TOPICS, "topics")))
         if random.random() < 0.3:
             topology.priorities = (None, 0, 1, 5)
-        words = ("a", "b")
-        keys = [f"{one}.{two}" for one in words for two in words]
-        patterns = (*keys, "a.*", "*.b", "#")
+        patterns = (*KEYS, "a.*", "*.b", "#")
         for number in range(random.randint(1, 4)):
             arguments: dict[str, Any] = {}
             kind = random.choice(("classic", "classic", "quorum"))
@@ -68,16 +67,13 @@ class SharedTopology:
             heeds_priority = kind == "quorum" or "x-max-priority" in arguments
             is_ordered = not (heeds_priority and len(topology.priorities) > 1)
             history.add_place(MessagePlace(plan.name, keeps=plan.keeps(), is_ordered=is_ordered, survives=is_durable))
-        for key in keys:
-            places = [plan.name for plan in topology.queues if any(_matches(each, key) for each in plan.keys)]
-            topology.routes.append(PublishRoute(topology.exchange, key, frozenset(places)))
+        topology.routes += [topology.route(key, topology.exchange) for key in KEYS]
         for plan in topology.queues:
             topology.routes.append(PublishRoute("", plan.name, frozenset((plan.name,))))
         return topology
 
-
-def _matches(pattern: str, key: str) -> bool:
-    """Return whether a topic pattern of at most two words matches a key of two words."""
-    return pattern == "#" or all(
-        wanted in ("*", word) for wanted, word in zip(pattern.split("."), key.split("."), strict=True)
-    )
+    def route(self, key: str, exchange: str = TOPICS) -> PublishRoute:
+        """Return the route of a key to an exchange, by default that of MQTT's topics."""
+        bound = self.queues if exchange == self.exchange else []
+        places = frozenset(plan.name for plan in bound if any(matches(each, key) for each in plan.keys))
+        return PublishRoute(exchange, key, places, key if exchange == TOPICS else None)

@@ -26,7 +26,10 @@ class ClientEnd(Protocol):
 
 
 class SimulatedConnection:
-    """A connection. The client uses ``send``, ``close`` and ``pause``; the network uses ``cut``."""
+    """A connection. The client uses ``send``, ``close`` and ``pause``; the network uses ``cut``.
+
+    ``was_cut`` is whether it broke, rather than being closed by one side.
+    """
 
     def __init__(
         self, reactor: SimulatedReactor, link: LinkQuality, client: ClientEnd, port: int, client_port: int
@@ -34,6 +37,7 @@ class SimulatedConnection:
         world = reactor.world
         self.reactor = reactor
         self.is_open = True
+        self.was_cut = False
         self._client = client
         self._to_client = Pipe(world, link, self._client_received, self._server_closed)
         self._to_server = Pipe(world, link, self._server_received, self._client_closed)
@@ -72,6 +76,7 @@ class SimulatedConnection:
 
     def cut(self, noticed_after_s: float) -> None:
         """Break the connection: bytes under way are lost; the server notices it after some time."""
+        self.was_cut = self.was_cut or self.is_open
         self._to_client.break_off()
         self._to_server.break_off()
         self._end_client()

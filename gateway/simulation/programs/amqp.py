@@ -7,10 +7,10 @@ from pamqp import commands
 
 from gateway.simulation.clients.amqp import AmqpClient, ReceivedMessage
 from gateway.simulation.clients.errors import Lost, RefusedRequest
-from gateway.simulation.history import Fate
 from gateway.simulation.programs.program import Program
+from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
-from gateway.simulation.topology import SharedTopology
+from gateway.simulation.topology import TOPICS, SharedTopology
 from gateway.simulation.world.tasks import Promise
 
 #: AMQP's code for a queue that does not exist.
@@ -45,8 +45,9 @@ class TopologyProgram(AmqpProgram):
     async def work(self) -> bool:
         """Declare and bind everything; a repetition changes nothing."""
         topology = self.topology
-        declare = commands.Exchange.Declare(exchange=topology.exchange, exchange_type="topic", durable=True)
-        await self.client.request(declare)
+        if topology.exchange != TOPICS:
+            declare = commands.Exchange.Declare(exchange=topology.exchange, exchange_type="topic", durable=True)
+            await self.client.request(declare)
         for plan in topology.queues:
             await self.client.declare(plan.name, arguments=plan.arguments, durable=plan.is_durable)
             for key in plan.keys:
@@ -83,7 +84,7 @@ class ConfirmedPublisher(AmqpProgram):
     def _publish(self) -> tuple[str, Promise[bool]]:
         route = self.random.choice(self.topology.routes)
         is_durable = self.random.random() < 0.8
-        body = self.scene.history.publish(self.name, route.places, is_durable=is_durable)
+        body = self.scene.history.publish(self.name, route.places, is_durable=is_durable, topic_key=route.topic_key)
         priority = self.random.choice(self.topology.priorities)
         answer = self.client.publish(
             route.exchange, route.key, body.encode(), delivery_mode=2 if is_durable else 1, priority=priority
@@ -111,7 +112,7 @@ class TransactionalPublisher(AmqpProgram):
             bodies = []
             for _ in range(self.random.randint(1, 5)):
                 route = self.random.choice(self.topology.routes)
-                body = history.publish(self.name, route.places, group=self._group)
+                body = history.publish(self.name, route.places, group=self._group, topic_key=route.topic_key)
                 self.client.publish(route.exchange, route.key, body.encode(), delivery_mode=2)
                 bodies.append(body)
             if is_kept := self.random.random() < 0.7:
@@ -218,15 +219,20 @@ class Drain(AmqpProgram):
     async def work(self) -> bool:
         """Fetch everything."""
         for plan in self.topology.queues:
-            reader = f"{self.name}/{plan.name}"
-            try:
-                while (delivery := await self.client.get(plan.name)) is not None:
-                    body = delivery.body.decode()
-                    self.scene.history.received(plan.name, reader, body, is_redelivered=delivery.is_redelivered)
-                    self.client.acknowledge(delivery)
-                    self.scene.history.consumed(plan.name, body)
-            except RefusedRequest as error:
-                if plan.is_durable or error.code != NOT_FOUND:
-                    raise
-                await self.client.open_channel(1)
+            await self._read(plan.name, may_be_missing=not plan.is_durable)
+        for name in sorted(self.topology.subscribed):
+            await self._read(name, may_be_missing=True)
         return True
+
+    async def _read(self, queue: str, *, may_be_missing: bool) -> None:
+        history, reader = self.scene.history, f"{self.name}/{queue}"
+        try:
+            while (delivery := await self.client.get(queue)) is not None:
+                body = delivery.body.decode()
+                history.received(queue, reader, body, is_redelivered=delivery.is_redelivered)
+                self.client.acknowledge(delivery)
+                history.consumed(queue, body)
+        except RefusedRequest as error:
+            if not may_be_missing or error.code != NOT_FOUND:
+                raise
+            await self.client.open_channel(1)

@@ -5,8 +5,9 @@ from typing import Final
 
 from pamqp import commands
 
-from gateway.simulation.history import Fate, MessagePlace
+from gateway.simulation.history import MessagePlace
 from gateway.simulation.programs.amqp import AmqpProgram
+from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 

@@ -9,8 +9,9 @@ from pamqp import commands
 from gateway.simulation.clients.amqp import AmqpClient
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.clients.http import HttpClient
-from gateway.simulation.history import Fate, MessagePlace
+from gateway.simulation.history import MessagePlace
 from gateway.simulation.programs.program import Program
+from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 

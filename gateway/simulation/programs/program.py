@@ -53,6 +53,23 @@ class Program(ABC):
                     self.refused(error)
                 await self.pause()
 
+    async def finish(self) -> None:
+        """Read what is left for this client, once no other works. :raises Lost: to be called again."""
+        return
+
+    async def run_finish(self) -> None:
+        """Finish, with a new connection after each loss of one."""
+        while True:
+            try:
+                await self.finish()
+            except Lost:
+                await self.pause()
+            except (Timeout, RefusedRequest) as error:
+                self.scene.findings.add("each request is answered in time", f"{self.name} at the end: {error}")
+                return
+            else:
+                return
+
     def refused(self, error: RefusedRequest) -> None:
         """Report a refusal that the program did not ask for."""
         self.scene.findings.add("a valid request is not refused", f"{self.name}: {error}")

@@ -1,0 +1,82 @@
+"""What the programs of MQTT clients have in common."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any, Final
+
+from gateway.simulation.clients.mqtt.client import FAILURES, MqttClient
+from gateway.simulation.clients.mqtt.packets import Login, Will
+from gateway.simulation.clients.mqtt.session import OutgoingPublish
+from gateway.simulation.programs.program import Program
+from gateway.simulation.publishes import Fate, PublishRoute
+from gateway.simulation.scene import Scene
+from gateway.simulation.topology import SharedTopology
+
+#: A session expiry that no run reaches, in seconds. The broker keeps sessions of 3.1.1 as long.
+LONG_S: Final = 86_400
+
+
+class MqttProgram(Program):
+    """A program with one client identifier and one connection at a time.
+
+    ``has_session`` is whether the broker must have the session: it answered something that it stores with it.
+    """
+
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self.client = MqttClient(scene, self.name, Login(self.name, random.choice((4, 5))))
+        self.client.on_published = self.published
+        self.client.on_repeated = self._repeated
+        self.has_session = False
+
+    def use_session(self) -> None:
+        """Keep the session from one connection to the next."""
+        self.log_in_with(is_clean=False, expiry_s=LONG_S)
+
+    def log_in_with(self, **fields: Any) -> None:
+        """Change fields of the next CONNECT."""
+        self.client.login = replace(self.client.login, **fields)
+
+    async def attempt(self) -> bool:
+        """Connect, and work over the connection."""
+        await self.connect()
+        try:
+            return await self.work()
+        finally:
+            self.client.drop()
+
+    async def connect(self) -> bool:
+        """Connect, and resume the session; return whether the broker had it."""
+        is_present = await self.client.connect()
+        if not self.client.login.is_clean:
+            self.scene.findings.require(
+                is_present or not self.has_session, "a session is present until it ends", self.name
+            )
+        self.client.resume(is_present)
+        return is_present
+
+    async def work(self) -> bool:
+        """Work over the open connection; return whether the program is complete."""
+        raise NotImplementedError
+
+    def publish(self, route: PublishRoute, qos: int, *, is_retained: bool = False) -> str:
+        """Publish a message; return its body."""
+        body = self.scene.history.publish(self.name, route.places, qos=qos, topic_key=route.topic_key)
+        self.client.publish(route.topic, body.encode(), qos=qos, is_retained=is_retained)
+        return body
+
+    def will(self, route: PublishRoute, *, qos: int = 1, delay_s: int = 0) -> tuple[str, Will]:
+        """Return a will for the next login, and its body."""
+        body = self.scene.history.publish(self.name, route.places, qos=qos, topic_key=route.topic_key)
+        return body, Will(route.topic, body.encode(), qos, delay_s=delay_s)
+
+    def published(self, publish: OutgoingPublish, reason: int) -> None:
+        """Record the answer to a publish."""
+        if publish.payload:
+            fate = Fate.CONFIRMED if reason < FAILURES else Fate.REFUSED
+            self.scene.history.decided(publish.payload.decode(), fate)
+        self.has_session = True
+
+    def _repeated(self, publish: OutgoingPublish) -> None:
+        if publish.qos == 1 and publish.payload:
+            self.scene.history.published[publish.payload.decode()].is_repeated = True

@@ -1,0 +1,52 @@
+"""Publishes of one run: where each goes, and what the broker said about it."""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRoute:
+    """Where publishers publish, and the queues that get the message.
+
+    ``topic_key`` is the routing key if the exchange is that of MQTT's topics.
+    """
+
+    exchange: str
+    key: str
+    places: frozenset[str]
+    topic_key: str | None = None
+
+    @property
+    def topic(self) -> str:
+        """The MQTT topic of the route."""
+        return self.key.replace(".", "/")
+
+
+class Fate(Enum):
+    """What the broker said about a publish."""
+
+    UNKNOWN = auto()  # the connection ended before it said anything
+    CONFIRMED = auto()
+    REFUSED = auto()
+    ROLLED_BACK = auto()
+    WITHHELD = auto()  # a will that is not owed
+
+
+@dataclass(slots=True)
+class Published:
+    """One publish: its number in the order of its publisher, and the places that it goes to.
+
+    ``perhaps`` are places that may get it or not: subscriptions that began or ended meanwhile. ``topic_key`` is its
+    routing key at the exchange of topics. ``is_repeated``: it was sent again, as at least once permits.
+    """
+
+    publisher: str
+    number: int
+    places: set[str]
+    fate: Fate = Fate.UNKNOWN
+    is_durable: bool = True
+    group: int = 0  # publishes of one transaction have the same, 0 is none
+    qos: int = 0
+    topic_key: str | None = None
+    perhaps: set[str] = field(default_factory=set)
+    is_repeated: bool = False
