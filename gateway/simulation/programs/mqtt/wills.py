@@ -13,11 +13,17 @@ from gateway.simulation.topology import KEYS, SharedTopology
 #: DISCONNECT's reason that lets the will be published.
 _WITH_WILL: Final = 0x04
 
+#: DISCONNECT's reason for silence.
+_KEEP_ALIVE_TIMEOUT: Final = 0x8D
+
 #: The keep alive of clients that fall silent, in seconds: the broker waits one and a half times as long.
 _KEEP_ALIVE_S: Final = 2
 
 #: The time in which the broker publishes a will that is due, in seconds.
 _LATE_S: Final = 3.0
+
+#: How long before the end of the silence the client may have sent its last packet, in seconds.
+_EARLY_S: Final = 1.0
 
 
 class _Ending(Enum):
@@ -76,20 +82,29 @@ class WillClient(MqttProgram):
                 client.drop()
                 return True
             case _Ending.SILENCE:
-                began_s = self.scene.world.now_s
-                await client.until_ended()
-                silent_s = self.scene.world.now_s - began_s
-                if not client.was_cut:
-                    self.scene.findings.require(
-                        1.4 * _KEEP_ALIVE_S - 0.5 < silent_s < 1.5 * _KEEP_ALIVE_S + _LATE_S,
-                        "silence beyond the keep alive ends a connection",
-                        f"{self.name}: after {silent_s:.3f} s of {_KEEP_ALIVE_S} s",
-                    )
-                return True
+                return await self._stay_silent()
             case _Ending.DISCONNECT:
                 return False if await client.disconnect() else None
             case _Ending.DISCONNECT_WITH_WILL:
                 return True if await client.disconnect(_WITH_WILL) else None
+
+    async def _stay_silent(self) -> bool | None:
+        """Say nothing until the broker ends the connection."""
+        client, began_s = self.client, self.scene.world.now_s
+        await client.until_ended()
+        silent_s = self.scene.world.now_s - began_s
+        self.scene.findings.require(
+            silent_s < 1.5 * _KEEP_ALIVE_S + _LATE_S,
+            "silence beyond the keep alive ends a connection",
+            f"{self.name}: after {silent_s:.3f} s of {_KEEP_ALIVE_S} s",
+        )
+        if client.ended_with == _KEEP_ALIVE_TIMEOUT:
+            self.scene.findings.require(
+                silent_s > 1.5 * _KEEP_ALIVE_S - _EARLY_S,
+                "a connection may be silent within its keep alive",
+                f"{self.name}: after {silent_s:.3f} s of {_KEEP_ALIVE_S} s",
+            )
+        return True if client.was_cut or silent_s > _KEEP_ALIVE_S else None  # None: the node stops
 
     async def _return_early(self, body: str, incarnation: int, delay_s: int) -> None:
         """Connect before the delay is over: then the will must not be published (MQTT-3.1.3-9)."""
