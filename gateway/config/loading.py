@@ -140,6 +140,10 @@ def _parsed(text: str) -> Document:
     """Parse TOML. :raises ValueError: if it is not TOML, also for what ``tomllib`` refuses with other errors."""
     try:
         return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # from ``int``
+        raise ValueError("a number has too many digits") from None
     except RecursionError:
         raise ValueError("arrays or tables are nested too deeply") from None
 

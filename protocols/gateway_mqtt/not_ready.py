@@ -25,7 +25,10 @@ def refusal(data: bytes, reason: str) -> bytes | None:
         length = read_varint(data, 1)
     except MqttError:
         return b""
-    if length is None or len(data) < length[1] + min(length[0], _VERSION_SIZE):
+    if length is None:
         return None
-    version = connect_version(data[length[1] : length[1] + _VERSION_SIZE])  # more may or may not have arrived
+    body, end = length[1], length[1] + min(length[0], _VERSION_SIZE)
+    if len(data) < end:
+        return None
+    version = connect_version(data[body:end])  # what follows may or may not have arrived
     return connack(version, False, ReasonCode.SERVER_UNAVAILABLE, {PropertyId.REASON_STRING: reason})

@@ -8,6 +8,7 @@ or an object. Modules that call a parser of the standard library hold one as wel
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
@@ -38,11 +39,13 @@ _PARSERS: Final = re.compile(
 )
 
 
+@cache
 def decoders() -> set[str]:
     """Return the decoders in the sources, as ``module:name``."""
     return {f"{module}:{name}" for module, tree, _ in _modules() for name in _named(tree, ())}
 
 
+@cache
 def modules_with_parsers() -> set[str]:
     """Return the modules that call a parser of the standard library."""
     return {module for module, _, source in _modules() if _PARSERS.search(_code(source))}
