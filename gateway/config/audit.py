@@ -24,4 +24,7 @@ class AuditSettings(Section):
     """Size of an entry above which the states before and after the change are left out."""
 
     client_topology: Live[bool] = False
-    """Whether exchanges, queues and bindings that AMQP clients declare and delete are recorded too."""
+    """Whether exchanges, queues and bindings that AMQP and STOMP clients create and delete are recorded, and purges."""
+
+    client_sessions: Live[bool] = False
+    """Whether the queues and bindings of MQTT sessions are recorded, such as those of subscriptions."""

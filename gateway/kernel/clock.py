@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeVar
 
-from gateway.kernel.acting import ActingUser, HasUserName
+from gateway.kernel.acting import ActingUser, RequestSource
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Background:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._jobs: deque[tuple[Iterator[None], HasUserName | None]] = deque()
+        self._jobs: deque[tuple[Iterator[None], RequestSource | None]] = deque()
         self.acting = ActingUser()
         self._is_working = False
         self.is_paused: Callable[[], bool] = lambda: False

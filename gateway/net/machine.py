@@ -5,6 +5,7 @@ from enum import Enum, auto
 from typing import Final, Protocol
 
 from gateway.access import CertificateSubject
+from gateway.kernel.acting import Actor
 from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue
@@ -88,6 +89,16 @@ class Machine:
     def user_name(self) -> str:
         """The authenticated user's name, empty before the login."""
         raise NotImplementedError
+
+    @property
+    def surface(self) -> str:
+        """The protocol's name in the audit record."""
+        raise NotImplementedError
+
+    @property
+    def client(self) -> Actor | None:
+        """The client, as the audit record names it."""
+        return Actor(self.user_name, self.driver.peer_host, self.surface)
 
     @property
     def expires_at_s(self) -> float:
@@ -177,6 +188,11 @@ class ClosedMachine(Machine):
     def user_name(self) -> str:
         """Return the empty name."""
         return ""
+
+    @property
+    def client(self) -> Actor | None:
+        """Return ``None``."""
+        return None
 
     @property
     def has_unsettled(self) -> bool:

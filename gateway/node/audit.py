@@ -7,7 +7,8 @@ from typing import Final
 from gateway.config import Settings
 from gateway.config.live import differences, flat
 from gateway.definitions import Definitions, entry_counts
-from gateway.kernel.broker.audit_log import Actor, AuditLog, AuditRules
+from gateway.kernel.acting import Actor
+from gateway.kernel.broker.audit_log import AuditLog, AuditRules
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value

@@ -416,33 +416,19 @@ def _second_open(channel: Channel, method: Frame) -> None:
     raise channel_error("second 'channel.open' seen", 20, 10)
 
 
-def _acting(step: Callable[[Topology, Any], None]) -> Perform:
-    """Return the handler of a method that changes the topology: meanwhile its client is the acting one."""
-
-    def perform(channel: Channel, method: Frame) -> None:
-        vhost = channel._scope.vhost
-        vhost.acting = channel._scope.origin
-        try:
-            step(channel._topology, method)
-        finally:
-            vhost.acting = None
-
-    return perform
-
-
 #: Handlers of a client's methods on a channel; the connection itself answers ``channel.close``.
 _METHODS: Final[Mapping[type[Frame], Perform]] = {
     AccessRequest: Channel._grant_access,
     commands.Channel.Open: _second_open,
     commands.Channel.Flow: Channel._flow,
-    commands.Exchange.Declare: _acting(Topology.declare_exchange),
-    commands.Exchange.Delete: _acting(Topology.delete_exchange),
-    commands.Exchange.Bind: _acting(Topology.bind_exchange),
-    commands.Exchange.Unbind: _acting(Topology.unbind_exchange),
-    commands.Queue.Declare: _acting(Topology.declare_queue),
-    commands.Queue.Delete: _acting(Topology.delete_queue),
-    commands.Queue.Bind: _acting(Topology.bind_queue),
-    commands.Queue.Unbind: _acting(Topology.unbind_queue),
+    commands.Exchange.Declare: lambda channel, method: channel._topology.declare_exchange(method),
+    commands.Exchange.Delete: lambda channel, method: channel._topology.delete_exchange(method),
+    commands.Exchange.Bind: lambda channel, method: channel._topology.bind_exchange(method),
+    commands.Exchange.Unbind: lambda channel, method: channel._topology.unbind_exchange(method),
+    commands.Queue.Declare: lambda channel, method: channel._topology.declare_queue(method),
+    commands.Queue.Delete: lambda channel, method: channel._topology.delete_queue(method),
+    commands.Queue.Bind: lambda channel, method: channel._topology.bind_queue(method),
+    commands.Queue.Unbind: lambda channel, method: channel._topology.unbind_queue(method),
     commands.Queue.Purge: lambda channel, method: channel._topology.purge_queue(method),
     commands.Basic.Qos: lambda channel, method: channel.consuming.qos(method),
     commands.Basic.Consume: lambda channel, method: channel.consuming.consume(method),

@@ -134,6 +134,11 @@ class Connection(Machine):
         return self.identity.user_name
 
     @property
+    def surface(self) -> str:
+        """The protocol's name in the audit record."""
+        return "AMQP"
+
+    @property
     def channel_count(self) -> int:
         """The number of open channels."""
         return len(self.channels.open_by_number)

@@ -142,7 +142,7 @@ class Topology:
             if not method.nowait:
                 self._answer(commands.Queue.PurgeOk(count), queue.is_durable)
 
-        self._scope.host.work_through(queue.purge_steps(), answer)
+        self._scope.host.work_through(self._scope.vhost.queues.purging(queue), answer)
 
     def bind_queue(self, method: commands.Queue.Bind) -> None:
         """Bind a queue to an exchange (50, 20)."""

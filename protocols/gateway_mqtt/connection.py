@@ -105,6 +105,11 @@ class Connection(Machine):
         return self.handshake.user_name
 
     @property
+    def surface(self) -> str:
+        """The protocol's name in the audit record."""
+        return "MQTT"
+
+    @property
     def expires_at_s(self) -> float:
         """The Unix time at which the client's token expires; 0 is never."""
         return self.handshake.expires_at_s

@@ -83,6 +83,11 @@ class Connection(Machine):
         return self.opening.user_name
 
     @property
+    def surface(self) -> str:
+        """The protocol's name in the audit record."""
+        return "STOMP"
+
+    @property
     def expires_at_s(self) -> float:
         """The Unix time at which the client's token expires; 0 is never."""
         return 0.0 if self.opening.principal is None else self.opening.principal.expires_at_s

@@ -111,6 +111,7 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self.log_lines: list[tuple[str, dict[str, object]]] = []
         self._is_reading = True
         self._gateway = gateway
+        self._acting = gateway.broker.clock.background.acting
         self._reader = reader
         self._closed = closed
         self._received: list[FrameT] = []
@@ -131,7 +132,7 @@ class PeerHarness(Generic[MachineT, FrameT]):
 
     def send(self, *frames: bytes) -> Self:
         """Send the frames in one write."""
-        self.machine.receive(b"".join(frames))
+        self._receive(b"".join(frames))
         return self
 
     def receive(self) -> list[str]:
@@ -167,12 +168,17 @@ class PeerHarness(Generic[MachineT, FrameT]):
     def go_on(self) -> None:
         """Continue with the input after a request that took several turns."""
         if self.machine.is_held:
-            self.machine.receive(b"")
+            self._receive(b"")
+
+    def _receive(self, data: bytes) -> None:
+        with self._acting.being(self.machine):
+            self.machine.receive(data)
 
     def lose(self) -> None:
         """Lose the connection."""
         self._gateway.broker.connections.remove(self)
-        self.machine.lost()
+        with self._acting.being(self.machine):
+            self.machine.lost()
         self.io.detach()
         self._gateway.settle()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.acting import Actor
 from gateway.kernel.broker.audit_entries import AuditEntries, AuditEntry
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.events import Event
@@ -30,7 +31,8 @@ class AuditRules:
     """The limits of the audit record: number of entries (0 turns it off), bytes in the store, and age (0 for none).
 
     ``longest_entry`` is the number of bytes above which an entry loses the states before and after.
-    ``client_topology`` also records what AMQP clients declare and delete.
+    ``client_topology`` also records what AMQP and STOMP clients create, delete and purge, ``client_sessions`` the
+    queues and bindings of MQTT sessions.
     """
 
     max_entries: int = 10_000
@@ -38,15 +40,7 @@ class AuditRules:
     max_age_s: int = 90 * 86400
     longest_entry: int = 16 * 2**10
     client_topology: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """The origin of a change: the user, the address of its client, and the surface it used."""
-
-    user: str
-    address: str
-    surface: str
+    client_sessions: bool = False
 
 
 class AuditLog:

@@ -95,7 +95,7 @@ class Broker:
         self._plugins = plugins
         self.compile_pattern = compile_pattern
         self.connections.listeners = self.plugins_in_use.event_listeners
-        self.events.subscribe(TopologyAudit(self.audit, self.vhost_by_name))
+        self.events.subscribe(TopologyAudit(self.audit, clock.background.acting))
         rules = workbench_rules or WorkbenchRules()
         self.workbench = Workbench(self.journal, clock, rules, self.next_queue_id, self._queue)
         self.events.subscribe(self.workbench.forget_vhost)

@@ -1,12 +1,11 @@
-"""Audit entries for the exchanges, queues and bindings that clients declare and delete, if a setting asks for them."""
+"""Audit entries for the topology that clients of the protocols change, if a setting asks for them."""
 
-from collections.abc import Mapping
 from typing import Final
 
-from gateway.kernel.broker.audit_log import Actor, AuditLog
+from gateway.kernel.acting import ActingUser
+from gateway.kernel.broker.audit_log import AuditLog
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value
-from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 _EVENTS: Final = frozenset(
     {
@@ -14,36 +13,39 @@ _EVENTS: Final = frozenset(
         "exchange.deleted",
         "queue.created",
         "queue.deleted",
+        "queue.purged",
         "binding.created",
         "binding.deleted",
     }
 )
 
-#: Only adapters of AMQP tell which client is acting.
-_SURFACE: Final = "AMQP"
+#: The surface whose clients change the queues and bindings of their sessions only.
+_SESSIONS: Final = "MQTT"
 
 
 class TopologyAudit:
     """Records the topology events that requests of clients cause: a listener of the node's events.
 
-    The request is that of ``VirtualHost.acting``. A deletion that takes several turns has none, and is not recorded.
+    Work of a request that takes several turns is recorded, too. Events of the broker's own work have no client.
     """
 
-    def __init__(self, log: AuditLog, vhost_by_name: Mapping[str, VirtualHost]) -> None:
+    def __init__(self, log: AuditLog, acting: ActingUser) -> None:
         self._log = log
-        self._vhost_by_name = vhost_by_name
+        self._acting = acting
 
     def __call__(self, event: Event) -> None:
-        """Record an event; those without a request are ignored."""
-        if event.name not in _EVENTS or not self._log.rules.client_topology:
+        """Record an event; those without a client are ignored."""
+        rules = self._log.rules
+        if event.name not in _EVENTS or not (rules.client_topology or rules.client_sessions):
             return
-        vhost = self._vhost_by_name.get(event.vhost)
-        if vhost is None or (origin := vhost.acting) is None:
+        actor = self._acting.client
+        if actor is None or not (rules.client_sessions if actor.surface == _SESSIONS else rules.client_topology):
             return
-        actor = Actor(origin.user, origin.connection.partition(" -> ")[0], _SURFACE)
         state: dict[str, Value] = {}
         for name, value in event.details.items():
             if name != "user":
                 state[name] = value if isinstance(value, dict | bool | int) else str(value)
         is_created = event.name.endswith(".created")
-        self._log.record(actor, event.name, event.vhost, event.subject, after=state if is_created else None)
+        details = state if event.name == "queue.purged" else None
+        after = state if is_created else None
+        self._log.record(actor, event.name, event.vhost, event.subject, after=after, details=details)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gateway.kernel.acting import ActingUser
     from gateway.kernel.archives.trace_events import TraceEvents
     from gateway.kernel.events import Events
     from gateway.kernel.faults import Faults
@@ -43,3 +44,8 @@ class VhostContext:
     def vhost_name(self) -> str:
         """The name of the virtual host."""
         return self.record.name
+
+    @property
+    def acting(self) -> "ActingUser":
+        """The user whose request is executed."""
+        return self.events.acting

@@ -148,6 +148,13 @@ class Queues:
         self._context.journal.clock.background.add(self.deleting(queue))
         return len(queue)
 
+    def purging(self, queue: Queue) -> Iterator[None]:
+        """Remove every ready message of a queue at once; return the steps in which the store removes them."""
+        details = {"messages": len(queue.ready)}
+        steps = queue.purge_steps()
+        self._context.events.emit(Event("queue.purged", self._context.vhost_name, queue.name, details))
+        return steps
+
     def deleting(self, queue: QueueLike) -> Iterator[None]:
         """Return the steps that delete a queue.
 
@@ -190,7 +197,8 @@ class Queues:
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a closed connection, durable or not (R31); many are deleted in slices."""
         if owner in self._exclusive:  # also if its queues were deleted one by one
-            self._context.journal.clock.background.add(self._releasing(owner))
+            with self._context.acting.being(None):
+                self._context.journal.clock.background.add(self._releasing(owner))
 
     def _releasing(self, owner: object) -> Iterator[None]:
         self._departed.add(owner)

@@ -82,7 +82,6 @@ class VirtualHost:
     ``version`` grows when an exchange or a permission changes, so that publishers look both up again. ``policies`` are
     changed through the broker; ``policy_applier`` applies them. ``tracing`` and ``archiving`` are ``None`` while not in
     use. Adapters pass messages to ``interception.publishing``, if there are interceptors, before ``publish``.
-    ``acting`` is the client whose request declares or deletes something now, for the audit record; ``None`` otherwise.
     """
 
     def __init__(
@@ -105,7 +104,6 @@ class VirtualHost:
         self._faults = faults = faults or Faults(events)
         self.version = 0
         self.tracing: VhostTracing | None = None
-        self.acting: Origin | None = None
         self.traffic = VhostTraffic()
         self._publishes = self.traffic.by_protocol
         self.queue_by_name: dict[str, QueueLike] = {}
@@ -402,7 +400,8 @@ class VirtualHost:
         """Delete an auto-delete queue after its last consumer (R32), or the queue of a group after its last member."""
         is_done = (queue.is_auto_delete and queue.is_unused) or self.sessions.groups.is_abandoned(queue)
         if is_done and not queue.is_deleted:
-            self.delete_queue(self.queue_by_name[queue.name])
+            with self._context.acting.being(None):
+                self.delete_queue(self.queue_by_name[queue.name])
 
     def release(self, owner: object) -> None:
         """Delete the exclusive queues of a closed connection."""

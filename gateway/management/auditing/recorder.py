@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from gateway.kernel.broker.audit_log import Actor
+from gateway.kernel.acting import Actor
 from gateway.management.auditing.actions import AUDITED, NOT_AUDITED, AuditedAction
 from gateway.management.auditing.masking import masked
 from gateway.management.http.call import Call

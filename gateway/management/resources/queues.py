@@ -101,7 +101,9 @@ def bindings(call: Call, vhost: str, name: str) -> Streamed:
 @routes.delete("/queues/<vhost>/<name>/contents")
 def purge(call: Call, vhost: str, name: str) -> None:
     """Delete the ready messages of a queue."""
-    require_queue(permitted_queue(call, call.vhost(vhost), name, Operation.READ), "queue.purge").purge()
+    virtual_host = call.vhost(vhost)
+    queue = require_queue(permitted_queue(call, virtual_host, name, Operation.READ), "queue.purge")
+    call.broker.clock.background.add(virtual_host.queues.purging(queue))
 
 
 @routes.post("/queues/<vhost>/<name>/get")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.kernel.broker.audit_log import Actor
+from gateway.kernel.acting import Actor
 from gateway.kernel.events import Event
 from gateway.testing.broker import MemoryBroker
 

@@ -123,7 +123,7 @@ class Peer(PeerHarness[Connection, ReceivedFrame]):
         """Send the frames in one write; methods of the connection class use channel 0."""
         written = wire(*frames, channel=channel)
         self._octets += len(written)
-        self.machine.receive(written)
+        self._receive(written)
         return self
 
     def read_again(self) -> None:
