@@ -52,10 +52,10 @@ class BridgeService:
         self._shovels = Shovels(broker, ends, touch)
         self._federation = Federation(broker, dialer)
         self._mqtt_bridges = MqttBridges(broker, dialer, reactor, topics_of, mqtt_exchange_of)
-        broker.components[MQTT_BRIDGE] = require_valid_bridge
-        broker.components[COMPONENT] = require_valid_shovel
-        broker.components[UPSTREAM] = require_valid_upstream
-        broker.components[UPSTREAM_SET] = require_valid_upstream_set
+        broker.parameters.components[MQTT_BRIDGE] = require_valid_bridge
+        broker.parameters.components[COMPONENT] = require_valid_shovel
+        broker.parameters.components[UPSTREAM] = require_valid_upstream
+        broker.parameters.components[UPSTREAM_SET] = require_valid_upstream_set
 
     def start(self) -> None:
         """Start what the stored parameters define."""

@@ -66,7 +66,7 @@ class Shovels:
         """Remove the parameter of a shovel, which stops it; return whether it exists."""
         record = self._broker.parameters.get((vhost, COMPONENT, name))
         if record is not None:
-            self._broker.remove_parameter(record)
+            self._broker.parameters.remove(record)
         return record is not None
 
     def statuses(self) -> Iterator[Mapping[str, Any]]:

@@ -161,8 +161,8 @@ class _Applier:
         elif isinstance(parameter, model.VhostLimits):
             self._broker.limit_vhost(vhost, parameter.value)
         else:
-            self._broker.put_parameter(self._records.parameter(vhost, parameter))
-            if parameter.component in self._broker.components:
+            self._broker.parameters.put(self._records.parameter(vhost, parameter))
+            if parameter.component in self._broker.parameters.components:
                 return
             _log.warning(
                 "parameter without effect",
@@ -173,7 +173,7 @@ class _Applier:
             )
 
     def global_parameter(self, parameter: model.GlobalParameter) -> None:
-        self._broker.put_parameter(self._records.global_parameter(parameter))
+        self._broker.parameters.put(self._records.global_parameter(parameter))
 
     def _existing(self, vhost: str | None) -> str:
         """Return the name of the virtual host, or of the default one. :raises NotFound: if it does not exist."""

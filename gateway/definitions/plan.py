@@ -204,7 +204,7 @@ def _delete_setting(broker: Broker, key: EntityKey) -> None:
     else:
         parameter = broker.parameters.get((key.vhost, component, name))
         if parameter is not None:
-            broker.remove_parameter(parameter)
+            broker.parameters.remove(parameter)
 
 
 def _delete_topology(broker: Broker, key: EntityKey) -> None:

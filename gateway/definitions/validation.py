@@ -144,10 +144,10 @@ class _EntryChecks:
             require_valid_limits("limits", VHOST_LIMITS, parameter.value)
             self._topology(vhost).limits = dict(parameter.value)
         else:
-            self._broker.require_valid_parameter(self._records.parameter(vhost, parameter))
+            self._broker.parameters.require_valid(self._records.parameter(vhost, parameter))
 
     def global_parameter(self, parameter: model.GlobalParameter) -> None:
-        self._broker.require_valid_parameter(self._records.global_parameter(parameter))
+        self._broker.parameters.require_valid(self._records.global_parameter(parameter))
 
     def _require_policy(self, record: PolicyRecord) -> None:
         require_valid_policy(record, self._broker.compile_pattern, self._topology(record.vhost).offered)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final, Protocol
 
-from gateway.access import CertificateSubject
+from gateway.access import CertificateSubject, PermissionUnknown
 from gateway.kernel.acting import Actor
 from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.messages.queued_message import QueuedMessage
@@ -131,6 +131,16 @@ class Machine:
         if not self.has_published:
             self.has_published = True
             self.driver.publishing()
+
+    def wait_for(self, unknown: PermissionUnknown) -> None:
+        """Leave the rest of the input until a permission is known."""
+        self.is_busy = self.is_held = True
+        unknown.when_known(self.request_ended)
+
+    def request_ended(self) -> None:
+        """Continue with the input: the request that took several turns has ended."""
+        self.is_busy = False
+        self.driver.go_on()
 
     def lost(self) -> None:
         """Release everything: the transport is closed. Called once and last, whichever side ended the connection."""

@@ -15,4 +15,4 @@ def ensure_cluster_id(broker: Broker) -> None:
     """Give a broker without an identity one, at its first start."""
     record = ParameterRecord("", "", _NAME, f"rabbitmq-cluster-id-{secrets.token_urlsafe(_RANDOM_BYTES)}")
     if record.key not in broker.parameters:
-        broker.put_parameter(record)
+        broker.parameters.put(record)

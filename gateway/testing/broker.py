@@ -27,7 +27,8 @@ from gateway.kernel.queueing.ledger import Ledger, settle_all
 from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Queue
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.vhosts.queue_rules import QueueRules
-from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.kernel.vhosts.verdict import Verdict
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.patterns import compile_pattern
 from gateway.plugins.enabling import enabled_plugins
 from gateway.plugins.registry import PluginRegistry, PluginView, load_plugins

@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import Operation, PermissionUnknown
+from gateway.access import PermissionUnknown
 from gateway.kernel.broker.connections import ChannelInfo
 from gateway.kernel.budget import LOOK_EVERY
-from gateway.kernel.errors import AccessRefused, CommandInvalid, NotImplementedHere, PreconditionFailed
+from gateway.kernel.errors import CommandInvalid, NotImplementedHere, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.bounds import require_sender_keys
 from gateway.kernel.messages.message import Header, Message
@@ -24,18 +24,16 @@ from gateway_amqp.errors import FrameError, channel_error
 from gateway_amqp.header import AMQP
 from gateway_amqp.intercepted import Intercepted
 from gateway_amqp.methods import AccessRequest, AccessRequestOk, decode_method
-from gateway_amqp.publishing import Confirming, Plain, Target, Transactional, parse_publish, require_mode
+from gateway_amqp.publishing import Confirming, Plain, Target, Transactional, require_mode
 from gateway_amqp.repetition import LastPublish
 from gateway_amqp.scope import Scope
+from gateway_amqp.targets import Targets
 from gateway_amqp.topology import Topology
 
 PUBLISH: Final = b"\x00\x3c\x00\x28"
 ACK: Final = b"\x00\x3c\x00\x50"
 
 _ack_arguments: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">QB").unpack_from
-
-#: Targets remembered per channel; when there are more, all are dropped.
-_TARGETS_KEPT: Final = 4096
 
 
 class Channel:
@@ -50,10 +48,10 @@ class Channel:
         "_max_message_size",
         "_publisher",
         "_scope",
+        "_target_by_method",
         "_targets",
         "_topology",
         "_traffic",
-        "_usual_targets",
         "_vhost",
         "_writer",
         "assembly",
@@ -73,8 +71,8 @@ class Channel:
         self._writer = DeliveryWriter(scope.number, scope.outbox, frame_max)
         self._topology = Topology(scope)
         self.consuming = Consuming(scope, self._topology, self._writer)
-        self._targets: dict[bytes, Target] = {}
-        self._usual_targets: dict[str, Target] = {}  # of each exchange, for new keys
+        self._targets = Targets(scope, self.consuming.channel_counters, self._connect_interceptors)
+        self._target_by_method = self._targets.by_method
         self._publisher: Plain = Plain(scope.vhost, scope.origin, self._unrouted)
         self._intake: Plain = self._publisher  # before it come the interceptors, if there are any
         self._confirms: Confirms | None = None
@@ -139,10 +137,10 @@ class Channel:
         """Publish one complete message. Equal ``method`` frames share a target, equal ``properties`` a header."""
         if len(body) > self._max_message_size:
             self._refuse_size(len(body))
-        target = self._targets.get(method)
+        target = self._target_by_method.get(method)
         try:
             if target is None or target.version != self._vhost.version:
-                target = self._target(method)
+                target = self._targets.resolve(method)
             header = AMQP.header(properties)
             if header.is_ordinary:
                 self.last.compare(target, header, len(body))
@@ -200,8 +198,7 @@ class Channel:
         """Drop the unfinished content and the references to the parts, so that no reference cycle is left."""
         self._drop_assembly()
         self.last.forget()
-        self._targets.clear()
-        self._usual_targets.clear()
+        self._targets.close()
         self._publisher = self._intake = Plain(self._vhost, self._scope.origin, _return_nothing)
 
     def drain(self) -> None:
@@ -218,11 +215,8 @@ class Channel:
 
     def info(self) -> ChannelInfo:
         """Return the channel for listings."""
-        publisher, prefetch, channel_counters = (
-            self._publisher,
-            self.consuming.prefetch,
-            self.consuming.channel_counters,
-        )
+        publisher, prefetch = self._publisher, self.consuming.prefetch
+        channel_counters = self.consuming.channel_counters
         if not self.consuming.unsettled:
             channel_counters.forget_deleted()
         published = channel_counters.published()
@@ -248,41 +242,6 @@ class Channel:
 
     # Publishing
 
-    def _target(self, method: bytes) -> Target:
-        """Resolve the target of a publish, and check the permissions."""
-        exchange_name, routing_key, is_mandatory = parse_publish(method)
-        usual = self._usual_targets.get(exchange_name)
-        if usual is None or usual.version != self._vhost.version:
-            usual = self._usual_target(exchange_name)
-        if usual.exchange.type_name == "topic":
-            self._scope.host.permissions.require_topic(Operation.WRITE, exchange_name, routing_key)
-        if len(self._targets) >= _TARGETS_KEPT:
-            self._forget_targets()
-            usual = self._usual_target(exchange_name)
-        target = self._targets[method] = usual.for_key(routing_key, is_mandatory)
-        return target
-
-    def _usual_target(self, exchange_name: str) -> Target:
-        """Resolve an exchange and check its permissions, for publishes with any key."""
-        vhost, permissions = self._scope.vhost, self._scope.host.permissions
-        version = vhost.version
-        permissions.require(Operation.WRITE, "exchange", exchange_name)
-        exchange = vhost.exchange(exchange_name)
-        if exchange.is_internal:
-            raise AccessRefused(f"cannot publish to internal exchange '{exchange_name}' in vhost '{vhost.name}'")
-        exchange.require_working()
-        self._scope.host.publishing()
-        tally = self.consuming.channel_counters.for_exchange(exchange_name)
-        usual = self._usual_targets[exchange_name] = Target(exchange, "", False, version, tally)
-        self._connect_interceptors()
-        return usual
-
-    def _forget_targets(self) -> None:
-        """Forget all targets, and with them the counters that they hold."""
-        self._targets.clear()
-        self._usual_targets.clear()
-        self.consuming.channel_counters.forget_exchanges()
-
     def _publish_through(self, publisher: Plain) -> None:
         """Change the mode of the channel."""
         self._publisher = publisher
@@ -299,23 +258,18 @@ class Channel:
         """Check the ``user_id`` and the keys of ``CC`` and ``BCC``; replace the ``reply_to`` of a direct reply-to
         request.
         """
-        principal = self._scope.host.principal
+        principal = self._scope.host.identity.principal
+        assert principal is not None
         if header.user_id not in (None, principal.name) and "impersonator" not in principal.tags:
             raise PreconditionFailed(
                 f"user_id property set to '{header.user_id}' but authenticated user was '{principal.name}'"
             )
         if header.sender_keys:
             require_sender_keys(header.sender_keys)
-            self._require_topics(header.sender_keys, target)
+            self._targets.require_topics(header.sender_keys, target)
         if header.properties.reply_to == "amq.rabbitmq.reply-to":
             return self.consuming.replies.with_reply_address(header)
         return header
-
-    def _require_topics(self, keys: tuple[str, ...], target: Target) -> None:
-        """Require the topic permissions for the keys of ``CC`` and ``BCC`` (R4)."""
-        if target.exchange.type_name == "topic":
-            for key in keys:
-                self._scope.host.permissions.require_topic(Operation.WRITE, target.exchange_name, key)
 
     def _refuse_size(self, size: int) -> None:
         limit = self._scope.max_message_size

@@ -11,8 +11,8 @@ from typing import Final
 from pamqp import commands
 from pamqp.base import Frame
 
-from gateway.access import Permissions, PermissionUnknown, Principal
-from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
+from gateway.access import PermissionUnknown
+from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.queueing.consumer import Resumption
@@ -20,10 +20,11 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import EXPIRED, Driver, Machine, Phase
 from gateway.net.outbox import Outbox
 from gateway.net.turn import TurnParticipant
+from gateway_amqp.blocked_notice import BlockedNotice
 from gateway_amqp.channel import ACK, PUBLISH, Channel
 from gateway_amqp.channels import Channels
 from gateway_amqp.content import BODY, FRAME_END, HEADER, HEARTBEAT, METHOD, read_frame_head, whole_content
-from gateway_amqp.control import perform, perform_while_closing
+from gateway_amqp.control import greet, perform, perform_while_closing
 from gateway_amqp.errors import (
     HARD,
     FrameError,
@@ -38,9 +39,10 @@ from gateway_amqp.identity import PeerIdentity
 from gateway_amqp.incoming import IncomingBytes
 from gateway_amqp.listener_context import AmqpContext
 from gateway_amqp.methods import encode_method, index_of
+from gateway_amqp.postponed_request import PostponedRequest
 from gateway_amqp.state import State
 from gateway_amqp.tables import MalformedField
-from gateway_amqp.tuning import ACCEPTED_HEADERS, FRAME_MIN, PROTOCOL_HEADER, Tuning, start
+from gateway_amqp.tuning import FRAME_MIN, Tuning
 
 #: Units of work counted for a frame other than a complete publish or acknowledgement; most are declarations.
 _METHOD_WORK: Final = LOOK_EVERY // 2
@@ -48,18 +50,6 @@ _METHOD_WORK: Final = LOOK_EVERY // 2
 #: Bytes a client may send before its authentication is decided: more than any handshake needs.
 _EARLY_LIMIT: Final = 128 * 1024
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
-
-
-class PostponedRequest:
-    """A request that waits for a permission: ``again`` repeats it, the rest is its last frame."""
-
-    __slots__ = ("again", "kind", "number", "payload")
-
-    def __init__(self, again: Callable[[], None], kind: int, number: int, payload: bytes) -> None:
-        self.again = again
-        self.kind = kind
-        self.number = number
-        self.payload = payload
 
 
 class Connection(Machine):
@@ -71,13 +61,13 @@ class Connection(Machine):
         self.state = State.GREETING
         self.identity = PeerIdentity(settings)
         self.heartbeat_s = 0
-        self.is_blocked = False
+        self.blocked_notice = BlockedNotice(self.identity, self.outbox)
         self.has_published = False
         self.is_busy = False
         self.is_held = False
         self._budget = settings.broker.journal.budget
         self.driver = driver
-        self._holdings = Holdings(max(settings.max_held_size, settings.max_message_size))
+        self.holdings = Holdings(max(settings.max_held_size, settings.max_message_size))
         self._incoming = IncomingBytes()
         self._frame_max = FRAME_MIN
         self.channels = Channels(self, settings, self.outbox)
@@ -118,17 +108,6 @@ class Connection(Machine):
         return self.identity.vhost
 
     @property
-    def principal(self) -> Principal:
-        """The authenticated user."""
-        assert self.identity.principal is not None
-        return self.identity.principal
-
-    @property
-    def permissions(self) -> Permissions:
-        """The user's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
-        return self.identity.permissions
-
-    @property
     def user_name(self) -> str:
         """The authenticated user's name, empty before the login."""
         return self.identity.user_name
@@ -139,11 +118,6 @@ class Connection(Machine):
         return "AMQP"
 
     @property
-    def channel_count(self) -> int:
-        """The number of open channels."""
-        return len(self.channels.open_by_number)
-
-    @property
     def limits(self) -> tuple[int, int]:
         """The negotiated limits: the largest frame in bytes, and the number of channels."""
         return self._frame_max, self.channels.limit
@@ -151,19 +125,6 @@ class Connection(Machine):
     def load(self) -> PeerLoad | None:
         """Add what was counted to the totals of the virtual host; return what the connection holds."""
         return self.channels.load()
-
-    def channel_infos(self) -> list[ChannelInfo]:
-        """Return the open channels for listings."""
-        return self.channels.infos()
-
-    def has_capability(self, name: str) -> bool:
-        """Return whether the client announced a capability."""
-        return self.identity.has_capability(name)
-
-    @property
-    def holdings(self) -> Holdings:
-        """The memory used by unfinished bodies and open transactions."""
-        return self._holdings
 
     def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
         """Run a channel's long request in slices, then call ``then`` to answer it; later frames wait for that."""
@@ -175,8 +136,7 @@ class Connection(Machine):
             yield from steps
             then()
         finally:
-            self.is_busy = False
-            self.driver.go_on()
+            self.request_ended()
 
     # Bytes in
 
@@ -190,7 +150,8 @@ class Connection(Machine):
             self._incoming.append(data)
             return
         if self._postponed is not None:
-            self._repeat_postponed()
+            postponed, self._postponed = self._postponed, None
+            postponed.repeat(self)
             if self.is_busy:
                 self._incoming.append(data)
                 return
@@ -208,7 +169,7 @@ class Connection(Machine):
             if len(data) < 8:
                 self._incoming.keep(data, 0, 8)
                 return
-            if not self._greet(data[:8]):
+            if not greet(self, data[:8]):
                 return
             position = 8
         if self.state is State.AUTHENTICATING:
@@ -273,7 +234,7 @@ class Connection(Machine):
                 budget.work += _METHOD_WORK
                 self._frame(kind, number, payload)
             except GatewayError as error:
-                self._answer_error(error, kind, number, payload)
+                self.answer_error(error, kind, number, payload)
             if self.state is State.AUTHENTICATING:
                 self._incoming.keep(data, position, 1)
                 return
@@ -289,49 +250,22 @@ class Connection(Machine):
         try:
             return channel.publish_repeated(data, position, end)
         except GatewayError as error:
-            self._answer_error(error, METHOD, channel.number, PUBLISH)
+            self.answer_error(error, METHOD, channel.number, PUBLISH)
             return channel.last.position
 
-    def _answer_error(self, error: GatewayError, kind: int, number: int, payload: bytes) -> None:
+    def answer_error(self, error: GatewayError, kind: int, number: int, payload: bytes) -> None:
         """Answer a frame that failed; wait, if its permission is not known yet."""
         method = payload if kind == METHOD else PUBLISH
         if isinstance(error, PermissionUnknown):
             again = error.again or partial(self._frame, kind, number, payload)
             self._postponed = PostponedRequest(again, kind, number, payload)
-            self.is_busy = self.is_held = True
-            error.when_known(self._permission_known)
+            self.wait_for(error)
         elif isinstance(error, Refused):
             self.refuse(error, number, *index_of(method))
         elif isinstance(error, MalformedField):
             self.fail(FrameError(reply_code(error), str(error), *index_of(method)))
         else:
             self.fail(error)
-
-    def _permission_known(self) -> None:
-        self.is_busy = False
-        self.driver.go_on()
-
-    def _repeat_postponed(self) -> None:
-        """Repeat the request that waited for a permission, unless its channel has ended meanwhile."""
-        postponed, self._postponed = self._postponed, None
-        if postponed is None or self.state in (State.CLOSING, State.CLOSED):
-            return
-        if postponed.number and postponed.number not in self.channels.open_by_number:
-            return
-        try:
-            postponed.again()
-        except GatewayError as error:
-            self._answer_error(error, postponed.kind, postponed.number, postponed.payload)
-
-    def _greet(self, header: bytes) -> bool:
-        """Answer the protocol header; return whether the connection continues."""
-        if header not in ACCEPTED_HEADERS:
-            self.outbox.write(PROTOCOL_HEADER)  # 2.2.4: a wrong header is answered with ours
-            self.end(f"bad protocol header {header!r}")
-            return False
-        self.state = State.STARTING
-        self.send_method(start(self.settings.server_properties, self.settings.mechanisms))
-        return True
 
     # Frames
 
@@ -446,18 +380,14 @@ class Connection(Machine):
         self._resumption.serve(self.channels.waiting())
 
     def block(self, reason: str) -> None:
-        """Send ``connection.blocked`` to a client with that capability."""
-        if not self.is_blocked and self.state is State.OPEN:
-            self.is_blocked = True
-            if self.has_capability("connection.blocked"):
-                self.send_method(commands.Connection.Blocked(reason))
+        """Tell an open client that its publishes are held back."""
+        if self.state is State.OPEN:
+            self.blocked_notice.give(reason)
 
     def unblock(self) -> None:
-        """Send ``connection.unblocked``."""
-        if self.is_blocked:
-            self.is_blocked = False
-            if self.has_capability("connection.blocked") and self.state is State.OPEN:
-                self.send_method(commands.Connection.Unblocked())
+        """Tell an open client that its publishes are accepted again."""
+        if self.state is State.OPEN:
+            self.blocked_notice.withdraw()
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""

@@ -109,7 +109,7 @@ class Consuming(Subscriber):
     def cancelled(self, consumer: Consumer) -> None:
         """Notify the client of a cancelled consumer, if it has that capability: the queue was deleted (R98)."""
         self._consumer_by_tag.pop(consumer.tag, None)
-        if self._scope.host.has_capability("consumer_cancel_notify"):
+        if self._scope.host.identity.has_capability("consumer_cancel_notify"):
             self._scope.reply(commands.Basic.Cancel(consumer.tag, nowait=True))
 
     @property

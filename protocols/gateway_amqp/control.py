@@ -11,9 +11,21 @@ from gateway_amqp.errors import channel_error, octets, unexpected
 from gateway_amqp.handshake import Handshake, Visitor
 from gateway_amqp.methods import decode_method, index_of
 from gateway_amqp.state import State
+from gateway_amqp.tuning import ACCEPTED_HEADERS, PROTOCOL_HEADER, start
 
 _CLOSE: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK: Final = b"\x00\x0a\x00\x33"
+
+
+def greet(connection: Visitor, header: bytes) -> bool:
+    """Answer the protocol header; return whether the connection continues."""
+    if header not in ACCEPTED_HEADERS:
+        connection.outbox.write(PROTOCOL_HEADER)  # 2.2.4: a wrong header is answered with ours
+        connection.end(f"bad protocol header {header!r}")
+        return False
+    connection.state = State.STARTING
+    connection.send_method(start(connection.settings.server_properties, connection.settings.mechanisms))
+    return True
 
 
 def perform(connection: Visitor, kind: int, payload: bytes) -> None:

@@ -10,6 +10,7 @@ from gateway.kernel.broker.connection_limits import require_room_for_connection
 from gateway.kernel.errors import GatewayError, NotAllowed
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.machine import Driver
+from gateway.net.outbox import Outbox
 from gateway_amqp.errors import reply_text
 from gateway_amqp.identity import PeerIdentity
 from gateway_amqp.listener_context import AmqpContext
@@ -29,6 +30,7 @@ class Visitor(Protocol):
     driver: Driver
     state: State
     identity: PeerIdentity
+    outbox: Outbox
 
     def send_method(self, method: Frame) -> None:
         """Send a method on channel 0."""

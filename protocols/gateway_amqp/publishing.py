@@ -16,7 +16,8 @@ from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.virtual_host import REFUSED, UNROUTED, VirtualHost
+from gateway.kernel.vhosts.verdict import REFUSED, UNROUTED
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_amqp.errors import FrameError
 from gateway_amqp.holdings import OVERHEAD, Holdings
 
@@ -211,7 +212,7 @@ class Transactional(Plain):
     def _fanout_of(self, action: "Action", route: Route) -> SlicedFanout:
         _, message = action
         assert isinstance(message, Message)
-        return self._vhost.fanout_of(route, message, self._origin)
+        return self._vhost.wide_publishing.fanout_of(route, message, self._origin)
 
     def rollback(self) -> None:
         """Drop everything that was held; the deliveries are unsettled again."""

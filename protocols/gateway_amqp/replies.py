@@ -31,7 +31,7 @@ class DirectReplyTo:
         if not no_ack:
             raise PreconditionFailed("reply consumer cannot acknowledge")
         name = f"{REPLY_TO}.{self._scope.token()}"
-        self._queue = self._scope.vhost.open_reply_queue(name)
+        self._queue = self._scope.vhost.reply_queues.open(name)
         return self._queue
 
     def close(self, queue: ConsumedQueue) -> bool:
@@ -48,7 +48,7 @@ class DirectReplyTo:
     def abandon(self) -> None:
         """Close the reply queue, if there is one."""
         if self._queue is not None:
-            self._scope.vhost.close_reply_queue(self._queue)
+            self._scope.vhost.reply_queues.close(self._queue)
             self._queue = None
 
     def with_reply_address(self, header: Header) -> Header:

@@ -5,35 +5,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from pamqp.base import Frame
 
-from gateway.access import Permissions
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway_amqp.holdings import Holdings
+from gateway_amqp.identity import PeerIdentity
 from gateway_amqp.methods import encode_method
 
 if TYPE_CHECKING:
-    from gateway.access import Principal
     from gateway.kernel.messages.origin import Origin
 
 
 class Host(Protocol):
     """The connection, as its channels use it."""
 
-    @property
-    def permissions(self) -> Permissions:
-        """The user's current permissions."""
-        ...
-
-    @property
-    def principal(self) -> "Principal":
-        """The authenticated user."""
-        ...
-
-    @property
-    def holdings(self) -> Holdings:
-        """The memory used by unfinished bodies and open transactions."""
-        ...
+    identity: PeerIdentity
+    holdings: Holdings
 
     def publishing(self) -> None:
         """Report that a channel publishes for the first time, or to a new target."""
@@ -41,10 +28,6 @@ class Host(Protocol):
 
     def work_through(self, steps: Iterator[None], then: Callable[[], None]) -> None:
         """Run a long request in slices, then call ``then`` to answer it; later frames wait for that."""
-        ...
-
-    def has_capability(self, name: str) -> bool:
-        """Return whether the client announced a capability."""
         ...
 
 

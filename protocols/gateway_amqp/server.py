@@ -73,18 +73,18 @@ class AmqpServer(PeerProtocol):
             return super().state
         if machine.state is not State.OPEN:
             return machine.state.name.lower()
-        return "blocked" if machine.is_blocked else super().state
+        return "blocked" if machine.blocked_notice.is_given else super().state
 
     @property
     def channel_count(self) -> int:
         """The number of open channels."""
         machine = self.io.machine
-        return machine.channel_count if isinstance(machine, Connection) else 0
+        return len(machine.channels.open_by_number) if isinstance(machine, Connection) else 0
 
     def channels(self) -> list[ChannelInfo]:
         """Return the channels for listings."""
         machine = self.io.machine
-        return machine.channel_infos() if isinstance(machine, Connection) else []
+        return machine.channels.infos() if isinstance(machine, Connection) else []
 
     def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
         """Return the unsettled deliveries of all channels."""

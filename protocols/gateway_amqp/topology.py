@@ -74,7 +74,7 @@ class Topology:
         require_not_default(method.destination)
         require_not_default(method.source)
         source, destination = vhost.exchange(method.source), vhost.exchange(method.destination)
-        require_unrestricted_topics(self._scope.host.permissions, destination.name, destination)
+        require_unrestricted_topics(self._scope.host.identity.permissions, destination.name, destination)
         vhost.bind(source, destination, method.routing_key, table_of(method.arguments), self._scope.origin.user)
         if not method.nowait:
             self._answer(commands.Exchange.BindOk(), source.is_durable and destination.is_durable)
@@ -102,7 +102,7 @@ class Topology:
             self._declare_now(name, method)
 
     def _declare_now(self, name: str, method: commands.Queue.Declare) -> None:
-        if name == REPLY_TO or name in self._scope.vhost.reply_queue_by_name:
+        if name == REPLY_TO or name in self._scope.vhost.reply_queues.by_name:
             queue_name, messages, consumers = name, 0, 1
         else:
             queue = self._passive(name) if method.passive else self._declare(name, method)
@@ -225,16 +225,16 @@ class Topology:
             self._scope.vhost.unbind(source, destination, routing_key, arguments)
 
     def _require(self, operation: Operation, kind: str, name: str) -> None:
-        self._scope.host.permissions.require(operation, kind, name)
+        self._scope.host.identity.permissions.require(operation, kind, name)
 
     def _require_alternate(self, name: str, arguments: Arguments) -> None:
         require_alternate(
-            self._scope.host.permissions, name, arguments, self._named_in(arguments, "alternate-exchange")
+            self._scope.host.identity.permissions, name, arguments, self._named_in(arguments, "alternate-exchange")
         )
 
     def _require_dead_letters(self, name: str, arguments: Arguments) -> None:
         exchange = self._named_in(arguments, "x-dead-letter-exchange")
-        require_dead_letters(self._scope.host.permissions, name, arguments, exchange)
+        require_dead_letters(self._scope.host.identity.permissions, name, arguments, exchange)
 
     def _named_in(self, arguments: Arguments, argument: str) -> Exchange | None:
         """Return the exchange that an argument names, ``None`` if it does not exist."""
@@ -249,7 +249,7 @@ class Topology:
         self._require(Operation.READ, "exchange", source)
         exchange = self._scope.vhost.exchange_by_name.get(source)
         if exchange is not None and exchange.type_name == "topic":
-            self._scope.host.permissions.require_topic(Operation.READ, source, routing_key)
+            self._scope.host.identity.permissions.require_topic(Operation.READ, source, routing_key)
 
     def _answer(self, method: Frame, is_durable: bool) -> None:
         if is_durable:

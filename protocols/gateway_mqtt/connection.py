@@ -217,19 +217,11 @@ class Connection(Machine):
                 at = stop
         except PermissionUnknown as unknown:  # the packet is read again once the permission is known
             self._packets, missing = packets - 1, 0
-            self._wait_for_permission(unknown)
+            self.wait_for(unknown)
         if at < end and self.state is not _CLOSED:
             self._incoming = IncomingPackets(data[at:], missing)
         if is_settling and self._inflight is not None and self._inflight.credit.is_awaited:
             self.resume()
-
-    def _wait_for_permission(self, unknown: PermissionUnknown) -> None:
-        self.is_busy = self.is_held = True
-        unknown.when_known(self._permission_known)
-
-    def _permission_known(self) -> None:
-        self.is_busy = False
-        self.driver.go_on()
 
     def _may_read(self, size: int) -> bool:
         """Whether the next packet may be parsed. Packets sent before the login is finished wait, up to a limit.

@@ -38,7 +38,7 @@ class TopicsChange:
         self._context = context
         self._broker: Broker = context.broker
         self._changing: set[str] = set()
-        self._broker.components[COMPONENT] = self.require_valid
+        self._broker.parameters.components[COMPONENT] = self.require_valid
         self._broker.events.subscribe(self._parameter_changed)
 
     def start(self) -> None:

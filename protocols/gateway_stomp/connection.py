@@ -176,12 +176,7 @@ class Connection(Machine):
         """Hold a frame, and the input behind it, until its permission is known."""
         self._postponed = head, body
         self._decoder.stop()
-        self.is_busy = self.is_held = True
-        unknown.when_known(self._permission_known)
-
-    def _permission_known(self) -> None:
-        self.is_busy = False
-        self.driver.go_on()
+        self.wait_for(unknown)
 
     def _perform_postponed(self) -> None:
         """Handle the frame that waited for the login, or for a permission."""

@@ -13,7 +13,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
-from gateway.kernel.vhosts.virtual_host import REFUSED, TAKEN, UNROUTED, Verdict
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
@@ -137,7 +137,7 @@ class Publishing:
 
     def fanout_of(self, prepared: "PreparedSend", route: Route) -> SlicedFanout:
         """Return the slices that offer its message to very many queues; call ``offered`` after the last one."""
-        return self._vhost.fanout_of(route, prepared.message, self._origin)
+        return self._vhost.wide_publishing.fanout_of(route, prepared.message, self._origin)
 
     def offered(self, prepared: "PreparedSend", fanout: SlicedFanout) -> None:
         """Record that all offers of its message were made."""

@@ -14,7 +14,7 @@ from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
 from gateway_stomp.listener_context import StompContext

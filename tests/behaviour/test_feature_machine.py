@@ -17,7 +17,7 @@ from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
 from tests.kernel.broker_machine import BrokerMachine

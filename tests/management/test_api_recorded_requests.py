@@ -30,7 +30,7 @@ def keys_of(answer: Any) -> set[str]:
 def test_each_request_is_answered_with_the_status_and_the_keys_of_rabbitmq(recording: str) -> None:
     console = Console()
     broker = console.gateway.broker
-    broker.components |= {
+    broker.parameters.components |= {
         "shovel": lambda record: None,
         UPSTREAM: require_valid_upstream,
         UPSTREAM_SET: require_valid_upstream_set,

@@ -24,7 +24,9 @@ def shovelling(console: Console) -> Console:
 
 
 def _know_components(console: Console) -> None:
-    console.gateway.broker.components |= dict.fromkeys(("shovel", "federation-upstream"), lambda record: None)
+    console.gateway.broker.parameters.components |= dict.fromkeys(
+        ("shovel", "federation-upstream"), lambda record: None
+    )
 
 
 def stored(console: Console) -> Any:

@@ -177,7 +177,9 @@ def play(console: Console, asks: list[Ask]) -> None:
 
 
 def test_the_client_of_the_terraform_provider_finds_what_it_asks_for(console: Console) -> None:
-    console.gateway.broker.components |= dict.fromkeys(("shovel", "federation-upstream"), lambda record: None)
+    console.gateway.broker.parameters.components |= dict.fromkeys(
+        ("shovel", "federation-upstream"), lambda record: None
+    )
     play(console, RABBIT_HOLE)
 
 

@@ -12,7 +12,7 @@ from gateway.kernel.errors import CommandInvalid, NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.plugins.registry import FoundPlugin, PluginRegistry, find_plugins
 from gateway.testing import MemoryBroker, Recipient
 from gateway_memory import MemoryStore

@@ -1,6 +1,7 @@
 """x-recent-history and x-lvc: a new destination gets messages that were published before."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from gateway.api import Arguments, Binding, KeptMessages, Message, PreconditionF
 from gateway.kernel.events import Event
 from gateway.kernel.features.keeping import MOST_AT_ONCE
 from gateway.kernel.journal.changes import Put
+from gateway.kernel.vhosts.exchange_swap import ExchangeSwap
 from gateway.testing import MemoryBroker, Recipient, StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway_exchanges.last_value import LastValue
 from gateway_exchanges.recent_history import RecentHistory
@@ -32,6 +34,12 @@ def given_to_new_queue(broker: MemoryBroker, key: str = "k", name: str = "new") 
     queue = broker.vhost.declare_queue(name)
     broker.vhost.bind(broker.vhost.exchange("x"), queue, key)
     return bodies_in(broker, name)
+
+
+def swap_of(broker: MemoryBroker, types: Mapping[str, Any]) -> ExchangeSwap:
+    """Return the swap that replaces the exchange types."""
+    vhost = broker.vhost
+    return ExchangeSwap(vhost.exchanges, vhost.bindings, types, lambda name: False, may_become_inert=False)
 
 
 def bodies_in(broker: MemoryBroker, name: str) -> list[bytes]:
@@ -238,7 +246,7 @@ def test_messages_are_kept_while_the_type_is_replaced_and_after(broker: MemoryBr
     declare(broker, "x-recent-history")
     publish(broker, b"before")
     types = {**broker.vhost.exchange_types, "x-recent-history": Latest}
-    swap = broker.vhost.swap(types, lambda name: False, may_become_inert=False)
+    swap = swap_of(broker, types)
     for _ in swap.steps():
         publish(broker, b"during")
     assert given_to_new_queue(broker, name="during")[0] == b"before"
@@ -255,9 +263,7 @@ def test_messages_are_kept_while_the_type_is_replaced_and_after(broker: MemoryBr
 def test_a_type_that_begins_to_keep_messages_does_so_from_then_on(broker: MemoryBroker) -> None:
     declare(broker, "fanout")
     publish(broker, b"before")
-    swap = broker.vhost.swap(
-        {**broker.vhost.exchange_types, "fanout": RecentHistory}, lambda name: False, may_become_inert=False
-    )
+    swap = swap_of(broker, {**broker.vhost.exchange_types, "fanout": RecentHistory})
     for _ in swap.steps():
         publish(broker, b"during")
     swap.commit()

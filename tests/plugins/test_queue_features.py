@@ -24,7 +24,7 @@ from gateway.api import (
 from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.queueing.feature_dispatch import NO_FEATURES
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient, check_queue_feature
 
 

@@ -102,7 +102,6 @@ def test_queues_that_the_broker_deletes_by_itself_are_not_recorded(gateway: AllP
         commands.Basic.Cancel("c"),
     ).receive()
     peer.lose()
-    gateway.stomp().subscribe("/topic/news")
     assert [name for name in ("auto", "own") if name in gateway.vhost.queue_by_name] == []
     assert [action for _, _, action, subject in recorded(gateway) if subject in ("auto", "own")] == [
         "queue.created"

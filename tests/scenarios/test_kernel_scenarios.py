@@ -3,7 +3,7 @@
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient, header_of
 
 
@@ -108,12 +108,12 @@ def test_a_request_is_answered_over_the_reply_queue() -> None:
     broker = MemoryBroker()
     requester, server = Recipient(), Recipient()
     server.consume(broker.vhost.declare_queue("requests"))
-    place = broker.vhost.open_reply_queue("amq.rabbitmq.reply-to.1")
+    place = broker.vhost.reply_queues.open("amq.rabbitmq.reply-to.1")
     requester.consume(place, settles=False)
     broker.publish("requests", b"what is the time?")
     assert broker.publish(place.name, b"late") is Verdict.TAKEN
     assert (server.bodies, requester.bodies) == ([b"what is the time?"], [b"late"])
-    broker.vhost.close_reply_queue(place)
+    broker.vhost.reply_queues.close(place)
     assert broker.publish(place.name, b"too late") is Verdict.UNROUTED
 
 

@@ -232,7 +232,7 @@ def test_a_reply_queue_of_another_connection_cannot_be_consumed() -> None:
     scene = Scene(ALL)
     guest = scene.gateway.peer()
     guest.send(c.Basic.Consume(0, "amq.rabbitmq.reply-to", no_ack=True)).receive()
-    (name,) = scene.gateway.vhost.reply_queue_by_name
+    (name,) = scene.gateway.vhost.reply_queues.by_name
     peer = Peer(scene.gateway._door)  # type: ignore[arg-type]  # all that a peer asks of its gateway
     peer.open(user=USER, password=USER)
     peer.send(commands.Channel.Open()).receive()
@@ -240,7 +240,7 @@ def test_a_reply_queue_of_another_connection_cannot_be_consumed() -> None:
         received = peer.send(method).receive()
         if any("Channel.Close" in line for line in received):
             peer.send(commands.Channel.CloseOk(), commands.Channel.Open()).receive()
-    assert name in scene.gateway.vhost.reply_queue_by_name
+    assert name in scene.gateway.vhost.reply_queues.by_name
     scene.gateway.peer().send(published(name, b"the answer", exchange="")).receive()
     assert not any("Deliver" in line for line in peer.receive())
     assert any("Deliver" in line for line in guest.receive())

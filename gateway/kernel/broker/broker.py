@@ -13,10 +13,12 @@ from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.broker.audit_log import AuditLog, AuditRules
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.broker.directory import Directory
-from gateway.kernel.broker.entity_checks import ParameterCheck, require_valid_parameter, require_valid_vhost
+from gateway.kernel.broker.entity_checks import require_valid_vhost
+from gateway.kernel.broker.parameters import Parameters
 from gateway.kernel.broker.plugins_in_use import PluginsInUse
 from gateway.kernel.broker.store_reports import StoreReports
 from gateway.kernel.broker.topology_audit import TopologyAudit
+from gateway.kernel.broker.vhost_deletions import VhostDeletions
 from gateway.kernel.clock import drained
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event, Events
@@ -25,7 +27,7 @@ from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.entity_codec import writable
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.journal.records.progress import CleanStopRecord
-from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord, VhostRecord
+from gateway.kernel.journal.records.topology import PolicyRecord, VhostRecord
 from gateway.kernel.messages.bounds import require_arguments
 from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.patterns import Compile
@@ -53,8 +55,7 @@ class Broker:
 
     ``doubtful_up_to`` is the last position assigned when this node was last killed: messages up to there may have been
     delivered before. ``on_vhost`` is called with each virtual host while it is still empty. All queues share the memory
-    budget ``reserve``. ``compile_pattern`` is the regular expression engine. ``components`` maps the components that
-    have runtime parameters to their validation.
+    budget ``reserve``. ``compile_pattern`` is the regular expression engine.
     """
 
     def __init__(
@@ -87,8 +88,7 @@ class Broker:
         self.user_tallies = UserTallies(self._limits_of_user)
         self.vhost_by_name: dict[str, VirtualHost] = {}
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
-        self.parameters: dict[tuple[Value, ...], ParameterRecord] = {}
-        self.components: dict[str, ParameterCheck] = {}
+        self.parameters = Parameters(self.journal, self.events.emit)
         self.departed_traffic = VhostTraffic()
         self.doubtful_up_to = 0
         self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
@@ -102,7 +102,7 @@ class Broker:
         self.directory.emit = self.alarms.emit = self.events.emit
         self.events.acting = clock.background.acting
         self._queue_id = 0
-        self._departing: set[str] = set()  # virtual hosts that are being deleted
+        self._deletions = VhostDeletions(clock.background, self.connections, self._removing_settings, self._forget)
         self.queue_rules = queue_rules or QueueRules()
         self.reserve = MemoryBudget(self.queue_rules.reserve)
         self.archive_context = ArchiveContext(archive_rules or ArchiveRules(), trace_rules or TraceRules())
@@ -120,7 +120,7 @@ class Broker:
     def vhost(self, name: str) -> VirtualHost:
         """Return a virtual host. :raises NotAllowed: when it does not exist (R2)."""
         vhost = self.vhost_by_name.get(name)
-        if name in self._departing:
+        if name in self._deletions:
             raise NotAllowed(f"vhost {name} is being deleted")
         if vhost is None:
             raise NotAllowed(f"vhost {name} not found")
@@ -153,7 +153,7 @@ class Broker:
 
         :raises PreconditionFailed: for an unknown queue type, or while a virtual host of this name is being deleted.
         """
-        if name in self._departing:
+        if name in self._deletions:
             raise PreconditionFailed(f"vhost '{name}' is being deleted, try again later")
         if name in self.vhost_by_name:
             return self.vhost_by_name[name]
@@ -213,26 +213,7 @@ class Broker:
         vhost = self.vhost(name)
         if vhost.record.is_protected:
             raise PreconditionFailed(f"Refusing to delete virtual host '{name}' because it is protected from deletion")
-        if name in self._departing:
-            return
-        self._departing.add(name)
-        self.clock.background.add(self._deleting_vhost(vhost))
-
-    def _deleting_vhost(self, vhost: VirtualHost) -> Iterator[None]:
-        """Delete the contents of a virtual host before its record, so that a restart after a crash can continue."""
-        name = vhost.name
-        yield from self.connections.force_closes(f"vhost '{name}' is deleted", lambda peer: peer.vhost_name == name)
-        yield from vhost.wills.erasing()
-        yield from vhost.sessions.ending_all()
-        yield from vhost.sessions.groups.erasing()
-        yield from vhost.retained.erasing()
-        yield from vhost.producers.erasing()
-        yield from vhost.queues.deleting_all()
-        yield from vhost.exchanges.deleting_all()
-        vhost.trace_table.set_enabled(False)
-        yield from vhost.archives.closing_all()
-        yield from self._removing_settings(name)
-        self._forget_vhost(vhost)
+        self._deletions.add(vhost)
 
     def _removing_settings(self, name: str) -> Iterator[None]:
         """Return the steps that remove the policies, parameters and permissions of a virtual host."""
@@ -240,13 +221,10 @@ class Broker:
             if policy.vhost == name and self.policies.get(policy.key) is policy:
                 self.remove_policy(policy)
             yield
-        for parameter in drained(list(self.parameters.values())):
-            if parameter.vhost == name and self.parameters.get(parameter.key) is parameter:
-                self.remove_parameter(parameter)
-            yield
+        yield from self.parameters.removing_vhost(name)
         yield from self.directory.removing_vhost(name)
 
-    def _forget_vhost(self, vhost: VirtualHost) -> None:
+    def _forget(self, vhost: VirtualHost) -> None:
         """Remove a virtual host whose contents and settings were removed."""
         name = vhost.name
         self.events.emit(Event("vhost.deleted", name, name))
@@ -255,7 +233,6 @@ class Broker:
         dissolve(vhost)
         self.departed_traffic.take(vhost.traffic)
         self.journal.record(Removed("vhost", (name,)))
-        self._departing.discard(name)
 
     def trace(self, name: str, is_on: bool) -> None:
         """Turn the tracers of a virtual host on or off. :raises NotAllowed: when it does not exist."""
@@ -372,7 +349,7 @@ class Broker:
         for peer in self.connections:
             peer.update_flow_control()
 
-    # Policies and parameters
+    # Policies
 
     def put_policy(self, record: PolicyRecord) -> None:
         """Set a policy; it applies to existing and later queues and exchanges.
@@ -411,26 +388,6 @@ class Broker:
         vhost = self.vhost_by_name[record.vhost]
         vhost.policies.remove(record)
         vhost.policy_applier.policies_changed()
-
-    def require_valid_parameter(self, record: ParameterRecord) -> None:
-        """Validate a runtime parameter. :raises PreconditionFailed: when its name or value is invalid."""
-        require_valid_parameter(record)
-        if (check := self.components.get(record.component)) is not None:
-            check(record)
-
-    def put_parameter(self, record: ParameterRecord) -> None:
-        """Set a runtime parameter. :raises PreconditionFailed: when its name or value is invalid."""
-        self.require_valid_parameter(record)
-        put = writable(record)
-        self.parameters[record.key] = record
-        self.journal.record(put)
-        self.events.emit(Event("parameter.set", record.vhost, record.name, {"component": record.component}))
-
-    def remove_parameter(self, record: ParameterRecord) -> None:
-        """Remove a runtime parameter."""
-        del self.parameters[record.key]
-        self.journal.record(Removed(record.kind, record.key))
-        self.events.emit(Event("parameter.cleared", record.vhost, record.name, {"component": record.component}))
 
     def stop(self) -> None:
         """Record a clean shutdown in the store; call when no delivery is outstanding any more."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.messages.bounds import require_arguments
+from gateway.kernel.vhosts.exchange_swap import ExchangeSwap
 
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
@@ -34,7 +35,9 @@ def swapping_plugins(
     if vhost.exchanges.recent is not None:
         raise PreconditionFailed(f"another change of the plugins of vhost '{vhost.name}' is in progress")
     require_arguments(f"vhost '{vhost.name}'", recorded)
-    swap = vhost.swap(view.exchange_types, is_changed, may_become_inert=may_become_inert)
+    swap = ExchangeSwap(
+        vhost.exchanges, vhost.bindings, view.exchange_types, is_changed, may_become_inert=may_become_inert
+    )
     try:
         yield from swap.steps()
         if not may_become_inert:

@@ -53,7 +53,7 @@ def _user_data(broker: "Broker", record: Entity) -> None:
 
 
 def _parameter(broker: "Broker", record: ParameterRecord) -> None:
-    broker.parameters.setdefault(record.key, record)
+    broker.parameters.restore(record)
 
 
 def _archive(broker: "Broker", record: ArchiveRecord) -> Restored:

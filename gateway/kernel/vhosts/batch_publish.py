@@ -13,7 +13,8 @@ from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.kernel.vhosts.verdict import Verdict
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
@@ -110,7 +111,7 @@ class BatchPublish:
         self._counts[self._vhost.publish_to_route(known, message, self._origin)] += 1
 
     def _fanout_of(self, action: Routed, route: Route) -> SlicedFanout:
-        return self._vhost.fanout_of(route, action[0], self._origin)
+        return self._vhost.wide_publishing.fanout_of(route, action[0], self._origin)
 
     def _offered(self, action: Routed, fanout: SlicedFanout) -> None:
         self._counts[Verdict.REFUSED if fanout.is_refused else Verdict.TAKEN] += 1

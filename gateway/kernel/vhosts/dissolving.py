@@ -26,4 +26,5 @@ def dissolve(vhost: "VirtualHost") -> None:
     vhost.keeping.release()
     vhost.retained.release()
     vhost.wills.release()
+    vhost.wide_publishing.release()
     vhost.sessions.release(DepartedHost(vhost.name))

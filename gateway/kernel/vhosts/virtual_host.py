@@ -2,8 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import ArchiveContext, Archives
 from gateway.kernel.archives.message_traces import MessageTraces
@@ -12,7 +11,7 @@ from gateway.kernel.archives.trace_table import TraceTable
 from gateway.kernel.archives.tracing import VhostTracing
 from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.errors import NotFound
-from gateway.kernel.events import Event, Events
+from gateway.kernel.events import Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
@@ -20,7 +19,6 @@ from gateway.kernel.features.keeping import Keeping
 from gateway.kernel.features.offered_features import OfferedFeatures
 from gateway.kernel.features.policy_applier import PolicyApplier
 from gateway.kernel.interception.interception import Interception
-from gateway.kernel.interception.interceptor import Refusal
 from gateway.kernel.interception.publish_chain import InterceptionContext
 from gateway.kernel.journal.producers import Producers
 from gateway.kernel.journal.records.topology import VhostRecord
@@ -30,7 +28,6 @@ from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import printable, require_not_default
 from gateway.kernel.patterns import Compile
 from gateway.kernel.queueing.consumer import ConsumedQueue
-from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.bindings import Bindings
@@ -40,40 +37,28 @@ from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
 from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.routing.explaining_router import ExplainingRouter
 from gateway.kernel.routing.router import Router, Walk
-from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.sessions.retained import Retained
 from gateway.kernel.sessions.sessions import Sessions
+from gateway.kernel.sessions.will_publisher import WillPublisher
 from gateway.kernel.sessions.wills import Wills
 from gateway.kernel.settings.policies import Policies
 from gateway.kernel.settings.user_counters import UserTallies, without_limits
 from gateway.kernel.traffic import SIZE_BOUNDS, SMALL, VhostTraffic
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
-from gateway.kernel.vhosts.exchange_swap import ExchangeSwap
+from gateway.kernel.vhosts.direct_reply_queues import DirectReplyQueues
 from gateway.kernel.vhosts.exchanges import Exchanges
 from gateway.kernel.vhosts.explanation import Explainer, Explanation
 from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.queues import Queues
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
+from gateway.kernel.vhosts.wide_publishing import WidePublishing
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.plugin_times import CallTime
     from gateway.kernel.routing.exchange_type import ExchangeTypes
-
-
-class Verdict(Enum):
-    """The outcome of a publish: enqueued, without a route, or rejected by some queue (R66, R67)."""
-
-    TAKEN = auto()
-    UNROUTED = auto()
-    REFUSED = auto()
-
-
-#: Looked up once, for each message: access to an enumeration's member is slow where the source is interpreted.
-TAKEN: Final = Verdict.TAKEN
-UNROUTED: Final = Verdict.UNROUTED
-REFUSED: Final = Verdict.REFUSED
 
 
 class VirtualHost:
@@ -107,8 +92,8 @@ class VirtualHost:
         self.traffic = VhostTraffic()
         self._publishes = self.traffic.by_protocol
         self.queue_by_name: dict[str, QueueLike] = {}
-        self.reply_queue_by_name: dict[str, QueueLike] = {}
-        self.default_exchange = default_exchange(record.name, self.queue_by_name, self.reply_queue_by_name)
+        replies: dict[str, QueueLike] = {}
+        self.default_exchange = default_exchange(record.name, self.queue_by_name, replies)
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
         self._budget = journal.budget
         self._router = router = Router(self.exchange_by_name, journal, faults)
@@ -148,9 +133,11 @@ class VirtualHost:
             plugin_calls,
             clock,
             self.exchange_by_name.__contains__,
-            (self.queue_by_name, self.reply_queue_by_name),
+            (self.queue_by_name, replies),
             self.invalidate_caches,
         )
+        self.reply_queues = DirectReplyQueues(record.name, replies, journal, router, self.interception)
+        self.wide_publishing = WidePublishing(self, journal, router, self.traffic, self._is_taken)
         self._context = VhostContext(
             record,
             journal,
@@ -172,7 +159,8 @@ class VirtualHost:
         self.bindings.require_room = self.queues.require_room_for_binding
         self.producers = Producers(self.name, journal)
         self.retained = Retained(self.name, journal, events)
-        self.wills = Wills(self.name, journal, clock, self.publish_will)
+        wills = WillPublisher(self.name, self.exchange_by_name, self.interception, self.retained, events, self.publish)
+        self.wills = Wills(self.name, journal, clock, wills.publish)
         self.sessions = Sessions(self, journal, clock, self.wills)
 
     @property
@@ -194,12 +182,6 @@ class VirtualHost:
         """Replace the virtual host's record."""
         self._context.record = record
 
-    def swap(
-        self, types: "ExchangeTypes", is_changed: Callable[[str], bool], *, may_become_inert: bool
-    ) -> ExchangeSwap:
-        """Return the swap that replaces the exchange types."""
-        return ExchangeSwap(self.exchanges, self.bindings, types, is_changed, may_become_inert=may_become_inert)
-
     def _archives_changed(self) -> None:
         self.archiving = self.archives if len(self.archives) else None
         self._router.forget()
@@ -220,10 +202,10 @@ class VirtualHost:
         if route is None or message.header.sender_keys:
             found = self._router.find(exchange, message)
             if isinstance(found, Walk):
-                return self._publish_in_slices(found, message, origin)
+                return self.wide_publishing.publish(found, message, origin)
             route = found
         if len(route.queues) > MOST_QUEUES:
-            return self._publish_in_slices(route, message, origin)
+            return self.wide_publishing.publish(route, message, origin)
         return self.publish_to_route(route, message, origin)
 
     def find_route(self, exchange: Exchange, message: Message) -> Route | Walk:
@@ -265,26 +247,6 @@ class VirtualHost:
             self._budget.work += len(queues)
         return verdict
 
-    def fanout_of(self, found: Route | Walk, message: Message, origin: "Origin | None" = None) -> SlicedFanout:
-        """Count a message, and return its offers to the queues of a route, for ``Background``."""
-        if self.tracing is not None:
-            found = self._router.completed(found)
-            message = self.tracing.published(message, found.queues, origin)
-        traffic = self._publishes["" if origin is None else origin.protocol]
-        traffic.count(len(message.body))
-        fanout = SlicedFanout(found, message, self._context.journal, self._router, self._is_taken, traffic)
-        if self.archiving is not None:
-            archiving = self.archiving
-            fanout.when_done(lambda _: archiving.published(fanout.archives, message, origin))
-        return fanout
-
-    def _publish_in_slices(self, found: Route | Walk, message: Message, origin: "Origin | None") -> Verdict:
-        fanout = self.fanout_of(found, message, origin)
-        self._context.journal.clock.background.add(fanout.steps())
-        if not fanout.is_done and origin is not None:
-            self._budget.leave_pending(fanout)
-        return REFUSED if fanout.is_refused and fanout.is_done else TAKEN
-
     def _is_taken(self, queue: QueueLike, message: Message) -> bool:
         """Offer a message to a queue; return whether it was taken."""
         try:
@@ -304,21 +266,6 @@ class VirtualHost:
         """Return the steps that explain where a message would go and why, without publishing it."""
         router = ExplainingRouter(self.exchange_by_name, self._context.journal, self._faults)
         return Explainer(router, self.bindings, self.exchange_types).steps(exchange, message)
-
-    def publish_will(self, message: Message, is_retained: bool, client_id: str) -> None:
-        """Publish a client's will; drop it if its exchange does not exist, or an interceptor refuses it."""
-        published: Message | Refusal = message
-        if self.interception.publishing is not None:
-            published = self.interception.publishing.intercept(message, Origin("", 0, "", "mqtt", client_id))
-        if isinstance(published, Refusal):
-            details = {"client_id": client_id, "reason": published.reason}
-            self._context.events.emit(Event("will.refused", self.name, message.exchange, details))
-            return
-        exchange = self.exchange_by_name.get(published.exchange)
-        if exchange is not None:
-            self.publish(exchange, published)
-        if is_retained and published.exchange == message.exchange:
-            self.retained.keep(published)
 
     # Exchanges
 
@@ -412,19 +359,6 @@ class VirtualHost:
         target = self.exchange_by_name.get(exchange)
         if target is not None:
             self.publish(target, message)
-
-    def open_reply_queue(self, name: str) -> Queue:
-        """Create a direct reply-to queue, which is reachable through the default exchange only."""
-        queue = Queue(self.name, name, self._context.journal)
-        self.interception.watch(queue)
-        self.reply_queue_by_name[name] = queue
-        self._router.forget()
-        return queue
-
-    def close_reply_queue(self, queue: QueueLike) -> None:
-        """Remove a direct reply-to queue."""
-        del self.reply_queue_by_name[queue.name]
-        self._router.forget()
 
     # Bindings
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
-from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.kernel.vhosts.verdict import Verdict
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal

@@ -20,4 +20,4 @@ def name(call: Call) -> Fields:
 def rename(call: Call) -> None:
     """Set the cluster name."""
     (name,) = require(call.fields, "name")
-    call.broker.put_parameter(ParameterRecord("", "", "cluster_name", name))
+    call.broker.parameters.put(ParameterRecord("", "", "cluster_name", name))

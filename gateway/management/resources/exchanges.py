@@ -4,7 +4,8 @@ from gateway.access import Operation
 from gateway.kernel.errors import Refused
 from gateway.kernel.names import require_not_default
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.kernel.vhosts.verdict import Verdict
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.bodies import arguments, boolean, require, text
 from gateway.management.http.call import Call
 from gateway.management.http.errors import as_channel_error, missing

@@ -61,7 +61,7 @@ def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
     if vhost not in call.broker.vhost_by_name:
         raise unknown_vhost()
     call.vhost(vhost)
-    if component in call.broker.components:
+    if component in call.broker.parameters.components:
         return _put(call, _with_stored_secrets(call, ParameterRecord(vhost, component, name, value)))
     if component != VHOST_LIMITS:
         raise bad_request(f"Validation failed\n\ncomponent {component} not found\n")
@@ -72,13 +72,13 @@ def put_parameter(call: Call, component: str, vhost: str, name: str) -> Reply:
 
 
 def _put(call: Call, record: ParameterRecord) -> Reply:
-    call.broker.require_valid_parameter(record)
+    call.broker.parameters.require_valid(record)
     for vhost in call.context.bridges.local_vhosts(record):
         if vhost not in call.broker.vhost_by_name or not call.may_enter(vhost):
             reason = f'user "{call.principal.name}" may not connect to vhost "{vhost}"'
             raise bad_request(f"Validation failed\n\n{reason}\n")
     existed = record.key in call.broker.parameters
-    call.broker.put_parameter(record)
+    call.broker.parameters.put(record)
     return put_reply(existed)
 
 
@@ -93,7 +93,7 @@ def delete_parameter(call: Call, component: str, vhost: str, name: str) -> None:
     record = call.broker.parameters.get((vhost, component, name))
     if record is None:
         raise missing()
-    call.broker.remove_parameter(record)
+    call.broker.parameters.remove(record)
 
 
 @routes.get("/global-parameters", level=AccessLevel.POLICYMAKER)
@@ -114,14 +114,14 @@ def put_global_parameter(call: Call, name: str) -> Reply:
     """Set a global parameter."""
     (value,) = require(call.fields, "value")
     existed = ("", "", name) in call.broker.parameters
-    call.broker.put_parameter(_with_stored_secrets(call, ParameterRecord("", "", name, value)))
+    call.broker.parameters.put(_with_stored_secrets(call, ParameterRecord("", "", name, value)))
     return put_reply(existed)
 
 
 @routes.delete("/global-parameters/<name>", level=AccessLevel.ADMINISTRATOR)
 def delete_global_parameter(call: Call, name: str) -> None:
     """Remove a global parameter."""
-    call.broker.remove_parameter(_existing_global(call, name))
+    call.broker.parameters.remove(_existing_global(call, name))
 
 
 def _all(call: Call) -> list[Fields]:
@@ -132,7 +132,7 @@ def _all(call: Call) -> list[Fields]:
     with_secrets = call.shows_secrets
     return [
         *(_view(each.vhost, each.component, each.name, each.value if with_secrets else shown(each.value))
-          | ({} if each.component in broker.components
+          | ({} if each.component in broker.parameters.components
              else {"without_effect": f"component {each.component} not found"})
           for each in broker.parameters.values() if each.vhost in names),
         *(_view(each.vhost, "operator_policy" if each.is_operator else "policy", each.name, rule_view(each))

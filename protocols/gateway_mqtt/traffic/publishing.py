@@ -9,7 +9,7 @@ from gateway.kernel.interception.interceptor import Refusal, RefusalCause
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.vhosts.virtual_host import REFUSED, TAKEN, UNROUTED, Verdict
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway_mqtt.codec.data_types import text_of
 from gateway_mqtt.codec.encoding import PUBACK, PUBCOMP, PUBREC, ack
 from gateway_mqtt.codec.errors import MqttError, protocol_error, shown

@@ -611,5 +611,5 @@ def test_exclusive_queues_are_deleted_with_their_connection(gateway: Gateway, pe
 
 
 def test_a_connection_has_the_capabilities_that_its_client_announced(gateway: Gateway) -> None:
-    assert all(gateway.connect().machine.has_capability(name) for name in ALL_CAPABILITIES)
-    assert not gateway.connect(capabilities={"basic.nack": True}).machine.has_capability("connection.blocked")
+    assert all(gateway.connect().machine.identity.has_capability(name) for name in ALL_CAPABILITIES)
+    assert not gateway.connect(capabilities={"basic.nack": True}).machine.identity.has_capability("connection.blocked")

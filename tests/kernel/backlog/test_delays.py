@@ -14,7 +14,7 @@ from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import MOST_QUEUES
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway.testing.clock import FakeTimer

@@ -26,7 +26,7 @@ def test_every_kind_of_entity_is_recovered(broker: MemoryBroker) -> None:
     kernel.directory.put_user(user)
     kernel.directory.put_permission(permission)
     kernel.put_policy(policy)
-    kernel.put_parameter(parameter)
+    kernel.parameters.put(parameter)
     exchange = other.declare_exchange(
         "x", "headers", is_durable=True, is_auto_delete=True, is_internal=True, arguments={"alternate-exchange": "y"}
     )

@@ -57,7 +57,7 @@ def policies(kernel: Broker, vhost: VirtualHost) -> None:
 
 def parameters(kernel: Broker, vhost: VirtualHost) -> None:
     for number in range(MANY):
-        kernel.put_parameter(ParameterRecord(vhost.name, "c", f"n{number}", 1))
+        kernel.parameters.put(ParameterRecord(vhost.name, "c", f"n{number}", 1))
 
 
 def permissions(kernel: Broker, vhost: VirtualHost) -> None:
@@ -86,7 +86,7 @@ def test_a_step_of_the_deletion_of_a_virtual_host_is_short(fill: Callable[[Broke
     vhost = broker.kernel.declare_vhost("full")
     fill(broker.kernel, vhost)
     broker.commit()
-    counts = changes_by_step(broker, broker.kernel._deleting_vhost(vhost))
+    counts = changes_by_step(broker, broker.kernel._deletions._deleting(vhost))
     assert sum(counts) >= MANY
     assert max(counts) <= MOST_CHANGES
     assert "full" not in broker.kernel.vhost_by_name

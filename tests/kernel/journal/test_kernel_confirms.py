@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Value
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient
 
 Answer = tuple[int, bool, bool]

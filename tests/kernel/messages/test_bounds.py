@@ -56,7 +56,7 @@ def a_policy(*args: Any, **definition: Value) -> Callable[[MemoryBroker], object
 
 
 def a_parameter(value: Value, name: str = "p", component: str = "c") -> Callable[[MemoryBroker], object]:
-    return lambda broker: broker.kernel.put_parameter(ParameterRecord("/", component, name, value))
+    return lambda broker: broker.kernel.parameters.put(ParameterRecord("/", component, name, value))
 
 
 def a_vhost(name: str, **attributes: Any) -> Callable[[MemoryBroker], object]:

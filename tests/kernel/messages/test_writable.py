@@ -50,7 +50,7 @@ DECLARATIONS: list[tuple[str, Callable[[MemoryBroker, dict[str, Value]], object]
     ),
     (
         "parameter",
-        lambda broker, table: broker.kernel.put_parameter(ParameterRecord("/", "shovel", "s", table)),
+        lambda broker, table: broker.kernel.parameters.put(ParameterRecord("/", "shovel", "s", table)),
     ),
     ("limits", lambda broker, table: broker.kernel.limit_vhost("/", table)),
     ("vhost", lambda broker, table: broker.kernel.declare_vhost("new", plugins={"p": table})),

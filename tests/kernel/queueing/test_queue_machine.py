@@ -17,7 +17,7 @@ from gateway.kernel.counters import Weight
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.vhosts.queue_stats import stats_of
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient
 from tests.effort import examples
 from tests.kernel.broker_machine import RecipientMachine

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from gateway.kernel.messages.message import Arguments, Value
-from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.kernel.vhosts.verdict import Verdict
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.vhosts.virtual_host import Verdict
+from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker
 from tests.effort import examples
 from tests.kernel.broker_machine import BrokerMachine

@@ -8,7 +8,8 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import MOST_QUEUES, Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.batch_publish import BatchPublish
-from gateway.kernel.vhosts.virtual_host import Verdict, VirtualHost
+from gateway.kernel.vhosts.verdict import Verdict
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
 from gateway_memory import MemoryStore

@@ -134,7 +134,7 @@ class Peer(PeerHarness[Connection, ReceivedFrame]):
 
     @property
     def channel_count(self) -> int:
-        return self.machine.channel_count
+        return len(self.machine.channels.open_by_number)
 
     def info(self) -> ConnectionInfo:
         address = ("127.0.0.1", 5672, "127.0.0.1", 50000)
@@ -156,7 +156,7 @@ class Peer(PeerHarness[Connection, ReceivedFrame]):
         return self.machine.channels.unsettled()
 
     def channels(self) -> list[ChannelInfo]:
-        return self.machine.channel_infos()
+        return self.machine.channels.infos()
 
     def update_flow_control(self) -> None:
         alarms = self.gateway.broker.alarms

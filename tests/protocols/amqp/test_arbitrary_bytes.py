@@ -121,7 +121,7 @@ def test_any_bytes_in_any_state_raise_no_exception(stage: list[Sent], pieces: li
         assert kept(peer) <= KEPT_AT_MOST
         gateway.settle()
     peer.lose()
-    assert peer.machine.channel_count == 0
+    assert not peer.machine.channels.open_by_number
     witness.send(QUEUE, publish("", "q", b"alive"), asked(commands.Basic.Get, queue="q", no_ack=True))
     assert witness.receive()[-1].endswith("b'alive'")
 
@@ -164,5 +164,5 @@ def test_the_number_of_channels_is_limited() -> None:
     peer = Gateway().connect(channel_max=100)
     for number in range(2, 200):
         peer.send(commands.Channel.Open(), channel=number)
-    assert peer.machine.channel_count == 0
+    assert not peer.machine.channels.open_by_number
     assert peer.machine.state is State.CLOSING

@@ -287,7 +287,7 @@ def test_certificate_login_can_be_disabled(login_broker: LoginBroker) -> None:
 
 
 def test_the_port_mapping_selects_the_virtual_host(login_broker: LoginBroker) -> None:
-    login_broker.broker.put_parameter(ParameterRecord("", "", "mqtt_port_to_vhost_mapping", {"1883": "shop"}))
+    login_broker.broker.parameters.put(ParameterRecord("", "", "mqtt_port_to_vhost_mapping", {"1883": "shop"}))
     verdict = login_broker.verdict(connect("anna", b"secret"))
     assert isinstance(verdict, LoginAccepted)
     assert verdict.vhost.name == "shop"

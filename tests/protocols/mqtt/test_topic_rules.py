@@ -27,11 +27,11 @@ class Rules(Gateway):
         self.settle()
 
     def set(self, **value: Value) -> None:
-        self.broker.put_parameter(ParameterRecord("/", "mqtt-topics", "topics", value))
+        self.broker.parameters.put(ParameterRecord("/", "mqtt-topics", "topics", value))
         self.settle()
 
     def clear(self) -> None:
-        self.broker.remove_parameter(self.broker.parameters["/", "mqtt-topics", "topics"])
+        self.broker.parameters.remove(self.broker.parameters["/", "mqtt-topics", "topics"])
         self.settle()
 
     def queue(self, exchange: str, key: str) -> Queue:
@@ -92,13 +92,13 @@ def test_topics_of_the_broker_have_no_prefix() -> None:
 )
 def test_an_invalid_value_is_refused(gateway: Rules, value: Value, reason: str) -> None:
     with pytest.raises(PreconditionFailed, match=reason):
-        gateway.broker.put_parameter(ParameterRecord("/", "mqtt-topics", "topics", value))
+        gateway.broker.parameters.put(ParameterRecord("/", "mqtt-topics", "topics", value))
     assert gateway.broker.parameters == {}
 
 
 def test_there_is_one_parameter_in_a_virtual_host(gateway: Rules) -> None:
     with pytest.raises(PreconditionFailed, match="has the parameter 'topics' only, not 'other'"):
-        gateway.broker.put_parameter(ParameterRecord("/", "mqtt-topics", "other", {}))
+        gateway.broker.parameters.put(ParameterRecord("/", "mqtt-topics", "other", {}))
 
 
 # Effects
@@ -184,9 +184,9 @@ def test_the_rules_survive_a_restart(gateway: Rules) -> None:
 def test_a_change_that_a_crash_interrupted_is_completed(gateway: Rules) -> None:
     gateway.client("kept", expiry=600).subscribe("a", 1)
     record = ParameterRecord("/", "mqtt-topics", "topics", {"prefix": "p"})
-    gateway.broker.components.clear()
+    gateway.broker.parameters.components.clear()
     gateway.change.require_valid(record)
-    gateway.broker.parameters[record.key] = record
+    gateway.broker.parameters.restore(record)
     gateway.change.start()
     gateway.settle()
     gateway.publish("amq.topic", "p.a")

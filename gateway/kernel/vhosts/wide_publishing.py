@@ -1,0 +1,80 @@
+"""Publishes to very many queues of a virtual host, which take several turns."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateway.kernel.archives.archives import Archives
+from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.routing.exchange import Route
+from gateway.kernel.routing.router import Router, Walk
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
+from gateway.kernel.traffic import VhostTraffic
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, Verdict
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.messages.message import Message
+    from gateway.kernel.messages.origin import Origin
+    from gateway.kernel.queueing.queue_like import QueueLike
+
+    class Observed(Protocol):
+        """The virtual host whose publishes are traced and archived, while these are in use."""
+
+        tracing: VhostTracing | None
+        archiving: Archives | None
+
+
+class Unobserved:
+    """A deleted virtual host: nothing is traced or archived."""
+
+    tracing: VhostTracing | None = None
+    archiving: Archives | None = None
+
+
+class WidePublishing:
+    """Publishes messages to very many queues in slices.
+
+    ``offer`` offers a message to a queue and returns whether it was taken.
+    """
+
+    def __init__(
+        self,
+        vhost: "Observed",
+        journal: "Journal",
+        router: Router,
+        traffic: VhostTraffic,
+        offer: "Callable[[QueueLike, Message], bool]",
+    ) -> None:
+        self._vhost: Observed = vhost
+        self._journal = journal
+        self._router = router
+        self._traffic = traffic
+        self._offer = offer
+
+    def publish(self, found: Route | Walk, message: "Message", origin: "Origin | None") -> Verdict:
+        """Make the first offers in this turn, the others in later ones, for which the ``origin``'s connection waits."""
+        fanout = self.fanout_of(found, message, origin)
+        self._journal.clock.background.add(fanout.steps())
+        if not fanout.is_done and origin is not None:
+            self._journal.budget.leave_pending(fanout)
+        return REFUSED if fanout.is_refused and fanout.is_done else TAKEN
+
+    def release(self) -> None:
+        """Release the virtual host and its callback: it was deleted."""
+        self._vhost = Unobserved()
+        self._offer = lambda queue, message: False
+
+    def fanout_of(self, found: Route | Walk, message: "Message", origin: "Origin | None" = None) -> SlicedFanout:
+        """Count a message, and return its offers to the queues of a route, for ``Background``."""
+        tracing, archiving = self._vhost.tracing, self._vhost.archiving
+        if tracing is not None:
+            found = self._router.completed(found)
+            message = tracing.published(message, found.queues, origin)
+        traffic = self._traffic.by_protocol["" if origin is None else origin.protocol]
+        traffic.count(len(message.body))
+        fanout = SlicedFanout(found, message, self._journal, self._router, self._offer, traffic)
+        if archiving is not None:
+            fanout.when_done(lambda _: archiving.published(fanout.archives, message, origin))
+        return fanout
