@@ -30,34 +30,49 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-fast test-fast-kernel test-fast-rest test-most test-slow test-wheel lint typecheck format bench lag soak fuzz fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
+.PHONY: run test test-fast test-fast-kernel test-fast-checks test-fast-protocols test-wheel lint typecheck format bench lag soak fuzz fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
 
+# The groups of all tests, the longest first; the last one has all other folders. Three run at a time, also on two cores:
+# many tests wait for brokers, browsers and disks. A failure of one does not stop the others.
+TEST_JOBS := 3
+TEST_GROUPS := pipeline interop durability compiled broker network kernel rest
+TESTS_pipeline := pipeline
+TESTS_interop := interop
+TESTS_durability := durability fuzz
+TESTS_compiled := compiled cli
+TESTS_broker := broker bridges auth
+TESTS_network := ui management net
+TESTS_kernel := kernel behaviour plugins
+NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: $(TEST_GROUPS:%=test-%)
+
 test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
-	@$(if $(ARGS),$(BIN)/python -m pytest $(ARGS) </dev/null,$(MAKE) --jobs=2 --output-sync=target test-most test-slow)
-
-test-fast: $(VENV)/.tested ## run in two minutes: kernel, protocols, the store in memory, types, style, import contracts
-	@$(MAKE) --jobs=2 --output-sync=target test-fast-kernel test-fast-rest
-
-test-fast-kernel:
-	@$(BIN)/python -m pytest -q tests/kernel </dev/null
-
-test-fast-rest:
-	@$(BIN)/python -m pytest -q tests/architecture tests/protocols tests/selectors \
-		tests/storage/test_memory_store.py tests/storage/test_values.py </dev/null
-
-# All tests in two parallel halves of similar length: the slow half starts Spark, a compiler and brokers.
-SLOW_TESTS := tests/pipeline tests/compiled tests/durability tests/interop tests/fuzz
-
-test-most:
-	@$(BIN)/python -m pytest $(SLOW_TESTS:%=--ignore=%) </dev/null
+	@$(if $(ARGS),$(PYTEST) $(ARGS) </dev/null,$(MAKE) --jobs=$(TEST_JOBS) --keep-going --output-sync=target $(TEST_GROUPS:%=test-%))
 
 # Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.
-test-slow: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-test-slow:
-	@$(BIN)/python -m pytest $(SLOW_TESTS) </dev/null
+test-pipeline: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+$(TEST_GROUPS:%=test-%): test-%:
+	@echo "== $*: $(or $(TESTS_$*),all other folders)"
+	@$(PYTEST) $(if $(TESTS_$*),$(TESTS_$*:%=tests/%),$(NAMED_TESTS:%=--ignore=%)) </dev/null
+
+# The property tests try fewer examples than those of "make test".
+test-fast: export GATEWAY_TEST_EFFORT := little
+test-fast: $(VENV)/.tested ## run in two minutes: kernel, protocols, the store in memory, types, style, import contracts
+	@$(MAKE) --jobs=2 --keep-going --output-sync=target test-fast-kernel test-fast-checks test-fast-protocols
+
+test-fast-kernel:
+	@$(PYTEST) -q tests/kernel </dev/null
+
+test-fast-checks:
+	@$(PYTEST) -q tests/architecture </dev/null
+
+test-fast-protocols:
+	@$(PYTEST) -q tests/protocols tests/selectors tests/storage/test_memory_store.py tests/storage/test_values.py </dev/null
 
 test-wheel: $(BUILT) ## run the tests of what is compiled against it; make test-wheel ARGS="tests/net" runs others
 	@$(WITH_COMPILED) $(BIN)/python -m pytest -o pythonpath= --import-mode=append \

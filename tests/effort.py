@@ -1,9 +1,9 @@
-"""The number of examples for property tests: all, or few where the same tests ran already."""
+"""The number of examples for property tests: all, or few in quick runs and where the same tests ran already."""
 
 import os
 from typing import Final
 
-#: Set to "little" for a second run, such as that of the compiled modules after the source.
+#: Set to "little" by ``make test-fast``, and for a second run, such as that of the compiled modules after the source.
 VARIABLE: Final = "GATEWAY_TEST_EFFORT"
 
 

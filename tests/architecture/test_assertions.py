@@ -44,8 +44,9 @@ def asserts(function: Function) -> bool:
 def asserting_names() -> frozenset[str]:
     """Return the names of functions that assert, or call one that does."""
     names = _FAILING | {function.name for _, function in functions() if asserts(function)}
+    calls = [(function.name, frozenset(calls_in(function))) for _, function in functions()]
     while True:
-        more = {function.name for _, function in functions() if names.intersection(calls_in(function))}
+        more = {name for name, called in calls if not names.isdisjoint(called)}
         if more <= names:
             return frozenset(names)
         names |= more

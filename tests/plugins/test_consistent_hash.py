@@ -18,6 +18,7 @@ from gateway_exchanges.weighted_slots import SLOTS, WeightedSlots
 
 WEIGHTS = ("1", "2", "10", "250", "2147483647")
 KEYS = [f"order.{number}" for number in range(2_000)]
+MESSAGE_BY_KEY = {key: plain_message(key) for key in KEYS}
 
 #: Weights by queue number.
 Weights = dict[int, int]
@@ -32,7 +33,7 @@ def exchange_of(weights: Weights, in_order: Iterable[int] | None = None) -> Cons
 
 
 def names_by_key(exchange: ConsistentHash) -> dict[str, str]:
-    return {key: reached(exchange, plain_message(key)) for key in KEYS}
+    return {key: reached(exchange, message) for key, message in MESSAGE_BY_KEY.items()}
 
 
 def reached(exchange: ConsistentHash, message: Message) -> str:

@@ -49,6 +49,17 @@ _JSON: Final = b"application/json"
 LOGIN_TIMEOUT_S: Final = 30.0
 
 
+class MatchedRule(Rule):
+    """A rule that only matches: the compiled builders of URLs, which take most of its time, are left out."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        return _build_nothing
+
+
+def _build_nothing(*values: object) -> tuple[str, str]:
+    raise NotImplementedError("no URL is built from a rule")
+
+
 class ApiSite:
     """Answers the requests of one listener: the API and the web UI, or other ``routes`` without a ``prefix``."""
 
@@ -343,8 +354,8 @@ def site_of(context: ApiContext, routes: Iterable[Endpoint]) -> HttpFactory:
 
 @lru_cache(maxsize=4)
 def _url_map(prefix: str, paths: tuple[str, ...]) -> Map:
-    """Return the map of these paths. Compiling its rules takes 50 ms, so the listeners of a process share it."""
-    rules = [Rule(prefix + path, endpoint=path) for path in paths]
+    """Return the map of these paths. The listeners of a process share it."""
+    rules = [MatchedRule(prefix + path, endpoint=path) for path in paths]
     return Map(rules, strict_slashes=False, merge_slashes=False, converters={"default": PathSegment})
 
 
