@@ -63,6 +63,7 @@ def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = F
             plan = RunPlan.chosen(scene, only)
             _run(scene, plan)
     finally:
+        disk.kill()  # else its threads would end in a later collection of garbage
         if was_collecting:
             gc.enable()
     return RunOutcome(seed, findings.found, plan.size, world.events, world.now_s, trace.lines)

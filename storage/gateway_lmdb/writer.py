@@ -11,6 +11,7 @@ from typing import Final
 
 import lmdb
 
+from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Lsn
 from gateway.kernel.journal.store import StoreListener
 from gateway_lmdb.batch import Batch, Written
@@ -108,7 +109,7 @@ class Writer:
                     self._reserve.renew()
                 self._environment.trim()
                 self._compact(batch)
-        except (_ClosedWhileStalled, lmdb.Error) as error:
+        except (_ClosedWhileStalled, lmdb.Error, StorageError) as error:
             self._fail(str(error))
         except Exception as error:  # the thread must report it, or the kernel would wait forever
             self._fail(f"{type(error).__name__}: {error}")

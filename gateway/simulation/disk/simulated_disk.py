@@ -89,7 +89,10 @@ class SimulatedDisk:
         self._device.errors = [EIO] * count
 
     def fail(self) -> None:
-        """Let the next commit of LMDB fail finally: its root cannot be written. A new process is not affected."""
+        """Let the next synced commit of LMDB fail finally: its root cannot be written.
+
+        A new process is not affected.
+        """
         self._device.note("fail")
         self._device.fails = True
 

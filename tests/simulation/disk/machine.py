@@ -110,7 +110,12 @@ class Machine:
         """Everything becomes durable once nothing disturbs the disk."""
         self.world.disk.drain()
         if self.store is not None:
-            self.world.run_until(lambda: self.watermark() == len(self.steps) or not self.world.disk.is_in_use)
+            self.world.run_until(lambda: self.watermark() == len(self.steps) or self.has_ended)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the store failed, or its process was killed."""
+        return self.listener.has("failed") or not self.world.disk.is_in_use
 
     def watermark(self) -> int:
         """The number of steps that are reported durable."""
@@ -144,6 +149,11 @@ class Machine:
         if self.store is not None:
             self.world.disk.kill_after(self.random.randint(0, 12))
 
+    def compact(self) -> None:
+        """Start a compaction, during which anything may happen."""
+        if self.store is not None:
+            self.store.compact()
+
     def fill(self) -> None:
         self.world.disk.fill()
 
@@ -160,7 +170,7 @@ class Machine:
         self.world.disk.drain()
         self.world.disk.fail()
         self.append()
-        self.world.run_until(lambda: self.listener.has("failed") or not self.world.disk.is_in_use)
+        self.world.run_until(lambda: self.has_ended)
         self.end(self.random.choice((self.world.disk.kill, self.world.disk.power_cut)))
 
     def slow(self) -> None:
@@ -251,4 +261,5 @@ ACTIONS: list[Callable[[Machine], None]] = [
     Machine.disturb,
     Machine.slow,
     Machine.fail,
+    Machine.compact,
 ]

@@ -212,3 +212,14 @@ def test_an_unsynced_name_may_be_missing_after_a_loss_of_power() -> None:
     assert {len(each) for each in found} == {0, 1}
     assert [DATA / "file"] in found
     assert Path("/") not in found[0]
+
+
+def test_a_compaction_whose_file_cannot_be_made_durable_ends_the_store() -> None:
+    run = Run()
+    run.commit("a")
+    assert run.store.compact()
+    run.world.run_until(lambda: run.world.log[-1] == "rename data.mdb data.mdb")
+    run.world.disk.disturb()
+    run.world.run_until(lambda: run.listener.has("failed"))
+    assert run.listener.reports[-1] == "failed: the compacted store cannot be opened: [Errno 5] Input/output error"
+    assert run.restart_after("power_cut") == {"a"}
