@@ -9,8 +9,14 @@ const KINDS = {
   expire: ["bad", "expired"], drop: ["bad", "dropped"], "dead-letter": ["warn", "dead-lettered"],
 };
 
+/** The names of protocols as the list of connections has them, by those of traces. */
+const PROTOCOLS = {
+  amqp091: "AMQP 0-9-1", mqtt310: "MQTT 3-1", mqtt311: "MQTT 3-1-1", mqtt50: "MQTT 5-0",
+  stomp10: "STOMP 1.0", stomp11: "STOMP 1.1", stomp12: "STOMP 1.2", http: "HTTP",
+};
+
 /** Return the name of a protocol in the terms of its users. */
-export const protocolName = (protocol) => (protocol === "amqp091" ? "AMQP 0-9-1" : protocol);
+export const protocolName = (protocol) => PROTOCOLS[protocol] ?? protocol;
 
 export function Timeline({ trace, vhost }) {
   const began = trace.events[0]?.at_ms ?? 0;
