@@ -27,9 +27,12 @@ class RateLimit:
         self._now_s = now_s
         self._buckets: dict[Hashable, _Bucket] = {}
 
-    def passes(self, kind: Hashable) -> int | None:
-        """Return the number of lines of this kind dropped since the last that passed; ``None`` to drop this one too."""
-        now_s = self._now_s()
+    def passes(self, kind: Hashable, now_s: float | None = None) -> int | None:
+        """Return the number of lines of this kind dropped since the last that passed; ``None`` to drop this one too.
+
+        ``now_s`` is the time of the line, by default now.
+        """
+        now_s = self._now_s() if now_s is None else now_s
         bucket = self._buckets.get(kind)
         if bucket is None:
             bucket = remember(self._buckets, kind, _Bucket(self._burst, now_s), _MOST_KINDS)
@@ -67,8 +70,7 @@ class RateFilter(logging.Filter):
 
     def __init__(self, lines_per_s: int) -> None:
         super().__init__()
-        self._now_s = 0.0
-        self._limit = RateLimit(int(lines_per_s * BURST_S), BURST_S, lambda: self._now_s)
+        self._limit = RateLimit(int(lines_per_s * BURST_S), BURST_S)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is written."""
@@ -76,8 +78,7 @@ class RateFilter(logging.Filter):
         if record.levelno <= logging.INFO and (record.levelno < logging.INFO or fields.get("user")):
             return True
         kind = record.name, record.levelno, record.getMessage() if hasattr(record, FIELDS) else ""
-        self._now_s = record.created
-        left_out = self._limit.passes(kind)
+        left_out = self._limit.passes(kind, record.created)
         if left_out:
             setattr(record, FIELDS, {**fields, "left_out": left_out})
         return left_out is not None

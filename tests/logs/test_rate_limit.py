@@ -2,8 +2,9 @@
 
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
-from gateway.logs.rate_limit import RateLimit
+from gateway.logs.rate_limit import RateFilter, RateLimit
 from gateway.node.event_log import EventLog
+from tests.garbage import garbage_of
 
 
 class Time:
@@ -42,3 +43,11 @@ def test_a_repeated_fault_is_logged_once_a_minute(caplog: object) -> None:
     assert len(records) == 2
     assert records[0].gateway_fields["plugin"] == "fickle"
     assert records[1].gateway_fields["repeated"] == 4
+
+
+def test_a_filter_that_a_reload_replaces_leaves_no_cycle() -> None:
+    assert garbage_of(lambda: _drop(RateFilter(5))) == []
+
+
+def _drop(_: RateFilter) -> None:
+    """Drop a filter."""
