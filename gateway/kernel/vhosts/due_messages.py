@@ -43,10 +43,11 @@ class DueMessages:
             self._context.journal.clock.background.add_later(self._in_slices(found, held, entry))
             return None
         route = self._context.router.completed(found)
+        self._trace(route, entry)  # before the queues take it: a trace is in the order of what happens
         for queue in route.queues:
             queue.offer_due(entry.message)
         held.forget(entry)
-        self._finish(route, entry)
+        self._archive(route, entry)
         return None
 
     def _in_slices(self, found: "Route | Walk", held: "Queue", entry: "QueuedMessage") -> Iterator[None]:
@@ -64,7 +65,8 @@ class DueMessages:
         finally:
             self._is_routing = False
         assert fanout.route is not None
-        self._finish(fanout.route, entry)
+        self._trace(fanout.route, entry)
+        self._archive(fanout.route, entry)
 
     def _offer(self, queue: "QueueLike", message: "Message") -> bool:
         """Offer a message to a queue; contain an exception, so that the other queues get it."""
@@ -75,10 +77,11 @@ class DueMessages:
             return False
         return True
 
-    def _finish(self, route: "Route", entry: "QueuedMessage") -> None:
-        """Trace a message that was routed, and archive it."""
+    def _trace(self, route: "Route", entry: "QueuedMessage") -> None:
         place = TracedPlace(exchange=self._exchange.name)
         self._context.trace_events.due(place, entry.message, entry.position, route.queues)
+
+    def _archive(self, route: "Route", entry: "QueuedMessage") -> None:
         for archive in route.archives:
             if archive is not self._exchange.archive:  # which took it when it arrived
                 archive.keep(entry.message)

@@ -485,6 +485,21 @@ def test_definitions_are_exported_unchanged(ctl: Ctl, api: FakeApi, tmp_path: Pa
     assert ctl("export_definitions", "-", "-p", "v1").out == '{"queues": []}\n'
 
 
+def test_an_export_says_how_many_passwords_it_does_not_have(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("GET definitions", {"parameters": [{"value": {"uri": ["amqp://u:***@a", "amqp://u:***@b"]}}]})
+    done = ctl("export_definitions", "-")
+    assert done.err == "passwords in URIs replaced by ***: 2; --with-secrets exports them\n"
+    assert ctl("export_definitions", "-", "--with-secrets").err == ""
+
+
+def test_a_parameter_is_announced_without_its_password(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("PUT parameters/shovel/%2F/s", status=204)
+    done = ctl("set_parameter", "shovel", "s", '{"src-uri": "amqp://u:opensesame@a"}')
+    assert "amqp://u:***@a" in done.out
+    assert "opensesame" not in done.out
+    assert api.changes()[-1][1]["value"] == {"src-uri": "amqp://u:opensesame@a"}
+
+
 def test_definitions_are_imported_into_the_broker_or_a_virtual_host(ctl: Ctl, api: FakeApi, tmp_path: Path) -> None:
     api.answer("POST definitions", status=204)
     api.answer("POST definitions/v1", status=204)
