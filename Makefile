@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-fast test-fast-kernel test-fast-checks test-fast-protocols test-wheel lint typecheck format bench lag soak fuzz fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
+.PHONY: run test test-fast test-fast-kernel test-fast-checks test-fast-protocols test-wheel lint typecheck format bench lag soak fuzz simulate fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -53,6 +53,8 @@ PYTEST := $(BIN)/python -m pytest
 
 test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
 	@$(if $(ARGS),$(PYTEST) $(ARGS) </dev/null,$(MAKE) --jobs=$(TEST_JOBS) --keep-going --output-sync=target $(TEST_GROUPS:%=test-%))
+
+SEEDS := 1000
 
 # Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.
 test-pipeline: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
@@ -98,6 +100,9 @@ lag: $(BUILT) ## measure how long innocent clients wait while others flood; make
 
 soak: $(VENV)/.tested ## two hours of traffic and churn: is memory flat, is nothing lost; make soak ARGS="--hours 0.1" does less
 	@$(BIN)/python -m benchmarks.soak $(ARGS) </dev/null
+
+simulate: $(VENV)/.tested ## search for broken promises in a virtual world; make simulate SEEDS=100000 tries more
+	@$(BIN)/gateway simulate --seeds $(SEEDS) $(ARGS) </dev/null
 
 fuzz: $(VENV)/.tested ## mutated sessions on every port for an hour each; make fuzz ARGS="--seconds 60 --only stomp" does less
 	@$(BIN)/python -m tests.fuzz $(ARGS) </dev/null

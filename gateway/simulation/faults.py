@@ -12,6 +12,14 @@ from gateway.simulation.topology import SharedTopology
 _FAULTS_END_S: Final = 4.0
 _LONGEST_S: Final = 1.0
 
+#: The time between two looks whether a process has ended, in seconds, and the most looks.
+_LOOK_S: Final = 0.002
+_MOST_LOOKS: Final = 300
+
+#: The most starts in a row, and the time between two of them in seconds, as of a supervisor.
+_MOST_STARTS: Final = 20
+_RESTART_S: Final = 0.5
+
 #: Bytes of memory above any limit.
 _TOO_MUCH: Final = 2**50
 
@@ -53,6 +61,28 @@ class Kill(Fault):
             self.scene.history.kills += 1
             await self.scene.sleep(self.lasts_s)
             await start(self.scene, self.topology)
+
+
+class KillSoon(Fault):
+    """The process ends by kill -9 between two operations of the disk."""
+
+    kind = "kill-soon"
+
+    async def happen(self) -> None:
+        """Kill the process after some operations of its store, and start it."""
+        process = self.scene.process
+        if process.node is None:
+            return
+        process.disk.kill_after(self.random.randint(1, 60))
+        for _ in range(_MOST_LOOKS):
+            if not process.disk.is_in_use:
+                break
+            await self.scene.sleep(_LOOK_S)
+        if process.node is not None:
+            process.kill()
+            self.scene.history.kills += 1
+        await self.scene.sleep(self.lasts_s)
+        await start(self.scene, self.topology)
 
 
 class PowerCut(Fault):
@@ -154,10 +184,14 @@ class ClockJump(Fault):
 
 
 async def start(scene: Scene, topology: SharedTopology) -> None:
-    """Start the process if there is none, and declare the topology again."""
+    """Start the process if there is none, again while its disk has a fault, and declare the topology."""
     process = scene.process
     if process.node is not None:
         return
-    scene.history.incarnation += 1
-    if await process.start():
-        await TopologyProgram(scene, topology, 0, Random(0)).run()
+    for _ in range(_MOST_STARTS):
+        scene.history.incarnation += 1
+        if await process.start():
+            await TopologyProgram(scene, topology, 0, Random(0)).run()
+            return
+        await scene.sleep(_RESTART_S)
+    scene.findings.add("a start succeeds", f"{_MOST_STARTS} starts failed")

@@ -31,6 +31,7 @@ class MessagePlace:
     marks_second: bool = True
     qos: int | None = None
     delivered: dict[str, int] = field(default_factory=dict)  # body: the incarnation of the node that delivered it last
+    first: dict[str, int] = field(default_factory=dict)  # body: the number of kills at the first delivery
     consumed: set[str] = field(default_factory=set)
     settled: dict[str, int] = field(default_factory=dict)  # body: the number of kills when its removal was answered
     newest: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
@@ -77,6 +78,7 @@ class MessageHistory:
             set(places),
             is_durable=is_durable if qos is None else qos > 0,
             group=group,
+            kills=self.kills,
             qos=int(is_durable) if qos is None else qos,
             topic_key=topic_key,
         )
@@ -107,6 +109,7 @@ class MessageHistory:
             if place.is_ordered and not is_redelivered:
                 self._check_order(place, reader, published, f"{body} from {name} to {reader}")
         place.delivered[body] = self.incarnation
+        place.first.setdefault(body, self.kills)
         if removes:
             place.consumed.add(body)
 
@@ -168,8 +171,17 @@ class MessageHistory:
                 body in self.places[name].consumed
                 for body, published in group
                 for name in published.places
-                if self.places[name].keeps
+                if self._tells_of_durability(published, body, self.places[name])
             }
             self._findings.require(
                 len(there) <= 1, "a transaction is whole", f"of {', '.join(body for body, _ in group)} a part is there"
             )
+
+    def _tells_of_durability(self, published: Published, body: str, place: MessagePlace) -> bool:
+        """Whether the presence of a message shows that its transaction is durable.
+
+        A message may be delivered before that, and be lost with the process elsewhere.
+        """
+        was_killed = self.kills > published.kills
+        was_early = place.first.get(body) == published.kills
+        return place.keeps and (not was_killed or (place.survives and not was_early))

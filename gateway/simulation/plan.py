@@ -12,6 +12,7 @@ from gateway.simulation.faults import (
     Fault,
     FullDisk,
     Kill,
+    KillSoon,
     MemoryAlarm,
     PowerCut,
     Restart,
@@ -56,6 +57,7 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
 )
 FAULTS: Final[Sequence[type[Fault]]] = (
     Kill,
+    KillSoon,
     PowerCut,
     Restart,
     CutConnections,

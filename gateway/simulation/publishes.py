@@ -46,6 +46,7 @@ class Published:
     fate: Fate = Fate.UNKNOWN
     is_durable: bool = True
     group: int = 0  # publishes of one transaction have the same, 0 is none
+    kills: int = 0  # those before it
     qos: int = 0
     topic_key: str | None = None
     perhaps: set[str] = field(default_factory=set)

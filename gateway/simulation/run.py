@@ -26,6 +26,9 @@ _WORK_S: Final = 30.0
 _READERS_S: Final = 1.0
 _LONGEST_STEP_S: Final = 400.0
 
+#: The longest turn, in virtual seconds: a budget of work, and several slices of what continues.
+_LONGEST_TURN_S: Final = 0.05
+
 #: The settings of the node: passwords are hashed cheaply, and nothing that a run does not use is open.
 _SETTINGS: Final[dict[str, Any]] = {
     "login": {"password_hashing": "rabbit_password_hashing_sha256"},
@@ -112,6 +115,13 @@ def _check_end(scene: Scene) -> None:
             findings.require(not queue.consumer_count, "no consumer is left", queue.name)
     stopped = scene.process.stop()
     findings.require(scene.run(lambda: stopped.is_done, _LONGEST_STEP_S), "a stop ends", "the node did not stop")
+    findings.require(
+        scene.world.longest_event_s <= _LONGEST_TURN_S,
+        "a turn ends within its budget",
+        f"one took {scene.world.longest_event_s * 1000:.1f} ms",
+    )
+    orphans = scene.process.disk.orphans(node.settings.data)
+    findings.require(not orphans, "no content is left without a message", f"{len(orphans)} contents: {orphans[:5]}")
 
 
 def _has_no_clients(scene: Scene) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pamqp import body, commands, frame, header, heartbeat
+from pamqp import body, commands, frame, header
+from pamqp.heartbeat import Heartbeat
 
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.network.connection import SimulatedConnection
@@ -219,7 +220,7 @@ class AmqpClient:
         elif isinstance(received, commands.Basic.Deliver | commands.Basic.GetOk | commands.Basic.Return):
             if channel is not None:
                 channel.method = received
-        elif hasattr(received, "name") and not isinstance(received, heartbeat.Heartbeat):
+        elif not isinstance(received, Heartbeat):
             self.scene.trace.add(self.name, f"<- {_shown(received)}")
             self._handle_method(number, channel, received)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.config import Configured, Settings
+from gateway.kernel.errors import StorageError
 from gateway.node.host import NodeHost
 from gateway.node.node import Node
 from gateway.simulation.findings import Findings, place_of
@@ -63,7 +64,12 @@ class NodeProcess:
             has_watchdog=False,
         )
         is_ready: Promise[bool] = Promise()
-        self.node = node = Node(Configured(self._settings, {}), reactor, host=host)
+        try:
+            self.node = node = Node(Configured(self._settings, {}), reactor, host=host)
+        except StorageError:  # the disk has a fault: whoever supervises the process starts it again
+            self.kill()
+            is_ready.fulfil(False)
+            return is_ready
         node.on_failure = lambda: self._failed(node)
 
         def ready() -> None:

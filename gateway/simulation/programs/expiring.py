@@ -73,7 +73,9 @@ class ExpiringQueue(AmqpProgram):
         self.scene.history.received(self._queue, self.name, body, is_redelivered=message.is_redelivered)
         latest_s = self._in_time.get(body, asked_s) + _TOLERANCE_S
         self.scene.findings.require(
-            asked_s <= latest_s, "an expired message is not delivered", f"{body} {asked_s - latest_s:.3f} s late"
+            asked_s <= latest_s or self.scene.world.has_jumped,  # time limits follow the wall clock, as RabbitMQ's
+            "an expired message is not delivered",
+            f"{body} {asked_s - latest_s:.3f} s late",
         )
         self.client.acknowledge(message)
         self._fetched.add(body)

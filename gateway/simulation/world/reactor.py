@@ -6,6 +6,7 @@ from typing import Any, Final
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 
+from gateway.simulation.disk import ProcessKilled
 from gateway.simulation.world.world import World, WorldEvent
 
 #: The longest time a call from another thread takes to reach the reactor, in seconds.
@@ -105,6 +106,8 @@ class SimulatedReactor:
             return
         try:
             call()
+        except ProcessKilled:  # within a call that used the disk
+            self.kill()
         except Exception as error:
             self._on_error(error)
 

@@ -30,14 +30,16 @@ class WorldEvent:
 class World:
     """Owns the virtual time and the scheduled events. Events of the same time happen in the order of scheduling.
 
-    ``random`` decides everything that reality leaves open. ``on_event`` is called after each event.
+    ``random`` decides everything that reality leaves open. ``has_jumped``: the
+    wall clock was moved. ``longest_event_s`` is the longest time that an event took by reading the clock.
     """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
         self.events = 0
-        self.on_event: Callable[[], None] = lambda: None
+        self.has_jumped = False
+        self.longest_event_s = 0.0
         self._now_s = 0.0
         self._wall_offset_ms = BEGINNING_MS
         self._reading_cost_s = self.random.choice(_READING_COSTS)
@@ -61,6 +63,7 @@ class World:
     def jump(self, seconds: float) -> None:
         """Move the wall clock, as an administrator or a time server does; monotonic time does not move."""
         self._wall_offset_ms += round(seconds * 1000)
+        self.has_jumped = True
 
     def schedule(self, delay_s: float, call: Callable[[], None]) -> WorldEvent:
         """Make a call after a delay."""
@@ -80,6 +83,8 @@ class World:
             self._now_s = max(self._now_s, at_s)
             call, event.call = event.call, None
             self.events += 1
+            began_s = self._now_s
             call()
-            self.on_event()
+            if self._now_s - began_s > self.longest_event_s:
+                self.longest_event_s = self._now_s - began_s
         return True

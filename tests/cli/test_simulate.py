@@ -1,0 +1,49 @@
+"""``gateway simulate``: seeds, traces, kept items and errors."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gateway.simulation.findings import Finding
+from gateway.simulation.run import RunOutcome
+from gateway.simulation.shrinking import shrunk
+
+
+def simulate(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONHASHSEED": "random"}
+    command = [sys.executable, "-m", "gateway", "simulate", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
+
+
+def test_a_search_reports_its_seeds() -> None:
+    ended = simulate("--seeds", "4", "--jobs", "2")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.startswith("4 seeds, 0 failed, ")
+
+
+def test_a_seed_is_printed_as_a_dialogue_which_is_the_same_each_time() -> None:
+    first, second = (simulate("--seed", "5", "--only", "0", "--trace") for _ in range(2))
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "Connection.OpenOk" in first.stdout
+    assert first.stdout == second.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [(["--trace"], "--trace, --only and --shrink need --seed"), (["--seed", "1", "--only", "x"], "'x' is not a list")],
+)
+def test_wrong_options_are_one_line(words: list[str], reason: str) -> None:
+    ended = simulate(*words)
+    assert ended.returncode == 64
+    assert reason in ended.stderr
+
+
+def test_shrinking_keeps_the_items_that_are_needed() -> None:
+    def run(seed: int, only: frozenset[int] | None = None) -> RunOutcome:
+        kept = frozenset(range(6)) if only is None else only
+        found = [Finding(0.0, "a rule", "details")] if {1, 4} <= kept else []
+        return RunOutcome(seed, found, 6, 0, 0.0, [])
+
+    assert shrunk(3, run=run) == {1, 4}

@@ -1,0 +1,196 @@
+"""Plausible mistakes in the broker, each as a change of one piece of its source, that the simulation must notice."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A mistake: the module, the piece of source that occurs once in it, and what replaces it."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+
+
+MUTATIONS: Final = (
+    Mutation(
+        "a confirm comes before the message is durable",
+        "gateway.kernel.journal.confirms",
+        "if self._is_stored or self._waiting or self._journal.indirect_lsn == lsn:",
+        "if False:",
+    ),
+    Mutation(
+        "a refused message is confirmed",
+        "gateway.kernel.journal.confirms",
+        "            self._refused.append(self._published)\n        if not self._is_due",
+        "            pass\n        if not self._is_due",
+    ),
+    Mutation(
+        "of several confirms that are due the last is not sent",
+        "gateway.kernel.journal.confirms",
+        "            _, number = self._waiting[released - 1]\n",
+        "            _, number = self._waiting[max(0, released - 2)]\n",
+    ),
+    Mutation(
+        "a requeued message goes to the end of its queue",
+        "gateway.kernel.queueing.queue",
+        "        self.ready.put_back(entry)\n",
+        "        self.ready.append(entry)\n",
+    ),
+    Mutation(
+        "a requeued message is not marked as delivered before",
+        "gateway.kernel.queueing.queue",
+        "            entry.is_redelivered = True\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "an acknowledged message stays in the store",
+        "gateway.kernel.queueing.queue",
+        "            self.held.remove(entry)\n            self._journal.dequeued(entry.position, entry.message)\n"
+        "        else:",
+        "            self.held.remove(entry)\n        else:",
+    ),
+    Mutation(
+        "the content of a message is discarded with its first queue",
+        "gateway.kernel.journal.journal",
+        "        if sharers > 2:\n            self._sharers[message_id] = sharers - 1\n        else:\n"
+        "            del self._sharers[message_id]\n        return False\n",
+        "        changes.append(Discarded(message_id))\n        return True\n",
+    ),
+    Mutation(
+        "the content of a message in two queues is never discarded",
+        "gateway.kernel.journal.journal",
+        "        else:\n            del self._sharers[message_id]\n        return False\n",
+        "        return False\n",
+    ),
+    Mutation(
+        "the last change of a large turn is lost",
+        "gateway.kernel.journal.journal",
+        "        lsn = self._store.append(changes)\n",
+        "        lsn = self._store.append(changes[:7])\n",
+    ),
+    Mutation(
+        "what waits for the disk is answered at the next sync, whatever that covers",
+        "gateway.kernel.journal.journal",
+        "        while waiting and waiting[0][0] <= watermark:\n",
+        "        while waiting:\n",
+    ),
+    Mutation(
+        "the prefetch limit allows one more",
+        "gateway.kernel.queueing.consumer",
+        "        return 0 < self.limit <= self.used\n",
+        "        return 0 < self.limit < self.used\n",
+    ),
+    Mutation(
+        "a slow consumer that has room again is not served",
+        "gateway.kernel.queueing.queue",
+        "            self.consumers.resume(consumer)\n"
+        "            if len(self.ready):\n                self.dispatch()\n",
+        "            self.consumers.resume(consumer)\n",
+    ),
+    Mutation(
+        "an expired message is delivered",
+        "gateway.kernel.features.message_ttl",
+        "return DeathReason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None",
+        "return None",
+    ),
+    Mutation(
+        "the timer of a message's expiry is in other units",
+        "gateway.kernel.features.message_ttl",
+        "delay_s = max(0.0, (at_ms - self._clock.wall_ms()) / 1000)",
+        "delay_s = max(0.0, (at_ms - self._clock.wall_ms()))",
+    ),
+    Mutation(
+        "a message that expires is not dead-lettered",
+        "gateway.kernel.features.message_ttl",
+        "        self._queue.discard(self._queue.ready.popleft(), DeathReason.EXPIRED)\n",
+        "        self._queue.forget(self._queue.ready.popleft())\n",
+    ),
+    Mutation(
+        "a length limit allows one more",
+        "gateway.kernel.features.max_length",
+        "        if ready.length <= self._max_length and ready.bytes <= self._max_bytes:\n            return False\n",
+        "        if ready.length <= self._max_length + 1 and ready.bytes <= self._max_bytes:\n"
+        "            return False\n",
+    ),
+    Mutation(
+        "a queue that refuses is full one message too early",
+        "gateway.kernel.features.max_length",
+        "ready.length + self._queue.pending_dead_letter_count >= self._max_length",
+        "ready.length + self._queue.pending_dead_letter_count + 1 >= self._max_length",
+    ),
+    Mutation(
+        "the permission to write is asked in place of that to read",
+        "gateway.access.permissions",
+        "        return self._rules[operation].allows(name or DEFAULT_EXCHANGE)\n",
+        "        return self._rules[Operation.WRITE].allows(name or DEFAULT_EXCHANGE)\n",
+    ),
+    Mutation(
+        "the default exchange needs no permission",
+        "gateway.access.permissions",
+        "        return self._rules[operation].allows(name or DEFAULT_EXCHANGE)\n",
+        "        return not name or self._rules[operation].allows(name)\n",
+    ),
+    Mutation(
+        "exclusive queues stay when their connection ends",
+        "gateway.kernel.vhosts.queues",
+        "        if owner in self._exclusive:  # also if its queues were deleted one by one\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "a transaction loses its last publish",
+        "gateway_amqp.publishing",
+        "        held, self._held, self._settled = self._held, [], []\n        self._release_held()\n        vhost",
+        "        held, self._held, self._settled = self._held[:4], [], []\n        self._release_held()\n        vhost",
+    ),
+    Mutation(
+        "a rollback keeps what was published",
+        "gateway_amqp.publishing",
+        "        settled, self._held, self._settled = self._settled, [], []\n",
+        "        settled, self._settled = self._settled, []\n",
+    ),
+    Mutation(
+        "recovery reads the messages of a queue in another order",
+        "gateway.kernel.backlog.ready",
+        "        self._paged[-1].add(\n            change.position,",
+        "        self._paged[-1].add(\n            change.position ^ 1,",
+    ),
+    Mutation(
+        "a message that is requeued goes before all others",
+        "gateway.kernel.backlog.ready",
+        "if returned is None or (self._head and returned.first > self._head[0].position):\n            entry",
+        "if returned is None:\n            entry",
+    ),
+    Mutation(
+        "deliveries up to a tag are settled without that of the tag",
+        "gateway.kernel.queueing.ledger",
+        "        for candidate in range(self._oldest, tag + 1):\n",
+        "        for candidate in range(self._oldest, tag):\n",
+    ),
+    Mutation(
+        "unsettled deliveries are lost with their channel",
+        "gateway.kernel.queueing.ledger",
+        "        removed = list(self._deliveries.values())\n        self._deliveries = {}\n",
+        "        removed = list(self._deliveries.values())[1:]\n        self._deliveries = {}\n",
+    ),
+    Mutation(
+        "output waits for no sync",
+        "gateway.net.outbox",
+        "            self._promises.append((lsn, len(self.pieces) if since is None else since))\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "a turn of leftover input is not continued",
+        "gateway.net.turn",
+        "        if held:\n            self._schedule.go_on_soon(self)\n        if self._awake",
+        "        if self._awake",
+    ),
+    Mutation(
+        "a memory alarm does not end",
+        "gateway.net.watermarks",
+        'used > self.memory_limit, f"{used} of {self.memory_limit} bytes used")',
+        'used > self.memory_limit or bool(self._alarms), f"{used} of {self.memory_limit} bytes used")',
+    ),
+)
