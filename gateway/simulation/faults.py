@@ -168,9 +168,9 @@ class MemoryAlarm(Fault):
     async def happen(self) -> None:
         """Use too much memory for some time."""
         process = self.scene.process
-        usual, process.memory_used = process.memory_used, _TOO_MUCH
+        process.memory_used += _TOO_MUCH  # two alarms may overlap
         await self.scene.sleep(self.lasts_s)
-        process.memory_used = usual
+        process.memory_used -= _TOO_MUCH
 
 
 class ClockJump(Fault):

@@ -7,10 +7,14 @@ subscription.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from gateway.simulation.findings import Findings
 from gateway.simulation.publishes import Fate, Published
 from gateway.simulation.subscriptions import TopicSubscriptions
+
+#: What ``MessagePlace.settled`` has for a removal that is on disk.
+FOR_EVER: Final = -1
 
 
 @dataclass(slots=True)
@@ -124,7 +128,7 @@ class MessageHistory:
         self, place: MessagePlace, published: Published, what: str, body: str, is_redelivered: bool
     ) -> None:
         require, last = self._findings.require, place.delivered.get(body)
-        is_back = place.settled.get(body) == self.kills and place.survives
+        is_back = place.settled.get(body) in (self.kills, FOR_EVER) and place.survives
         require(not is_back, "an acknowledged message does not come again", what)
         if not is_redelivered and place.marks_second:
             require(last != self.incarnation, "a second delivery is marked as one", what)
@@ -143,10 +147,13 @@ class MessageHistory:
         """Record that a reader acknowledged a message; whether the broker knows is open."""
         self.places[name].consumed.add(body)
 
-    def settled(self, name: str, bodies: Iterable[str]) -> None:
-        """Record that the broker knows of acknowledgements: it answered a later request."""
+    def settled(self, name: str, bodies: Iterable[str], *, for_ever: bool = False) -> None:
+        """Record that the broker knows of acknowledgements: it answered a later request.
+
+        ``for_ever``: the answer says that they are on disk.
+        """
         place = self.places[name]
-        place.settled.update(dict.fromkeys(bodies, self.kills))
+        place.settled.update(dict.fromkeys(bodies, FOR_EVER if for_ever else self.kills))
 
     # The end
 

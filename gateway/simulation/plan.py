@@ -29,6 +29,9 @@ from gateway.simulation.programs.mqtt.takeover import ExpiringSession, SecondLog
 from gateway.simulation.programs.mqtt.wills import WillClient
 from gateway.simulation.programs.permissions import LimitedUser
 from gateway.simulation.programs.program import Program
+from gateway.simulation.programs.stomp.consumer import StompConsumer, StompDurable, StompPassing
+from gateway.simulation.programs.stomp.heartbeats import StompHeartbeats
+from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTransactions
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
@@ -54,6 +57,14 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     SharingReader,
     SecondLogin,
     ExpiringSession,
+    StompPublisher,
+    StompPublisher,
+    StompTransactions,
+    StompConsumer,
+    StompConsumer,
+    StompDurable,
+    StompPassing,
+    StompHeartbeats,
 )
 FAULTS: Final[Sequence[type[Fault]]] = (
     Kill,

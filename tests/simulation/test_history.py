@@ -65,6 +65,14 @@ def acknowledged(told: Told) -> None:
     told.receive("q", body, again=True)
 
 
+def acknowledged_for_ever(told: Told) -> None:
+    body = told.publish("q")
+    told.receive("q", body)
+    told.history.settled("q", [body], for_ever=True)
+    told.history.kills += 1
+    told.receive("q", body, again=True)
+
+
 def unmarked(told: Told) -> None:
     body = told.publish("q")
     told.receive("q", body)
@@ -116,6 +124,7 @@ BROKEN = {
     unowed_will: "a will that is not owed is not published",
     late_unowed_will: "a will that is not owed is not published",
     acknowledged: "an acknowledged message does not come again",
+    acknowledged_for_ever: "an acknowledged message does not come again",
     unmarked: "a second delivery is marked as one",
     disordered: "messages of a publisher come in its order",
     twice: "a message of QoS 2 comes once",
@@ -143,6 +152,17 @@ def test_what_is_permitted_is_no_finding() -> None:
     told.publish("session", qos=0, fate=Fate.CONFIRMED)  # a transient message is not promised to a session
     told.publish("q", fate=Fate.UNKNOWN)
     told.history.check_losses(has_restarted=True)
+    assert not told.rules
+
+
+def test_an_acknowledgement_may_be_lost_in_a_kill_unless_a_receipt_says_that_it_is_on_disk() -> None:
+    told = Told()
+    body = told.publish("q")
+    told.receive("q", body)
+    told.history.settled("q", [body])
+    told.history.kills += 1
+    told.history.incarnation += 1
+    told.receive("q", body, again=True)
     assert not told.rules
 
 

@@ -24,6 +24,11 @@ class Promise(Generic[T]):
         """Whether the value, or an exception, is known."""
         return self._is_done
 
+    @property
+    def is_fulfilled(self) -> bool:
+        """Whether the value is known."""
+        return self._is_done and self._error is None
+
     def fulfil(self, value: T) -> None:
         """Set the value; later ones are ignored."""
         self._settle(value, None)
