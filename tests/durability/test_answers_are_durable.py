@@ -34,18 +34,17 @@ def prepare(channel: BlockingChannel) -> None:
 
 
 def has_queue(channel: BlockingChannel, name: str) -> bool:
-    try:
-        channel.queue_declare(name, passive=True)
-    except ChannelClosedByBroker as closed:
-        if closed.reply_code != NOT_FOUND:
-            raise
-        return False
-    return True
+    return is_found(channel.queue_declare, name)
 
 
 def has_exchange(channel: BlockingChannel, name: str) -> bool:
+    return is_found(channel.exchange_declare, name)
+
+
+def is_found(declare: Callable[..., object], name: str) -> bool:
+    """Return whether a passive declaration finds the entity."""
     try:
-        channel.exchange_declare(name, passive=True)
+        declare(name, passive=True)
     except ChannelClosedByBroker as closed:
         if closed.reply_code != NOT_FOUND:
             raise

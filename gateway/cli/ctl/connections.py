@@ -81,6 +81,16 @@ def list_consumers(session: VerbSession, columns: tuple[str, ...]) -> None:
     print_listing(session, CONSUMERS, columns)
 
 
+_limit = click.option("--limit", type=click.IntRange(min=0), default=0, help="Maximum number to close; 0 is all.")
+_delay = click.option(
+    "--per-connection-delay",
+    "delay_ms",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Delay after each, in milliseconds.",
+)
+
+
 @verb
 @click.argument("name")
 @click.argument("reason")
@@ -94,14 +104,8 @@ def close_connection(session: VerbSession, name: str, reason: str) -> None:
 @verb
 @click.argument("reason")
 @click.option("--global", "in_all", is_flag=True, help="Close those of all virtual hosts.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Maximum number to close; 0 is all.")
-@click.option(
-    "--per-connection-delay",
-    "delay_ms",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Delay after each, in milliseconds.",
-)
+@_limit
+@_delay
 def close_all_connections(session: VerbSession, reason: str, in_all: bool, limit: int, delay_ms: int) -> None:
     """Close the connections of a virtual host, or of all, and send their clients the REASON."""
     scope = f"to node {session.node()} (across all vhosts)" if in_all else f"in vhost {session.vhost}"
@@ -113,14 +117,8 @@ def close_all_connections(session: VerbSession, reason: str, in_all: bool, limit
 @verb
 @click.argument("user")
 @click.argument("reason")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Maximum number to close; 0 is all.")
-@click.option(
-    "--per-connection-delay",
-    "delay_ms",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Delay after each, in milliseconds.",
-)
+@_limit
+@_delay
 def close_all_user_connections(session: VerbSession, user: str, reason: str, limit: int, delay_ms: int) -> None:
     """Close the connections of USER, and send their clients the REASON."""
     session.output.announce(f"Closing connections of user {user}, reason: {reason}...")

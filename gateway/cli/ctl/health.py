@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from gateway.cli.ctl.checks import Check
 from gateway.cli.ctl.errors import BrokerUnreachable, Declined, NotPermitted, Unhealthy
 from gateway.cli.ctl.listeners import Listener, listeners_of
 from gateway.cli.ctl.session import VerbSession
@@ -61,52 +62,56 @@ def check_running(session: VerbSession) -> None:
 @verb
 def check_local_alarms(session: VerbSession) -> None:
     """Check that no memory or disk alarm is set on the node."""
-    node = session.node()
-    session.output.announce(f"Asking node {node} to report any local resource alarms ...")
-    session.api.get("health", "checks", "local-alarms")
-    session.output.conclude(f"Node {node} reported no local alarms")
+    Check(
+        "local-alarms",
+        question="Asking node {node} to report any local resource alarms ...",
+        answer="Node {node} reported no local alarms",
+    ).run(session)
 
 
 @verb
 def check_alarms(session: VerbSession) -> None:
     """Check that no memory or disk alarm is set anywhere."""
-    node = session.node()
-    session.output.announce(f"Asking node {node} to report any resource alarms ...")
-    session.api.get("health", "checks", "alarms")
-    session.output.conclude(f"Node {node} reported no alarms, local or clusterwide")
+    Check(
+        "alarms",
+        question="Asking node {node} to report any resource alarms ...",
+        answer="Node {node} reported no alarms, local or clusterwide",
+    ).run(session)
 
 
 @verb
 @click.argument("port", type=click.IntRange(0, 65535))
 def check_port_listener(session: VerbSession, port: int) -> None:
     """Check that the broker listens on PORT."""
-    node = session.node()
-    session.output.announce(f"Asking node {node} if there's an active listener on port {port} ...")
-    try:
-        session.api.get("health", "checks", "port-listener", str(port))
-    except Unhealthy as error:
-        ports = _joined(error.finding.get("ports"))
-        raise Declined(
-            f"No listener for port {port} is active on node {node}. "
-            f"Found listeners that use the following ports: {ports}"
-        ) from None
-    session.output.conclude(f"A listener for port {port} is running on node {node}.")
+    check = Check(
+        *("port-listener", str(port)),
+        question=f"Asking node {{node}} if there's an active listener on port {port} ...",
+        answer=f"A listener for port {port} is running on node {{node}}.",
+    )
+    _check_listener(session, check, f"port {port}", "that use the following ports", "ports")
 
 
 @verb
 @click.argument("protocol")
 def check_protocol_listener(session: VerbSession, protocol: str) -> None:
     """Check that the broker listens for PROTOCOL: amqp, amqps, http, ..."""
-    node = session.node()
-    session.output.announce(f"Asking node {node} if there's an active listener for protocol {protocol} ...")
+    check = Check(
+        *("protocol-listener", protocol),
+        question=f"Asking node {{node}} if there's an active listener for protocol {protocol} ...",
+        answer=f"A listener for protocol {protocol} is running on node {{node}}.",
+    )
+    _check_listener(session, check, f"protocol {protocol}", "for the following protocols", "protocols")
+
+
+def _check_listener(session: VerbSession, check: Check, wanted: str, found: str, field: str) -> None:
+    """Run a check for a listener; a failure names the listeners that exist, from a field of the answer."""
     try:
-        session.api.get("health", "checks", "protocol-listener", protocol)
+        check.run(session)
     except Unhealthy as error:
         raise Declined(
-            f"No listener for protocol {protocol} is active on node {node}. "
-            f"Found listeners for the following protocols: {_joined(error.finding.get('protocols'))}"
+            f"No listener for {wanted} is active on node {session.node()}. "
+            f"Found listeners {found}: {_joined(error.finding.get(field))}"
         ) from None
-    session.output.conclude(f"A listener for protocol {protocol} is running on node {node}.")
 
 
 @verb
@@ -128,10 +133,11 @@ def check_port_connectivity(session: VerbSession, address: str | None) -> None:
 @verb
 def check_virtual_hosts(session: VerbSession) -> None:
     """Check that all virtual hosts are running."""
-    node = session.node()
-    session.output.announce(f"Checking if all vhosts are running on node {node} ...")
-    session.api.get("health", "checks", "virtual-hosts")
-    session.output.conclude(f"Node {node} reported all vhosts as running")
+    Check(
+        "virtual-hosts",
+        question="Checking if all vhosts are running on node {node} ...",
+        answer="Node {node} reported all vhosts as running",
+    ).run(session)
 
 
 @verb
@@ -139,15 +145,17 @@ def check_virtual_hosts(session: VerbSession) -> None:
 @click.option("--unit", type=click.Choice(["days", "weeks", "months", "years"]), default="weeks", show_default=True)
 def check_certificate_expiration(session: VerbSession, within: int, unit: str) -> None:
     """Check that no certificate of the broker expires soon."""
-    node = session.node()
-    session.output.announce(f"Checking certificate expiration on node {node} ...")
+    check = Check(
+        *("certificate-expiration", str(within), unit),
+        question="Checking certificate expiration on node {node} ...",
+        answer=f"No certificates are expiring within {within} {unit}.",
+    )
     try:
-        session.api.get("health", "checks", "certificate-expiration", str(within), unit)
+        check.run(session)
     except Unhealthy as error:
         expired = error.finding.get("expired")
         named = [f"{each['subject']} at {each['not_after']}" for each in expired] if isinstance(expired, list) else []
         raise Declined(f"{error}: {'; '.join(named)}" if named else str(error)) from None
-    session.output.conclude(f"No certificates are expiring within {within} {unit}.")
 
 
 def _accepts_connections(listener: Listener, host: str) -> bool:

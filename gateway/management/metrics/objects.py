@@ -137,15 +137,17 @@ def _counted(name: str, help: str, read: Callable[[Counters], float]) -> Reading
     return Reading(counter(f"rabbitmq_queue_{name}_total", help, *_QUEUE), lambda queue: read(queue.counters))
 
 
-QUEUE_DELIVERIES: Final = (
-    _counted("get_ack", "Messages fetched with acknowledgements", lambda counters: counters.get),
-    _counted("get", "Messages fetched without acknowledgements", lambda counters: counters.get_no_ack),
-    _counted("messages_delivered_ack", "Messages delivered with acknowledgements", lambda counters: counters.deliver),
-    _counted("messages_delivered", "Messages delivered without acknowledgements", lambda c: c.deliver_no_ack),
-    _counted("messages_redelivered", "Messages delivered again", lambda counters: counters.redeliver),
-    _counted("messages_acked", "Messages acknowledged", lambda counters: counters.ack),
-    _counted("get_empty", "Fetches from the empty queue", lambda counters: counters.get_empty),
+#: Counters of deliveries, of a queue and of a queue on a channel: name, help and value.
+_DELIVERIES: Final[tuple[tuple[str, str, Callable[[Counters], float]], ...]] = (
+    ("get_ack", "Messages fetched with acknowledgements", lambda counters: counters.get),
+    ("get", "Messages fetched without acknowledgements", lambda counters: counters.get_no_ack),
+    ("messages_delivered_ack", "Messages delivered with acknowledgements", lambda counters: counters.deliver),
+    ("messages_delivered", "Messages delivered without acknowledgements", lambda counters: counters.deliver_no_ack),
+    ("messages_redelivered", "Messages delivered again", lambda counters: counters.redeliver),
+    ("messages_acked", "Messages acknowledged", lambda counters: counters.ack),
+    ("get_empty", "Fetches from the empty queue", lambda counters: counters.get_empty),
 )
+QUEUE_DELIVERIES: Final = tuple(_counted(*row) for row in _DELIVERIES)
 
 # -- Exchanges --------------------------------------------------------------------------------------------------------
 
@@ -252,15 +254,7 @@ def _of_deliveries(name: str, help: str, read: Callable[[Counters], float]) -> R
     return Reading(counter(f"rabbitmq_channel_{name}_total", help, "channel", *_QUEUE), read)
 
 
-CHANNEL_QUEUES: Final = (
-    _of_deliveries("get_ack", "Messages fetched with acknowledgements", lambda counters: counters.get),
-    _of_deliveries("get", "Messages fetched without acknowledgements", lambda counters: counters.get_no_ack),
-    _of_deliveries("messages_delivered_ack", "Messages delivered with acknowledgements", lambda c: c.deliver),
-    _of_deliveries("messages_delivered", "Messages delivered without acknowledgements", lambda c: c.deliver_no_ack),
-    _of_deliveries("messages_redelivered", "Messages delivered again", lambda counters: counters.redeliver),
-    _of_deliveries("messages_acked", "Messages acknowledged", lambda counters: counters.ack),
-    _of_deliveries("get_empty", "Fetches from the empty queue", lambda counters: counters.get_empty),
-)
+CHANNEL_QUEUES: Final = tuple(_of_deliveries(*row) for row in _DELIVERIES)
 
 # -- Connections ------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from typing import Final
 
 import click
 
+from gateway.cli.ctl.checks import Check
 from gateway.cli.ctl.errors import Declined, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.status import alarm_lines
@@ -70,19 +71,18 @@ def quorum_status(session: VerbSession, queue: str) -> None:
 @verb
 def check_if_node_is_quorum_critical(session: VerbSession) -> None:
     """Check that no quorum queue would lose its quorum without this node: it is the only one."""
-    node = session.node()
-    session.output.announce(f"Checking if node {node} is critical for quorum of any quorum queues ...")
-    session.api.get("health", "checks", "node-is-quorum-critical")
-    session.output.conclude(f"Node {node} {_ONLY_NODE}")
+    _check_if_critical(session, "quorum", "quorum of any quorum queues")
 
 
 @verb
 def check_if_node_is_mirror_sync_critical(session: VerbSession) -> None:
     """Check that no mirrored queue would lose data without this node: it is the only one."""
-    node = session.node()
-    session.output.announce(f"Checking if node {node} is critical for data safety of any classic mirrored queues ...")
-    session.api.get("health", "checks", "node-is-mirror-sync-critical")
-    session.output.conclude(f"Node {node} {_ONLY_NODE}")
+    _check_if_critical(session, "mirror-sync", "data safety of any classic mirrored queues")
+
+
+def _check_if_critical(session: VerbSession, kind: str, purpose: str) -> None:
+    question = f"Checking if node {{node}} is critical for {purpose} ..."
+    Check(f"node-is-{kind}-critical", question=question, answer=f"Node {{node}} {_ONLY_NODE}").run(session)
 
 
 @verb
