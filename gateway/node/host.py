@@ -1,4 +1,4 @@
-"""What a node asks of the machine it runs on, besides its reactor: clock, disk, threads, and measurements."""
+"""The machine of a node, as it uses it besides its reactor: clock, disk, threads, and measurements."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What befalls a run besides its clients: kills, broken connections, full disks, alarms, jumps of the clock."""
+"""The faults of a run: kills, broken connections, full disks, alarms, jumps of the clock."""
 
 from abc import ABC, abstractmethod
 from random import Random

@@ -1,4 +1,4 @@
-"""What a run found: each broken promise of the broker, with the virtual time at which it was noticed."""
+"""The findings of a run: each broken promise of the broker, with the virtual time at which it was noticed."""
 
 import logging
 from collections.abc import Callable, Iterator

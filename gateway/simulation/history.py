@@ -1,4 +1,4 @@
-"""What clients published, were promised and received in one run, and the promises that must hold between them.
+"""The history of one run: publishes, promises and deliveries, and the rules that must hold between them.
 
 A message is known by its body, ``publisher:number``. A place is what holds messages for readers: a queue, a session, a
 subscription.
@@ -19,7 +19,7 @@ FOR_EVER: Final = -1
 
 @dataclass(slots=True)
 class MessagePlace:
-    """What holds messages. Its rules say what may be promised of it.
+    """A place that holds messages. Its rules say what may be promised of it.
 
     ``keeps``: nothing but a reader removes a message. ``is_ordered``: first deliveries are in the order of publishing.
     ``survives``: its messages survive the end of the process. ``keeps_transient``: also those that are not durable,

@@ -1,4 +1,4 @@
-"""What happens in a run: its programs and faults, chosen by the seed; some of them may be left out."""
+"""The plan of a run: its programs and faults, chosen by the seed; some of them may be left out."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

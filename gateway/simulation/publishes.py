@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 @dataclass(frozen=True, slots=True)
 class PublishRoute:
-    """Where publishers publish, and the queues that get the message.
+    """A target of publishers, and the queues that get the message.
 
     ``topic_key`` is the routing key if the exchange is that of MQTT's topics.
     """
@@ -23,7 +23,7 @@ class PublishRoute:
 
 
 class Fate(Enum):
-    """What the broker said about a publish."""
+    """The broker's answer to a publish."""
 
     UNKNOWN = auto()  # the connection ended before it said anything
     CONFIRMED = auto()

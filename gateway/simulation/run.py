@@ -40,7 +40,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run of a seed found. ``size`` is the number of items of its plan; ``lines`` is its trace."""
+    """The findings of the run of a seed. ``size`` is the number of items of its plan; ``lines`` is its trace."""
 
     seed: int
     findings: list[Finding]

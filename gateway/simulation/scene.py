@@ -1,4 +1,4 @@
-"""What the clients, faults and checks of one run share."""
+"""The parts that clients, faults and checks of one run share."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What RabbitMQ's dashboard *RabbitMQ-Overview* (Grafana 10991, uid ``Kn5xm-gZk``) asks for: names and labels.
+"""The series that RabbitMQ's dashboard *RabbitMQ-Overview* (Grafana 10991, uid ``Kn5xm-gZk``) asks for.
 
 Extracted from ``docker/grafana/dashboards/RabbitMQ-Overview.json`` of rabbitmq_prometheus (rabbitmq/rabbitmq-server):
 version 20210322, which joins each series with ``rabbitmq_identity_info`` by ``instance``, and that of November 2021,

@@ -1,4 +1,4 @@
-"""What a client's request may end with besides its answer."""
+"""The errors with which a client's request may end."""
 
 
 class Lost(Exception):

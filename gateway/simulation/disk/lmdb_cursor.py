@@ -12,7 +12,7 @@ LONGEST_KEY: Final = 511
 
 
 class Tables(Protocol):
-    """What a cursor needs of its transaction, which describes it."""
+    """The transaction of a cursor, as the cursor uses it."""
 
     def shown(self, data: bytes) -> Any: ...  # noqa: D102
 

@@ -7,7 +7,7 @@ from gateway.simulation.world.world import World
 
 
 class NobodyListens(Exception):
-    """Nobody listens at the port."""
+    """No server listens at the port."""
 
 
 class Network:
@@ -20,7 +20,7 @@ class Network:
         self._next_client_port = 40_000
 
     def connect(self, port: int, client: ClientEnd) -> SimulatedConnection:
-        """Connect a client to a port. :raises NobodyListens: if nobody listens."""
+        """Connect a client to a port. :raises NobodyListens: if no server listens."""
         reactor = self.reactor
         if reactor is None or (listening := reactor.ports.get(port)) is None:
             raise NobodyListens(f"connection to port {port} refused")

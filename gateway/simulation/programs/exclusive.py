@@ -16,7 +16,7 @@ _RESOURCE_LOCKED: Final = 405
 
 
 class ExclusiveQueue(AmqpProgram):
-    """Declares an exclusive queue. While its connection is open nobody else may use it; afterwards it is gone."""
+    """Declares an exclusive queue. While its connection is open, no other client may use it; afterwards it is gone."""
 
     kind = "exclusive"
 

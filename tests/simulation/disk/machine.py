@@ -36,7 +36,7 @@ MOST_STARTS = 20
 
 @dataclass
 class Content:
-    """What a store should have."""
+    """The content that a store should have."""
 
     count: int = 0
     bodies: dict[int, bytes] = field(default_factory=dict)

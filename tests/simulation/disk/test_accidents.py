@@ -1,4 +1,4 @@
-"""What the LMDB store reports durable survives every accident of a simulated disk; broken stores are caught."""
+"""Data that LMDB's store reports durable survives each accident of a simulated disk; broken stores are caught."""
 
 from __future__ import annotations
 

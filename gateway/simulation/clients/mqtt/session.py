@@ -1,4 +1,4 @@
-"""What an MQTT client remembers from one connection to the next (4.1)."""
+"""The state of an MQTT client that it keeps from one connection to the next (4.1)."""
 
 from dataclasses import dataclass, field
 from typing import Final

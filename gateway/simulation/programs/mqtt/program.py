@@ -1,4 +1,4 @@
-"""What the programs of MQTT clients have in common."""
+"""The base of the programs of MQTT clients."""
 
 from dataclasses import replace
 from random import Random

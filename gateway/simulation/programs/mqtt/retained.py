@@ -36,7 +36,7 @@ class RetainedValues(MqttProgram):
         self._confirmed = 0  # how many of them
 
     async def work(self) -> bool:
-        """Write values, and look at them now and then."""
+        """Write values, and look at them from time to time."""
         while self._left and not self.is_stopping:
             self._left -= 1
             self._write()

@@ -27,7 +27,7 @@ _EARLY_S: Final = 1.0
 
 
 class _Ending(Enum):
-    """How a client leaves."""
+    """A way in which a client leaves."""
 
     DROP = auto()
     SILENCE = auto()
