@@ -57,6 +57,19 @@ def test_a_message_is_traced_across_protocols(browser: Browser, shop: Gateway) -
     request(shop, "PUT", "message-traces/%2F", {"sample": 0})
 
 
+def test_messages_of_one_moment_have_different_names(browser: Browser, shop: Gateway) -> None:
+    request(shop, "PUT", "message-traces/%2F", {"sample": 1})
+    body = {"properties": {}, "routing_key": "nowhere", "payload": "x", "payload_encoding": "string"}
+    for _ in range(3):
+        request(shop, "POST", "exchanges/%2F/amq.default/publish", body)
+    request(shop, "PUT", "message-traces/%2F", {"sample": 0})
+    browser.open("/traces")
+    browser.fill("Routing key", "nowhere")
+    browser.wait(lambda: len(browser.all(".trace-head")) == 3, "the traces are not shown")
+    names = browser.names("section.panel:has(.trace-head)")
+    assert len(set(names)) == 3, names
+
+
 def test_a_message_leads_to_its_trace(browser: Browser, shop: Gateway) -> None:
     request(shop, "PUT", "message-traces/%2F", {"sample": 1})
     body = {"properties": {"message_id": "order-4712"}, "routing_key": "traced", "payload": "19"}

@@ -79,10 +79,17 @@ function decoded(text, type) {
   if (!text) return null;
   if (!type.includes("json")) return text;
   try {
-    return JSON.parse(text);
+    return HAS_LONG_NUMBER.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
   } catch {
     return text;
   }
+}
+
+const HAS_LONG_NUMBER = /\d{16}/;
+
+/** Return an integer beyond 2 ** 53, such as the number of a message, as text: as a number it would be rounded. */
+function exact(_, given, context) {
+  return Number.isInteger(given) && !Number.isSafeInteger(given) ? context?.source ?? given : given;
 }
 
 function errorOf(answer, content) {
