@@ -96,12 +96,17 @@ class ServerNames:
 
 
 def host_names(pem: bytes) -> list[str]:
-    """Return the names of hosts in the first certificate of a PEM file, in lower case: ``*.example.com``."""
-    certificate = x509.load_pem_x509_certificates(pem)[0]
+    """Return the names of hosts in the first certificate of a PEM file, in lower case: ``*.example.com``.
+
+    :raises ValueError: when there is no certificate that can be read.
+    """
     try:
+        certificate = x509.load_pem_x509_certificates(pem)[0]
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
+    except (x509.InvalidVersion, x509.UnsupportedGeneralNameType, x509.DuplicateExtension) as error:
+        raise ValueError(str(error)) from None
     return [name.lower() for name in names.get_values_for_type(x509.DNSName)]
 
 

@@ -1,5 +1,6 @@
 """Conversion of RabbitMQ's authentication backends to plugins: their chain, LDAP, OAuth 2, HTTP and the cache."""
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +79,10 @@ _REASONS: Final = {
 }
 
 
+#: The number of a link of the chain.
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+
+
 class Backends:
     """Collects the keys of backends; ``finish`` adds what several of them decide together."""
 
@@ -149,8 +154,8 @@ class Backends:
         order: list[str] = []
         for _, link in sorted(self._chain.items(), key=lambda item: int(item[0])):
             for role, decide in (("authn", logins), ("authz", permissions)):
-                name = link.get(role, link.get("", ""))
-                for plugin in self._behind(name, role):
+                name = link.get(role, link.get(""))
+                for plugin in self._behind(name, role) if name is not None else ():
                     decide.append(plugin)
                     order.append(plugin)
         order = list(dict.fromkeys(order))
@@ -182,7 +187,7 @@ class Backends:
 
     def _link(self, key: str, value: str) -> None:
         number, _, role = key.removeprefix("auth_backends.").partition(".")
-        if not number.isdigit() or role not in ("", "authn", "authz"):
+        if not _NUMBER.fullmatch(number) or role not in ("", "authn", "authz"):
             raise ValueError("it is no place in the chain of backends")
         if value not in PLUGINS:
             raise ValueError("no plugin is known for this backend")

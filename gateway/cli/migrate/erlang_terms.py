@@ -128,11 +128,13 @@ class _Reader:
             return ErlangAtom(found[0] if found[1] is None else _unescaped(found[1]))
         if (found := _NUMBER.match(self._text, self._at)) is None:
             raise self._error("a term was expected")
-        self._at = found.end()
         base, sharp, digits = found[0].partition("#")
-        if sharp:
-            return int(digits, int(base))
-        return float(base) if "." in base else int(base)
+        try:
+            number = int(digits, int(base)) if sharp else float(base) if "." in base else int(base)
+        except ValueError:  # a digit that the base does not have, or too many digits
+            raise self._error("a number was expected") from None
+        self._at = found.end()
+        return number
 
     def _require(self, mark: str) -> None:
         if not self.take(mark):

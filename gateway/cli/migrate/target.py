@@ -3,6 +3,7 @@
 import json
 import tomllib
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -112,6 +113,8 @@ def _toml(value: Any) -> str:
     """Return a value as TOML; strings and lists of strings of JSON are TOML too."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_toml(name)} = {_toml(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, float) and not isfinite(value):
+        return repr(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

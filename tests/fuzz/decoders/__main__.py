@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,9 +53,9 @@ class Result:
         )
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Fuzz the chosen targets one after the other; return 0 if nothing was found."""
-    options = _options()
+    options = _options(words)
     targets = [target.name for target in chosen(options.only)]
     if not targets:
         print(f"no target begins with {' or '.join(options.only)}; they are {', '.join(TARGETS)}", file=sys.stderr)
@@ -116,14 +117,14 @@ def _replayed(targets: list[str], file: Path) -> int:
     return 0
 
 
-def _options() -> argparse.Namespace:
+def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("make fuzz-decoders", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0, help="time of the whole run, shared by the targets")
     parser.add_argument("--runs", type=int, default=0, help="most runs of each target; 0 for no limit")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="targets whose names begin so")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of new inputs and findings")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run the targets once, on this input")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.access.scram:mac": _COMPUTES,
     "gateway.bridges.amqp_connection:AmqpConnection.dataReceived": _OTHERS,
     "gateway.cli.ctl.verb:Seconds.convert": "click passes a word of the command line; float() decides",
+    "gateway.cli.migrate.backends:Backends.convert": "settings-rabbitmq-conf calls it line by line",
+    "gateway.cli.migrate.rabbitmq:RabbitmqFile.convert_key": "settings-rabbitmq-conf calls it line by line",
     "gateway.cli.migrate.command:SourceFile.convert": _INTERFACE,
     "gateway.kernel.messages.message:HeaderFormat.edited": _INTERFACE,
     "gateway.kernel.messages.message:HeaderFormat.header": _INTERFACE,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.decoders import trial
+from tests.fuzz.decoders.__main__ import main
 from tests.fuzz.decoders.findings import Findings
 from tests.fuzz.decoders.inventory import ROOT
 from tests.fuzz.decoders.laws import LawBroken, cuttings, require_any_cut
@@ -32,18 +33,18 @@ def test_a_run_reports_runs_coverage_and_findings(tmp_path: Path) -> None:
     assert list((tmp_path / "inputs" / "store-keys").iterdir())
 
 
-def test_an_input_can_be_replayed(tmp_path: Path) -> None:
+def test_an_input_can_be_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "input"
     file.write_bytes(bytes(8))
-    ended = driver("--only", "store-keys", "--replay", str(file))
-    assert (ended.returncode, ended.stdout) == (0, "store-keys obeys its laws\n")
+    assert main(["--only", "store-keys", "--replay", str(file)]) == 0
+    assert capsys.readouterr().out == "store-keys obeys its laws\n"
 
 
-def test_an_unknown_target_is_refused_with_the_known_ones() -> None:
-    ended = driver("--only", "nothing")
-    assert ended.returncode == 2
-    assert "no target begins with nothing" in ended.stderr
-    assert "amqp-tables" in ended.stderr
+def test_an_unknown_target_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--only", "nothing"]) == 2
+    refusal = capsys.readouterr().err
+    assert "no target begins with nothing" in refusal
+    assert "amqp-tables" in refusal
 
 
 def test_a_finding_is_written_once_with_the_command_that_repeats_it(

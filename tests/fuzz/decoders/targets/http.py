@@ -106,7 +106,7 @@ def _plugin_body(data: bytes) -> None:
     """The body of a request to a plugin is a JSON object, or is refused; certificates are read or refused."""
     request: Any = HttpRequest("POST", {}, {}, data, _USER, _USER)
     attempt(PreconditionFailed, lambda: request.fields)
-    names = attempt((ValueError, IndexError), host_names, data)
+    names = attempt(ValueError, host_names, data)
     attempt((ValueError, SSL.Error, crypto.Error), crypto_chain, data)
     require(refused(names) or all(name == name.lower() for name in names), "names are in lower case", names)
 

@@ -11,6 +11,8 @@ from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.errors import Declined, WrongUsage
 from gateway.cli.ctl.observe.keys import first_key
 from gateway.cli.ctl.values import parse_json, parse_object
+from gateway.cli.migrate.advanced import AdvancedFile
+from gateway.cli.migrate.erlang_terms import NotATerm, read_term, written
 from gateway.cli.migrate.mosquitto import MosquittoFile
 from gateway.cli.migrate.rabbitmq import RabbitmqFile
 from gateway.cli.migrate.target import Target as Migrated
@@ -111,6 +113,25 @@ def _converted(convert: Callable[[Migrated], Any], data: bytes) -> None:
     convert(target).convert(text_of(data))
     document = attempt(ConfigurationError, loading.document_of, target.text(), "gateway.toml")
     require(not refused(document), "a converted file is TOML", document, target.text())
+
+
+def _advanced(data: bytes) -> None:
+    """A file of Erlang terms is read or refused; its settings become TOML or comments."""
+    term = attempt(NotATerm, read_term, text_of(data))
+    if not refused(term):
+        require(isinstance(written(term), str), "a term is shown")
+    _converted(AdvancedFile, data)
+
+
+def _advanced_seeds() -> Iterable[bytes]:
+    yield b"""%% a comment
+[{rabbit, [{tcp_listeners, [5672, {"127.0.0.1", 5673}]}, {heartbeat, 60}, {vm_memory_high_watermark, 0.4},
+  {default_user, <<"guest"/utf8>>}, {default_permissions, [<<".*">>, <<".*">>, <<".*">>]}, {log, #{level => info}},
+  {ssl_options, [{cacertfile, "/ca.pem"}, {verify, verify_peer}, {fail_if_no_peer_cert, true}]},
+  {auth_backends, [rabbit_auth_backend_ldap, {rabbit_auth_backend_http, rabbit_auth_backend_internal}]}]},
+ {rabbitmq_mqtt, [{vhost, <<"/">>}, {'max-x', 16#ff}, {n, -1.5e3}]}, {rabbitmq_auth_backend_ldap, [{servers, ["a"]}]}].
+"""
+    yield b"[]."
 
 
 def _definitions(data: bytes) -> None:
@@ -234,6 +255,30 @@ TARGETS: Final = (
         ("gateway.cli.migrate.rabbitmq:RabbitmqFile.convert",),
         _file_seeds("rabbitmq"),
         _OF_RABBITMQ,
+    ),
+    Target(
+        "settings-advanced-config",
+        _advanced,
+        ("gateway.cli.migrate.advanced:AdvancedFile.convert", "gateway.cli.migrate.erlang_terms:read_term"),
+        _advanced_seeds,
+        (
+            b"[",
+            b"]",
+            b"{",
+            b"}",
+            b"<<",
+            b">>",
+            b"#{",
+            b"=>",
+            b",",
+            b".",
+            b"'",
+            b"99#zz",
+            b"1.0e999",
+            b"%",
+            b'"\\x"',
+            b"/utf8",
+        ),
     ),
     Target(
         "settings-mosquitto-conf",
