@@ -61,7 +61,7 @@ class TokenVerifier:
                 leeway=settings.leeway_s,
                 options={"verify_aud": settings.verify_aud},
             )
-        except (jwt.PyJWTError, TypeError, ValueError) as error:
+        except (jwt.PyJWTError, TypeError, ValueError, OverflowError) as error:
             _log_refusal(str(error))
             return None
         return self._principal_of(claims)
@@ -75,7 +75,11 @@ class TokenVerifier:
             return None
         scopes = Scopes.parse(scopes_of(claims, settings), settings.prefix, claims)
         expires_at = claims.get("exp")
-        expires_at_s = float(expires_at) + settings.leeway_s if expires_at is not None else 0.0
+        try:
+            expires_at_s = float(expires_at) + settings.leeway_s if expires_at is not None else 0.0
+        except (TypeError, ValueError, OverflowError):
+            _log_refusal("its time of expiry is not a number")
+            return None
         return Principal(user, scopes.tags, grant=TokenGrant(scopes, settings), expires_at_s=expires_at_s)
 
 
