@@ -132,7 +132,8 @@ TARGETS: Final = (
            (
                "gateway_amqp.connection:Connection.receive", "gateway_amqp.channel:Channel.method",
                "gateway_amqp.channel:Channel.publish", "gateway_amqp.channel:Channel.publish_repeated",
-               "gateway_amqp.channel:Channel.ack", "gateway_amqp.incoming:IncomingBytes.add",
+               "gateway_amqp.channel:Channel.ack", "gateway_amqp.targets:Targets.resolve",
+               "gateway_amqp.incoming:IncomingBytes.add",
                "gateway_amqp.incoming:IncomingBytes.keep", "gateway_amqp.repetition:LastPublish.learn",
            ),
            _amqp_seeds, amqp.TOKENS),
