@@ -10,6 +10,9 @@ from gateway.simulation.topology import SharedTopology
 
 #: The time in which faults begin, and the longest that one lasts, in seconds.
 _FAULTS_END_S: Final = 4.0
+
+#: The time in which most clients publish, in seconds: half of the faults come in it.
+_BUSY_S: Final = 0.6
 _LONGEST_S: Final = 1.0
 
 #: The time between two looks whether a process has ended, in seconds, and the most looks.
@@ -34,7 +37,7 @@ class Fault(ABC):
         self.topology = topology
         self.name = f"{self.kind}-{number}"
         self.random = random
-        self.at_s = random.uniform(0.05, _FAULTS_END_S)
+        self.at_s = random.uniform(0.05, random.choice((_BUSY_S, _FAULTS_END_S)))
         self.lasts_s = random.uniform(0, _LONGEST_S)
 
     async def run(self) -> None:

@@ -35,8 +35,8 @@ from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTra
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
-#: The programs and faults of which a run has some. A kind that is listed twice is as likely again.
-PROGRAMS: Final[Sequence[type[Program]]] = (
+#: The programs of each protocol. A kind that is listed twice is as likely again.
+_AMQP: Final[Sequence[type[Program]]] = (
     ConfirmedPublisher,
     ConfirmedPublisher,
     TransactionalPublisher,
@@ -46,6 +46,8 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     ExpiringQueue,
     BoundedQueue,
     LimitedUser,
+)
+_MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,
     MqttPublisher,
     SessionReader,
@@ -57,6 +59,8 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     SharingReader,
     SecondLogin,
     ExpiringSession,
+)
+_STOMP: Final[Sequence[type[Program]]] = (
     StompPublisher,
     StompPublisher,
     StompTransactions,
@@ -66,6 +70,21 @@ PROGRAMS: Final[Sequence[type[Program]]] = (
     StompPassing,
     StompHeartbeats,
 )
+
+#: Those whose publishes and sessions meet most often: exactly once needs both ends.
+_SESSIONS: Final[Sequence[type[Program]]] = (MqttPublisher, SessionReader)
+
+#: What the programs of a run are chosen from: programs of one protocol meet each other more often.
+CHOICES: Final[Sequence[Sequence[type[Program]]]] = (
+    (*_AMQP, *_MQTT, *_STOMP),
+    (*_AMQP, *_MQTT, *_STOMP),
+    _AMQP,
+    _MQTT,
+    _SESSIONS,
+    _STOMP,
+)
+
+#: The faults of which a run has some.
 FAULTS: Final[Sequence[type[Fault]]] = (
     Kill,
     KillSoon,
@@ -99,7 +118,8 @@ class RunPlan:
         seed = scene.world.seed
         random = Random(f"{seed} plan")
         topology = SharedTopology.chosen(random, scene.history)
-        programs = [random.choice(PROGRAMS) for _ in range(random.randint(2, _MOST_PROGRAMS))]
+        kinds = random.choice(CHOICES)
+        programs = [random.choice(kinds) for _ in range(random.randint(2, _MOST_PROGRAMS))]
         faults = [random.choice(FAULTS) for _ in range(random.randint(0, _MOST_FAULTS))]
         plan = cls(topology, [], [], len(programs) + len(faults))
         for number, kind in enumerate(programs):

@@ -35,7 +35,9 @@ class NodeDisk(SimulatedDisk):
         return files.store
 
     def orphans(self, directory: Path) -> list[int]:
-        """Return the ids of the contents that no queue refers to, when no process runs."""
+        """Return the ids of the contents that no queue refers to, when no process runs and the disk works."""
+        self.drain()
+        self.disturb(0)
         threads = SimulatedThreads(self._world.schedule, lambda: self._world.now_s, self._world.random)
         store = LmdbStore(directory, call_in_kernel=lambda call: None, disk=self.process(threads), threads=threads)
         referred = {change.message_id for change in store.recover() if isinstance(change, Enqueued)}

@@ -19,6 +19,7 @@ class MqttPublisher(MqttProgram):
             self.use_session()
         self._left = random.randint(1, 20)
         self._window = random.choice((1, 3, 10))
+        self._idles = random.choice((0.2, 0.8))
 
     async def work(self) -> bool:
         """Publish what is left, with some publishes under way at a time."""
@@ -27,7 +28,7 @@ class MqttPublisher(MqttProgram):
             while self._left and not self.is_stopping and len(outgoing) < self._window:
                 self._left -= 1
                 self.publish(self.topology.route(self.random.choice(KEYS)), self._qos)
-                if self.random.random() < 0.2:
+                if self.random.random() < self._idles:
                     await self.pause()
             if outgoing:
                 await self.client.progress()
