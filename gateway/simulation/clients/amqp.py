@@ -145,6 +145,8 @@ class AmqpClient:
     async def confirm(self, channel: int = 1) -> None:
         """Put a channel into confirm mode."""
         await self.request(commands.Confirm.Select(), channel)
+        if channel not in self._channels:
+            raise Lost("the channel was closed after it")
         self._channels[channel].is_confirming = True
 
     async def declare(self, queue: str, *, arguments: Mapping[str, Any] | None = None, **flags: bool) -> Any:

@@ -3,8 +3,6 @@
 from random import Random
 from typing import Final
 
-from pamqp import commands
-
 from gateway.simulation.history import MessagePlace
 from gateway.simulation.programs.amqp import AmqpProgram
 from gateway.simulation.publishes import Fate
@@ -101,37 +99,36 @@ class BoundedQueue(AmqpProgram):
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
-        self._queue = f"{self.name}.queue"
+        self._rounds = 0
         self._limit = random.randint(1, 5)
         self._refuses = random.random() < 0.5
         self._left = random.randint(1, 5)
-        self._incarnation = -1
-        self._kept: list[str] = []
-        scene.history.add_place(MessagePlace(self._queue, keeps=False))
 
     async def work(self) -> bool:
         """Fill the queue above its limit; see that the right messages are there."""
         history, findings = self.scene.history, self.scene.findings
+        self._rounds += 1  # what the lost connection of the last round held may return to its queue late
+        queue = f"{self.name}.{self._rounds}"
+        history.add_place(MessagePlace(queue, keeps=False))
         overflow = "reject-publish" if self._refuses else "drop-head"
         arguments = {"x-max-length": self._limit, "x-overflow": overflow}
-        await self.client.declare(self._queue, durable=True, arguments=arguments)
-        await self.client.request(commands.Queue.Purge(queue=self._queue))
+        await self.client.declare(queue, durable=True, arguments=arguments)
         await self.client.confirm()
         while self._left and not self.is_stopping:
             self._left -= 1
-            bodies = [history.publish(self.name, (self._queue,)) for _ in range(self._limit + 2)]
-            answers = [self.client.publish("", self._queue, body.encode(), delivery_mode=2) for body in bodies]
+            bodies = [history.publish(self.name, (queue,)) for _ in range(self._limit + 2)]
+            answers = [self.client.publish("", queue, body.encode(), delivery_mode=2) for body in bodies]
             confirmed = [body for body, answer in zip(bodies, answers, strict=True) if await answer]
             wanted = confirmed if self._refuses else bodies[-self._limit :]
             findings.require(
                 len(confirmed) == (self._limit if self._refuses else len(bodies)),
                 "a limit refuses what is above it",
-                f"{self._queue}: {len(confirmed)} of {len(bodies)} confirmed, limit {self._limit}",
+                f"{queue}: {len(confirmed)} of {len(bodies)} confirmed, limit {self._limit}",
             )
             found = []
-            while (message := await self.client.get(self._queue)) is not None:
+            while (message := await self.client.get(queue)) is not None:
                 found.append(message.body.decode())
-                history.received(self._queue, self.name, found[-1], is_redelivered=message.is_redelivered)
+                history.received(queue, self.name, found[-1], is_redelivered=message.is_redelivered)
                 self.client.acknowledge(message)
             findings.require(found == wanted, "a limit keeps the right messages", f"{found} instead of {wanted}")
         return True
