@@ -13,7 +13,7 @@ Story = Callable[[MessageHistory], None]
 
 
 def never_published(history: MessageHistory) -> None:
-    history.received("queue", "reader", "nobody:1", is_redelivered=False)
+    history.received("queue", "reader", "stranger:1", is_redelivered=False)
 
 
 def elsewhere(history: MessageHistory) -> None:

@@ -10,7 +10,7 @@ from pamqp.heartbeat import Heartbeat
 
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import NobodyListens
+from gateway.simulation.network.network import PortClosed
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -84,7 +84,7 @@ class AmqpClient:
         self.is_blocked = False
         try:
             self._connection = self.scene.network.connect(port, self)
-        except NobodyListens as error:
+        except PortClosed as error:
             raise Lost(str(error)) from None
         self._connection.send(_PROTOCOL_HEADER)
         await within(self.scene.world, self._is_open, ANSWER_S, f"{self.name}: the login")

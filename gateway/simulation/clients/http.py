@@ -9,7 +9,7 @@ import h11
 
 from gateway.simulation.clients.errors import Lost
 from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import NobodyListens
+from gateway.simulation.network.network import PortClosed
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -59,7 +59,7 @@ class _Exchange:
             raise Lost("the node is down")
         try:
             self._connection = self._scene.network.connect(port, self)
-        except NobodyListens as error:
+        except PortClosed as error:
             raise Lost(str(error)) from None
         headers = {
             "Host": "127.0.0.1",

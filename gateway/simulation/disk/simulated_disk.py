@@ -88,6 +88,11 @@ class SimulatedDisk:
         self._device.note(f"disturb {count}")
         self._device.errors = [EIO] * count
 
+    def repair(self) -> None:
+        """End the effects of ``fill`` and ``disturb``."""
+        self.drain()
+        self._device.errors.clear()
+
     def fail(self) -> None:
         """Let the next synced commit of LMDB fail finally: its root cannot be written.
 

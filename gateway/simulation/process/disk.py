@@ -22,8 +22,7 @@ class NodeDisk(SimulatedDisk):
 
     def open_store(self, settings: Settings, reactor: Any, files: StoreFiles) -> Store:
         """Open the store for a new process, after an operator repaired the disk."""
-        self.drain()
-        self.disturb(0)
+        self.repair()
         threads = SimulatedThreads(self._world.schedule, lambda: self._world.now_s, self._world.random)
         files.store = LmdbStore(
             settings.data,
@@ -35,9 +34,8 @@ class NodeDisk(SimulatedDisk):
         return files.store
 
     def orphans(self, directory: Path) -> list[int]:
-        """Return the ids of the contents that no queue refers to, when no process runs and the disk works."""
-        self.drain()
-        self.disturb(0)
+        """Return the ids of the contents that no queue refers to, when no process runs."""
+        self.repair()
         threads = SimulatedThreads(self._world.schedule, lambda: self._world.now_s, self._world.random)
         store = LmdbStore(directory, call_in_kernel=lambda call: None, disk=self.process(threads), threads=threads)
         referred = {change.message_id for change in store.recover() if isinstance(change, Enqueued)}

@@ -66,7 +66,7 @@ class NodeProcess:
         is_ready: Promise[bool] = Promise()
         try:
             self.node = node = Node(Configured(self._settings, {}), reactor, host=host)
-        except StorageError:  # the disk has a fault: whoever supervises the process starts it again
+        except StorageError:  # the disk has a fault: a supervisor starts the process again
             self.kill()
             is_ready.fulfil(False)
             return is_ready

@@ -9,7 +9,7 @@ from gateway.simulation.clients.mqtt.packets import Login, PacketKind, ReceivedP
 from gateway.simulation.clients.mqtt.reading import PacketReader
 from gateway.simulation.clients.mqtt.session import ClientSession, OutgoingPublish
 from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import NobodyListens
+from gateway.simulation.network.network import PortClosed
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -74,7 +74,7 @@ class MqttClient:
         self.ended_with = None
         try:
             self._connection = self.scene.network.connect(port, self)
-        except NobodyListens as error:
+        except PortClosed as error:
             raise Lost(str(error)) from None
         answer = await self._request(writing.connect(self.login), PacketKind.CONNACK, 0)
         if answer.reason:
