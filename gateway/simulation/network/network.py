@@ -6,7 +6,7 @@ from gateway.simulation.world.reactor import SimulatedReactor
 from gateway.simulation.world.world import World
 
 
-class NobodyListens(Exception):
+class PortClosed(Exception):
     """No server listens at the port."""
 
 
@@ -20,10 +20,10 @@ class Network:
         self._next_client_port = 40_000
 
     def connect(self, port: int, client: ClientEnd) -> SimulatedConnection:
-        """Connect a client to a port. :raises NobodyListens: if no server listens."""
+        """Connect a client to a port. :raises PortClosed: if no server listens."""
         reactor = self.reactor
         if reactor is None or (listening := reactor.ports.get(port)) is None:
-            raise NobodyListens(f"connection to port {port} refused")
+            raise PortClosed(f"connection to port {port} refused")
         self._next_client_port += 1
         link = LinkQuality.chosen(self._world.random)
         connection = SimulatedConnection(reactor, link, client, port, self._next_client_port)

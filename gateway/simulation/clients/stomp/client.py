@@ -6,7 +6,7 @@ from typing import Final
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.clients.stomp.frames import FrameReader, StompFrame, UnreadableFrame, write
 from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import NobodyListens
+from gateway.simulation.network.network import PortClosed
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -57,7 +57,7 @@ class StompClient:
         self.last_heard_s, self.longest_silence_s = self.scene.world.now_s, 0.0
         try:
             self._connection = self.scene.network.connect(port, self)
-        except NobodyListens as error:
+        except PortClosed as error:
             raise Lost(str(error)) from None
         headers = {"login": "guest", "passcode": "guest", "host": "/"}
         if self.version != "1.0":
