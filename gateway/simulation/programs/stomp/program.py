@@ -1,4 +1,4 @@
-"""What the programs of STOMP clients have in common."""
+"""The base of the programs of STOMP clients."""
 
 from random import Random
 from typing import Final
