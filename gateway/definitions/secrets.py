@@ -2,7 +2,7 @@
 
 Definitions, listings and the audit record show ``amqp://user:***@host`` instead of the password. A parameter that is
 written with such a URI keeps the stored password, if scheme, user, host and path are the stored ones; tools change the
-options. See docs/adr/0023-secrets-in-exports.md.
+options. See docs/adr/0024-secrets-in-exports.md.
 """
 
 from typing import Final
