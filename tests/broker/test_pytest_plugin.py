@@ -53,6 +53,7 @@ import pika
 def test_delays_leases_and_expiry_follow_the_clock(gateway_broker):
     connection = pika.BlockingConnection(pika.URLParameters(gateway_broker.amqp_url))
     channel = connection.channel()
+    channel.confirm_delivery()  # the clock advances after the messages have arrived
     channel.queue_declare("dead")
     channel.queue_declare("short", arguments={"x-expires": 86_400_000})
     channel.exchange_declare("late", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
