@@ -34,11 +34,12 @@ class QueuePlan:
 class SharedTopology:
     """Owns the plans of the queues. ``exchange`` is a durable topic exchange, to which they are bound.
 
-    ``priorities`` are those of published messages. ``subscribed`` has the names of queues that clients of MQTT and
-    STOMP have made, which are read at the end too.
+    ``qos`` is that of most MQTT clients, ``priorities`` are those of published messages. ``subscribed`` has the names
+    of queues that clients of MQTT and STOMP have made, which are read at the end too.
     """
 
     exchange: str = TOPICS
+    qos: int = 1
     priorities: tuple[int | None, ...] = (None,)
     queues: list[QueuePlan] = field(default_factory=list)
     routes: list[PublishRoute] = field(default_factory=list)
@@ -47,7 +48,7 @@ class SharedTopology:
     @classmethod
     def chosen(cls, random: Random, history: MessageHistory) -> "SharedTopology":
         """Choose the topology of a run."""
-        topology = cls(random.choice((TOPICS, TOPICS, TOPICS, "topics")))
+        topology = cls(random.choice((TOPICS, TOPICS, TOPICS, "topics")), random.choice((0, 1, 1, 2, 2)))
         if random.random() < 0.3:
             topology.priorities = (None, 0, 1, 5)
         patterns = (*KEYS, "a.*", "*.b", "#")

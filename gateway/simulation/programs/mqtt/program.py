@@ -29,6 +29,10 @@ class MqttProgram(Program):
         self.client.on_repeated = self._repeated
         self.has_session = False
 
+    def choose_qos(self) -> int:
+        """Return a QoS, most often that of the run's other clients: each handshake needs both ends."""
+        return self.topology.qos if self.random.random() < 0.7 else self.random.choice((0, 1, 2))
+
     def use_session(self) -> None:
         """Keep the session from one connection to the next."""
         self.log_in_with(is_clean=False, expiry_s=LONG_S)

@@ -1,10 +1,17 @@
 """MQTT clients that publish."""
 
 from random import Random
+from typing import Final
 
 from gateway.simulation.programs.mqtt.program import MqttProgram
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import KEYS, SharedTopology
+
+#: The longest wait for subscribers before the first publish, in seconds.
+_LONGEST_START_S: Final = 0.4
+
+#: The longest time after a publish in which its answer is under way, in seconds.
+_LONGEST_FLIGHT_S: Final = 0.05
 
 
 class MqttPublisher(MqttProgram):
@@ -14,22 +21,30 @@ class MqttPublisher(MqttProgram):
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
-        self._qos = random.choice((0, 1, 1, 2, 2))
+        self._qos = self.choose_qos()
         if self._qos:
             self.use_session()
         self._left = random.randint(1, 20)
         self._window = random.choice((1, 3, 10))
         self._idles = random.choice((0.2, 0.8))
+        self._has_begun = False
+        self._leaves = random.choice((0.0, 0.2))
 
     async def work(self) -> bool:
         """Publish what is left, with some publishes under way at a time."""
         outgoing = self.client.session.outgoing
+        if not self._has_begun:
+            self._has_begun = True
+            await self.scene.sleep(self.random.uniform(0, _LONGEST_START_S))
         while (self._left and not self.is_stopping) or outgoing:
             while self._left and not self.is_stopping and len(outgoing) < self._window:
                 self._left -= 1
                 self.publish(self.topology.route(self.random.choice(KEYS)), self._qos)
                 if self.random.random() < self._idles:
                     await self.pause()
+            if self.random.random() < self._leaves:
+                await self.scene.sleep(self.random.uniform(0, _LONGEST_FLIGHT_S))
+                return False  # leave while answers are under way, and come back
             if outgoing:
                 await self.client.progress()
             else:

@@ -28,7 +28,7 @@ class MqttReader(MqttProgram):
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
-        self.qos = random.choice((0, 1, 1, 2, 2))
+        self.qos = self.choose_qos()
         self.client.on_message = self._received
         self.client.answers_itself = random.random() < 0.6
         self.place = self.scene.history.add_place(self.new_place())
@@ -137,7 +137,8 @@ class SessionReader(MqttReader):
                 self.client.pause(True)
                 await self.pause()
                 self.client.pause(False)
-            await self.fence()
+            if self.random.random() < 0.7:
+                await self.fence()
             if self.random.random() < 0.2:
                 return False  # leave without a word, and come back
         return True
