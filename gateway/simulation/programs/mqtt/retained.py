@@ -14,6 +14,9 @@ from gateway.simulation.world.tasks import Promise
 #: The time in which a new subscriber gets what is retained, in seconds.
 _SOON_S: Final = 20.0
 
+#: The longest time between a value and a look at it, in seconds: the node may end and start again in it.
+_LONGEST_REST_S: Final = 2.0
+
 #: The number of the body of a removal.
 _REMOVED: Final = 0
 
@@ -43,6 +46,7 @@ class RetainedValues(MqttProgram):
             while len(self.client.session.outgoing) > self.random.randint(0, 2):
                 await self.client.progress()
             if self.random.random() < 0.4:
+                await self.scene.sleep(self.random.uniform(0, _LONGEST_REST_S))
                 await self._look()
         return True
 
