@@ -35,6 +35,7 @@ class MessagePlace:
     marks_second: bool = True
     qos: int | None = None
     delivered: dict[str, int] = field(default_factory=dict)  # body: the incarnation of the node that delivered it last
+    unmarked: dict[str, int] = field(default_factory=dict)  # the same of deliveries that are not marked as repeated
     first: dict[str, int] = field(default_factory=dict)  # body: the number of kills at the first delivery
     consumed: set[str] = field(default_factory=set)
     settled: dict[str, int] = field(default_factory=dict)  # body: the number of kills when its removal was answered
@@ -85,6 +86,7 @@ class MessageHistory:
             kills=self.kills,
             qos=int(is_durable) if qos is None else qos,
             topic_key=topic_key,
+            incarnation=self.incarnation,
         )
         self.published[body] = published
         self.subscriptions.published(published)
@@ -131,9 +133,12 @@ class MessageHistory:
         is_back = place.settled.get(body) in (self.kills, FOR_EVER) and place.survives
         require(not is_back, "an acknowledged message does not come again", what)
         if not is_redelivered and place.marks_second:
-            require(last != self.incarnation, "a second delivery is marked as one", what)
+            # the marked one may come first: the other connection may be slower
+            require(place.unmarked.get(body) != self.incarnation, "a second delivery is marked as one", what)
+            place.unmarked[body] = self.incarnation
         if place.qos is not None and (qos := min(place.qos, published.qos)) != 1:
-            require(last is None, f"a message of QoS {qos} comes once", what)
+            is_allowed = qos == 0 and published.is_resent
+            require(last is None or is_allowed, f"a message of QoS {qos} comes once", what)
 
     def _check_order(self, place: MessagePlace, reader: str, published: Published, what: str) -> None:
         key = reader, published.publisher

@@ -147,9 +147,13 @@ class AmqpConsumer(AmqpProgram):
         self._unsettled = 0
         self._end: Promise[None] = Promise()
 
+    async def attempt(self) -> bool:
+        """Connect, and work over the connection; what the last one left is no longer to be acknowledged."""
+        self._rounds += 1
+        return await super().attempt()
+
     async def work(self) -> bool:
         """Consume until the end, or until the program leaves to come back."""
-        self._rounds += 1
         self._acknowledged = []
         self._unsettled = 0
         reader = f"{self.name}/{self._rounds}"

@@ -82,5 +82,9 @@ class MqttProgram(Program):
         self.has_session = True
 
     def _repeated(self, publish: OutgoingPublish) -> None:
-        if publish.qos == 1 and publish.payload:
-            self.scene.history.published[publish.payload.decode()].is_repeated = True
+        if not publish.payload:
+            return
+        published = self.scene.history.published[publish.payload.decode()]
+        if publish.qos == 1:
+            published.is_repeated = True
+        published.is_resent = published.incarnation != self.scene.history.incarnation
