@@ -79,6 +79,7 @@ CHOICES: Final[Sequence[Sequence[type[Program]]]] = (
     (*_AMQP, *_MQTT, *_STOMP),
     (*_AMQP, *_MQTT, *_STOMP),
     _AMQP,
+    _AMQP,
     _MQTT,
     _SESSIONS,
     _STOMP,

@@ -37,8 +37,8 @@ class Published:
     """One publish: its number in the order of its publisher, and the places that it goes to.
 
     ``perhaps`` are places that may get it or not: subscriptions that began or ended meanwhile. ``topic_key`` is its
-    routing key at the exchange of topics. ``is_repeated``: it was sent again, as at least once permits. ``is_resent``: it
-    was sent again after the node ended, which may have delivered it at most once before it was on disk.
+    routing key at the exchange of topics. ``is_repeated``: it was sent again, as at least once permits. ``is_resent``:
+    it was sent again after the node ended, which may have delivered it at most once before it was on disk.
     """
 
     publisher: str

@@ -10,7 +10,11 @@ from tests.simulation.mutations.importing import mutated
 from tests.simulation.mutations.table import MUTATIONS, Mutation
 
 #: Mistakes of different kinds that few seeds suffice for.
-QUICK = ("a rollback keeps what was published", "an expired message is delivered", "the prefetch limit allows one more")
+QUICK = (
+    "an acknowledged message stays in the store",
+    "a transaction loses its last publish",
+    "the prefetch limit allows one more",
+)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)

@@ -176,6 +176,25 @@ def test_a_publish_of_qos_1_that_was_repeated_may_come_twice() -> None:
     assert not told.rules
 
 
+def test_a_repeated_publish_of_qos_2_may_come_twice_at_qos_0_after_the_node_ended() -> None:
+    told = Told()
+    told.history.places["session"].qos = 0
+    body = told.publish("session", qos=2, fate=Fate.UNKNOWN)
+    told.receive("session", body)
+    told.history.incarnation += 1
+    told.history.published[body].is_resent = True
+    told.history.received("session", "the reader's next connection", body, is_redelivered=False)
+    assert not told.rules
+
+
+def test_a_marked_delivery_may_come_before_the_first_one_over_a_slower_connection() -> None:
+    told = Told()
+    body = told.publish("q")
+    told.receive("q", body, again=True)
+    told.receive("q", body)
+    assert not told.rules
+
+
 def test_a_removed_retained_value_has_no_body() -> None:
     told = Told()
     told.receive("q", "")
