@@ -103,6 +103,28 @@ class PowerCut(Fault):
             await start(self.scene, self.topology)
 
 
+class LyingDisk(Fault):
+    """Syncs return although nothing is durable, until the power is cut: what was confirmed meanwhile may be gone.
+
+    From its beginning only the health of the node is checked: it starts, and it works on an earlier state.
+    """
+
+    kind = "lying-disk"
+
+    async def happen(self) -> None:
+        """Lie for some time, cut the power, and start the process."""
+        process, disk = self.scene.process, self.scene.process.disk
+        disk.lie()
+        self.scene.findings.limit_to_health()
+        await self.scene.sleep(self.lasts_s)
+        if process.node is not None:
+            process.kill()
+            disk.power_cut()
+            self.scene.history.kills += 1
+        disk.tell_the_truth()
+        await start(self.scene, self.topology)
+
+
 class FullDisk(Fault):
     """The disk is full."""
 

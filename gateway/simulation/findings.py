@@ -9,6 +9,19 @@ from typing import Final
 from gateway.logs.fields import fields_of
 from gateway.simulation.world.world import World
 
+#: The promises that a node keeps even if its disk lies.
+HEALTH: Final = frozenset(
+    {
+        "a start succeeds",
+        "a stop ends",
+        "a turn ends within its budget",
+        "no exception is contained",
+        "no exception reaches the reactor",
+        "no traceback in the log",
+        "what the broker sends can be read",
+    }
+)
+
 #: Findings kept of one run: the first ones are the interesting ones.
 _MOST: Final = 20
 
@@ -31,13 +44,18 @@ class Findings:
     def __init__(self, world: World) -> None:
         self.found: list[Finding] = []
         self._world = world
+        self._is_limited = False
+
+    def limit_to_health(self) -> None:
+        """From now on, collect only findings about the node's health: the disk has broken its own promise."""
+        self._is_limited = True
 
     def __bool__(self) -> bool:
         return bool(self.found)
 
     def add(self, rule: str, details: str) -> None:
         """Add a finding."""
-        if len(self.found) < _MOST:
+        if len(self.found) < _MOST and (rule in HEALTH or not self._is_limited):
             self.found.append(Finding(self._world.now_s, rule, details))
 
     def require(self, holds: object, rule: str, details: str) -> None:

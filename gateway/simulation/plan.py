@@ -13,6 +13,7 @@ from gateway.simulation.faults import (
     FullDisk,
     Kill,
     KillSoon,
+    LyingDisk,
     MemoryAlarm,
     PowerCut,
     Restart,
@@ -27,11 +28,14 @@ from gateway.simulation.programs.mqtt.sharing import SharingReader
 from gateway.simulation.programs.mqtt.subscriber import PassingReader, SessionReader
 from gateway.simulation.programs.mqtt.takeover import ExpiringSession, SecondLogin
 from gateway.simulation.programs.mqtt.wills import WillClient
+from gateway.simulation.programs.operator import Operator
 from gateway.simulation.programs.permissions import LimitedUser
 from gateway.simulation.programs.program import Program
+from gateway.simulation.programs.returning import ReturnedMessages
 from gateway.simulation.programs.stomp.consumer import StompConsumer, StompDurable, StompPassing
 from gateway.simulation.programs.stomp.heartbeats import StompHeartbeats
 from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTransactions
+from gateway.simulation.programs.streaming import StreamReader
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
@@ -46,6 +50,9 @@ _AMQP: Final[Sequence[type[Program]]] = (
     ExpiringQueue,
     BoundedQueue,
     LimitedUser,
+    ReturnedMessages,
+    StreamReader,
+    Operator,
 )
 _MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,
@@ -98,6 +105,7 @@ FAULTS: Final[Sequence[type[Fault]]] = (
     FullDisk,
     SlowDisk,
     FailingSyncs,
+    LyingDisk,
 )
 
 _MOST_PROGRAMS: Final = 6

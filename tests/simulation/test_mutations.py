@@ -11,8 +11,8 @@ from tests.simulation.mutations.table import MUTATIONS, Mutation
 
 #: Mistakes of different kinds that few seeds suffice for.
 QUICK = (
-    "an acknowledged message stays in the store",
-    "a transaction loses its last publish",
+    "a rollback keeps what was published",
+    "a message that expires is not dead-lettered",
     "the prefetch limit allows one more",
 )
 

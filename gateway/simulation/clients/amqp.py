@@ -11,6 +11,7 @@ from pamqp.heartbeat import Heartbeat
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.network.connection import SimulatedConnection
 from gateway.simulation.network.network import PortClosed
+from gateway.simulation.network.pipe import LinkQuality
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -50,7 +51,10 @@ class ClientChannel:
 
 
 class AmqpClient:
-    """One connection. ``on_delivery`` and ``on_return`` are called with what the broker sends unasked."""
+    """One connection. ``on_delivery`` and ``on_return`` are called with what the broker sends unasked.
+
+    ``link`` is the quality of its connections; ``None`` lets the network choose.
+    """
 
     def __init__(self, scene: Scene, name: str, *, user: str = "guest", vhost: str = "/") -> None:
         self.scene = scene
@@ -58,6 +62,7 @@ class AmqpClient:
         self.on_delivery: Callable[[ReceivedMessage], None] = lambda delivery: None
         self.on_return: Callable[[bytes], None] = lambda body: None
         self.on_cancel: Callable[[str], None] = lambda consumer_tag: None
+        self.link: LinkQuality | None = None
         self.is_blocked = False
         self._user = user
         self._vhost = vhost
@@ -83,7 +88,7 @@ class AmqpClient:
         self._is_open = Promise()
         self.is_blocked = False
         try:
-            self._connection = self.scene.network.connect(port, self)
+            self._connection = self.scene.network.connect(port, self, self.link)
         except PortClosed as error:
             raise Lost(str(error)) from None
         self._connection.send(_PROTOCOL_HEADER)

@@ -19,13 +19,13 @@ class Network:
         self._world = world
         self._next_client_port = 40_000
 
-    def connect(self, port: int, client: ClientEnd) -> SimulatedConnection:
-        """Connect a client to a port. :raises PortClosed: if no server listens."""
+    def connect(self, port: int, client: ClientEnd, link: LinkQuality | None = None) -> SimulatedConnection:
+        """Connect a client to a port, by default with a chosen quality. :raises PortClosed: if no server listens."""
         reactor = self.reactor
         if reactor is None or (listening := reactor.ports.get(port)) is None:
             raise PortClosed(f"connection to port {port} refused")
         self._next_client_port += 1
-        link = LinkQuality.chosen(self._world.random)
+        link = link or LinkQuality.chosen(self._world.random)
         connection = SimulatedConnection(reactor, link, client, port, self._next_client_port)
         self.connections.append(connection)
 

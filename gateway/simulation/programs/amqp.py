@@ -7,6 +7,7 @@ from pamqp import commands
 
 from gateway.simulation.clients.amqp import AmqpClient, ReceivedMessage
 from gateway.simulation.clients.errors import Lost, RefusedRequest
+from gateway.simulation.network.pipe import LinkQuality
 from gateway.simulation.programs.program import Program
 from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
@@ -15,6 +16,14 @@ from gateway.simulation.world.tasks import Promise
 
 #: AMQP's code for a queue that does not exist.
 NOT_FOUND: Final = 404
+
+
+#: Bytes of a read that cuts nothing.
+_WHOLE_READS: Final = 65_536
+
+#: The share of publishers that publish very many messages in one write: more than a turn handles.
+_SHARE_OF_FLOODS: Final = 0.04
+_FLOOD: Final = 400
 
 
 class AmqpProgram(Program):
@@ -66,6 +75,8 @@ class ConfirmedPublisher(AmqpProgram):
         super().__init__(scene, topology, number, random)
         self._left = random.randint(1, 30)
         self._batch = random.choice((1, 3, 10))
+        if random.random() < _SHARE_OF_FLOODS:
+            self._left = self._batch = _FLOOD
 
     async def work(self) -> bool:
         """Publish the batches that are left."""
@@ -219,6 +230,10 @@ class Drain(AmqpProgram):
     """Reads all queues until they are empty, at the end of a run."""
 
     kind = "drain"
+
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self.client.link = LinkQuality(0.0, 0.0, _WHOLE_READS)
 
     async def work(self) -> bool:
         """Fetch everything."""

@@ -67,5 +67,6 @@ class ExclusiveQueue(AmqpProgram):
         except RefusedRequest as error:
             if error.code == NOT_FOUND:
                 return
-            raise
+            if error.code != _RESOURCE_LOCKED:
+                raise
         self.scene.findings.add("an exclusive queue ends with its connection", self._queue)

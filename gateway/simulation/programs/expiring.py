@@ -52,7 +52,7 @@ class ExpiringQueue(AmqpProgram):
             await self.pause()
         while await self._fetch():
             pass
-        await self.scene.sleep(self._ttl_s + _TOLERANCE_S)
+        await self._leave_some()
         for _ in range(_MOST_LOOKS):
             await self._read_dead_letters()
             missing = sorted(self._confirmed - self._fetched - self._dead_letters)
@@ -62,9 +62,21 @@ class ExpiringQueue(AmqpProgram):
         self.scene.findings.require(not missing, "an expired message is dead-lettered", ", ".join(missing))
         return True
 
-    async def _publish(self) -> None:
+    async def _leave_some(self) -> None:
+        """Publish some more, the second one with a shorter time limit, and see that they expire without a fetch."""
+        for expiration in (None, None, "20"):
+            await self._publish(expiration)
+        await self.scene.sleep(self._ttl_s + _TOLERANCE_S)
+        answer = await self.client.declare(self._queue, passive=True)
+        self.scene.findings.require(
+            not answer.message_count or self.scene.world.has_jumped,
+            "a message expires by itself",
+            f"{answer.message_count} are left in {self._queue}",
+        )
+
+    async def _publish(self, expiration: str | None = None) -> None:
         body = self.scene.history.publish(self.name, (self._queue, self._dead))
-        if await self.client.publish("", self._queue, body.encode(), delivery_mode=2):
+        if await self.client.publish("", self._queue, body.encode(), delivery_mode=2, expiration=expiration):
             self.scene.history.decided(body, Fate.CONFIRMED)
             self._confirmed.add(body)
         self._in_time[body] = self.scene.world.now_s + self._ttl_s

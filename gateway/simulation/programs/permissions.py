@@ -35,7 +35,7 @@ class LimitedUser(Program):
         scene.history.add_place(MessagePlace(self._queue, keeps=False))
 
     async def attempt(self) -> bool:
-        """Work with one's own queue alone, then without the permission to write to it."""
+        """Work with one's own queue alone, then without one of the permissions for it."""
         own = f"^{self.name}\\."
         await self._put("users", self.name, fields={"password": self.name, "tags": ""})
         await self._permit(own, f"{own}|^amq\\.default$", own)
@@ -57,6 +57,10 @@ class LimitedUser(Program):
             )
             await self._permit(own, "^$", own)
             await self._publish(is_permitted=False)
+            await self._permit(own, f"{own}|^amq\\.default$", "^$")
+            await self._require_refused(
+                (commands.Basic.Get(queue=self._queue), commands.Queue.Purge(queue=self._queue))
+            )
         finally:
             self._client.drop()
         return True

@@ -91,10 +91,10 @@ MUTATIONS: Final = (
         "            self.consumers.resume(consumer)\n",
     ),
     Mutation(
-        "an expired message is delivered",
+        "messages live ten times as long",
         "gateway.kernel.features.message_ttl",
-        "return DeathReason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None",
-        "return None",
+        "        return entry.enqueued_at_ms + lives_ms\n",
+        "        return entry.enqueued_at_ms + 10 * lives_ms\n",
     ),
     Mutation(
         "the timer of a message's expiry is in other units",
@@ -158,10 +158,10 @@ MUTATIONS: Final = (
         "        self._paged[-1].add(\n            change.position ^ 1,",
     ),
     Mutation(
-        "a message that is requeued goes before all others",
-        "gateway.kernel.backlog.ready",
-        "if returned is None or (self._head and returned.first > self._head[0].position):\n            entry",
-        "if returned is None:\n            entry",
+        "of several requeued messages the last one comes first",
+        "gateway.kernel.backlog.requeued",
+        "        self.first = self._positions[0]\n        if self._bytes > self._most_bytes:",
+        "        self.first = entry.position\n        if self._bytes > self._most_bytes:",
     ),
     Mutation(
         "deliveries up to a tag are settled without that of the tag",
