@@ -19,7 +19,7 @@ def request(gateway: Gateway, method: str, path: str, fields: Any = None, *, log
         "Content-Type": "application/json",
     }
     asked = urllib.request.Request(f"http://{host}:{port}/api/{path}", content, headers, method=method)
-    with urllib.request.urlopen(asked, timeout=10) as answer:
+    with urllib.request.urlopen(asked, timeout=30) as answer:
         said = answer.read()
     return json.loads(said) if said else None
 

@@ -19,8 +19,8 @@ HOST: Final = "127.0.0.1"
 LISTENERS: Final = ("amqp", "management", "prometheus", "mqtt", "web_mqtt", "stomp", "web_stomp")
 TLS_LISTENERS: Final = ("amqps", "mqtts", "stomps", "management_tls", "prometheus_tls")
 
-START_TIMEOUT_S: Final = 20.0
-STOP_TIMEOUT_S: Final = 10.0
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 30.0
 
 
 class Gateway:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 #: The time limit of a wait, and the time between two checks, in seconds.
-TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 40.0
 INTERVAL_S: Final = 0.02
 
 

@@ -23,7 +23,7 @@ Visit = Callable[[Broker], None]
 
 
 def orderly(broker: Broker) -> None:
-    with socket.create_connection((broker.host, broker.port), timeout=5) as peer:
+    with socket.create_connection((broker.host, broker.port), timeout=30) as peer:
         peer.sendall(LOGIN + QUEUE_AND_CONSUMER)
         read_until(peer, CONSUMING)
         peer.sendall(CLOSE)
@@ -32,7 +32,7 @@ def orderly(broker: Broker) -> None:
 
 def abrupt(broker: Broker) -> None:
     """Reset the connection in the middle of a publish."""
-    with socket.create_connection((broker.host, broker.port), timeout=5) as peer:
+    with socket.create_connection((broker.host, broker.port), timeout=30) as peer:
         peer.sendall(LOGIN + QUEUE_AND_CONSUMER)
         read_until(peer, CONSUMING)
         peer.sendall(frame(b"\x00\x3c\x00\x28\x00\x00\x00\x04none\x00", channel=1)[:-3])
@@ -41,7 +41,7 @@ def abrupt(broker: Broker) -> None:
 
 def silent(broker: Broker) -> None:
     """Send the protocol header and disconnect."""
-    with socket.create_connection((broker.host, broker.port), timeout=5) as peer:
+    with socket.create_connection((broker.host, broker.port), timeout=30) as peer:
         peer.sendall(HEADER)
         peer.recv(4096)
 

@@ -12,6 +12,9 @@ from gateway.simulation.topology import SharedTopology
 #: Answers to a request that may be sent again: it came too slowly, or the node is not ready.
 _LATER: Final = (408, 503)
 
+#: Parts of the definitions that another program changes meanwhile.
+_OF_ANOTHER: Final = ("users", "permissions")
+
 #: Policies that change nothing for the clients' messages, but what the queues do with each of them.
 _POLICIES: Final[tuple[dict[str, Any], ...]] = (
     {"message-ttl": 30 * 86_400_000},
@@ -50,7 +53,8 @@ class Operator(Program):
         answer = await self._http.request("GET", "definitions")
         if answer.status != 200:
             raise Lost(f"the node is not ready: {answer}")
-        await self._require("POST", "definitions", fields=answer.value, statuses=(200, 201, 204))
+        kept = {name: value for name, value in answer.value.items() if name not in _OF_ANOTHER}
+        await self._require("POST", "definitions", fields=kept, statuses=(200, 201, 204))
 
     async def _require(self, method: str, *path: str, statuses: tuple[int, ...], fields: object = None) -> None:
         answer = await self._http.request(method, *path, fields=fields)
