@@ -326,6 +326,7 @@ class Node:
             http=http_limits(settings),
             cross_origin_policy=http_cross_origin_policy(settings),
             reactor=self._reactor,
+            monotonic_s=self._clock.monotonic_s,
             collections=self.collector.info,
             turns=self._turn_watch.shown,
             store_info=self.store_files.info,

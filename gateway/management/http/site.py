@@ -66,7 +66,7 @@ class ApiSite:
     def __init__(self, context: ApiContext, routes: Iterable[Endpoint] = ROUTES, prefix: str = PREFIX) -> None:
         self._context = context
         self._cross_origin_policy = context.cross_origin_policy
-        time_slice = partial(TimeSlice, context.broker.clock.monotonic_s)
+        time_slice = partial(TimeSlice, context.monotonic_s)
         self._cooperator = Cooperator(time_slice, partial(context.reactor.callLater, 0))
         self._long_task_lock = DeferredLock()
         self._routes: dict[str, dict[str, Endpoint]] = {}

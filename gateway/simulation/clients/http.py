@@ -10,8 +10,12 @@ import h11
 from gateway.simulation.clients.errors import Lost
 from gateway.simulation.network.connection import SimulatedConnection
 from gateway.simulation.network.network import PortClosed
+from gateway.simulation.network.pipe import LinkQuality
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
+
+#: The quality of its connections: byte by byte, a long answer would take minutes.
+_LINK: Final = LinkQuality(0.0, 0.005, 300)
 
 #: Time for an answer, in seconds.
 _ANSWER_S: Final = 90.0
@@ -58,7 +62,7 @@ class _Exchange:
         if port is None:
             raise Lost("the node is down")
         try:
-            self._connection = self._scene.network.connect(port, self)
+            self._connection = self._scene.network.connect(port, self, _LINK)
         except PortClosed as error:
             raise Lost(str(error)) from None
         headers = {
