@@ -122,8 +122,9 @@ class ApiContext:
     ``login`` authenticates users, ``login_sessions`` keeps those of the web UI, ``access_of`` returns the access of one
     virtual host, ``topics_of`` its conversion of topics, and ``publish_addresses`` that of topics and destinations of
     publishes. ``addresses`` maps listener names to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
-    ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time, and ``monotonic_s`` measures the slices of long work. ``http`` holds the limits of clients,
-    ``cross_origin_policy`` refuses requests of foreign web pages. A reload replaces limits and certificates.
+    ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time, and ``monotonic_s`` measures the slices of
+    long work. ``http`` holds the limits of clients, ``cross_origin_policy`` refuses requests of foreign web pages. A
+    reload replaces limits and certificates.
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
     garbage collector, ``turns`` durations of event loop turns, ``store_info`` sizes of the store's file.
     ``compact_store`` starts a compaction, and ``inert_plugins`` returns the plugins of a virtual host that failed.
