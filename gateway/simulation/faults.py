@@ -104,7 +104,7 @@ class PowerCut(Fault):
 
 
 class LyingDisk(Fault):
-    """Syncs return although nothing is durable, until the power is cut: what was confirmed meanwhile may be gone.
+    """Syncs return although nothing is durable, until the power is cut: what was confirmed meanwhile may be lost.
 
     From its beginning only the health of the node is checked: it starts, and it works on an earlier state.
     """

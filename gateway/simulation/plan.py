@@ -35,7 +35,7 @@ from gateway.simulation.programs.returning import ReturnedMessages
 from gateway.simulation.programs.stomp.consumer import StompConsumer, StompDurable, StompPassing
 from gateway.simulation.programs.stomp.heartbeats import StompHeartbeats
 from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTransactions
-from gateway.simulation.programs.streaming import StreamReader
+from gateway.simulation.programs.streaming import StreamProgram
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
@@ -51,7 +51,7 @@ _AMQP: Final[Sequence[type[Program]]] = (
     BoundedQueue,
     LimitedUser,
     ReturnedMessages,
-    StreamReader,
+    StreamProgram,
     Operator,
 )
 _MQTT: Final[Sequence[type[Program]]] = (

@@ -16,7 +16,7 @@ from gateway.simulation.topology import SharedTopology
 _MOST_WAITS = 400
 
 
-class StreamReader(AmqpProgram):
+class StreamProgram(AmqpProgram):
     """Publishes to a stream of its own and reads it: each reading has every confirmed message, once and in order."""
 
     kind = "stream"
