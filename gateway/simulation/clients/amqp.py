@@ -8,10 +8,8 @@ from typing import Any, Final
 from pamqp import body, commands, frame, header
 from pamqp.heartbeat import Heartbeat
 
+from gateway.simulation.clients.client import SimulatedClient
 from gateway.simulation.clients.errors import Lost, RefusedRequest
-from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import PortClosed
-from gateway.simulation.network.pipe import LinkQuality
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -50,48 +48,31 @@ class ClientChannel:
         self.body = b""
 
 
-class AmqpClient:
-    """One connection. ``on_delivery`` and ``on_return`` are called with what the broker sends unasked.
-
-    ``link`` is the quality of its connections; ``None`` lets the network choose.
-    """
+class AmqpClient(SimulatedClient):
+    """One connection. ``on_delivery`` and ``on_return`` are called with what the broker sends unasked."""
 
     def __init__(self, scene: Scene, name: str, *, user: str = "guest", vhost: str = "/") -> None:
-        self.scene = scene
-        self.name = name
+        super().__init__(scene, name)
         self.on_delivery: Callable[[ReceivedMessage], None] = lambda delivery: None
         self.on_return: Callable[[bytes], None] = lambda body: None
         self.on_cancel: Callable[[str], None] = lambda consumer_tag: None
-        self.link: LinkQuality | None = None
         self.is_blocked = False
         self._user = user
         self._vhost = vhost
         self._input = bytearray()
-        self._connection: SimulatedConnection | None = None
         self._channels: dict[int, ClientChannel] = {}
         self._is_open: Promise[None] = Promise()
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the connection is open."""
-        return self._connection is not None
 
     # Requests
 
     async def connect(self) -> None:
         """Connect and log in, with one open channel. :raises Lost: if that fails."""
-        port = self.scene.process.ports.get("amqp")
-        if port is None:
-            raise Lost("the node is down")
+        connection = self._open("amqp")
         self._input.clear()
         self._channels = {0: ClientChannel()}
         self._is_open = Promise()
         self.is_blocked = False
-        try:
-            self._connection = self.scene.network.connect(port, self, self.link)
-        except PortClosed as error:
-            raise Lost(str(error)) from None
-        self._connection.send(_PROTOCOL_HEADER)
+        connection.send(_PROTOCOL_HEADER)
         await within(self.scene.world, self._is_open, ANSWER_S, f"{self.name}: the login")
         await self.open_channel(1)
 
@@ -167,11 +148,6 @@ class AmqpClient:
         """Acknowledge a delivery."""
         self.send(commands.Basic.Ack(delivery_tag=delivery.tag, multiple=up_to), delivery.channel)
 
-    def pause(self, is_paused: bool) -> None:
-        """Stop reading from the broker, or resume it."""
-        if self._connection is not None:
-            self._connection.pause(is_paused)
-
     async def close(self) -> None:
         """Close the connection in order."""
         if self._connection is not None:
@@ -183,11 +159,6 @@ class AmqpClient:
                 return
             if self._connection is not None:
                 self._connection.close()
-
-    def drop(self) -> None:
-        """Close the connection without a word."""
-        if self._connection is not None:
-            self._connection.close()
 
     # Input
 

@@ -7,9 +7,8 @@ from urllib.parse import quote
 
 import h11
 
+from gateway.simulation.clients.client import SimulatedClient
 from gateway.simulation.clients.errors import Lost
-from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import PortClosed
 from gateway.simulation.network.pipe import LinkQuality
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
@@ -45,26 +44,18 @@ class HttpClient:
         return answer
 
 
-class _Exchange:
+class _Exchange(SimulatedClient):
     """One request and its answer."""
 
     def __init__(self, scene: Scene, name: str) -> None:
-        self._scene = scene
-        self._name = name
+        super().__init__(scene, name, _LINK)
         self._http = h11.Connection(h11.CLIENT)
         self._answer: Promise[HttpAnswer] = Promise()
-        self._connection: SimulatedConnection | None = None
         self._status = 0
         self._body = b""
 
     async def perform(self, method: str, target: str, body: bytes) -> HttpAnswer:
-        port = self._scene.process.ports.get("management")
-        if port is None:
-            raise Lost("the node is down")
-        try:
-            self._connection = self._scene.network.connect(port, self, _LINK)
-        except PortClosed as error:
-            raise Lost(str(error)) from None
+        connection = self._open("management")
         headers = {
             "Host": "127.0.0.1",
             "Authorization": f"Basic {b64encode(b'guest:guest').decode()}",
@@ -73,8 +64,8 @@ class _Exchange:
         }
         head = h11.Request(method=method, target=target, headers=list(headers.items()))
         for event in (head, h11.Data(data=body), h11.EndOfMessage()):
-            self._connection.send(self._http.send(event) or b"")
-        return await within(self._scene.world, self._answer, _ANSWER_S, f"{self._name}: {method} {target}")
+            connection.send(self._http.send(event) or b"")
+        return await within(self.scene.world, self._answer, _ANSWER_S, f"{self.name}: {method} {target}")
 
     def received(self, data: bytes) -> None:
         self._http.receive_data(data)
@@ -85,8 +76,7 @@ class _Exchange:
                 self._body += bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
                 self._answer.fulfil(HttpAnswer(self._status, json.loads(self._body) if self._body else None))
-                if self._connection is not None:
-                    self._connection.close()
+                self.drop()
                 return
             elif event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
                 return

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from gateway.simulation.clients.client import SimulatedClient
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.clients.mqtt import writing
 from gateway.simulation.clients.mqtt.packets import Login, PacketKind, ReceivedPacket, UnreadablePacket
 from gateway.simulation.clients.mqtt.reading import PacketReader
 from gateway.simulation.clients.mqtt.session import ClientSession, OutgoingPublish
-from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import PortClosed
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -28,7 +27,7 @@ _UNAVAILABLE: Final = frozenset((3, 0x88, 0x8B))
 _USUAL_RECEIVE_MAXIMUM: Final = 10
 
 
-class MqttClient:
+class MqttClient(SimulatedClient):
     """One client. ``on_message`` gets each message once that the handshakes make one of, ``on_published`` the answer.
 
     With ``answers_itself`` each message is acknowledged at once; otherwise the program calls ``acknowledge``.
@@ -36,8 +35,7 @@ class MqttClient:
     """
 
     def __init__(self, scene: Scene, name: str, login: Login) -> None:
-        self.scene = scene
-        self.name = name
+        super().__init__(scene, name)
         self.login = login
         self.session = ClientSession()
         self.on_message: Callable[[ReceivedPacket], None] = lambda packet: None
@@ -47,16 +45,10 @@ class MqttClient:
         self.ended_with: int | None = None
         self.was_cut = False
         self._reader = PacketReader(login.version)
-        self._connection: SimulatedConnection | None = None
         self._answers: dict[tuple[PacketKind, int], Promise[ReceivedPacket]] = {}
         self._progress: list[Promise[None]] = []
         self._end: Promise[None] = Promise()
         self._unanswered: set[int] = set()
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the connection is open."""
-        return self._connection is not None
 
     # Requests
 
@@ -65,17 +57,11 @@ class MqttClient:
 
         :raises Lost: if that fails. :raises RefusedRequest: if the broker refuses the login.
         """
-        port = self.scene.process.ports.get("mqtt")
-        if port is None:
-            raise Lost("the node is down")
+        self._open("mqtt")
         self._reader = PacketReader(self.login.version)
         self._answers, self._progress, self._unanswered = {}, [], set()
         self._end = Promise()
         self.ended_with = None
-        try:
-            self._connection = self.scene.network.connect(port, self)
-        except PortClosed as error:
-            raise Lost(str(error)) from None
         answer = await self._request(writing.connect(self.login), PacketKind.CONNACK, 0)
         if answer.reason:
             self.drop()
@@ -151,16 +137,6 @@ class MqttClient:
     def until_ended(self) -> Promise[None]:
         """Return a promise that is fulfilled by the end of the connection."""
         return within(self.scene.world, self._end, ANSWER_S, f"{self.name}: the end of the connection")
-
-    def pause(self, is_paused: bool) -> None:
-        """Stop reading from the broker, or resume it."""
-        if self._connection is not None:
-            self._connection.pause(is_paused)
-
-    def drop(self) -> None:
-        """Close the connection without a word."""
-        if self._connection is not None:
-            self._connection.close()
 
     async def _request(self, packet: bytes, kind: PacketKind, packet_id: int) -> ReceivedPacket:
         if self._connection is None:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from gateway.simulation.clients.client import SimulatedClient
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.clients.stomp.frames import FrameReader, StompFrame, UnreadableFrame, write
-from gateway.simulation.network.connection import SimulatedConnection
-from gateway.simulation.network.network import PortClosed
 from gateway.simulation.scene import Scene
 from gateway.simulation.world.tasks import Promise, within
 
@@ -17,7 +16,7 @@ ANSWER_S: Final = 90.0
 _UNAVAILABLE: Final = frozenset(("Broker not ready", "connection_forced"))
 
 
-class StompClient:
+class StompClient(SimulatedClient):
     """One connection. ``on_message`` gets each MESSAGE. ``version`` is the only one that the client speaks.
 
     ``last_heard_s`` is when the last bytes came, heart-beats included, and ``longest_silence_s`` the longest pause
@@ -25,40 +24,27 @@ class StompClient:
     """
 
     def __init__(self, scene: Scene, name: str, version: str) -> None:
-        self.scene = scene
-        self.name = name
+        super().__init__(scene, name)
         self.version = version
         self.on_message: Callable[[StompFrame], None] = lambda frame: None
         self.last_heard_s = self.longest_silence_s = 0.0
         self.was_cut = False
         self._reader = FrameReader()
-        self._connection: SimulatedConnection | None = None
         self._connected: Promise[None] = Promise()
         self._end: Promise[None] = Promise()
         self._receipts: dict[str, Promise[None]] = {}
         self._starting: dict[str, str] = {}  # the receipts of subscriptions that begin, by their id
         self._number = 0
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether the connection is open."""
-        return self._connection is not None
-
     # Requests
 
     async def connect(self, heart_beat: str = "0,0") -> None:
         """Connect and log in. :raises Lost: if that fails."""
-        port = self.scene.process.ports.get("stomp")
-        if port is None:
-            raise Lost("the node is down")
+        self._open("stomp")
         self._reader = FrameReader()
         self._receipts, self._starting = {}, {}
         self._connected, self._end = Promise(), Promise()
         self.last_heard_s, self.longest_silence_s = self.scene.world.now_s, 0.0
-        try:
-            self._connection = self.scene.network.connect(port, self)
-        except PortClosed as error:
-            raise Lost(str(error)) from None
         headers = {"login": "guest", "passcode": "guest", "host": "/"}
         if self.version != "1.0":
             headers |= {"accept-version": self.version, "heart-beat": heart_beat}
@@ -88,16 +74,6 @@ class StompClient:
     def until_ended(self) -> Promise[None]:
         """Return a promise that is fulfilled by the end of the connection."""
         return within(self.scene.world, self._end, ANSWER_S, f"{self.name}: the end of the connection")
-
-    def pause(self, is_paused: bool) -> None:
-        """Stop reading from the broker, or resume it."""
-        if self._connection is not None:
-            self._connection.pause(is_paused)
-
-    def drop(self) -> None:
-        """Close the connection without a word."""
-        if self._connection is not None:
-            self._connection.close()
 
     # Input
 
