@@ -21,26 +21,9 @@ from gateway.management.web.request import Request
 from gateway.net.certificates import crypto_chain, host_names
 from gateway.plugins.services.http_resource import HttpRequest
 from tests.fuzz.decoders.corpus import frames_of
+from tests.fuzz.decoders.json_tokens import JSON_TOKENS
 from tests.fuzz.decoders.laws import attempt, refused, require, require_same
 from tests.fuzz.decoders.target import Target
-
-_JSON: Final = (
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b":",
-    b",",
-    b'"',
-    b"null",
-    b"true",
-    b"1e999",
-    b"-0",
-    b"NaN",
-    b"\\ud800",
-    b"\\u0000",
-    b"99999999999999999999",
-)
 
 
 class _Connection:
@@ -181,7 +164,7 @@ TARGETS: Final = (
             "gateway.management.messages:properties_of",
         ),
         _body_seeds,
-        _JSON,
+        JSON_TOKENS,
     ),
     Target(
         "http-queries",
@@ -204,13 +187,13 @@ TARGETS: Final = (
             "gateway.net.certificates:crypto_chain",
         ),
         _plugin_body_seeds,
-        (*_JSON, b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----", b"MII", b"==\n"),
+        (*JSON_TOKENS, b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----", b"MII", b"==\n"),
     ),
     Target(
         "http-rows",
         _rows,
         ("gateway.management.pipeline.rows:RowReader.rows",),
         _row_seeds,
-        (*_JSON, b'"headers_json":', b'"properties":', b'"exchange":', b"\0\0\0\0", b"\0\0\0\2{}"),
+        (*JSON_TOKENS, b'"headers_json":', b'"properties":', b'"exchange":', b"\0\0\0\0", b"\0\0\0\2{}"),
     ),
 )

@@ -27,25 +27,10 @@ from gateway.patterns.engine import compile_pattern, compile_pattern_caseless
 from gateway.selectors.errors import SelectorError
 from gateway.selectors.selector import Selector
 from tests.fuzz.decoders.corpus import frames_of
+from tests.fuzz.decoders.json_tokens import JSON_TOKENS
 from tests.fuzz.decoders.laws import attempt, refused, require, require_same, text_of
 from tests.fuzz.decoders.target import Target
 
-_JSON: Final = (
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b":",
-    b",",
-    b'"',
-    b"null",
-    b"true",
-    b"1e999",
-    b"-0",
-    b"NaN",
-    b"\\ud800",
-    b"\\u0000",
-)
 _OF_RABBITMQ: Final = (
     b"listeners.tcp.default = 5672\n", b"default_user = guest\n", b"vm_memory_high_watermark.relative = 0.4\n",
     b"disk_free_limit.absolute = 50MB\n", b"auth_backends.1 = ldap\n", b"ssl_options.verify = verify_peer\n",
@@ -292,7 +277,7 @@ TARGETS: Final = (
         _definitions,
         ("gateway.definitions.scanning:scan", "gateway.definitions.reading:parse_definitions"),
         _definition_seeds,
-        (*_JSON, *_DEFINITION),
+        (*JSON_TOKENS, *_DEFINITION),
     ),
     Target(
         "patterns",
@@ -345,6 +330,6 @@ TARGETS: Final = (
             "gateway.cli.ctl.observe.keys:first_key",
         ),
         lambda: (b'{"a": [1, 2.5, null]}', b"\x1b[Aq\t\x1b[5~\x1bOH"),
-        (*_JSON, b"\x1b[", b"\x1bO"),
+        (*JSON_TOKENS, b"\x1b[", b"\x1bO"),
     ),
 )
