@@ -47,6 +47,11 @@ class Fault(ABC):
         await self.happen()
         self.scene.trace.add(self.name, "is over")
 
+    def kill(self) -> None:
+        """End the process without a stop in order, and count that."""
+        self.scene.process.kill()
+        self.scene.history.kills += 1
+
     @abstractmethod
     async def happen(self) -> None:
         """Cause the fault, wait, and end it."""
@@ -60,8 +65,7 @@ class Kill(Fault):
     async def happen(self) -> None:
         """Kill the process, wait, and start it."""
         if self.scene.process.node is not None:
-            self.scene.process.kill()
-            self.scene.history.kills += 1
+            self.kill()
             await self.scene.sleep(self.lasts_s)
             await start(self.scene, self.topology)
 
@@ -82,8 +86,7 @@ class KillSoon(Fault):
                 break
             await self.scene.sleep(_LOOK_S)
         if process.node is not None:
-            process.kill()
-            self.scene.history.kills += 1
+            self.kill()
         await self.scene.sleep(self.lasts_s)
         await start(self.scene, self.topology)
 
@@ -96,9 +99,8 @@ class PowerCut(Fault):
     async def happen(self) -> None:
         """Cut the power, wait, and start the process."""
         if self.scene.process.node is not None:
-            self.scene.process.kill()
+            self.kill()
             self.scene.process.disk.power_cut()
-            self.scene.history.kills += 1
             await self.scene.sleep(self.lasts_s)
             await start(self.scene, self.topology)
 
@@ -118,9 +120,8 @@ class LyingDisk(Fault):
         self.scene.findings.limit_to_health()
         await self.scene.sleep(self.lasts_s)
         if process.node is not None:
-            process.kill()
+            self.kill()
             disk.power_cut()
-            self.scene.history.kills += 1
         disk.tell_the_truth()
         await start(self.scene, self.topology)
 

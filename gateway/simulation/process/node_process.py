@@ -1,6 +1,6 @@
 """One node in the virtual world: started, stopped, killed and started again on the same disk."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +26,6 @@ class NodeProcess:
     """The process of a node. ``node`` is ``None`` while there is none. ``memory_used`` is what it seems to use.
 
     ``disk`` outlives the processes.
-
-    ``on_failure`` is called when the node cannot go on, because its store failed.
     """
 
     def __init__(
@@ -39,7 +37,6 @@ class NodeProcess:
         self.disk_free = _DISK_FREE
         self.starts = 0
         self._is_stopped: Promise[None] | None = None
-        self.on_failure: Callable[[], None] = lambda: None
         self._world = world
         self._network = network
         self.disk = disk
@@ -70,7 +67,6 @@ class NodeProcess:
             self.kill()
             is_ready.fulfil(False)
             return is_ready
-        node.on_failure = lambda: self._failed(node)
 
         def ready() -> None:
             self._network.reactor = reactor
@@ -110,11 +106,6 @@ class NodeProcess:
 
         reactor.run(lambda: node.stop(stopped))
         return is_stopped
-
-    def _failed(self, node: Node) -> None:
-        """The store failed for good: the process ends."""
-        if self.node is node:
-            self.on_failure()
 
     def _raised(self, error: Exception) -> None:
         self._findings.add("no exception reaches the reactor", f"{type(error).__name__}: {error} {place_of(error)}")

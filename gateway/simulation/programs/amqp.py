@@ -17,7 +17,6 @@ from gateway.simulation.world.tasks import Promise
 #: AMQP's code for a queue that does not exist.
 NOT_FOUND: Final = 404
 
-
 #: Bytes of a read that cuts nothing.
 _WHOLE_READS: Final = 65_536
 
@@ -126,15 +125,14 @@ class TransactionalPublisher(AmqpProgram):
                 body = history.publish(self.name, route.places, group=self._group, topic_key=route.topic_key)
                 self.client.publish(route.exchange, route.key, body.encode(), delivery_mode=2)
                 bodies.append(body)
-            if is_kept := self.random.random() < 0.7:
+            if self.random.random() < 0.7:
                 await self.client.request(commands.Tx.Commit())
+                for body in bodies:
+                    history.decided(body, Fate.CONFIRMED)
             else:
                 for body in bodies:
                     history.decided(body, Fate.ROLLED_BACK)
                 await self.client.request(commands.Tx.Rollback())
-            if is_kept:
-                for body in bodies:
-                    history.decided(body, Fate.CONFIRMED)
         return True
 
 
@@ -156,7 +154,6 @@ class AmqpConsumer(AmqpProgram):
         self._rounds = 0
         self._acknowledged: list[str] = []
         self._unsettled = 0
-        self._end: Promise[None] = Promise()
 
     async def attempt(self) -> bool:
         """Connect, and work over the connection; what the last one left is no longer to be acknowledged."""
