@@ -248,6 +248,45 @@ def vhost(broker: Broker, stack: ExitStack, scale: float) -> Run:
     )
 
 
+def imported(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Return an import of 100,000 durable queues, each with a binding."""
+    operator = Management(broker.ports[MANAGEMENT])
+    names = [f"lag.{number}" for number in range(int(100_000 * scale))]
+    definitions = json.dumps(
+        {
+            "queues": [{"name": name, "vhost": "/", "durable": True, "auto_delete": False} for name in names],
+            "bindings": [
+                {
+                    "source": "amq.direct",
+                    "vhost": "/",
+                    "destination": name,
+                    "destination_type": "queue",
+                    "routing_key": name,
+                }
+                for name in names
+            ],
+        }
+    )
+    return lambda: (operator.ask("POST", "/api/definitions", definitions), time.sleep(3))
+
+
+def collections(broker: Broker, stack: ExitStack, scale: float) -> Run:
+    """Return 3,000 connections that open channels and consumers and end, on a broker with 100,000 queues.
+
+    What they leave behind makes the garbage collector run; the queues are what it must not go through each time.
+    """
+    _many_queues(broker, int(100_000 * scale))
+
+    def run() -> None:
+        for number in range(int(3_000 * scale)):
+            with connected(broker.ports[AMQP]) as client:
+                client.declare_exchange(f"lag.{number % 10}", "topic")
+                client.bind_queue(f"lag.{number}", f"lag.{number % 10}", f"lag.{number}.#")
+                client.consume(f"lag.{number}", no_ack=False)
+
+    return run
+
+
 def expiry(broker: Broker, stack: ExitStack, scale: float) -> Run:
     """Return the simultaneous expiry and dead-lettering of 300,000 persistent messages."""
     control = stack.enter_context(connected(broker.ports[AMQP]))
@@ -337,6 +376,8 @@ SCENARIOS: Final = (
     Scenario("30,000 queues listed, sorted, exported over HTTP", listings, OPERATED),
     Scenario("a new policy for 30,000 queues", policy, OPERATED),
     Scenario("a virtual host of 30,000 queues imported and deleted", vhost, OPERATED),
+    Scenario("100,000 queues with bindings imported", imported, OPERATED),
+    Scenario("3,000 connections beside 100,000 queues (garbage collection)", collections, OPERATED),
     Scenario("300,000 messages expire and are dead-lettered", expiry, OPERATED),
     Scenario("300,000 messages searched and moved by the workbench", workbench, OPERATED),
     Scenario("messages overflow into a fanout of 1,000 queues", overflow),

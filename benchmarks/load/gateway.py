@@ -21,6 +21,9 @@ MANAGEMENT: Final = "management"
 PROMETHEUS: Final = "prometheus"
 LISTENERS: Final = (AMQP, MQTT, "web_mqtt", STOMP, WEB_STOMP, MANAGEMENT, PROMETHEUS)
 
+#: The protocols and the management API.
+MANAGED: Final = (AMQP, MQTT, STOMP, MANAGEMENT)
+
 #: Deliveries an MQTT client may leave unacknowledged; the peer has the same setting.
 PREFETCH: Final = 1000
 
@@ -41,7 +44,7 @@ def launch(directory: Path) -> Iterator[Broker]:
 @contextmanager
 def launch_managed(directory: Path) -> Iterator[Broker]:
     """Run it with management, for measurements that use the API."""
-    with _launch(directory, AMQP, MQTT, STOMP, MANAGEMENT) as broker:
+    with _launch(directory, *MANAGED) as broker:
         yield broker
 
 
@@ -67,15 +70,25 @@ def launch_with(directory: Path, settings: Mapping[str, str]) -> Iterator[Broker
         yield broker
 
 
-@contextmanager
-def _launch(directory: Path, *listeners: str, options: Sequence[str] = ()) -> Iterator[Broker]:
-    ports = {listener: free_port() for listener in listeners}
+def free_ports(*listeners: str) -> dict[str, int]:
+    """Return a free port for each listener, by its name."""
+    return {listener: free_port() for listener in listeners}
+
+
+def command(directory: Path, ports: Mapping[str, int], options: Sequence[str] = ()) -> list[str]:
+    """Return the command that runs it with the data in this directory; all other listeners are off."""
     settings = {"bind": "127.0.0.1", f"{MQTT}.prefetch": str(PREFETCH)}
     settings |= {f"{listener}.port": "off" for listener in LISTENERS}
     settings |= {f"{listener}.port": str(port) for listener, port in ports.items()}
     overrides = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options, *overrides]
-    with running("gateway", command, os.environ, directory, ports, _product, timeout_s=60.0) as broker:
+    return [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options, *overrides]
+
+
+@contextmanager
+def _launch(directory: Path, *listeners: str, options: Sequence[str] = ()) -> Iterator[Broker]:
+    ports = free_ports(*listeners)
+    started = command(directory, ports, options)
+    with running("gateway", started, os.environ, directory, ports, _product, timeout_s=60.0) as broker:
         yield broker
 
 
