@@ -184,11 +184,7 @@ class Transactional(Plain):
         return sum(len(delivery.entry.message.body) for delivery in self.undecided)
 
     def committing(self) -> Iterator[None]:
-        """Return the steps that perform the held actions, in order.
-
-        The store receives all of them as one step. Streams and archives assign positions by turn, so from the first
-        such message on the rest is done in one turn.
-        """
+        """Return the steps that perform the held actions, in order, as one step of the store."""
         held, self._held, self._settled = self._held, [], []
         self._release_held()
         vhost = self._vhost

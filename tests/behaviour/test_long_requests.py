@@ -3,6 +3,8 @@
 import pytest
 from pamqp import commands
 
+from gateway.kernel.journal.records.topology import PolicyRecord
+from gateway.kernel.queueing.queue_like import QueueLike
 from tests.clocks import TickingClock
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import publish
@@ -40,6 +42,49 @@ def test_a_large_commit_is_one_step_of_the_store_and_is_answered_at_its_end(
     assert peer.receive() == ["Tx.CommitOk()"]
     assert len(queue) == COUNT
     assert [size for size in store.sizes if size > 1] == [2 * COUNT]
+
+
+def test_streams_in_a_large_commit_get_their_messages_in_its_last_turn(
+    gateway: Gateway, peer: Peer, store: StepStore, clock: TickingClock
+) -> None:
+    stream, queue = declare_stream(gateway), gateway.vhost.queue("q")
+    publish_in_transaction(peer, 100)
+    for number in range(COUNT):
+        peer.send(
+            publish("amq.fanout", "", b"%d" % number, delivery_mode=2),
+            publish("", "q", b"%d" % number, delivery_mode=2),
+        )
+    peer.receive()
+    store.sizes.clear()
+    peer.send(commands.Tx.Commit())
+    assert (peer.receive(), len(stream), store.sizes) == ([], 0, [])
+    assert 0 < len(queue) < COUNT
+    clock.advance(0)
+    assert peer.receive() == ["Tx.CommitOk()"]
+    assert (len(stream), len(queue)) == (COUNT, 100 + 2 * COUNT)
+    assert [size for size in store.sizes if size > 1] == [2 * 100 + 5 * COUNT]
+    peer.send(commands.Basic.Consume(queue="q", no_ack=True))
+    bodies = [received.body for received in peer.receive_frames() if received.body]
+    assert bodies[100:] == [b"%d" % (number // 2) for number in range(2 * COUNT)]
+
+
+def declare_stream(gateway: Gateway) -> QueueLike:
+    """Declare a stream, and bind it and ``q`` to ``amq.fanout``."""
+    stream = gateway.vhost.declare_queue("s", is_durable=True, arguments={"x-queue-type": "stream"})
+    for queue in (stream, gateway.vhost.queue("q")):
+        gateway.vhost.bind(gateway.vhost.exchange("amq.fanout"), queue, "")
+    return stream
+
+
+def test_an_unroutable_message_of_a_large_commit_is_returned_although_its_exchange_is_archived(
+    gateway: Gateway, peer: Peer, clock: TickingClock
+) -> None:
+    gateway.broker.put_policy(PolicyRecord("/", "keep", False, "^amq.direct$", "exchanges", 0, {"archive": True}))
+    publish_in_transaction(peer, COUNT)
+    peer.send(publish("amq.direct", "nowhere", b"m", mandatory=True), commands.Tx.Commit())
+    assert peer.receive() == []
+    clock.advance(0)
+    assert [line.split("(")[0] for line in peer.receive()] == ["Basic.Return", "Tx.CommitOk"]
 
 
 def test_frames_after_a_large_commit_wait_for_it(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:

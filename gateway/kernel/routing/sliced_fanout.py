@@ -57,16 +57,14 @@ class SlicedFanout(PendingWork):
     def steps(self, step: OpenStep | None = None) -> Iterator[None]:
         """Return the steps in which the message is offered to each queue that still exists, and the work is finished.
 
-        The changes join a ``step`` that the caller has opened, or one of their own. Streams come last, in the turn in
-        which the store gets the step, because they count by the position of the turn.
+        The changes join a ``step`` that the caller has opened, or one of their own.
         """
         step = step or self._journal.open_step()
         try:
             yield from self.offers(step)
         finally:
             self._journal.close_step(step)
-        self._offer_to(self._streams)
-        self.finish()
+        self.complete()
 
     def offers(self, step: OpenStep) -> Iterator[None]:
         """Return the steps of the offers to all queues but streams. Their changes belong to a step of the store."""
@@ -84,6 +82,14 @@ class SlicedFanout(PendingWork):
             finally:
                 journal.leave()
             yield
+
+    def complete(self) -> None:
+        """Offer the message to the streams and finish, in the turn in which the store gets the step.
+
+        Streams and archives come last, because they count by the position of the turn.
+        """
+        self._offer_to(self._streams)
+        self.finish()
 
     def _offer_to_some(self, queues: Sequence[QueueLike]) -> None:
         streams = [queue for queue in queues if queue.is_stream]

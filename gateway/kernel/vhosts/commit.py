@@ -47,6 +47,7 @@ class Commit(Generic[A]):
         self._routes: list[Route | Walk | None] = []  # of the first actions
         self._at = 0
         self._route: Route | Walk | None = None  # of the action at ``_at``, if it was routed already
+        self._last_calls: list[Callable[[], None]] = []  # those that publish to streams and archives
         #: Whether ``steps`` performs all actions at once.
         self.is_small = len(actions) <= MOST_AT_ONCE and self._is_little_work()
 
@@ -66,17 +67,19 @@ class Commit(Generic[A]):
     def steps(self) -> Iterator[None]:
         """Return the steps that perform the actions.
 
-        Streams and archives assign positions by turn, so from the first message for one of these on, the rest is done
-        in the last turn.
+        Streams and archives assign positions by turn, so they get their messages in the last turn, in order.
         """
-        if not self.is_small:
-            step = self._journal.open_step()
-            try:
-                yield from self._steps_before_last(step)
-            finally:
-                self._journal.close_step(step)
-        while self._at < len(self._actions):
-            self._perform_next()
+        if self.is_small:
+            while self._at < len(self._actions):
+                self._perform_next()
+            return
+        step = self._journal.open_step()
+        try:
+            yield from self._steps_before_last(step)
+        finally:
+            self._journal.close_step(step)
+        for call in self._last_calls:
+            call()
 
     def _steps_before_last(self, step: "OpenStep") -> Iterator[None]:
         while self._at < len(self._actions):
@@ -89,17 +92,27 @@ class Commit(Generic[A]):
             if isinstance(self._route, Walk):
                 yield from self._walking(self._route)
                 self._route = self._route.route
-            route = self._route
+            route, self._route = self._route, None
             if route is not None:
-                yield from _looking_for_streams(route)
-                if _is_late(route):
-                    return
-                fanout = self._fanout_of(self._actions[self._at], route)
-                yield from fanout.offers(step)
-                fanout.finish()
-                self._offered(self._actions[self._at], fanout)
-                self._route = None
+                yield from self._offering(self._actions[self._at], route, step)
                 self._at += 1
+
+    def _offering(self, action: A, route: Route, step: "OpenStep") -> Iterator[None]:
+        """Return the steps that publish a message to very many queues, or to streams or archives among others."""
+        yield from _looking_for_streams(route)
+        if not route.queues:  # the publisher may have to learn that its message is unroutable
+            self._last_calls.append(lambda: self._perform(action, route))
+            return
+        fanout = self._fanout_of(action, route)
+        yield from fanout.offers(step)
+        if _is_late(route):
+            self._last_calls.append(lambda: self._complete(action, fanout))
+        else:
+            self._complete(action, fanout)
+
+    def _complete(self, action: A, fanout: SlicedFanout) -> None:
+        fanout.complete()
+        self._offered(action, fanout)
 
     def _perform_some(self) -> None:
         """Perform some actions, up to one that cannot be performed in a turn with others."""
@@ -115,11 +128,8 @@ class Commit(Generic[A]):
 
     def _perform_next(self) -> None:
         route = self._route if self._route is not None else self._next_route()
+        assert not isinstance(route, Walk)  # a commit with a walk is not small
         self._route = None
-        if isinstance(route, Walk):
-            for _ in self._walking(route):
-                pass
-            route = route.route
         self._perform(self._actions[self._at], route)
         self._at += 1
 
