@@ -37,6 +37,7 @@ ORDER: Final = """
     peek; messages search; messages move; messages copy; messages edit; messages delete; messages requeue
     messages undo; messages jobs
     list_delayed_messages; cancel_delayed_messages; list_archives; list_unresponsive_queues
+    list_kept_messages; drop_kept_messages; list_deduplication_windows; clear_deduplication_window
     set_stream_offset; list_stream_tracking; stream_status; delete_stream_offset
     list_stream_consumers; list_stream_publishers; list_stream_connections; list_stream_consumer_groups
     list_stream_group_consumers; add_super_stream; delete_super_stream
@@ -139,6 +140,10 @@ def prepare_topology(world: World) -> None:
     gateway = world.gateway
     put(gateway, "permissions/shop/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     put(gateway, "queues/shop/orders", {"durable": True, "arguments": {"x-delayed-delivery": True}})
+    put(gateway, "queues/shop/invoices", {"durable": True, "arguments": {"x-message-deduplication": True}})
+    put(gateway, "exchanges/shop/prices", {"type": "x-lvc", "durable": True})
+    price = {"properties": {}, "routing_key": "EUR", "payload": "1.1", "payload_encoding": "string"}
+    request(gateway, "POST", "exchanges/shop/prices/publish", price)
     for name in ("failed", "copies"):
         put(gateway, f"queues/shop/{name}", {"durable": True})
     put(gateway, "queues/shop/payments", {"durable": True, "arguments": {"x-queue-type": "quorum"}})

@@ -4,8 +4,8 @@ import click
 
 from gateway.cli.ctl.errors import WrongUsage
 from gateway.cli.ctl.listing import NounListing
+from gateway.cli.ctl.paged import first_rows
 from gateway.cli.ctl.session import VerbSession
-from gateway.cli.ctl.values import JsonObject, number, objects, part
 from gateway.cli.ctl.verb import verb
 
 _SAME_NAME = (
@@ -19,9 +19,6 @@ DELAYED = NounListing(
     defaults=("position", "due_at", "exchange", "routing_key", "payload_bytes"),
     banner="Listing delayed messages of {kind} {name} in vhost {vhost} ...",
 )
-
-#: Largest page of the API.
-_MAX_PAGE_SIZE = 500
 
 of_exchange = click.option("--exchange", "is_exchange", is_flag=True, help="NAME is an exchange.")
 
@@ -41,7 +38,7 @@ def list_delayed_messages(
     kind = "exchange" if is_exchange else "queue"
     session.output.announce(DELAYED.banner.format(kind=kind, name=f"'{name}'", vhost=session.vhost))
     with session.reporting_missing(f"{kind} '{name}'"):
-        found = _soonest(session, (f"{kind}s", session.vhost, name, "delayed"), limit)
+        found = first_rows(session, (f"{kind}s", session.vhost, name, "delayed"), limit)
     session.output.rows(chosen, [DELAYED.row(each, chosen) for each in found])
 
 
@@ -66,18 +63,6 @@ def cancel_delayed_messages(
     for position in positions:
         with session.reporting_missing(f"a delayed message at {position} of {kind} '{name}'"):
             session.api.delete(*path, str(position))
-
-
-def _soonest(session: VerbSession, path: tuple[str, ...], limit: int) -> list[JsonObject]:
-    """Return the earliest messages, reading page by page."""
-    found: list[JsonObject] = []
-    size = min(limit, _MAX_PAGE_SIZE)
-    page, pages = 1, 1
-    while page <= pages and len(found) < limit:
-        answer = session.api.get(*path, query={"page": str(page), "page_size": str(size)})
-        found += objects(part(answer, "items"))
-        page, pages = page + 1, number(answer, "page_count")
-    return found[:limit]
 
 
 VERBS = (list_delayed_messages, cancel_delayed_messages)

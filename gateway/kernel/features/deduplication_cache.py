@@ -1,9 +1,10 @@
 """A bounded cache of message keys, to detect a message that was published twice."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records.progress import SeenRecord
 from gateway.kernel.messages.message import Message, Value
@@ -23,29 +24,29 @@ class DeduplicationCache:
     """The latest keys of one queue or exchange, each for a time (``None``: until newer keys evict it).
 
     If the queue or exchange ``survives`` a restart, its keys do too: a key is recorded in the same step as its message.
-    A repeated key does not extend its time.
+    A repeated key does not extend its time. ``place`` is ``queue`` or ``exchange``, ``size`` the most keys.
     """
 
     __slots__ = (
         "_journal",
-        "_name",
         "_number",
-        "_place",
-        "_size",
-        "_survives",
-        "_ttl_ms",
         "_until_ms_by_key",
-        "_vhost",
+        "name",
+        "place",
+        "size",
+        "survives",
+        "ttl_ms",
+        "vhost",
     )
 
     def __init__(self, journal: "Journal", vhost: str, place: str, name: str, *, survives: bool) -> None:
         self._journal = journal
-        self._vhost = vhost
-        self._place = place
-        self._name = name
-        self._survives = survives
-        self._size = DEFAULT_SIZE
-        self._ttl_ms: int | None = None
+        self.vhost = vhost
+        self.place = place
+        self.name = name
+        self.survives = survives
+        self.size = DEFAULT_SIZE
+        self.ttl_ms: int | None = None
         self._number = 0
         self._until_ms_by_key: dict[bytes, int] = {}
 
@@ -54,8 +55,8 @@ class DeduplicationCache:
 
     def resize(self, size: int, ttl_ms: int | None) -> None:
         """Set the maximum number of keys, and the time to live of new ones."""
-        self._size = size
-        self._ttl_ms = ttl_ms
+        self.size = size
+        self.ttl_ms = ttl_ms
         while len(self._until_ms_by_key) > size:
             self.forget_oldest()
 
@@ -69,10 +70,10 @@ class DeduplicationCache:
             return False
         now_ms = self._journal.clock.wall_ms()
         if self._has(key, now_ms):
-            if self._survives:
+            if self.survives:
                 self._journal.indirect_lsn = self._journal.lsn  # its confirm waits until the first message is durable
             return True
-        ttl_ms = positive(message.headers.get("x-cache-ttl")) or self._ttl_ms
+        ttl_ms = positive(message.headers.get("x-cache-ttl")) or self.ttl_ms
         self._remember(key, 0 if ttl_ms is None else now_ms + ttl_ms)
         return False
 
@@ -104,12 +105,18 @@ class DeduplicationCache:
         else:
             self._forget(key)
 
+    def clearing(self) -> Generator[None, None, None]:
+        """Return the steps that forget all keys of now."""
+        for key in drained(list(self._until_ms_by_key)):
+            self._forget(key)
+            yield
+
     def restore(self, records: Iterable[SeenRecord]) -> None:
         """Restore recovered keys, oldest first."""
         for record in records:
             self._until_ms_by_key[record.digest] = record.until_ms
             self._number = record.number
-        while len(self._until_ms_by_key) > self._size:
+        while len(self._until_ms_by_key) > self.size:
             self.forget_oldest()
 
     def _remember(self, key: bytes, until_ms: int) -> None:
@@ -117,15 +124,15 @@ class DeduplicationCache:
         self._until_ms_by_key.pop(key, None)
         self._until_ms_by_key[key] = until_ms
         self._number += 1
-        if self._survives:
-            seen = SeenRecord(self._vhost, self._place, self._name, key, self._number, until_ms)
+        if self.survives:
+            seen = SeenRecord(self.vhost, self.place, self.name, key, self._number, until_ms)
             self._journal.record(Put(seen))
-        if len(self._until_ms_by_key) > self._size:
+        if len(self._until_ms_by_key) > self.size:
             self.forget_oldest()
 
     def _forget(self, key: bytes) -> None:
-        if self._until_ms_by_key.pop(key, None) is not None and self._survives:
-            self._journal.record(Removed(SeenRecord.kind, (self._vhost, self._place, self._name, key)))
+        if self._until_ms_by_key.pop(key, None) is not None and self.survives:
+            self._journal.record(Removed(SeenRecord.kind, (self.vhost, self.place, self.name, key)))
 
 
 def positive(value: Value) -> int | None:

@@ -26,6 +26,14 @@ class DeduplicationCaches:
         self._retired: dict[tuple[str, str], DeduplicationCache] = {}
         self._recovered: dict[tuple[str, str], list[SeenRecord]] = {}
 
+    def all(self) -> list[DeduplicationCache]:
+        """Return the caches of all queues and exchanges."""
+        return list(self._caches.values())
+
+    def get(self, place: str, name: str) -> DeduplicationCache | None:
+        """Return the cache of a queue or exchange; ``None`` if it does not deduplicate."""
+        return self._caches.get((place, name))
+
     def open(self, place: str, name: str, size: int, ttl_ms: int | None, *, survives: bool) -> DeduplicationCache:
         """Return the cache of a queue or exchange, with its keys, and set its size and time to live."""
         key = place, name

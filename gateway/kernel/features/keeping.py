@@ -17,7 +17,7 @@ from gateway.kernel.journal.records.kept import KeptRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.routing.kept_messages import Room
+from gateway.kernel.routing.kept_messages import KeptMessages, Room
 
 if TYPE_CHECKING:
     from gateway.kernel.events import Events
@@ -98,6 +98,11 @@ class Keeping:
             )
             self._boxes[exchange.name] = box
         return box
+
+    def kept_by(self, exchange_name: str) -> KeptMessages:
+        """Return the messages of an exchange, none if its type keeps none."""
+        box = self._boxes.get(exchange_name)
+        return KeptMessages() if box is None else box.kept
 
     def charge(self) -> None:
         """Charge the turn for keeping a message."""

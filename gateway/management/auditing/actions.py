@@ -38,6 +38,7 @@ _TRACE_STARTED: Final = AuditedAction("trace.started", has_body=True)
 _TRACE_STOPPED: Final = AuditedAction("trace.stopped")
 _TRACE_FILE_DELETED: Final = AuditedAction("trace_file.deleted")
 _DELAYED: Final = AuditedAction("delayed_message.deleted")
+_DEDUPLICATION: Final = AuditedAction("deduplication.cleared")
 _RETAINED: Final = AuditedAction("mqtt_retained.deleted")
 
 #: Each route with what it does, as ``METHOD path``.
@@ -73,6 +74,9 @@ AUDITED: Final[Mapping[str, AuditedAction]] = {
     "DELETE /queues/<vhost>/<name>/delayed/<position>": _DELAYED,
     "DELETE /exchanges/<vhost>/<name>/delayed": _DELAYED,
     "DELETE /exchanges/<vhost>/<name>/delayed/<position>": _DELAYED,
+    "DELETE /exchanges/<vhost>/<name>/kept": AuditedAction("kept_message.deleted"),
+    "DELETE /queues/<vhost>/<name>/deduplication": _DEDUPLICATION,
+    "DELETE /exchanges/<vhost>/<name>/deduplication": _DEDUPLICATION,
     "PUT /stream/<vhost>/<name>/tracking/<consumer>": AuditedAction("stream_offset.changed", has_body=True),
     "DELETE /stream/<vhost>/<name>/tracking/<consumer>": AuditedAction("stream_offset.deleted"),
     "PUT /stream/super-streams/<vhost>/<name>": AuditedAction("super_stream.created", has_body=True),

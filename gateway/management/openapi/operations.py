@@ -187,6 +187,8 @@ QUERIES: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/message-traces/<vhost>"): "message_id:s exchange:s routing_key:s queue:s user:s limit:i",
     ("GET", "/queues/<vhost>/<name>/delayed"): "truncate:i",
     ("GET", "/exchanges/<vhost>/<name>/delayed"): "truncate:i",
+    ("GET", "/exchanges/<vhost>/<name>/kept"): "truncate:i",
+    ("DELETE", "/exchanges/<vhost>/<name>/kept"): "key:s",
     ("GET", "/pipeline/<vhost>/streams"): "names:s",
     ("GET", "/pipeline/<vhost>/offset"): "queue:s timestamp:i offset:i bytes:i",
     ("GET", "/pipeline/<vhost>/read"): "queue:s from:i to:i",

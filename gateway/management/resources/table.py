@@ -14,6 +14,7 @@ from gateway.management.resources import (
     cluster_name,
     connections,
     consumers,
+    deduplication,
     definitions,
     definitions_plan,
     delayed,
@@ -23,6 +24,7 @@ from gateway.management.resources import (
     feature_flags,
     federation_links,
     health,
+    kept,
     live,
     maintenance,
     message_traces,
@@ -64,9 +66,9 @@ from gateway.management.resources import (
 
 _NOUNS: Final = (
     overview, whoami, cluster_name, nodes, definitions, definitions_plan, vhosts, vhost_limits, users, user_limits,
-    permissions, topic_permissions, exchanges, queues, delayed, streams, super_streams, archives, bindings,
-    connections, channels,
-    consumers, policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_runs,
+    permissions, topic_permissions, exchanges, queues, delayed, kept, deduplication, streams, super_streams,
+    archives, bindings, connections, channels, consumers,
+    policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_runs,
     pipeline_sink, one_node, store, shovels, federation_links, explain, message_traces, plugins, plugin_services,
     access_answers,
     settings, maintenance, live,

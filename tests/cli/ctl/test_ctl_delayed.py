@@ -1,4 +1,4 @@
-"""Verbs for delayed messages, with paging, and for the node."""
+"""Verbs for delayed and kept messages, with paging, for windows of deduplication, and for the node."""
 
 from typing import Any
 
@@ -35,7 +35,23 @@ def test_pages_are_requested_until_the_limit_is_reached(ctl: Ctl, api: FakeApi) 
     assert targets == ["page=1&page_size=500", "page=2&page_size=500"]
 
 
+def test_kept_messages_are_listed(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("GET exchanges/v1/prices/kept", page({"key": "EUR", "routing_key": "EUR", "payload": "1.1"}))
+    result = ctl("-p", "v1", "list_kept_messages", "prices", "key,payload")
+    assert result.out == "Listing kept messages of exchange 'prices' in vhost v1 ...\nkey\tpayload\nEUR\t1.1\n"
+
+
+def test_windows_of_deduplication_are_listed(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("GET deduplication/v1", [{"kind": "queue", "name": "orders", "keys": 7, "size": 10}])
+    assert ctl("-p", "v1", "list_deduplication_windows", "name", "keys", "-s").out == "orders\t7\n"
+
+
 REFUSED = [
+    (["list_kept_messages", "nope"], 69, "exchange 'nope' does not exist in vhost '/'"),
+    (["drop_kept_messages", "prices"], 64, "give either keys or --all"),
+    (["drop_kept_messages", "prices", "x", "--all"], 64, "give either keys or --all"),
+    (["drop_kept_messages", "prices", "x"], 69, "a kept message with key 'x' of exchange 'prices' does not exist"),
+    (["clear_deduplication_window", "q"], 69, "a deduplication window of queue 'q' does not exist in vhost '/'"),
     (["list_delayed_messages", "q", "nope"], 64, "Info key(s) nope are not supported"),
     (["list_delayed_messages", "nope"], 69, "queue 'nope' does not exist in vhost '/'"),
     (["list_delayed_messages", "x", "-p", "nope"], 65, "Virtual host 'nope' does not exist"),

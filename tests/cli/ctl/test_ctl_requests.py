@@ -256,6 +256,24 @@ CHANGES = [
         id="cancel_delayed_messages all of an exchange",
     ),
     pytest.param(
+        ["drop_kept_messages", "prices", "EUR", "a/b", "-p", "v1"],
+        [("DELETE exchanges/v1/prices/kept?key=EUR", None), ("DELETE exchanges/v1/prices/kept?key=a%2Fb", None)],
+        "Dropping 2 kept message(s) of exchange 'prices' in vhost 'v1' ...\n",
+        id="drop_kept_messages",
+    ),
+    pytest.param(
+        ["drop_kept_messages", "prices", "--all"],
+        [("DELETE exchanges/%2F/prices/kept", None)],
+        "Dropping all kept messages of exchange 'prices' in vhost '/' ...\n",
+        id="drop_kept_messages all",
+    ),
+    pytest.param(
+        ["clear_deduplication_window", "once", "--exchange"],
+        [("DELETE exchanges/%2F/once/deduplication", None)],
+        "Clearing the deduplication window of exchange 'once' in vhost '/' ...\n",
+        id="clear_deduplication_window",
+    ),
+    pytest.param(
         ["set_cluster_name", "here"],
         [("PUT cluster-name", {"name": "here"})],
         "Setting cluster name to here ...\n",
