@@ -4,6 +4,7 @@ A message that is stored and removed within the batch costs a dictionary entry a
 on disk are deleted in any case, so a batch knows the highest numbers ever written.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -28,6 +29,9 @@ from gateway_lmdb.stream_batch import StreamBatch
 #: Limits of one transaction, so that a burst is committed and reported in parts. An append is never split.
 MOST_RECORDS: Final = 20_000
 MOST_BYTES: Final = 16 * 1024 * 1024
+
+#: The most changes that are handled before other threads may run: compiled code keeps the interpreter's lock.
+AT_ONCE: Final = 2048
 
 T = TypeVar("T")
 
@@ -125,6 +129,14 @@ class Batch:
             else:
                 self.streams.add(change)
         self.lsn = append.lsn or self.lsn
+
+    def emptying(self) -> Iterator[None]:
+        """Return the steps that drop the message records, which takes as long as adding them."""
+        for table in (self.contents, self.spilled, self.enqueued):
+            while table.puts:
+                for _ in range(min(AT_ONCE, len(table.puts))):
+                    table.puts.popitem()
+                yield
 
     def _set_entity(self, change: Put | Removed) -> None:
         kind, key = (change.kind, change.key) if isinstance(change, Removed) else _identity(change.entity)

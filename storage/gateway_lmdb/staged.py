@@ -1,7 +1,7 @@
 """Appends that are not reported durable yet, readable until they are."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NewType
 
 from gateway.kernel.journal.changes import Change, Discarded, Lsn, SetAside, Stored
@@ -28,10 +28,11 @@ class Staged:
     """The appends above the watermark, and the contents they store or discard.
 
     A ``StoreListener`` on the kernel's thread. Appends are only collected; reading indexes their contents, each append
-    once.
+    once. ``on_written`` is called with each one that is durable.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_written: Callable[[Append], None]) -> None:
+        self._on_written = on_written
         self._unindexed: deque[Append] = deque()
         self._indexed: deque[tuple[Lsn, ContentKey]] = deque()
         self._contents: dict[ContentKey, tuple[Lsn, Message | None]] = {}
@@ -52,7 +53,7 @@ class Staged:
     def on_durable(self, watermark: Lsn) -> None:
         """Remove everything up to ``watermark``, which is read from disk from now on."""
         while self._unindexed and self._unindexed[0].lsn <= watermark:
-            self._unindexed.popleft()
+            self._on_written(self._unindexed.popleft())
         while self._indexed and self._indexed[0][0] <= watermark:
             _, key = self._indexed.popleft()
             entry = self._contents.get(key)

@@ -60,7 +60,7 @@ class LmdbStore:
     ) -> None:
         self._environment = Environment(Path(path), map_size, disk=disk, threads=threads)
         remove_unfinished(Path(path), disk)
-        self._staged = Staged()
+        self._staged = Staged(lambda append: self._writer.discard(append))
         self._relay = Relay(call_in_kernel, self._staged)
         self._appended = Lsn(0)
         self._is_closed = False

@@ -76,6 +76,10 @@ class Threads(Protocol):
         """Return a new lock, held during a ``with`` block."""
         ...
 
+    def give_way(self) -> None:
+        """Let another thread run Python code if one waits for that."""
+        ...
+
     def monotonic_s(self) -> float:
         """Return the time in seconds since any moment."""
         ...
@@ -101,6 +105,10 @@ class SystemThreads:
     def lock(self) -> AbstractContextManager[Any]:
         """Return a new lock."""
         return threading.Lock()
+
+    def give_way(self) -> None:
+        """Release the interpreter's lock for a moment."""
+        time.sleep(0)
 
     def monotonic_s(self) -> float:
         """Return the time of the system's monotonic clock."""

@@ -4,6 +4,7 @@ While one transaction is being synced, the next batch is collected, so a single 
 shares one. An error is either temporary (the disk is full), and the commit is retried, or final.
 """
 
+from collections import deque
 from collections.abc import Callable
 from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
 from queue import Empty
@@ -14,7 +15,7 @@ import lmdb
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Lsn
 from gateway.kernel.journal.store import StoreListener
-from gateway_lmdb.batch import Batch, Written
+from gateway_lmdb.batch import AT_ONCE, Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
 from gateway_lmdb.commit_times import CommitTimes
 from gateway_lmdb.compaction import Compaction
@@ -56,6 +57,8 @@ class Writer:
         threads = environment.threads
         self._staged: Queue[Append | None] = threads.queue()
         self._monotonic_s = threads.monotonic_s
+        self._give_way = threads.give_way
+        self._written_appends: deque[Append] = deque()  # large ones, no longer used
         self.commit_times = CommitTimes()
         self._stopping = threads.event()
         self._has_failed = False
@@ -71,6 +74,15 @@ class Writer:
         """Stage one append. Position 0 is for the engine's own changes, for which no caller waits."""
         if not self._has_failed:
             self._staged.put(append)
+
+    def discard(self, append: Append) -> None:
+        """Free an append that is durable, on the writer's thread if it is large. Called on the kernel's thread.
+
+        Freeing the changes of a commit of 100,000 messages in one step would take 10 ms of a turn.
+        """
+        if len(append.changes) > AT_ONCE and not self._has_failed:
+            self._written_appends.append(append)
+            self.wake()
 
     def compact(self, compaction: Compaction) -> bool:
         """Start a compaction after the current batch; return ``False`` when one is in progress."""
@@ -109,11 +121,23 @@ class Writer:
                     self._reserve.renew()
                 self._environment.trim()
                 self._compact(batch)
+                self._free(batch)
         except (_ClosedWhileStalled, lmdb.Error, StorageError) as error:
             self._fail(str(error))
         except Exception as error:  # the thread must report it, or the kernel would wait forever
             self._fail(f"{type(error).__name__}: {error}")
             raise
+
+    def _free(self, batch: Batch) -> None:
+        """Free what is written and large, a piece at a time."""
+        if len(batch) > AT_ONCE and self._compaction is None:
+            for _ in batch.emptying():
+                self._give_way()
+        while self._written_appends:
+            changes = list(self._written_appends.popleft().changes)
+            while changes:
+                del changes[-AT_ONCE:]
+                self._give_way()
 
     def _fail(self, reason: str) -> None:
         self._has_failed = True
@@ -133,7 +157,7 @@ class Writer:
             return batch
         if first is None:
             return None
-        batch.fold(first)
+        self._fold(batch, first)
         self._fold_staged(batch)
         return batch
 
@@ -146,7 +170,17 @@ class Writer:
             if append is None:
                 self._staged.put(None)  # the last item: the next batch takes it again
                 return
+            self._fold(batch, append)
+
+    def _fold(self, batch: Batch, append: Append) -> None:
+        """Add an append to the batch, a piece at a time if it is large: the kernel's turns go on meanwhile."""
+        changes = append.changes
+        if len(changes) <= AT_ONCE:
             batch.fold(append)
+            return
+        for first in range(0, len(changes), AT_ONCE):
+            batch.fold(Append(append.lsn, changes[first : first + AT_ONCE]))
+            self._give_way()
 
     # ---- Committing --------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from gateway.testing.store_session import (
     vhost_record,
 )
 from gateway_lmdb import LmdbStore, batch, environment, records, schema
+from gateway_lmdb.threads import SystemThreads
 from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 
@@ -49,6 +50,36 @@ def publishing(first: int, last: int, size: int = 1000) -> list[Change]:
 def draining(first: int, last: int) -> list[Change]:
     numbers = range(first, last + 1)
     return [*map(Dequeued, numbers), *map(Discarded, numbers)]
+
+
+class GenerousThreads(SystemThreads):
+    """Counts how often the store lets other threads run."""
+
+    def __init__(self) -> None:
+        self.ways = 0
+
+    def give_way(self) -> None:
+        """Count the call."""
+        self.ways += 1
+        super().give_way()
+
+
+# ---- Large appends ------------------------------------------------------------------------------------------------
+
+
+def test_the_writer_lets_other_threads_run_while_it_writes_and_frees_a_large_append(place: LmdbPlace) -> None:
+    threads, listener, count = GenerousThreads(), RecordingListener(), 10 * batch.AT_ONCE
+    place.store = store = LmdbStore(place.path, call_in_kernel=place.calls.put, threads=threads)
+    store.listen(listener)
+    lsn = store.append(publishing(1, batch.AT_ONCE // 2, 10))
+    place.pump(lambda: listener.watermark >= lsn)
+    assert threads.ways == 0, "a small append is written at once"
+    lsn = store.append(publishing(count, 2 * count - 1, 10))
+    place.pump(lambda: listener.watermark >= lsn)
+    store.close()
+    pieces = len(range(0, 2 * count, batch.AT_ONCE))
+    assert threads.ways >= 3 * pieces  # added, freed in the batch, freed as changes
+    assert place.open().highest_ids() == (2 * count - 1, 2 * count - 1)
 
 
 # ---- Opening ------------------------------------------------------------------------------------------------------
@@ -345,6 +376,7 @@ FULL_DISK = """
 import resource, signal, sys
 from gateway.kernel.journal.changes import Enqueued, Put
 from gateway_lmdb import LmdbStore
+from gateway_lmdb.threads import SystemThreads
 from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing, queue_record
@@ -406,6 +438,7 @@ BACKLOG = """
 import gc
 from pathlib import Path
 from gateway.kernel.journal.changes import Put
+from gateway_lmdb.threads import SystemThreads
 from tests.storage.listeners import RecordingListener
 from tests.storage.places import LmdbPlace
 from tests.storage.test_lmdb_store import publishing, queue_record

@@ -9,7 +9,7 @@ KEY = content_key(1, is_spilled=False)
 
 def staged(*changes: Stored | Discarded) -> Staged:
     """Stage each change as a separate append, at positions 1, 2, 3 ..."""
-    staged = Staged()
+    staged = Staged(lambda append: None)
     for lsn, change in enumerate(changes, 1):
         staged.add(Append(Lsn(lsn), [change]))
     return staged

@@ -94,6 +94,10 @@ class SimulatedThreads:
         """Return a new lock."""
         return SimulatedLock(self)
 
+    def give_way(self) -> None:
+        """Let other threads run: a switch point."""
+        self.pause()
+
     def monotonic_s(self) -> float:
         """Return the virtual time."""
         return self._now_s()
