@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from gateway.definitions import model
+from gateway.definitions.foreign import ForeignNames
 from gateway.definitions.secrets import UnknownSecret, restored
 from gateway.definitions.states import (
     CATEGORIES,
@@ -82,8 +83,8 @@ def planning(
 ) -> Generator[None, None, Plan]:
     """Return the steps that compare definitions with the broker, whole or in one virtual host.
 
-    In the ``pruned`` categories, entities that the file does not have are deleted, except ``kept_users`` and what every
-    broker has.
+    In the ``pruned`` categories, entities that the file does not have are deleted, except ``kept_users``, what every
+    broker has, and what clients declared for themselves.
     """
     current: dict[EntityKey, State] = {}
     for number, (key, state) in enumerate(current_states(broker, vhost)):
@@ -100,8 +101,10 @@ def planning(
             yield
     deletions: list[Step] = []
     if pruned:
+        foreign = ForeignNames()
+        yield from foreign.finding(broker, vhost)
         for number, (key, state) in enumerate(current.items()):
-            if key not in seen and key.category in pruned and not _is_kept(broker, key, kept_users):
+            if key not in seen and key.category in pruned and not _is_kept(key, kept_users, foreign):
                 deletions.append(_deletion(key, state))
             if number % _STEP == 0:
                 yield
@@ -145,12 +148,12 @@ def _deletion(key: EntityKey, state: State) -> Step:
     return Step(Verb.DELETE, key, state, None)
 
 
-def _is_kept(broker: Broker, key: EntityKey, kept_users: Collection[str]) -> bool:
+def _is_kept(key: EntityKey, kept_users: Collection[str], foreign: ForeignNames) -> bool:
     if key.category == "global_parameters":
         return key.names[0] in _OWN_PARAMETERS
     if key.category in ("users", "permissions", "topic_permissions"):
         return key.names[0] in kept_users
-    return False
+    return foreign.has(key)
 
 
 def _without_implied(deletions: list[Step]) -> list[Step]:

@@ -88,6 +88,18 @@ def test_pruning_deletes_only_in_the_categories_of_the_file(console: Console) ->
     assert plan(console, SHOP, "?prune=true")["steps"] == []
 
 
+@pytest.mark.parametrize("name", ["stomp-subscription-5d41", "federation: e -> rabbit@far:/:e", "amq.gen-8x"])
+def test_pruning_keeps_what_clients_named_for_themselves(console: Console, name: str) -> None:
+    apply(console, SHOP)
+    console.gateway.vhost.declare_queue(name, is_durable=True, is_server_named=True)
+    console.gateway.vhost.declare_exchange("federation: e -> rabbit@far:/:e A", "fanout", is_durable=True)
+    console.gateway.vhost.declare_queue("other", is_durable=True)
+    for source in ("e", "federation: e -> rabbit@far:/:e A"):
+        binding = console.gateway.vhost.exchange(source), console.gateway.vhost.queue(name)
+        console.gateway.vhost.bind(*binding, "k")
+    assert shown(plan(console, SHOP, "?prune=true")) == [("delete", "queues", "other")]
+
+
 def test_pruning_keeps_the_user_who_asks(console: Console) -> None:
     console.add_user("u", "management")
     done = apply(console, {"users": [], "permissions": []}, "?prune=true")

@@ -202,6 +202,15 @@ def test_sessions_are_visible_only_with_access_to_their_virtual_host(console: Co
     assert console.ask("GET", "/mqtt/retained/%2F", user="eve").status == 401
 
 
+def test_pruning_definitions_keeps_the_queues_of_sessions(console: Console, sensor: Client) -> None:
+    console.put("/queues/%2F/mqtt-subscription-goneqos1", {"durable": True})
+    steps = console.post("/definitions-plan?prune=true", {"queues": [], "bindings": []})["steps"]
+    assert [(step["category"], step["name"]) for step in steps] == [("queues", "mqtt-subscription-goneqos1")]
+    console.post("/definitions-apply?prune=true", {"queues": [], "bindings": []})
+    assert console.get("/mqtt/sessions/%2F/sensor")["subscriptions"] == 2
+    assert len(console.get("/queues")) == 2
+
+
 def test_an_unknown_session_is_not_found(console: Console) -> None:
     assert console.ask("GET", "/mqtt/sessions/%2F/absent").result == MISSING
     assert console.ask("GET", "/mqtt/sessions/nowhere").result == MISSING
