@@ -38,6 +38,7 @@ ORDER: Final = """
     messages undo; messages jobs
     list_delayed_messages; cancel_delayed_messages; list_archives; list_unresponsive_queues
     list_kept_messages; drop_kept_messages; list_deduplication_windows; clear_deduplication_window
+    list_pipeline_runs; pipeline_run; pipeline_report
     set_stream_offset; list_stream_tracking; stream_status; delete_stream_offset
     list_stream_consumers; list_stream_publishers; list_stream_connections; list_stream_consumer_groups
     list_stream_group_consumers; add_super_stream; delete_super_stream
@@ -103,7 +104,14 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     directory = tmp_path_factory.mktemp("examples")
     (directory / "plugins").mkdir(mode=0o700)
-    settings = (f"plugins_dir={directory / 'plugins'}", "plugins.allow_upload=true", f"log.file={directory / 'log'}")
+    settings = (
+        f"plugins_dir={directory / 'plugins'}", "plugins.allow_upload=true", f"log.file={directory / 'log'}",
+        f"pipeline.results_dir={directory / 'results'}",
+    )  # fmt: skip
+    run = directory / "results" / "rollup"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text('{"job": "rollup", "figures": {"windows": 365}}')
+    (run / "report.html").write_text("<!doctype html><title>rollup</title>")
     with gateway_in(directory, *settings) as gateway:
         pid_file = directory / "gateway.pid"
         pid_file.write_text(f"{gateway.child.pid}\n")
