@@ -9,13 +9,13 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 if TYPE_CHECKING:
-    from gateway.kernel.archives.message_traces import MessageTrace, MessageTraces
+    from gateway.kernel.archives.message_trace import MessageTrace
+    from gateway.kernel.archives.message_traces import MessageTraces
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.queueing.declared import QueueIdentity
-    from gateway.kernel.queueing.queue_like import QueueLike
 
 #: Message numbers start at the time in milliseconds, so that two runs of the node never use the same ones.
 _NUMBERS_PER_MS: Final = 1 << 20
@@ -44,7 +44,7 @@ class TraceEvents:
         """Whether events are recorded."""
         return self.table.is_on or self.traces.is_on
 
-    def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
+    def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
         """Record a publish and the queues it is routed to; return the message with its number, if it gets one."""
         is_sampled = self.traces.sample > 0 and self.traces.chooses()
         if not is_sampled and not self.table.is_on:
@@ -59,12 +59,15 @@ class TraceEvents:
             numbered.trace = self.traces.published(self._number, numbered, queues, origin)
         return numbered
 
-    def enqueued(self, queue: "QueueLike", message: Message, position: int | None) -> None:
-        """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""
+    def enqueued(self, queue: "QueueIdentity", message: Message, position: int | None, applied: str) -> None:
+        """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery.
+
+        ``applied`` is what the queue applies to the message: its policy.
+        """
         if self.table.is_on:
             self.table.enqueued(queue, message, position)
         if (trace := self._trace_of(message, queue.name, None)) is not None:
-            self.traces.enqueued(trace, queue, message, position)
+            self.traces.enqueued(trace, queue.name, message, position, applied)
 
     def delivered(
         self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None
@@ -98,8 +101,8 @@ class TraceEvents:
         """Record the publish of a dead letter."""
         if self.table.is_on:
             self.table.dead_lettered(letter, reason)
-        if isinstance(letter, TracedMessage) and letter.trace is not None:
-            self.traces.dead_lettered(letter.trace, letter, reason.value)
+        if isinstance(letter, TracedMessage) and (trace := self._trace_of(letter, "", None)) is not None:
+            self.traces.dead_lettered(trace, letter, reason.value)
 
     # Of the traces in memory only
 
@@ -142,5 +145,8 @@ class TraceEvents:
 
     def _trace_of(self, message: Message, queue: str, position: int | None) -> "MessageTrace | None":
         if isinstance(message, TracedMessage):
-            return message.trace
+            trace = message.trace
+            if trace is not None and (trace.count > 1 or trace.id != message.trace_id):  # it is shared
+                trace = message.trace = self.traces.own_trace(message.trace_id)
+            return trace
         return self.traces.trace_of(message, queue, position)

@@ -16,7 +16,7 @@ from gateway.kernel.messages.native_header import native_header
 if TYPE_CHECKING:
     from gateway.kernel.archives.archive import Archive
     from gateway.kernel.archives.archives import Archives
-    from gateway.kernel.archives.message_traces import MessageTrace
+    from gateway.kernel.archives.message_trace import MessageTrace
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.death_records import DeathReason
@@ -31,7 +31,7 @@ Row: TypeAlias = "list[str | int | bool | None]"
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class TracedMessage(Message):
     """A message with the number that identifies it in events, and its ``trace`` in memory, if it is sampled.
 

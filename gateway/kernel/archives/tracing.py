@@ -60,7 +60,7 @@ class VhostTracing:
         """Whether a tracer or a record of events is active."""
         return self.tells_tracers or self._events.is_on or bool(self._added)
 
-    def published(self, message: Message, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> Message:
+    def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
         """Report a publish and its queues; return the message to enqueue.
 
         Messages without an ``origin``, such as copies that tracers publish, are not passed to tracers.

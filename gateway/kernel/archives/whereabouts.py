@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gateway.kernel.archives.departures import Departures, TracedPlace
 
 if TYPE_CHECKING:
-    from gateway.kernel.archives.message_traces import MessageTrace, TraceEvent
+    from gateway.kernel.archives.message_trace import MessageTrace, TraceEvent
 
 #: What can happen to all messages of a place, by the state in which they are concerned.
 _DEPARTURES: Final = {

@@ -25,12 +25,14 @@ class QueueTracing(QueueFeature):
     """Records the events of one queue."""
 
     def __init__(self, queue: "QueueLike", events: "TraceEvents") -> None:
+        policy = queue.settings.policy
         self._queue = queue
         self._events = events
+        self._applied = "" if policy is None else f"policy {policy.name}"  # other settings need new features
 
     def accepted(self, message: "Message", position: int | None) -> None:
         """Record that the queue accepted a message."""
-        self._events.enqueued(self._queue, message, position)
+        self._events.enqueued(self._queue, message, position, self._applied)
 
     def settled(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message
 
@@ -20,6 +21,7 @@ class Rejection:
     reason: DeathReason = DeathReason.REJECTED
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class QueueFeature:
     """Base class whose methods do nothing; a feature overrides those that it needs.
 

@@ -3,7 +3,8 @@
 from collections.abc import Generator, Mapping
 from typing import Final
 
-from gateway.kernel.archives.message_traces import MessageTrace, MessageTraces
+from gateway.kernel.archives.message_trace import MessageTrace
+from gateway.kernel.archives.message_traces import MessageTraces
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import digits, require

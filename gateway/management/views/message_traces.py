@@ -1,6 +1,6 @@
 """JSON view of a trace: where the message is, and its events in order."""
 
-from gateway.kernel.archives.message_traces import MessageTrace, TraceEvent
+from gateway.kernel.archives.message_trace import MessageTrace, TraceEvent
 from gateway.kernel.archives.whereabouts import Whereabouts, whereabouts
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.features.interceptors import routing_type

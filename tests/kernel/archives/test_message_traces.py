@@ -1,28 +1,39 @@
 """Traces of messages in memory: one number, the events in order, and limits."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.api import Decision, Interceptor, Refusal
-from gateway.kernel.archives.message_traces import MessageTrace, TraceRules
+from gateway.kernel.archives.message_trace import MessageTrace
+from gateway.kernel.archives.message_traces import TraceRules
 from gateway.kernel.archives.whereabouts import whereabouts
 from gateway.kernel.journal.records.topology import PolicyRecord
+from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Message, Value
 from gateway.kernel.messages.origin import Origin
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.testing import MemoryBroker
+from gateway.plugins.registry import PluginRegistry, load_plugins
+from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from tests.effort import examples
 
 ORIGIN = Origin("client -> broker", 1, "guest", "amqp091")
 
 
+@cache
+def _registry() -> PluginRegistry:
+    return load_plugins()
+
+
 def traced(sample: float = 1.0, *, resident_messages: int = 2048, **limits: int) -> MemoryBroker:
-    broker = MemoryBroker(resident_messages=resident_messages)
-    broker.vhost.message_traces.rules = TraceRules(**limits)
+    broker = MemoryBroker(resident_messages=resident_messages, registry=_registry())
+    broker.vhost.message_traces.use(TraceRules(**limits))
     broker.kernel.trace_messages("/", sample)
     return broker
 
@@ -296,4 +307,110 @@ def assert_bounded(broker: MemoryBroker, most_messages: int, most_bytes: int) ->
 
 def internals(broker: MemoryBroker) -> Iterator[int]:
     traces = broker.vhost.message_traces
-    return (len(table) for table in (traces._traces, traces._trace_by_place, traces._trace_by_content))
+    return (len(table) for table in (list(traces), traces._trace_by_place, traces._trace_by_content))
+
+
+class Observing(Recipient):
+    """Reports each delivery to the tracing, as the adapters do."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        super().__init__()
+        self._vhost = broker.vhost
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
+        super().deliver(consumer, message, redelivered, entry)
+        assert self._vhost.tracing is not None
+        self._vhost.tracing.delivered(message, consumer.queue, redelivered, ORIGIN, entry)
+
+
+def consumed_at_once(**limits: int) -> tuple[MemoryBroker, Observing]:
+    """Return a broker that traces, with the queue ``q`` and its consumer, which acknowledges nothing."""
+    broker = traced(**limits)
+    declare(broker)
+    recipient = Observing(broker)
+    recipient.consume(broker.vhost.queue("q"), settles=False)
+    return broker, recipient
+
+
+SHARED = header_of()
+
+
+def publish_alike(broker: MemoryBroker, key: str = "q", exchange: str = "") -> None:
+    broker.vhost.publish(broker.vhost.exchange(exchange), Message(exchange, key, SHARED, b"body"), ORIGIN)
+
+
+def test_messages_that_nothing_distinguishes_have_a_trace_each() -> None:
+    broker, _ = consumed_at_once()
+    for _ in range(5):
+        publish_alike(broker)
+    traces = broker.vhost.message_traces
+    newest, *_, oldest = traces
+    assert (len(traces), newest.id - oldest.id, newest.events) == (5, 4, oldest.events)
+    assert kinds(newest) == ["publish", "route", "enqueue", "deliver"]
+    assert [traces.get(oldest.id + number) is not None for number in range(-1, 6)] == [False, *[True] * 5, False]
+
+
+def test_a_later_event_of_one_of_them_is_in_its_own_trace_only() -> None:
+    broker, recipient = consumed_at_once()
+    for _ in range(5):
+        publish_alike(broker)
+    queue = broker.vhost.queue("q")
+    broker.vhost.trace_events.dropped_from(queue, recipient.received[1].message, DeathReason.REJECTED)
+    publish_alike(broker)
+    dropped = [kinds(trace)[-1] for trace in reversed(list(broker.vhost.message_traces))]
+    assert dropped == ["deliver", "drop", "deliver", "deliver", "deliver", "deliver"]
+
+
+def test_the_oldest_of_them_are_dropped_one_by_one() -> None:
+    broker, recipient = consumed_at_once(most_messages=3)
+    for _ in range(5):
+        publish_alike(broker)
+    traces = broker.vhost.message_traces
+    assert (len(traces), traces.evicted, len(list(traces))) == (3, 2, 3)
+    assert traces.bytes == sum(trace.size for trace in traces)
+    broker.vhost.trace_events.dropped_from(broker.vhost.queue("q"), recipient.received[0].message, DeathReason.REJECTED)
+    assert {kinds(trace)[-1] for trace in traces} == {"deliver"}
+
+
+ACTIONS = ["alike", "alike", "alike", "fanout", "ready", "lost", "turn", "second", "late drop", "get"]
+
+
+def perform(broker: MemoryBroker, recipient: Observing, action: str, number: int) -> None:
+    vhost = broker.vhost
+    if action in ("alike", "ready", "lost"):
+        publish_alike(broker, {"alike": "q", "ready": "r", "lost": "nowhere"}[action])
+    elif action == "fanout":
+        publish_alike(broker, "", "amq.fanout")
+    elif action == "turn":
+        broker.commit()
+    elif action == "second":
+        broker.advance(1)
+    elif action == "late drop" and recipient.received:
+        message = recipient.received[number % len(recipient.received)].message
+        vhost.trace_events.dropped_from(vhost.queue("q"), message, DeathReason.REJECTED)
+    elif action == "get" and len(vhost.queue("r")):
+        deliver(broker, DeliveryOutcome.ACCEPTED, "r")
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    most_messages=st.integers(1, 30),
+    actions=st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 99)), max_size=30),
+)
+def test_traces_are_the_same_whether_messages_share_them_or_not(
+    most_messages: int, actions: list[tuple[str, int]]
+) -> None:
+    found = []
+    for is_looked_at in (False, True):  # a trace that was seen is never used for another message
+        broker, recipient = consumed_at_once(most_messages=most_messages)
+        declare(broker, "r")
+        for name in ("q", "r"):
+            broker.vhost.bind(broker.vhost.exchange("amq.fanout"), broker.vhost.queue(name), "")
+        for action, number in actions:
+            perform(broker, recipient, action, number)
+            if is_looked_at:
+                list(broker.vhost.message_traces)
+        traces = broker.vhost.message_traces
+        assert traces.bytes == sum(trace.size for trace in traces)
+        found.append([(trace.id, trace.events, traces.get(trace.id) is not None) for trace in traces])
+    assert found[0] == found[1]
