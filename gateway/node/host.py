@@ -13,10 +13,15 @@ from gateway.kernel.journal.store import Store
 from gateway.net.clock import ReactorClock
 from gateway.net.watermarks import memory_used
 from gateway.node.store import StoreFiles, open_store
+from gateway.plugins.registry import PluginRegistry, load_plugins
 
 
 def _disk_free(directory: Path) -> int:
     return shutil.disk_usage(directory).free
+
+
+def _load_plugins(directory: Path | None) -> PluginRegistry:
+    return load_plugins(directory, is_lenient=True)
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,8 @@ class NodeHost:
 
     ``make_clock`` makes the kernel's clock. ``open_store`` opens the store that the settings name. ``make_hashing``
     makes the threads that hash passwords, from their number, the most waiting hashes, and what makes a call on the
-    kernel's thread. ``memory_used`` and ``disk_free`` return bytes. ``has_watchdog``: a thread watches the reactor.
+    kernel's thread. ``memory_used`` and ``disk_free`` return bytes. ``load_plugins`` returns the plugins, with those of
+    a directory. ``has_watchdog``: a thread watches the reactor, and measures for how long it waits for a processor.
     """
 
     make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock
@@ -33,4 +39,5 @@ class NodeHost:
     make_hashing: Callable[[int, int, Callable[[Callable[[], None]], object]], WorkerPool] = HashingThreads
     memory_used: Callable[[], int] = memory_used
     disk_free: Callable[[Path], int] = _disk_free
+    load_plugins: Callable[[Path | None], PluginRegistry] = _load_plugins
     has_watchdog: bool = True

@@ -52,7 +52,7 @@ from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
 from gateway.node.store import StoreFiles
 from gateway.node.turn_schedule import schedule_of, watch_turns
 from gateway.node.vhost_access import VhostAccess
-from gateway.plugins.registry import PluginRegistry, load_plugins
+from gateway.plugins.registry import PluginRegistry
 from gateway.worker_process.process import WorkerProcess
 
 _log: Final = StructuredLog("node")
@@ -96,7 +96,7 @@ class Node:
         self.passwords = PasswordVerifier(
             self._hashing, reactor.seconds, login.remember_passwords_s, login.password_hashing
         )
-        registry = load_plugins(settings.plugins_dir, is_lenient=True)
+        registry = host.load_plugins(settings.plugins_dir)
         self._vhost_access = VhostAccess(settings, registry, self.passwords)
         self.store_files = StoreFiles(settings.storage.compact_at)
         self._store = host.open_store(settings, reactor, self.store_files)
@@ -114,7 +114,8 @@ class Node:
         self._turn = Turn(self.broker.journal, schedule)
         self._turn_watch = watch_turns(schedule, clock, self.broker.journal)
         waits = ProcessorWaits()
-        self.broker.faults.processor_wait_s = waits.recent_s
+        if host.has_watchdog:
+            self.broker.faults.processor_wait_s = waits.recent_s
         self._watchdog = ReactorWatchdog(reactor.callFromThread, registry.plugin_at, BLOCKED_S, waits.sample)
         access = self._vhost_access
         services = Services(self.broker, self._turn, access.access_of, access.login_access, access.may_log_in_elsewhere)

@@ -1,9 +1,14 @@
 """The faults of a run: kills, broken connections, full disks, alarms, jumps of the clock."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import ClassVar, Final
 
+from gateway.simulation.clients.errors import Lost
+from gateway.simulation.clients.http import HttpClient
+from gateway.simulation.plugins.registry import OBSERVING
 from gateway.simulation.programs.amqp import TopologyProgram
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
@@ -15,9 +20,11 @@ _FAULTS_END_S: Final = 4.0
 _BUSY_S: Final = 0.6
 _LONGEST_S: Final = 1.0
 
-#: The time between two looks whether a process has ended, in seconds, and the most looks.
+#: The time between two looks whether a process has ended, and the longest times until it has: by a kill at the next
+#: operations of the disk, and after the store has failed at the next commit. In seconds.
 _LOOK_S: Final = 0.002
-_MOST_LOOKS: Final = 300
+_KILL_S: Final = 0.6
+_FAILURE_S: Final = 5.0
 
 #: The most starts in a row, and the time between two of them in seconds, as of a supervisor.
 _MOST_STARTS: Final = 20
@@ -50,7 +57,13 @@ class Fault(ABC):
     def kill(self) -> None:
         """End the process without a stop in order, and count that."""
         self.scene.process.kill()
-        self.scene.history.kills += 1
+        self.scene.history.killed()
+
+    async def until(self, is_over: Callable[[], bool], seconds: float) -> None:
+        """Wait for a condition, for some time at most."""
+        ends_s = self.scene.world.now_s + seconds
+        while not is_over() and self.scene.world.now_s < ends_s:
+            await self.scene.sleep(_LOOK_S)
 
     @abstractmethod
     async def happen(self) -> None:
@@ -81,12 +94,28 @@ class KillSoon(Fault):
         if process.node is None:
             return
         process.disk.kill_after(self.random.randint(1, 60))
-        for _ in range(_MOST_LOOKS):
-            if not process.disk.is_in_use:
-                break
-            await self.scene.sleep(_LOOK_S)
+        await self.until(lambda: not process.disk.is_in_use, _KILL_S)
         if process.node is not None:
             self.kill()
+        await self.scene.sleep(self.lasts_s)
+        await start(self.scene, self.topology)
+
+
+class FailedStore(Fault):
+    """The store fails for good: the root of LMDB cannot be written. The node stops, and is started again."""
+
+    kind = "failed-store"
+
+    async def happen(self) -> None:
+        """Let the next commit fail, wait for the end of the process, and start it."""
+        process = self.scene.process
+        node = process.node
+        if node is None:
+            return
+        process.disk.fail()
+        await self.until(lambda: process.node is not node, _FAILURE_S)
+        if process.node is node:
+            process.disk.repair()  # nothing was committed meanwhile
         await self.scene.sleep(self.lasts_s)
         await start(self.scene, self.topology)
 
@@ -209,12 +238,30 @@ class ClockJump(Fault):
         self.scene.world.jump(self.random.uniform(-3600, 3600))
 
 
+class FailingPlugin(Fault):
+    """A plugin that observes all messages and events raises, answers nonsense, or takes long."""
+
+    kind = "failing-plugin"
+
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self._moods = scene.process.plugins.use(OBSERVING)
+
+    async def happen(self) -> None:
+        """Trace the virtual host, so that tracers are called, and let calls of the plugin fail for some time."""
+        with suppress(Lost):
+            await HttpClient(self.scene, self.name).request("PUT", "vhosts", "/", fields={"tracing": True})
+        self._moods.share = self.random.choice((0.05, 0.3, 0.9))
+        await self.scene.sleep(self.lasts_s)
+        self._moods.share = 0.0
+
+
 async def start(scene: Scene, topology: SharedTopology) -> None:
     """Start the process if there is none, again while its disk has a fault, and declare the topology."""
     process = scene.process
-    if process.node is not None:
-        return
     for _ in range(_MOST_STARTS):
+        if process.node is not None:
+            return  # another fault has started it meanwhile
         scene.history.incarnation += 1
         if await process.start():
             await TopologyProgram(scene, topology, 0, Random(0)).run()

@@ -8,6 +8,8 @@ from typing import Final
 from gateway.simulation.faults import (
     ClockJump,
     CutConnections,
+    FailedStore,
+    FailingPlugin,
     FailingSyncs,
     Fault,
     FullDisk,
@@ -24,17 +26,21 @@ from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
 from gateway.simulation.programs.mqtt.publisher import MqttPublisher
 from gateway.simulation.programs.mqtt.retained import RetainedValues
+from gateway.simulation.programs.mqtt.revoked import RevokedMqtt
 from gateway.simulation.programs.mqtt.sharing import SharingReader
 from gateway.simulation.programs.mqtt.subscriber import PassingReader, SessionReader
 from gateway.simulation.programs.mqtt.takeover import ExpiringSession, SecondLogin
 from gateway.simulation.programs.mqtt.wills import WillClient
 from gateway.simulation.programs.operator import Operator
 from gateway.simulation.programs.permissions import LimitedUser
+from gateway.simulation.programs.plugins import PluginRouted, PluginUser
+from gateway.simulation.programs.policies import PoliciedQueue
 from gateway.simulation.programs.program import Program
 from gateway.simulation.programs.returning import ReturnedMessages
 from gateway.simulation.programs.stomp.consumer import StompConsumer, StompDurable, StompPassing
 from gateway.simulation.programs.stomp.heartbeats import StompHeartbeats
 from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTransactions
+from gateway.simulation.programs.stomp.revoked import RevokedStomp
 from gateway.simulation.programs.streaming import StreamProgram
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
@@ -53,6 +59,9 @@ _AMQP: Final[Sequence[type[Program]]] = (
     ReturnedMessages,
     StreamProgram,
     Operator,
+    PoliciedQueue,
+    PluginRouted,
+    PluginUser,
 )
 _MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,
@@ -66,6 +75,7 @@ _MQTT: Final[Sequence[type[Program]]] = (
     SharingReader,
     SecondLogin,
     ExpiringSession,
+    RevokedMqtt,
 )
 _STOMP: Final[Sequence[type[Program]]] = (
     StompPublisher,
@@ -76,6 +86,7 @@ _STOMP: Final[Sequence[type[Program]]] = (
     StompDurable,
     StompPassing,
     StompHeartbeats,
+    RevokedStomp,
 )
 
 #: Those whose publishes and sessions meet most often: exactly once needs both ends.
@@ -105,7 +116,9 @@ FAULTS: Final[Sequence[type[Fault]]] = (
     FullDisk,
     SlowDisk,
     FailingSyncs,
+    FailedStore,
     LyingDisk,
+    FailingPlugin,
 )
 
 _MOST_PROGRAMS: Final = 6

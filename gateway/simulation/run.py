@@ -1,7 +1,7 @@
 """One run: a seed, its plan, its end, and the checks after the end."""
 
 import gc
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -11,6 +11,7 @@ from gateway.simulation.findings import Finding, Findings, checked_log
 from gateway.simulation.history import MessageHistory
 from gateway.simulation.network.network import Network
 from gateway.simulation.plan import RunPlan
+from gateway.simulation.plugins.registry import ACCESS
 from gateway.simulation.process.disk import NodeDisk
 from gateway.simulation.process.node_process import NodeProcess
 from gateway.simulation.programs.amqp import Drain
@@ -37,6 +38,9 @@ _SETTINGS: Final[dict[str, Any]] = {
     "web_stomp": {"port": "off"},
 }
 
+#: Ready messages that a queue keeps in memory: with the lower number, those of a flood are paged out.
+_RESIDENT: Final = (64, 2048)
+
 
 @dataclass(frozen=True)
 class RunOutcome:
@@ -57,8 +61,9 @@ def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = F
     trace = Trace(world, traces)
     network = Network(world)
     disk = NodeDisk(world, (lambda operation: trace.add("disk", operation)) if traces else None)
-    process = NodeProcess(world, network, disk, findings, _SETTINGS)
+    process = NodeProcess(world, network, disk, findings, _settings(Random(f"{seed} settings")))
     scene = Scene(world, network, process, MessageHistory(findings), findings, trace)
+    process.on_failure = scene.history.killed
     was_collecting = gc.isenabled()
     gc.disable()  # a collection would come at a time that the seed does not decide
     try:
@@ -70,6 +75,10 @@ def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = F
         if was_collecting:
             gc.enable()
     return RunOutcome(seed, findings.found, plan.size, world.events, world.now_s, trace.lines)
+
+
+def _settings(random: Random) -> dict[str, Any]:
+    return {**_SETTINGS, "queues": {"resident_messages": random.choice(_RESIDENT)}}
 
 
 def _run(scene: Scene, plan: RunPlan) -> None:
@@ -109,7 +118,7 @@ def _check_end(scene: Scene) -> None:
     broker = node.broker
     is_alone = scene.run(lambda: _has_no_clients(scene), _LONGEST_STEP_S)
     findings.require(is_alone, "no connection is left", f"{len(broker.connections)} connections")
-    findings.require(not broker.faults.total, "no exception is contained", f"{broker.faults.total} faults")
+    _check_faults(scene, broker.faults.count_by_kind)
     for vhost in broker.vhost_by_name.values():
         for queue in vhost.queue_by_name.values():
             findings.require(not queue.consumer_count, "no consumer is left", queue.name)
@@ -122,6 +131,26 @@ def _check_end(scene: Scene) -> None:
     )
     orphans = scene.process.disk.orphans(node.settings.data)
     findings.require(not orphans, "no content is left without a message", f"{len(orphans)} contents: {orphans[:5]}")
+
+
+def _check_faults(scene: Scene, count_by_kind: Mapping[str, int]) -> None:
+    """Check that the node contained the faults of plugins, each once, and no others."""
+    node, findings, plugins = scene.process.node, scene.findings, scene.process.plugins
+    assert node is not None
+    for kind in sorted({*count_by_kind, *plugins.kinds}):
+        counted, possible = count_by_kind.get(kind, 0), plugins.faults_of(kind)
+        details = f"{counted} of {kind}, {possible} of them by plugins"
+        findings.require(counted < possible.stop, "no exception is contained", details)
+        findings.require(counted >= possible.start, "a fault of a plugin is counted", details)
+    enabled = node.live_plugins.enabled("/")
+    for name in sorted(plugins.enabled):
+        may_stay = name == ACCESS or plugins.moods[name].attributed < plugins.fault_limit
+        findings.require(
+            may_stay or name not in enabled, "a plugin that fails repeatedly is switched off", f"{name} is on"
+        )
+        findings.require(
+            name != ACCESS or name in enabled, "a plugin that decides on access stays enabled", f"{name} is off"
+        )
 
 
 def _has_no_clients(scene: Scene) -> bool:

@@ -187,6 +187,17 @@ def test_a_repeated_publish_of_qos_2_may_come_twice_at_qos_0_after_the_node_ende
     assert not told.rules
 
 
+def test_a_repeated_publish_of_qos_2_may_come_twice_to_a_session_that_ends_with_the_node() -> None:
+    told = Told()
+    told.history.places["session"].survives = False
+    body = told.publish("session", qos=2, fate=Fate.UNKNOWN)
+    told.receive("session", body)
+    told.history.incarnation += 1
+    told.history.published[body].is_resent = True
+    told.receive("session", body)
+    assert not told.rules
+
+
 def test_a_marked_delivery_may_come_before_the_first_one_over_a_slower_connection() -> None:
     told = Told()
     body = told.publish("q")

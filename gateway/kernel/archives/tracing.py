@@ -103,13 +103,22 @@ class VhostTracing:
         try:
             tell(tracer)
         except BaseException as error:  # a plugin's exception must not reach the publisher
-            self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)
+            self._contain(tracer, error)
 
     def _call_timed(self, tracer: "Tracer", method: str, tell: "Callable[[Tracer], None]") -> None:
         starts_s = self._monotonic_s()
-        self._call_safely(tracer, tell)
+        error: BaseException | None = None
+        try:
+            tell(tracer)
+        except BaseException as raised:  # a plugin's exception must not reach the publisher
+            error = raised
         seconds = self._monotonic_s() - starts_s
+        if error is not None:  # event listeners may take long with the report, which is not the tracer's time
+            self._contain(tracer, error)
         self.part_times.of(tracer).add(seconds)
         if seconds > SLOW_S:
             what = f"{method}() of the tracer {type(tracer).__qualname__}"
             self._slow_calls.took(seconds, what, self._vhost_name, tracer, "tracer", getattr(tracer, method))
+
+    def _contain(self, tracer: "Tracer", error: BaseException) -> None:
+        self._faults.contain_in_part("tracer", error, self._vhost_name, tracer)

@@ -98,6 +98,10 @@ class CallTimes(Suspect):
             error = Overrun(seconds)
             self._faults.contain_in_part("interceptor", error, self._vhost, interceptor, function=function)
 
+    def failed(self) -> None:
+        """Start timing the next call: the one before it failed, and event listeners may take long with the report."""
+        self._before_s = self._budget.monotonic_s()
+
     def end(self) -> None:
         """Charge the calls for a message, and report them if they took long together."""
         budget = self._budget

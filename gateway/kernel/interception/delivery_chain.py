@@ -54,6 +54,8 @@ class DeliveryChain:
                     raise BadAnswer(f"on_deliver() returned {shown(delivered)}, which is not a Message")
             except BaseException as error:  # a plugin's exception must not reach the consumer
                 self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
+                if times.is_timing:
+                    times.failed()
                 continue
             if times.is_timing:
                 times.called(interceptor)

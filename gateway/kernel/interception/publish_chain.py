@@ -123,6 +123,8 @@ class PublishChain:
         """Contain a fault of an interceptor; return the decision that replaces its own."""
         interceptor = self.interceptors[number]
         self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
+        if self.times.is_timing:
+            self.times.failed()
         return message if interceptor.on_error == "pass" else Refusal("the broker could not inspect the message")
 
     def _valid(self, answer: object, exchange: str) -> "Decision":

@@ -24,6 +24,10 @@ class SimulatedClient:
         """Whether the connection is open."""
         return self._connection is not None
 
+    async def connect(self) -> object:
+        """Connect and log in. :raises Lost: if that fails."""
+        raise NotImplementedError
+
     def pause(self, is_paused: bool) -> None:
         """Stop reading from the broker, or resume it."""
         if self._connection is not None:

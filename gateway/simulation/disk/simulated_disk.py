@@ -89,9 +89,10 @@ class SimulatedDisk:
         self._device.errors = [EIO] * count
 
     def repair(self) -> None:
-        """End the effects of ``fill`` and ``disturb``."""
+        """End the effects of ``fill`` and ``disturb``, and that of ``fail`` if nothing was committed since."""
         self.drain()
         self._device.errors.clear()
+        self._device.fails = False
 
     def fail(self) -> None:
         """Let the next synced commit of LMDB fail finally: its root cannot be written.

@@ -1,6 +1,7 @@
 """One node in the virtual world: started, stopped, killed and started again on the same disk."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from gateway.node.host import NodeHost
 from gateway.node.node import Node
 from gateway.simulation.findings import Findings, place_of
 from gateway.simulation.network.network import Network
+from gateway.simulation.plugins.registry import SimulatedPlugins
 from gateway.simulation.process.clock import SimulatedClock
 from gateway.simulation.process.disk import NodeDisk
 from gateway.simulation.process.hashing import SimulatedHashing
@@ -25,7 +27,10 @@ _DISK_FREE: Final = 2**40
 class NodeProcess:
     """The process of a node. ``node`` is ``None`` while there is none. ``memory_used`` is what it seems to use.
 
-    ``disk`` outlives the processes.
+    ``on_failure`` is called when the store has failed finally, upon which the process ends; it ``has_failed`` then
+    until the next start.
+
+    ``disk`` outlives the processes; ``plugins`` are those that fail when the seed says so.
     """
 
     def __init__(
@@ -36,12 +41,21 @@ class NodeProcess:
         self.memory_used = _MEMORY_USED
         self.disk_free = _DISK_FREE
         self.starts = 0
+        self.has_failed = False
+        self.on_failure: Callable[[], None] = lambda: None
+        self._is_ready: Promise[bool] | None = None
         self._is_stopped: Promise[None] | None = None
         self._world = world
         self._network = network
         self.disk = disk
         self._findings = findings
-        self._settings = Settings(data=Path("/simulated"), **settings)
+        self.plugins = SimulatedPlugins(world)
+        self._chosen = settings
+
+    @cached_property
+    def _settings(self) -> Settings:
+        """The settings of all lives; the plugins that they enable are chosen before the first one."""
+        return Settings(data=Path("/simulated"), **self._chosen, **self.plugins.settings)
 
     @property
     def ports(self) -> Mapping[str, int]:
@@ -49,8 +63,9 @@ class NodeProcess:
         return {} if self.node is None else {name: port for name, (_, port) in self.node.addresses.items()}
 
     def start(self) -> Promise[bool]:
-        """Start the node; the promise is fulfilled with whether it accepts connections."""
+        """Start the node; the promise is fulfilled with whether it accepts connections, or ends before it does."""
         self.starts += 1
+        self.has_failed = False
         self.reactor = reactor = SimulatedReactor(self._world, self._raised)
         host = NodeHost(
             make_clock=SimulatedClock,
@@ -58,9 +73,10 @@ class NodeProcess:
             make_hashing=lambda threads, most, call: SimulatedHashing(reactor),
             memory_used=lambda: self.memory_used,
             disk_free=lambda path: self.disk_free,
+            load_plugins=self.plugins.load,
             has_watchdog=False,
         )
-        is_ready: Promise[bool] = Promise()
+        self._is_ready = is_ready = Promise[bool]()
         try:
             self.node = node = Node(Configured(self._settings, {}), reactor, host=host)
         except StorageError:  # the disk has a fault: a supervisor starts the process again
@@ -77,6 +93,7 @@ class NodeProcess:
             is_ready.fulfil(False)
 
         node.on_start_failed = failed
+        node.on_failure = self._store_failed
         reactor.run(lambda: node.start(ready))
         return is_ready
 
@@ -86,6 +103,8 @@ class NodeProcess:
             self.reactor.kill()
         self.disk.kill()
         self.node = self.reactor = None
+        if self._is_ready is not None:
+            self._is_ready.fulfil(False)
         if self._is_stopped is not None:
             self._is_stopped.fulfil(None)
             self._is_stopped = None
@@ -107,5 +126,10 @@ class NodeProcess:
         reactor.run(lambda: node.stop(stopped))
         return is_stopped
 
-    def _raised(self, error: Exception) -> None:
+    def _store_failed(self) -> None:
+        self.has_failed = True
+        self.on_failure()
+        self.stop()
+
+    def _raised(self, error: BaseException) -> None:
         self._findings.add("no exception reaches the reactor", f"{type(error).__name__}: {error} {place_of(error)}")

@@ -8,7 +8,7 @@ from pamqp import commands
 from gateway.simulation.clients.amqp import AmqpClient, ReceivedMessage
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.network.pipe import LinkQuality
-from gateway.simulation.programs.program import Program
+from gateway.simulation.programs.program import ConnectedProgram
 from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import TOPICS, SharedTopology
@@ -25,24 +25,24 @@ _SHARE_OF_FLOODS: Final = 0.04
 _FLOOD: Final = 400
 
 
-class AmqpProgram(Program):
-    """A program with one connection."""
+class AmqpProgram(ConnectedProgram):
+    """A program of an AMQP client."""
+
+    client: AmqpClient
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self.client = AmqpClient(scene, self.name)
 
-    async def attempt(self) -> bool:
-        """Connect, and work over the connection."""
-        await self.client.connect()
-        try:
-            return await self.work()
-        finally:
-            self.client.drop()
+    async def is_confirmed(self, answer: Promise[bool]) -> bool:
+        """Return whether a publish was confirmed, or refused.
 
-    async def work(self) -> bool:
-        """Work over the open connection; return whether the program is complete."""
-        raise NotImplementedError
+        :raises Lost: if the store has failed, and with it what was not confirmed before.
+        """
+        is_confirmed = await answer
+        if not is_confirmed and self.scene.process.has_failed:
+            raise Lost("the store has failed")
+        return is_confirmed
 
 
 class TopologyProgram(AmqpProgram):
@@ -85,7 +85,7 @@ class ConfirmedPublisher(AmqpProgram):
             self._left -= size
             answers = [self._publish() for _ in range(size)]
             for body, answer in answers:
-                is_confirmed = await answer
+                is_confirmed = await self.is_confirmed(answer)
                 self.scene.history.decided(body, Fate.CONFIRMED if is_confirmed else Fate.REFUSED)
             if self.random.random() < 0.3:
                 await self.pause()
@@ -169,25 +169,14 @@ class AmqpConsumer(AmqpProgram):
         if self._prefetch:
             await self.client.request(commands.Basic.Qos(prefetch_count=self._prefetch))
         await self.client.request(commands.Basic.Consume(queue=self._queue, no_ack=not self._settles))
-        while not self.is_stopping:
-            await self.scene.sleep(self.random.uniform(0.05, 1))
-            if not self.client.is_connected:
-                raise Lost("the connection ended")
-            if self.random.random() < 0.1:
-                self.client.pause(True)
-                await self.pause()
-                self.client.pause(False)
-            await self._fence()
-            if self.random.random() < 0.15:
-                return False  # leave without a word, and come back
-        return True
+        return await self.read_on(0.15)
 
     def refused(self, error: RefusedRequest) -> None:
         """Come back later if the queue is not there: a transient one is declared again after a restart."""
         if error.code != NOT_FOUND or self.scene.history.places[self._queue].survives:
             super().refused(error)
 
-    async def _fence(self) -> None:
+    async def fence(self) -> None:
         """Ask for an answer, after which the broker knows the acknowledgements so far."""
         acknowledged, self._acknowledged = self._acknowledged, []
         await self.client.request(commands.Queue.Declare(queue=self._queue, passive=True))

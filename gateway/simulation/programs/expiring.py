@@ -79,7 +79,8 @@ class ExpiringQueue(AmqpProgram):
 
     async def _publish(self, expiration: str | None = None) -> None:
         body = self.scene.history.publish(self.name, (self._queue, self._dead))
-        if await self.client.publish("", self._queue, body.encode(), delivery_mode=2, expiration=expiration):
+        answer = self.client.publish("", self._queue, body.encode(), delivery_mode=2, expiration=expiration)
+        if await self.is_confirmed(answer):
             self.scene.history.decided(body, Fate.CONFIRMED)
             self._confirmed.add(body)
         self._in_time[body] = self.scene.world.now_s + self._ttl_s
@@ -140,7 +141,7 @@ class BoundedQueue(AmqpProgram):
             self._left -= 1
             bodies = [history.publish(self.name, (queue,)) for _ in range(self._limit + 2)]
             answers = [self.client.publish("", queue, body.encode(), delivery_mode=2) for body in bodies]
-            confirmed = [body for body, answer in zip(bodies, answers, strict=True) if await answer]
+            confirmed = [body for body, answer in zip(bodies, answers, strict=True) if await self.is_confirmed(answer)]
             wanted = confirmed if self._refuses else bodies[-self._limit :]
             findings.require(
                 len(confirmed) == (self._limit if self._refuses else len(bodies)),

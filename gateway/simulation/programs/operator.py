@@ -3,17 +3,14 @@
 from random import Random
 from typing import Any, Final
 
-from gateway.simulation.clients.errors import Lost
-from gateway.simulation.clients.http import HttpClient
+from gateway.simulation.plugins.routing import EXCHANGE_TYPE
+from gateway.simulation.programs.administrator import Administrator
 from gateway.simulation.programs.program import Program
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
-#: Answers to a request that may be sent again: it came too slowly, or the node is not ready.
-_LATER: Final = (408, 503)
-
-#: Parts of the definitions that another program changes meanwhile.
-_OF_ANOTHER: Final = ("users", "permissions")
+#: Parts of the definitions that other programs change meanwhile.
+_OF_OTHERS: Final = ("users", "permissions", "topic_permissions", "policies")
 
 #: Policies that change nothing for the clients' messages, but what the queues do with each of them.
 _POLICIES: Final[tuple[dict[str, Any], ...]] = (
@@ -31,7 +28,7 @@ class Operator(Program):
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
-        self._http = HttpClient(scene, self.name)
+        self._admin = Administrator(scene, self.name)
         self._left = random.randint(2, 6)
 
     async def attempt(self) -> bool:
@@ -44,22 +41,14 @@ class Operator(Program):
 
     async def _set_policy(self) -> None:
         fields = {"pattern": "^queue-", "definition": self.random.choice(_POLICIES), "apply-to": "queues"}
-        await self._require("PUT", "policies", "/", self.name, fields=fields, statuses=(201, 204))
+        await self._admin.put("policies", "/", self.name, fields=fields)
 
     async def _delete_policy(self) -> None:
-        await self._require("DELETE", "policies", "/", self.name, statuses=(204, 404))
+        await self._admin.delete("policies", "/", self.name)
 
     async def _import_definitions(self) -> None:
-        answer = await self._http.request("GET", "definitions")
-        if answer.status != 200:
-            raise Lost(f"the node is not ready: {answer}")
-        kept = {name: value for name, value in answer.value.items() if name not in _OF_ANOTHER}
-        await self._require("POST", "definitions", fields=kept, statuses=(200, 201, 204))
-
-    async def _require(self, method: str, *path: str, statuses: tuple[int, ...], fields: object = None) -> None:
-        answer = await self._http.request(method, *path, fields=fields)
-        if answer.status in _LATER:
-            raise Lost(f"the request is to be sent again: {answer}")
-        self.scene.findings.require(
-            answer.status in statuses, "a valid request is not refused", f"{method} {'/'.join(path)}: {answer}"
-        )
+        answer = await self._admin.request("GET", "definitions")
+        kept = {name: value for name, value in answer.value.items() if name not in _OF_OTHERS}
+        # the plugin of this type may be switched off meanwhile; then nothing of it is imported
+        kept["exchanges"] = [each for each in kept["exchanges"] if each["type"] != EXCHANGE_TYPE]
+        await self._admin.request("POST", "definitions", fields=kept)

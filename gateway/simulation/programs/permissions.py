@@ -8,8 +8,8 @@ from pamqp import commands
 
 from gateway.simulation.clients.amqp import AmqpClient
 from gateway.simulation.clients.errors import Lost, RefusedRequest
-from gateway.simulation.clients.http import HttpClient
 from gateway.simulation.history import MessagePlace
+from gateway.simulation.programs.administrator import Administrator
 from gateway.simulation.programs.program import Program
 from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
@@ -18,8 +18,8 @@ from gateway.simulation.topology import SharedTopology
 #: AMQP's code for what a user may not do.
 _ACCESS_REFUSED: Final = 403
 
-#: Times after which a failed request of the administrator is given up.
-_MOST_TRIES: Final = 50
+#: The time in which the broker ends the connections of a deleted user, in seconds.
+_SOON_S: Final = 5.0
 
 
 class LimitedUser(Program):
@@ -30,15 +30,15 @@ class LimitedUser(Program):
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self._queue = f"{self.name}.own"
-        self._http = HttpClient(scene, f"{self.name}-admin")
+        self._admin = Administrator(scene, f"{self.name}-admin")
         self._client = AmqpClient(scene, self.name, user=self.name)
         scene.history.add_place(MessagePlace(self._queue, keeps=False))
 
     async def attempt(self) -> bool:
         """Work with one's own queue alone, then without one of the permissions for it."""
         own = f"^{self.name}\\."
-        await self._put("users", self.name, fields={"password": self.name, "tags": ""})
-        await self._permit(own, f"{own}|^amq\\.default$", own)
+        await self._admin.put("users", self.name, fields={"password": self.name, "tags": ""})
+        await self._admin.permit(self.name, own, f"{own}|^amq\\.default$", own)
         await self._client.connect()
         try:
             await self._client.declare(self._queue, durable=True)
@@ -55,15 +55,31 @@ class LimitedUser(Program):
                     commands.Queue.Bind(queue=strange, exchange=self.topology.exchange, routing_key="#"),
                 )
             )
-            await self._permit(own, "^$", own)
+            await self._admin.permit(self.name, own, "^$", own)
             await self._publish(is_permitted=False)
-            await self._permit(own, f"{own}|^amq\\.default$", "^$")
+            await self._admin.permit(self.name, own, f"{own}|^amq\\.default$", "^$")
             await self._require_refused(
                 (commands.Basic.Get(queue=self._queue), commands.Queue.Purge(queue=self._queue))
             )
+            await self._require_deleted()
         finally:
             self._client.drop()
         return True
+
+    async def _require_deleted(self) -> None:
+        """Delete the user, whose connection must end, and who must not log in again."""
+        await self._admin.delete("users", self.name)
+        ends_s = self.scene.world.now_s + _SOON_S
+        while self._client.is_connected and self.scene.world.now_s < ends_s:
+            await self.pause()
+        self.scene.findings.require(not self._client.is_connected, "a deleted user's connections end", self.name)
+        try:
+            await self._client.connect()
+        except RefusedRequest as error:
+            if error.code != _ACCESS_REFUSED:
+                raise
+        else:
+            self.scene.findings.add("permissions hold", f"{self.name} logs in, although it is deleted")
 
     async def _publish(self, *, is_permitted: bool) -> None:
         body = self.scene.history.publish(self.name, (self._queue,))
@@ -92,20 +108,3 @@ class LimitedUser(Program):
             else:
                 self.scene.findings.add("permissions hold", f"{self.name}: {method.name}")
                 return
-
-    async def _permit(self, configure: str, write: str, read: str) -> None:
-        fields = {"configure": configure, "write": write, "read": read}
-        await self._put("permissions", "/", self.name, fields=fields)
-
-    async def _put(self, *path: str, fields: object) -> None:
-        for _ in range(_MOST_TRIES):
-            try:
-                answer = await self._http.request("PUT", *path, fields=fields)
-            except Lost:
-                await self.pause()
-                continue
-            self.scene.findings.require(
-                answer.status in (201, 204), "a valid request is not refused", f"PUT {path}: {answer}"
-            )
-            return
-        raise Lost("the administrator gives up")

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from random import Random
 from typing import ClassVar, Final
 
+from gateway.simulation.clients.client import SimulatedClient
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
@@ -12,6 +13,10 @@ from gateway.simulation.world.tasks import Timeout
 #: The longest pause between two actions and before a client connects again, in seconds.
 LONGEST_PAUSE_S: Final = 0.2
 
+
+#: The time between two looks of a reader at its connection, in seconds, and how often it stops reading for a while.
+_READING_S: Final = (0.05, 1.0)
+_SHARE_OF_PAUSES: Final = 0.1
 
 #: AMQP's code for connections that a stop of the node closes.
 CONNECTION_FORCED: Final = 320
@@ -78,3 +83,47 @@ class Program(ABC):
     async def pause(self) -> None:
         """Wait for a moment."""
         await self.scene.sleep(self.random.uniform(0, LONGEST_PAUSE_S))
+
+
+class ConnectedProgram(Program):
+    """A program with one ``client``, which has one connection at a time."""
+
+    client: SimulatedClient
+
+    async def attempt(self) -> bool:
+        """Connect, and work over the connection."""
+        await self.connect()
+        try:
+            return await self.work()
+        finally:
+            self.client.drop()
+
+    async def connect(self) -> object:
+        """Connect the client."""
+        return await self.client.connect()
+
+    @abstractmethod
+    async def work(self) -> bool:
+        """Work over the open connection; return whether the program is complete."""
+
+    async def read_on(self, share_of_leaves: float) -> bool:
+        """Read until the end; return false to leave before it, without a word, and to come back.
+
+        The client pauses now and then, as a slow reader does. ``fence`` is called in between.
+        """
+        while not self.is_stopping:
+            await self.scene.sleep(self.random.uniform(*_READING_S))
+            if not self.client.is_connected:
+                raise Lost("the connection ended")
+            if self.random.random() < _SHARE_OF_PAUSES:
+                self.client.pause(True)
+                await self.pause()
+                self.client.pause(False)
+            await self.fence()
+            if self.random.random() < share_of_leaves:
+                return False
+        return True
+
+    async def fence(self) -> None:
+        """Ask for an answer, after which the broker knows the acknowledgements so far."""
+        return

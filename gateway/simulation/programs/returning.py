@@ -44,7 +44,7 @@ class ReturnedMessages(AmqpProgram):
         bodies = [self.scene.history.publish(self.name, (queue,)) for _ in range(self.random.randint(3, 8))]
         answers = [self.client.publish("", queue, body.encode(), channel=2, delivery_mode=2) for body in bodies]
         for body, answer in zip(bodies, answers, strict=True):
-            await answer
+            self.scene.findings.require(await self.is_confirmed(answer), "a valid request is not refused", body)
             self.scene.history.decided(body, Fate.CONFIRMED)
         await self.client.request(commands.Channel.Close(200, "bye", 0, 0), 2)
         return bodies

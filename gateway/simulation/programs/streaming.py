@@ -1,6 +1,7 @@
 """A stream, read from its beginning again and again."""
 
 from random import Random
+from typing import Any, Final
 
 from pamqp import commands
 
@@ -13,7 +14,10 @@ from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
 #: How long a reader waits for the last message, in steps of a pause.
-_MOST_WAITS = 400
+_MOST_WAITS: Final = 400
+
+#: The size of the stream's segments in bytes: a small one is full after a few messages, and written as a file.
+_SEGMENT_SIZES: Final = (None, 100, 600)
 
 
 class StreamProgram(AmqpProgram):
@@ -26,39 +30,55 @@ class StreamProgram(AmqpProgram):
         self._queue = f"{self.name}.stream"
         self._rounds = random.randint(1, 3)
         self._prefetch = random.choice((1, 3, 20))
+        self._segment_size = random.choice(_SEGMENT_SIZES)
         self._published: list[str] = []
         scene.history.add_place(MessagePlace(self._queue, keeps=False, is_ordered=False, marks_second=False))
 
     async def work(self) -> bool:
         """Publish some messages, and read all."""
-        arguments = {"x-queue-type": "stream"}
+        arguments: dict[str, Any] = {"x-queue-type": "stream"}
+        if self._segment_size is not None:
+            arguments["x-stream-max-segment-size-bytes"] = self._segment_size
         await self.client.declare(self._queue, durable=True, arguments=arguments)
         await self.client.confirm()
-        await self.client.request(commands.Basic.Qos(prefetch_count=self._prefetch))
         while self._rounds and not self.is_stopping:
             await self._publish()
             await self._read()
             self._rounds -= 1
         return True
 
+    async def finish(self) -> None:
+        """Read the stream once more, after all faults."""
+        if not self._confirmed:
+            return
+        await self.client.connect()
+        try:
+            await self._read()
+        finally:
+            self.client.drop()
+
+    @property
+    def _confirmed(self) -> list[str]:
+        return [body for body in self._published if self.scene.history.published[body].fate is Fate.CONFIRMED]
+
     async def _publish(self) -> None:
         bodies = [self.scene.history.publish(self.name, (self._queue,)) for _ in range(self.random.randint(1, 12))]
         self._published += bodies
         answers = [self.client.publish("", self._queue, body.encode(), delivery_mode=2) for body in bodies]
         for body, answer in zip(bodies, answers, strict=True):
-            if await answer:
+            if await self.is_confirmed(answer):
                 self.scene.history.decided(body, Fate.CONFIRMED)
 
     async def _read(self) -> None:
         """Read from the first message to the last confirmed one."""
-        confirmed = [body for body in self._published if self.scene.history.published[body].fate is Fate.CONFIRMED]
-        found: list[str] = []
+        confirmed, found = self._confirmed, list[str]()
 
         def received(message: ReceivedMessage) -> None:
             found.append(message.body.decode())
             self.client.acknowledge(message)
 
         self.client.on_delivery = received
+        await self.client.request(commands.Basic.Qos(prefetch_count=self._prefetch))
         consume = commands.Basic.Consume(queue=self._queue, arguments={"x-stream-offset": "first"})
         answer = await self.client.request(consume)
         for _ in range(_MOST_WAITS):

@@ -93,7 +93,7 @@ class SimulatedReactor:
     ``on_error`` is called with an exception that a call raised: a real reactor would log its traceback.
     """
 
-    def __init__(self, world: World, on_error: Callable[[Exception], None]) -> None:
+    def __init__(self, world: World, on_error: Callable[[BaseException], None]) -> None:
         self.world = world
         self.ports: dict[int, ListeningPort] = {}
         self.is_alive = True
@@ -108,7 +108,7 @@ class SimulatedReactor:
             call()
         except ProcessKilled:  # within a call that used the disk
             self.kill()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plugin may call sys.exit
             self._on_error(error)
 
     def kill(self) -> None:

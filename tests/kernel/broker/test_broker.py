@@ -225,6 +225,22 @@ def test_tracers_are_called_for_publishes_and_deliveries(broker: MemoryBroker) -
     assert tracer.seen == [("published", ["q"]), ("published", []), ("delivered", ("q", True))]
 
 
+class FailingTracer(RecordingTracer):
+    """A tracer that raises."""
+
+    def published(self, message: Message, queues: Sequence[str], origin: Origin) -> None:
+        raise ValueError("no price")
+
+
+def test_the_report_of_a_fault_is_no_time_of_the_tracer(broker: MemoryBroker) -> None:
+    vhost, faults = broker.vhost, broker.kernel.faults
+    broker.kernel.events.subscribe(lambda event: broker.clock.advance(0.15))
+    slow_calls = SlowCalls(broker.kernel.journal.budget, faults)
+    vhost.tracing = VhostTracing("/", (FailingTracer(),), vhost.trace_events, faults, slow_calls)
+    vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)
+    assert faults.count_by_kind == {"tracer": 1}
+
+
 def test_the_firehose_publishes_copies_while_tracing_is_enabled_also_after_a_restart(broker: MemoryBroker) -> None:
     vhost = broker.vhost
     vhost.bind(vhost.exchange(TRACE_EXCHANGE), vhost.declare_queue("trace", is_durable=True), "#")

@@ -16,6 +16,16 @@ class Quick(Interceptor):
         return message
 
 
+class Failing(Interceptor):
+    on_error = "pass"
+
+    def on_publish(self, message: Message, origin: Origin) -> Message:
+        raise ValueError("no price")
+
+    def on_deliver(self, message: Message, queue: str, origin: Origin) -> Message:
+        raise ValueError("no price")
+
+
 class Slow(Interceptor):
     def __init__(self, broker: MemoryBroker, seconds: float) -> None:
         self._broker = broker
@@ -170,3 +180,17 @@ def test_a_call_beyond_the_limit_is_a_fault_of_the_interceptor(broker: MemoryBro
     assert [event.details["part"] for event in faults] == ["Slow"] * 3
     assert faults[0].details["error"] == "Overrun: the call took 150 ms; the limit is 100 ms"
     assert str(faults[0].details["place"]).startswith(__file__)
+
+
+def test_the_report_of_a_fault_is_no_time_of_the_next_interceptor(broker: MemoryBroker) -> None:
+    faults: list[Event] = []
+
+    def listen_slowly(event: Event) -> None:
+        faults.append(event)
+        broker.clock.advance(0.15)
+
+    broker.kernel.events.subscribe(listen_slowly)
+    broker.vhost.interception.apply([Failing(), Slow(broker, 0.0)])
+    publish(broker)
+    broker.vhost.interception.delivered(plain_message("k"), "q", ORIGIN)
+    assert [event.details["part"] for event in faults] == ["Failing", "Failing"]

@@ -193,4 +193,71 @@ MUTATIONS: Final = (
         'used > self.memory_limit, f"{used} of {self.memory_limit} bytes used")',
         'used > self.memory_limit or bool(self._alarms), f"{used} of {self.memory_limit} bytes used")',
     ),
+    Mutation(
+        "a tracer that calls sys.exit ends the turn",
+        "gateway.kernel.archives.tracing",
+        "        except BaseException as raised:  # a plugin's exception must not reach the publisher\n",
+        "        except Exception as raised:\n",
+    ),
+    Mutation(
+        "a fault of an event listener is not counted",
+        "gateway.kernel.vhosts.event_listeners",
+        "            self._faults.contain_in_part(FAULT, error, vhost, listener)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "a message that an interceptor could not inspect goes on",
+        "gateway.kernel.interception.publish_chain",
+        'return message if interceptor.on_error == "pass" else Refusal(',
+        "return message if interceptor.on_error else Refusal(",
+    ),
+    Mutation(
+        "what an exchange type could not route does not reach the alternate exchange",
+        "gateway.kernel.routing.router",
+        "            destinations, walk.selected = walk.selected, None\n"
+        "            return destinations or self._alternates(exchange)\n",
+        "            destinations, walk.selected = walk.selected, None\n            return destinations\n",
+    ),
+    Mutation(
+        "connections keep the permissions that a plugin has changed",
+        "gateway.node.vhost_access",
+        "        self.broker.permissions_changed(vhost)\n",
+        "",
+    ),
+    Mutation(
+        "a plugin that fails repeatedly stays on",
+        "gateway.node.plugin_faults",
+        "        if len(recent) == self._limit and now_s - recent[0] <= PERIOD_S:\n",
+        "        if len(recent) > self._limit and now_s - recent[0] <= PERIOD_S:\n",
+    ),
+    Mutation(
+        "a store that fails for good is not noticed",
+        "gateway_lmdb.writer",
+        "        self._has_failed = True\n        self._listener.on_failed(reason)\n",
+        "        self._has_failed = True\n",
+    ),
+    Mutation(
+        "a segment of a stream is not synced",
+        "gateway_lmdb.segment_files",
+        "                file.sync()\n            disk.rename(unfinished, path)\n",
+        "            disk.rename(unfinished, path)\n",
+    ),
+    Mutation(
+        "a changed policy leaves existing queues as they were",
+        "gateway.kernel.features.policy_applier",
+        "                    queue.settings = settings\n                    self.reapply(queue)\n",
+        "                    queue.settings = settings\n",
+    ),
+    Mutation(
+        "connections keep the permissions that an administrator has changed",
+        "gateway.kernel.broker.broker",
+        "            vhost.invalidate_caches()\n        if self.directory.user(user) is None:\n",
+        "            pass\n        if self.directory.user(user) is None:\n",
+    ),
+    Mutation(
+        "the connections of a deleted user stay",
+        "gateway.kernel.broker.broker",
+        "        if self.directory.user(user) is None:\n",
+        "        if False:\n",
+    ),
 )

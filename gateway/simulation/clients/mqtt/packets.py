@@ -87,7 +87,10 @@ class Will:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The contents of a CONNECT. ``version`` is 4 for 3.1.1 or 5; the last three are for 5."""
+    """The contents of a CONNECT. ``version`` is 3 for 3.1, 4 for 3.1.1, or 5.
+
+    The expiry and the Receive Maximum are for 5. The password of a user is its name.
+    """
 
     client_id: str
     version: int = 5
@@ -96,6 +99,7 @@ class Login:
     will: Will | None = None
     expiry_s: int = 0
     receive_maximum: int | None = None
+    user: str = "guest"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from gateway.simulation.clients.mqtt.packets import (
 
 
 def connect(login: Login) -> bytes:
-    """Return a CONNECT (3.1) of the user ``guest``."""
+    """Return a CONNECT (3.1)."""
     will = login.will
     flags = login.is_clean << 1 | 0xC0
     payload = _text(login.client_id)
@@ -24,8 +24,12 @@ def connect(login: Login) -> bytes:
         if login.version == 5:
             payload += _properties([(WILL_DELAY, will.delay_s)])
         payload += _text(will.topic) + _binary(will.payload)
-    payload += _text("guest") + _text("guest")
-    head = _text("MQTT") + bytes((login.version, flags)) + login.keep_alive_s.to_bytes(2, "big")
+    payload += _text(login.user) + _text(login.user)
+    head = (
+        _text("MQIsdp" if login.version == 3 else "MQTT")
+        + bytes((login.version, flags))
+        + login.keep_alive_s.to_bytes(2, "big")
+    )
     if login.version == 5:
         properties: list[tuple[int, Any]] = [(EXPIRY_INTERVAL, login.expiry_s)]
         if login.receive_maximum is not None:

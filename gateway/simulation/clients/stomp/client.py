@@ -23,8 +23,9 @@ class StompClient(SimulatedClient):
     between two of them.
     """
 
-    def __init__(self, scene: Scene, name: str, version: str) -> None:
+    def __init__(self, scene: Scene, name: str, version: str, user: str = "guest") -> None:
         super().__init__(scene, name)
+        self._user = user
         self.version = version
         self.on_message: Callable[[StompFrame], None] = lambda frame: None
         self.last_heard_s = self.longest_silence_s = 0.0
@@ -45,7 +46,7 @@ class StompClient(SimulatedClient):
         self._receipts, self._starting = {}, {}
         self._connected, self._end = Promise(), Promise()
         self.last_heard_s, self.longest_silence_s = self.scene.world.now_s, 0.0
-        headers = {"login": "guest", "passcode": "guest", "host": "/"}
+        headers = {"login": self._user, "passcode": self._user, "host": "/"}
         if self.version != "1.0":
             headers |= {"accept-version": self.version, "heart-beat": heart_beat}
         self.send("CONNECT", headers)

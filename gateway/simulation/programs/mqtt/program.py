@@ -1,5 +1,6 @@
 """The base of the programs of MQTT clients."""
 
+from abc import abstractmethod
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
@@ -7,7 +8,7 @@ from typing import Any, Final
 from gateway.simulation.clients.mqtt.client import FAILURES, MqttClient
 from gateway.simulation.clients.mqtt.packets import Login, Will
 from gateway.simulation.clients.mqtt.session import OutgoingPublish
-from gateway.simulation.programs.program import Program
+from gateway.simulation.programs.program import ConnectedProgram
 from gateway.simulation.publishes import Fate, PublishRoute
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
@@ -16,11 +17,13 @@ from gateway.simulation.topology import SharedTopology
 LONG_S: Final = 86_400
 
 
-class MqttProgram(Program):
+class MqttProgram(ConnectedProgram):
     """A program with one client identifier and one connection at a time.
 
     ``has_session`` is whether the broker must have the session: it answered something that it stores with it.
     """
+
+    client: MqttClient
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
@@ -41,14 +44,6 @@ class MqttProgram(Program):
         """Change fields of the next CONNECT."""
         self.client.login = replace(self.client.login, **fields)
 
-    async def attempt(self) -> bool:
-        """Connect, and work over the connection."""
-        await self.connect()
-        try:
-            return await self.work()
-        finally:
-            self.client.drop()
-
     async def connect(self) -> bool:
         """Connect, and resume the session; return whether the broker had it."""
         is_present = await self.client.connect()
@@ -58,10 +53,6 @@ class MqttProgram(Program):
             )
         self.client.resume(is_present)
         return is_present
-
-    async def work(self) -> bool:
-        """Work over the open connection; return whether the program is complete."""
-        raise NotImplementedError
 
     def publish(self, route: PublishRoute, qos: int, *, is_retained: bool = False) -> str:
         """Publish a message; return its body."""
@@ -76,7 +67,8 @@ class MqttProgram(Program):
 
     def published(self, publish: OutgoingPublish, reason: int) -> None:
         """Record the answer to a publish."""
-        if publish.payload:
+        is_open = reason >= FAILURES and self.scene.process.has_failed  # a store that fails loses what it had
+        if publish.payload and not is_open:
             fate = Fate.CONFIRMED if reason < FAILURES else Fate.REFUSED
             self.scene.history.decided(publish.payload.decode(), fate)
         self.has_session = True
@@ -88,3 +80,27 @@ class MqttProgram(Program):
         if publish.qos == 1:
             published.is_repeated = True
         published.is_resent = published.incarnation != self.scene.history.incarnation
+
+
+class MqttLives(MqttProgram):
+    """A client that comes and goes several times: what it looks at is between its connections.
+
+    ``left`` is the number of its lives.
+    """
+
+    left: int
+
+    async def attempt(self) -> bool:
+        """Live until no life is left."""
+        while self.left and not self.is_stopping:
+            self.left -= 1
+            await self.live_once()
+        return True
+
+    @abstractmethod
+    async def live_once(self) -> None:
+        """Connect, leave, and look at what became of it."""
+
+    async def work(self) -> bool:
+        """Do nothing: ``live_once`` connects by itself."""
+        return True

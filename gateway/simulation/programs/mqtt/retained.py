@@ -3,7 +3,7 @@
 from random import Random
 from typing import Final
 
-from gateway.simulation.clients.mqtt.client import MqttClient
+from gateway.simulation.clients.mqtt.client import FAILURES, MqttClient
 from gateway.simulation.clients.mqtt.packets import Login, ReceivedPacket
 from gateway.simulation.clients.mqtt.session import OutgoingPublish
 from gateway.simulation.programs.mqtt.program import MqttProgram
@@ -36,7 +36,7 @@ class RetainedValues(MqttProgram):
         self._reader = MqttClient(scene, f"{self.name}-reader", Login(f"{self.name}-reader", random.choice((4, 5))))
         self._left = random.randint(1, 10)
         self._written: list[int] = []
-        self._confirmed = 0  # how many of them
+        self._answered = self._confirmed = 0  # how many of them, and how many up to the last that was confirmed
 
     async def work(self) -> bool:
         """Write values, and look at them from time to time."""
@@ -62,7 +62,9 @@ class RetainedValues(MqttProgram):
     def published(self, publish: OutgoingPublish, reason: int) -> None:
         """Count the answer to a publish."""
         super().published(publish, reason)
-        self._confirmed += 1  # answers come in the order of the publishes (MQTT-4.6.0-2, -3)
+        self._answered += 1  # answers come in the order of the publishes (MQTT-4.6.0-2, -3)
+        if reason < FAILURES:
+            self._confirmed = self._answered
 
     async def _look(self) -> None:
         """Subscribe as a new client, and check the first value that comes."""

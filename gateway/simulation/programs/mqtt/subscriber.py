@@ -2,7 +2,6 @@
 
 from random import Random
 
-from gateway.simulation.clients.errors import Lost
 from gateway.simulation.clients.mqtt.client import FAILURES
 from gateway.simulation.clients.mqtt.packets import ReceivedPacket
 from gateway.simulation.history import MessagePlace
@@ -19,6 +18,9 @@ PATTERNS = (*KEYS, "a.*", "*.b", "a.#", "b.#")
 
 #: The longest time until the last message of a session comes, in seconds.
 _LAST_S = 120.0
+
+#: How often a session asks for an answer.
+_SHARE_OF_FENCES = 0.7
 
 
 class MqttReader(MqttProgram):
@@ -129,19 +131,12 @@ class SessionReader(MqttReader):
         """Read until the end, or leave to come back."""
         if self.end is None:
             await self.subscribe()
-        while not self.is_stopping:
-            await self.scene.sleep(self.random.uniform(0.05, 1))
-            if not self.client.is_connected:
-                raise Lost("the connection ended")
-            if self.random.random() < 0.1:
-                self.client.pause(True)
-                await self.pause()
-                self.client.pause(False)
-            if self.random.random() < 0.7:
-                await self.fence()
-            if self.random.random() < 0.2:
-                return False  # leave without a word, and come back
-        return True
+        return await self.read_on(0.2)
+
+    async def fence(self) -> None:
+        """Ask for an answer most of the times: without one, acknowledgements are under way when the client leaves."""
+        if self.random.random() < _SHARE_OF_FENCES:
+            await super().fence()
 
     async def subscribe(self) -> None:
         """Subscribe to the patterns, and to a topic of the session's own."""

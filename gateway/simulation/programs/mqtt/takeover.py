@@ -4,9 +4,8 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from gateway.simulation.clients.errors import Lost
 from gateway.simulation.clients.mqtt.client import MqttClient
-from gateway.simulation.programs.mqtt.program import MqttProgram
+from gateway.simulation.programs.mqtt.program import MqttLives, MqttProgram
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 from gateway.simulation.world.tasks import within
@@ -54,7 +53,7 @@ class SecondLogin(MqttProgram):
         return not self._left
 
 
-class ExpiringSession(MqttProgram):
+class ExpiringSession(MqttLives):
     """Comes back before its session expires, or after: then the broker must have forgotten it."""
 
     kind = "mqtt-expiry"
@@ -63,16 +62,10 @@ class ExpiringSession(MqttProgram):
         super().__init__(scene, topology, number, random)
         login = self.client.login
         self.client.login = replace(login, version=5, is_clean=False, expiry_s=_EXPIRY_S)
-        self._left = random.randint(1, 3)
+        self.left = random.randint(1, 3)
 
-    async def attempt(self) -> bool:
+    async def live_once(self) -> None:
         """Leave, wait, and look whether the session is there."""
-        while self._left and not self.is_stopping:
-            self._left -= 1
-            await self._live_once()
-        return True
-
-    async def _live_once(self) -> None:
         client, world = self.client, self.scene.world
         try:
             await client.connect()
@@ -92,7 +85,3 @@ class ExpiringSession(MqttProgram):
             self.scene.findings.require(is_present, "a session is present until it ends", self.name)
         elif not is_early:
             self.scene.findings.require(not is_present, "a session expires", self.name)
-
-    async def work(self) -> bool:
-        """Do nothing: ``attempt`` does all."""
-        raise Lost("unused")

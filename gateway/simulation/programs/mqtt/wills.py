@@ -4,8 +4,7 @@ from enum import Enum, auto
 from random import Random
 from typing import Final
 
-from gateway.simulation.clients.errors import Lost
-from gateway.simulation.programs.mqtt.program import LONG_S, MqttProgram
+from gateway.simulation.programs.mqtt.program import LONG_S, MqttLives
 from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import KEYS, SharedTopology
@@ -35,7 +34,7 @@ class _Ending(Enum):
     DISCONNECT_WITH_WILL = auto()
 
 
-class WillClient(MqttProgram):
+class WillClient(MqttLives):
     """Leaves in several ways, and knows whether its will is owed."""
 
     kind = "mqtt-will"
@@ -43,16 +42,10 @@ class WillClient(MqttProgram):
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self._is_v5 = self.client.login.version == 5
-        self._left = random.randint(1, 4)
+        self.left = random.randint(1, 4)
 
-    async def attempt(self) -> bool:
+    async def live_once(self) -> None:
         """Connect with a will, leave, and connect again to see what became of it."""
-        while self._left and not self.is_stopping:
-            self._left -= 1
-            await self._live_once()
-        return True
-
-    async def _live_once(self) -> None:
         delay_s = self.random.choice((0, 0, 2)) if self._is_v5 else 0
         ending = self.random.choice([each for each in _Ending if self._is_v5 or each.name != "DISCONNECT_WITH_WILL"])
         body, will = self.will(self.topology.route(self.random.choice(KEYS)), delay_s=delay_s)
@@ -130,7 +123,3 @@ class WillClient(MqttProgram):
         """Return whether the node has lived since ``incarnation``."""
         process = self.scene.process
         return self.scene.history.incarnation == incarnation and process.node is not None
-
-    async def work(self) -> bool:
-        """Do nothing: ``attempt`` does all."""
-        raise Lost("unused")

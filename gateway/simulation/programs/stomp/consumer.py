@@ -4,7 +4,7 @@ from abc import abstractmethod
 from random import Random
 from typing import ClassVar
 
-from gateway.simulation.clients.errors import Lost, RefusedRequest
+from gateway.simulation.clients.errors import RefusedRequest
 from gateway.simulation.clients.stomp.frames import StompFrame
 from gateway.simulation.history import MessagePlace
 from gateway.simulation.programs.program import LONGEST_PAUSE_S
@@ -50,17 +50,7 @@ class StompReader(StompProgram):
     async def work(self) -> bool:
         """Read until the end, or leave to come back."""
         await self.subscribe()
-        while not self.is_stopping:
-            await self.scene.sleep(self.random.uniform(0.05, 1))
-            if not self.client.is_connected:
-                raise Lost("the connection ended")
-            if self.random.random() < 0.1:
-                self.client.pause(True)
-                await self.pause()
-                self.client.pause(False)
-            if self.random.random() < 0.2:
-                return False  # leave without a word, and come back
-        return True
+        return await self.read_on(0.2)
 
     async def attempt(self) -> bool:
         """Connect, and work over the connection; what the last one left is no longer to be acknowledged."""

@@ -24,31 +24,27 @@ class StompHeartbeats(StompProgram):
         self.client.version = random.choice(("1.1", "1.2"))
         self._is_silent = random.random() < 0.5
 
-    async def attempt(self) -> bool:
-        """Connect with an interval, and do nothing."""
+    async def connect(self) -> None:
+        """Connect with an interval."""
         interval = _INTERVAL_S * 1000
         await self.client.connect(f"{interval},0" if self._is_silent else f"0,{interval}")
-        began_s = self.scene.world.now_s
-        try:
-            if self._is_silent:
-                await self.client.until_ended()
-                silent_s = self.scene.world.now_s - began_s
-                self.scene.findings.require(
-                    silent_s < 2 * _INTERVAL_S + _LATE_S,
-                    "silence beyond the heart-beats ends a connection",
-                    f"{self.name}: after {silent_s:.3f} s of {_INTERVAL_S} s",
-                )
-                return True
-            await self.scene.sleep(3 * _INTERVAL_S)
-            self.scene.findings.require(
-                self.client.longest_silence_s < _INTERVAL_S + _LATE_S,
-                "heart-beats come in time",
-                f"{self.name}: a silence of {self.client.longest_silence_s:.3f} s",
-            )
-            return True
-        finally:
-            self.client.drop()
 
     async def work(self) -> bool:
-        """Do nothing: ``attempt`` does all."""
-        raise NotImplementedError
+        """Do nothing, and hear the heart-beats or the end."""
+        began_s = self.scene.world.now_s
+        if self._is_silent:
+            await self.client.until_ended()
+            silent_s = self.scene.world.now_s - began_s
+            self.scene.findings.require(
+                silent_s < 2 * _INTERVAL_S + _LATE_S,
+                "silence beyond the heart-beats ends a connection",
+                f"{self.name}: after {silent_s:.3f} s of {_INTERVAL_S} s",
+            )
+            return True
+        await self.scene.sleep(3 * _INTERVAL_S)
+        self.scene.findings.require(
+            self.client.longest_silence_s < _INTERVAL_S + _LATE_S,
+            "heart-beats come in time",
+            f"{self.name}: a silence of {self.client.longest_silence_s:.3f} s",
+        )
+        return True

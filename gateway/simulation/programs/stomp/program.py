@@ -4,7 +4,7 @@ from random import Random
 from typing import Final
 
 from gateway.simulation.clients.stomp.client import StompClient
-from gateway.simulation.programs.program import Program
+from gateway.simulation.programs.program import ConnectedProgram
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import TOPICS, SharedTopology
 
@@ -12,24 +12,14 @@ from gateway.simulation.topology import TOPICS, SharedTopology
 VERSIONS: Final = ("1.0", "1.1", "1.2", "1.2")
 
 
-class StompProgram(Program):
-    """A program with one connection at a time."""
+class StompProgram(ConnectedProgram):
+    """A program of a STOMP client."""
+
+    client: StompClient
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         self.client = StompClient(scene, self.name, random.choice(VERSIONS))
-
-    async def attempt(self) -> bool:
-        """Connect, and work over the connection."""
-        await self.client.connect()
-        try:
-            return await self.work()
-        finally:
-            self.client.drop()
-
-    async def work(self) -> bool:
-        """Work over the open connection; return whether the program is complete."""
-        raise NotImplementedError
 
     def queue_destination(self, queue: str) -> str:
         """Return a destination of a queue of the topology."""

@@ -1,0 +1,1 @@
+"""Plugins of the virtual world, which fail when the seed says so."""
