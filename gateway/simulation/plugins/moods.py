@@ -1,4 +1,4 @@
-"""What a plugin does in a call: its work, or one of the faults that plugins have."""
+"""The moods of plugins: in each call a plugin does its work, or has one of the faults that plugins have."""
 
 from collections import defaultdict
 from enum import Enum, auto
@@ -17,7 +17,7 @@ LISTENER: Final = "plugin event listener"
 
 
 class PluginMood(Enum):
-    """What a plugin does in a call."""
+    """The behaviour of a plugin in one call."""
 
     WORKS = auto()
     RAISES = auto()

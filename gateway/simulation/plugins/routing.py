@@ -26,7 +26,7 @@ EXCHANGES: Final = "routing-"
 
 
 class RoutedOutcome(Enum):
-    """What the plugin, and the broker in its place, must have done with a message."""
+    """The outcome of a message: the plugin, or the broker in its place, must have decided this."""
 
     REFUSED = auto()
     DIVERTED = auto()

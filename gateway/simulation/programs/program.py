@@ -109,7 +109,7 @@ class ConnectedProgram(Program):
     async def read_on(self, share_of_leaves: float) -> bool:
         """Read until the end; return false to leave before it, without a word, and to come back.
 
-        The client pauses now and then, as a slow reader does. ``fence`` is called in between.
+        The client pauses sometimes, as a slow reader does. ``fence`` is called in between.
         """
         while not self.is_stopping:
             await self.scene.sleep(self.random.uniform(*_READING_S))

@@ -1,4 +1,4 @@
-"""What users may do with topics, as an administrator grants and revokes it."""
+"""The rights of users to use topics, as an administrator grants and revokes them."""
 
 from enum import Enum, auto
 from typing import Final

@@ -18,7 +18,7 @@ _SOON_S: Final = 5.0
 
 
 class RevokedMqtt(MqttProgram):
-    """Publishes and subscribes with the rights of the moment. What it may not publish, nobody may get."""
+    """Publishes and subscribes with the rights of the moment. No client may get what it may not publish."""
 
     kind = "mqtt-revoked"
 

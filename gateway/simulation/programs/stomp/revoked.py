@@ -13,7 +13,7 @@ from gateway.simulation.topology import KEYS, SharedTopology
 
 
 class RevokedStomp(StompProgram):
-    """Sends and subscribes with the rights of the moment. What it may not send, nobody may get."""
+    """Sends and subscribes with the rights of the moment. No client may get what it may not send."""
 
     kind = "stomp-revoked"
 
