@@ -145,6 +145,7 @@ class Channel:
             if header.is_ordinary:
                 self.last.compare(target, header, len(body))
             else:
+                self.last.is_repeated = False
                 header = self._checked(header, target)
         except PermissionUnknown as unknown:
             unknown.again = partial(self.publish, method, properties, body)

@@ -24,7 +24,8 @@ class LastPublish:
     """The last publish of a channel, and what it repeats.
 
     ``is_repeated``: the last two publishes differed at most in the content of their bodies. Then ``learn`` sets
-    ``repetition``. ``position`` is that of the frame after the last repetition.
+    ``repetition``. Each publish sets it anew, because one that came in pieces is not learned. ``position`` is that of
+    the frame after the last repetition.
     """
 
     __slots__ = ("_header", "_size", "_target", "is_repeated", "position", "repetition")
@@ -39,12 +40,11 @@ class LastPublish:
 
     def compare(self, target: Target, header: Header, size: int) -> None:
         """Compare the next publish with the last one; ``size`` is that of the body."""
-        if target is not self._target:
-            self._target = target
-        elif header is not self._header or size != self._size:
-            self._header, self._size = header, size
-        else:
+        if target is self._target and header is self._header and size == self._size:
             self.is_repeated = True
+        else:
+            self.is_repeated = False
+            self._target, self._header, self._size = target, header, size
 
     def learn(self, beginning: bytes) -> None:
         """Recognise this publish from now on; ``beginning`` are its bytes up to the body."""

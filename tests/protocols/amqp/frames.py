@@ -48,7 +48,7 @@ class Publication:
         **properties: Any,  # Any: some of the fourteen properties, each of its own type
     ) -> None:
         self._method = commands.Basic.Publish(0, exchange, routing_key, mandatory, immediate)
-        self._properties = encode_properties(Properties(**properties)) if raw is None else raw
+        self.properties = encode_properties(Properties(**properties)) if raw is None else raw
         self.body = body
         self._piece_size = pieces or max(len(body), 1)
 
@@ -58,7 +58,7 @@ class Publication:
             frame(BODY, channel, self.body[start : start + self._piece_size])
             for start in range(0, len(self.body), self._piece_size)
         )
-        head = content_header(len(self.body), self._properties, channel)
+        head = content_header(len(self.body), self.properties, channel)
         return encode_method(channel, self._method) + head + b"".join(bodies)
 
 

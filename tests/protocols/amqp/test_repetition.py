@@ -1,7 +1,7 @@
 """Repeated publishes: recognised by their bytes, and handled as if each were read frame by frame."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -38,16 +38,25 @@ def gateway() -> Gateway:
     return Gateway()
 
 
+#: Properties: none, delivery mode 1 and 2, and a user, who is checked at each publish.
+NOTHING, TRANSIENT, PERSISTENT, USER = b"\0\0", b"\x10\0\1", b"\x10\0\2", b"\0\x10\5guest"
+
 PUBLISHES: st.SearchStrategy[Publication] = st.builds(
     lambda key, body, raw: publish("", key, body, raw=raw),
     st.sampled_from(["q", "q", "q", "r"]),
     st.sampled_from([b"", b"one", b"two", b"three"]),
-    st.sampled_from([b"\0\0", b"\0\0", b"\x80\0\1x"]),
+    st.sampled_from([NOTHING, NOTHING, TRANSIENT, PERSISTENT, USER]),
 )
 
 
-@given(sent=st.lists(PUBLISHES, max_size=12), places=st.lists(st.integers(0, 2000), max_size=6))
-@settings(max_examples=40, deadline=None)
+#: Publishes that repeat a few times each, as those of most clients.
+RUNS = st.lists(st.tuples(PUBLISHES, st.integers(1, 4)), max_size=6).map(
+    lambda runs: [publication for publication, count in runs for _ in range(count)]
+)
+
+
+@given(sent=RUNS, places=st.lists(st.integers(0, 2000), max_size=6))
+@settings(max_examples=100, deadline=None)
 def test_messages_arrive_unchanged_and_in_order_wherever_the_bytes_are_cut(
     sent: list[Publication], places: Sequence[int]
 ) -> None:
@@ -57,7 +66,29 @@ def test_messages_arrive_unchanged_and_in_order_wherever_the_bytes_are_cut(
     cuts = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
     for start, end in pairwise(cuts):
         publisher.send(data[start:end])
-    assert bodies(consumer) == [publication.body for publication in sent]
+    received = [(frame.body, frame.properties) for frame in consumer.receive_frames()]
+    assert received == [(publication.body, publication.properties) for publication in sent]
+
+
+def test_any_order_of_repeated_whole_and_cut_publishes_arrives_with_its_properties(gateway: Gateway) -> None:
+    kinds = [("q", TRANSIENT, False), ("q", TRANSIENT, True), ("r", PERSISTENT, False), ("q", PERSISTENT, False)]
+    consumer = consuming(gateway, "q", "r")
+    for order in product(kinds, repeat=5):
+        publisher = gateway.connect()
+        for key, raw, is_cut in order:
+            data = wire(publish("", key, raw=raw))
+            publisher.send(data[:-4]).send(data[-4:]) if is_cut else publisher.send(data)
+        received = [frame.properties for frame in consumer.receive_frames()]
+        assert received == [raw for _, raw, _ in order], order
+        publisher.lose()
+
+
+def test_a_repeated_publish_in_pieces_does_not_lend_its_header_to_the_next_one(gateway: Gateway) -> None:
+    consumer, publisher = consuming(gateway, "q", "r"), gateway.connect()
+    transient = wire(publish("", "q", raw=TRANSIENT))
+    publisher.send(transient * 2, transient[:-4]).send(transient[-4:])
+    publisher.send(*[publish("", "r", raw=PERSISTENT)] * 2)
+    assert [frame.properties for frame in consumer.receive_frames()] == [TRANSIENT] * 3 + [PERSISTENT] * 2
 
 
 def test_publishes_of_two_channels_are_not_mistaken_for_each_other(gateway: Gateway) -> None:
