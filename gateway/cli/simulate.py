@@ -5,11 +5,13 @@ import sys
 import time
 from collections.abc import Iterable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from gateway.cli.exits import SOFTWARE
+from gateway.cli.simulate_replay import READABLE, run_replay
 from gateway.kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -36,15 +38,34 @@ _MOST_FAILURES: Final = 10
 @click.option("--trace", is_flag=True, help="With --seed: print the run as a dialogue.")
 @click.option("--only", default="", metavar="ITEMS", help="With --seed: keep these items of its plan, such as 0,3.")
 @click.option("--shrink", is_flag=True, help="With --seed: find the fewest items with which it still fails.")
-def simulate(seed: int | None, seeds: int, first: int, jobs: int, trace: bool, only: str, shrink: bool) -> int:
+@click.option("--replay", type=READABLE, metavar="FILE", help="Replay a recording of connections.")
+@click.option("--definitions", type=READABLE, metavar="FILE", help="With --replay: the broker's definitions.")
+def simulate(
+    seed: int | None,
+    seeds: int,
+    first: int,
+    jobs: int,
+    trace: bool,
+    only: str,
+    shrink: bool,
+    replay: Path | None,
+    definitions: Path | None,
+) -> int:
     """Search for broken promises on a virtual clock, network and disk.
 
     Each seed decides the clients of all protocols, their requests, and what befalls them and the broker: cut bytes,
     slow readers, kills, power cuts, full disks. The broker runs in this process, unchanged. A seed that fails replays
     exactly: run it with --trace. The exit code is 70 if one fails.
+
+    With --replay, the connections of a recording are served again, and answers that differ are printed; with --seed the
+    network cuts and delays their bytes. The exit code is 1 if answers differ.
     """
     _require_packages()
-    if seed is None and (trace or only or shrink):
+    if definitions is not None and replay is None:
+        raise click.UsageError("--definitions needs --replay")
+    if replay is not None and (only or shrink):
+        raise click.UsageError("--only and --shrink are for seeds, not for --replay")
+    if seed is None and replay is None and (trace or only or shrink):
         raise click.UsageError("--trace, --only and --shrink need --seed")
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
         sys.stdout.flush()
@@ -53,6 +74,8 @@ def simulate(seed: int | None, seeds: int, first: int, jobs: int, trace: bool, o
             [sys.executable, "-m", "gateway", *sys.argv[1:]],
             {**os.environ, "PYTHONHASHSEED": _HASH_SEED},
         )
+    if replay is not None:
+        return run_replay(replay, definitions, seed, has_trace=trace)
     if seed is not None:
         return _run_one(seed, _items(only), trace, shrink)
     return _search(range(first, first + seeds), jobs)

@@ -31,6 +31,7 @@ from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
 from gateway.config.pipeline import Pipeline
 from gateway.config.plugins import PluginRules
 from gateway.config.prometheus import Prometheus, PrometheusTls
+from gateway.config.recording import RecordingSettings
 from gateway.config.section import Section
 from gateway.config.statsd import Statsd
 from gateway.config.stomp import Stomp, Stomps, WebStomp, WebStomps
@@ -259,6 +260,7 @@ class Settings(Section):
     traces: Traces = Traces()
     audit: AuditSettings = AuditSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
+    recording: RecordingSettings = RecordingSettings()
     pipeline: Pipeline = Pipeline()
     plugins: PluginRules = PluginRules()
     log: LogSettings = LogSettings()

@@ -66,6 +66,18 @@ class NodeControl(Protocol):
         """End maintenance."""
         ...
 
+    def recording(self) -> Mapping[str, Any]:
+        """Return the state of the recording of connections."""
+        ...
+
+    def start_recording(self, user: str) -> None:
+        """Record the connections that are opened from now on."""
+        ...
+
+    def stop_recording(self, user: str) -> None:
+        """End the recording."""
+        ...
+
     def stop(self, user: str) -> None:
         """Stop the node once the answer is sent."""
         ...

@@ -47,6 +47,7 @@ from gateway.node.protocols.amqp import AmqpProtocol
 from gateway.node.protocols.mqtt import MqttProtocol, warn_of_anonymous
 from gateway.node.publish_addresses import PublishAddressesOf
 from gateway.node.reactor_watchdog import BLOCKED_S, ReactorWatchdog
+from gateway.node.recording import node_recorder, recording_rules
 from gateway.node.startup import Start
 from gateway.node.store import INTERVAL_S as STORE_INTERVAL_S
 from gateway.node.store import StoreFiles
@@ -120,7 +121,8 @@ class Node:
         access = self._vhost_access
         services = Services(self.broker, self._turn, access.access_of, access.login_access, access.may_log_in_elsewhere)
         self._protocols = {protocol: protocol(services, settings) for protocol in PROTOCOLS}
-        self._ports = NodePorts(settings, reactor, self._protocols)
+        self._recorder = node_recorder(settings, clock)
+        self._ports = NodePorts(settings, reactor, self._protocols, self._recorder)
         self._recovery = Recovery(self.broker, self._store.record_count())
         self._start = Start(reactor, self._recovery, self.collector.tick)
         self._worker = WorkerProcess(reactor, WORKER)
@@ -232,6 +234,7 @@ class Node:
         self._vhost_access.log_inert_plugins()
         self._is_starting = self._vhost_access.is_lenient = False
         self._mqtt.start_topics()
+        self._recorder.apply(recording_rules(self.settings))
         self._serve()
         self._bridges.start()
         if self._host.has_watchdog:
@@ -275,6 +278,7 @@ class Node:
         self.broker.audit.prune()
         apply_access_settings(settings, self.broker, self.throttle)
         self.passwords.algorithm = settings.login.password_hashing
+        self._recorder.apply(recording_rules(settings))
         for protocol in self._protocols.values():
             protocol.apply(settings)
 
@@ -343,7 +347,9 @@ class Node:
         def stop() -> None:
             self._reactor.callLater(_STOP_DELAY_S, self.on_stop)
 
-        return RunningNode(self.broker, self.live_settings, self._maintenance, registry.secret_settings, stop)
+        return RunningNode(
+            self.broker, self.live_settings, self._maintenance, self._recorder, registry.secret_settings, stop
+        )
 
     # Clockwork
 
@@ -398,6 +404,7 @@ class Node:
 
     def _close(self, done: Callable[[], None]) -> None:
         self._trace_files.close()
+        self._recorder.stop(waits=True)
         self._worker.stop()
         self._hashing.stop()
         self._store.close()

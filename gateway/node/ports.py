@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from twisted.internet.protocol import Factory
+
 from gateway.config import Settings
 from gateway.kernel.broker.recovery import Recovery
 from gateway.management.http.not_ready import NotReadyApi
@@ -16,6 +18,8 @@ from gateway.node.metrics import bind_metrics, serve_metrics
 from gateway.node.protocols import LISTENERS, ProtocolListener
 from gateway.node.protocols.served import ServedProtocol
 from gateway.node.startup import progress_fields, progress_text
+from gateway.recording.recorder import Recorder
+from gateway.recording.tap import TapFactory
 
 
 class NodePorts:
@@ -29,10 +33,12 @@ class NodePorts:
         settings: Settings,
         reactor: Any,  # Any: Twisted's interfaces are not types
         protocols: Mapping[type[ServedProtocol], ServedProtocol],
+        recorder: Recorder,
     ) -> None:
         self._settings = settings
         self._reactor = reactor
         self._protocols = protocols
+        self._recorder = recorder
         self._wire_clock = ReactorClock(reactor, lambda: None)  # for connections outside the turns: it is never paused
         self.listeners = Listeners(reactor, self._wire_clock, settings.bind)
         self.tls_contexts: list[TlsContext] = []
@@ -50,8 +56,9 @@ class NodePorts:
         """Serve clients of the protocols, of the HTTP API and of the metrics at all bound ports."""
         for listener in LISTENERS:
             if listener.name in self.listeners.addresses:
-                self._serve(listener, self._protocols[listener.protocol].factory_of(listener))
-        self._serve_management(management)
+                factory = self._protocols[listener.protocol].factory_of(listener)
+                self._serve(listener, TapFactory(listener.name, factory, self._recorder))
+        self._serve_management(lambda name: TapFactory(name, management, self._recorder))
         serve_metrics(self.listeners, metrics, self._tls_context)
 
     def serve_not_ready(self, recovery: Recovery) -> None:
@@ -63,15 +70,16 @@ class NodePorts:
                 self._serve(listener, refusing)
         api = NotReadyApi(partial(progress_fields, recovery))
         factory = partial(HttpFactory, api, http_limits(self._settings), self._reactor)
-        self._serve_management(factory())
+        refusing_api = factory()
+        self._serve_management(lambda name: refusing_api)
         serve_metrics(self.listeners, factory, self._tls_context)
 
-    def _serve_management(self, factory: HttpFactory) -> None:
+    def _serve_management(self, factory_of: Callable[[str], Factory]) -> None:
         """Serve the HTTP API with and without TLS; both share the limits of clients."""
         if MANAGEMENT in self.listeners.addresses:
-            self.listeners.serve(MANAGEMENT, factory)
+            self.listeners.serve(MANAGEMENT, factory_of(MANAGEMENT))
         if MANAGEMENT_TLS in self.listeners.addresses:
-            self.listeners.serve(MANAGEMENT_TLS, factory, self._tls_context())
+            self.listeners.serve(MANAGEMENT_TLS, factory_of(MANAGEMENT_TLS), self._tls_context())
 
     def _serve(self, listener: ProtocolListener, factory: Any) -> None:
         tls = self._tls_context() if listener.is_tls else None

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from gateway.recording.lines import RecordedEvent, event_line, head_line
 from gateway.simulation.findings import Finding
 from gateway.simulation.run import RunOutcome
 from gateway.simulation.shrinking import shrunk
@@ -32,12 +34,39 @@ def test_a_seed_is_printed_as_a_dialogue_which_is_the_same_each_time() -> None:
 
 @pytest.mark.parametrize(
     ("words", "reason"),
-    [(["--trace"], "--trace, --only and --shrink need --seed"), (["--seed", "1", "--only", "x"], "'x' is not a list")],
+    [
+        (["--trace"], "--trace, --only and --shrink need --seed"),
+        (["--seed", "1", "--only", "x"], "'x' is not a list"),
+        (["--definitions", __file__], "--definitions needs --replay"),
+        (["--replay", __file__, "--shrink"], "--only and --shrink are for seeds, not for --replay"),
+        (["--replay", "missing"], "'missing' does not exist"),
+    ],
 )
 def test_wrong_options_are_one_line(words: list[str], reason: str) -> None:
     ended = simulate(*words)
     assert ended.returncode == 64
     assert reason in ended.stderr
+
+
+def test_a_replay_prints_its_dialogue_and_differences(tmp_path: Path) -> None:
+    events = [
+        RecordedEvent(0.1, 1, "opened", "amqp", "127.0.0.1:50000"),
+        RecordedEvent(0.2, 1, "received", data=b"AMQP\0\0\x09\x01"),
+        RecordedEvent(0.3, 1, "sent", answers=["protocol header"]),
+    ]
+    path = tmp_path / "recording.jsonl"
+    path.write_bytes(head_line("1", "now", hides_bodies=True) + b"".join(map(event_line, events)))
+    ended = simulate("--replay", str(path), "--trace")
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "amqp-1         > protocol header" in ended.stdout
+    assert "connection 1 (amqp): 1 x 'connection.start' in the replay only; the answers part at the 1." in ended.stdout
+    assert ended.stdout.splitlines()[-1].startswith("1 connections, 1 answers in ")
+
+
+def test_a_file_that_is_no_recording_is_one_line() -> None:
+    ended = simulate("--replay", __file__)
+    assert ended.returncode == 65
+    assert "line 1: not JSON" in ended.stderr
 
 
 def test_shrinking_keeps_the_items_that_are_needed() -> None:

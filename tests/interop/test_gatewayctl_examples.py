@@ -59,6 +59,7 @@ ORDER: Final = """
     enable_feature_flag; set_cluster_name; memory_breakdown; list_node_auth_attempt_stats
     reset_node_auth_attempt_metrics; tls_versions; cipher_suites; certificates; compact
     environment; set_setting; clear_setting; reload; set_vm_memory_high_watermark; set_disk_free_limit; set_log_level
+    start_recording; recording_status; stop_recording
     rotate_logs; log_location; log_tail; log_tail_stream; consume_event_stream
     suspend_listeners; resume_listeners; drain; revive
     await_online_quorum_plus_one; await_online_synchronized_mirror; post_upgrade

@@ -79,6 +79,7 @@ WRITES = {
     ("POST", "/log/rotate"): (ADMIN, "", DEFAULT_BODY, "log.kept_files"),
     ("PUT", "/maintenance"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/maintenance/listeners"): (ADMIN, "", DEFAULT_BODY, _NONE),
+    ("PUT", "/recording"): (ADMIN, "", DEFAULT_BODY, "recording.max_size"),
     ("POST", "/stop"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/plugins/<vhost>/<name>/resources/<path:path>"): (USER, "", MOST_BODY, "what the plugin allows"),
     ("POST", "/plugins/<vhost>/<name>/resources/<path:path>"): (USER, "", MOST_BODY, "what the plugin allows"),

@@ -191,6 +191,9 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "log_tail": "log_tail --number 20",
     "log_tail_stream": "log_tail_stream --duration 60",
     "consume_event_stream": "consume_event_stream --pattern '^queue' --duration 60",
+    "start_recording": "start_recording",
+    "stop_recording": "stop_recording",
+    "recording_status": "recording_status",
     # maintenance
     "drain": "drain --timeout 60",
     "revive": "revive",

@@ -48,7 +48,17 @@ from gateway.cli.ctl import (
 )
 from gateway.cli.ctl.errors import CommandFailed, WrongUsage
 from gateway.cli.ctl.examples import EXAMPLES
-from gateway.cli.ctl.node import cluster, diagnosis, logs, maintenance, rabbitmq_plugins, settings, stopping, tls
+from gateway.cli.ctl.node import (
+    cluster,
+    diagnosis,
+    logs,
+    maintenance,
+    rabbitmq_plugins,
+    recording,
+    settings,
+    stopping,
+    tls,
+)
 from gateway.cli.ctl.plugin_verbs import shorthand
 from gateway.cli.ctl.unsupported import UNSUPPORTED
 from gateway.cli.ctl.verb import shared_options
@@ -89,6 +99,7 @@ VERB_MODULES: Final = (
     settings,
     logs,
     maintenance,
+    recording,
     stopping,
     tls,
     cluster,

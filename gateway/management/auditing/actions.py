@@ -127,6 +127,8 @@ AUDITED: Final[Mapping[str, AuditedAction]] = {
     "DELETE /maintenance": AuditedAction("maintenance.ended"),
     "PUT /maintenance/listeners": AuditedAction("listeners.suspended"),
     "DELETE /maintenance/listeners": AuditedAction("listeners.resumed"),
+    "PUT /recording": AuditedAction("recording.started"),
+    "DELETE /recording": AuditedAction("recording.stopped"),
     "POST /stop": AuditedAction("node.stopped"),
     "POST /log/rotate": AuditedAction("log.rotated"),
     "DELETE /workbench/jobs/<id>": AuditedAction("workbench.cancel"),

@@ -13,8 +13,11 @@ from gateway.node.control.event_feed import Feed
 from gateway.node.control.live_settings import LiveSettings, log_reload
 from gateway.node.control.maintenance import Maintenance
 from gateway.node.control.tls_report import tls_report
+from gateway.recording.recorder import Recorder
 
 _STANDARD_ERROR: Final = "<stderr>"
+
+_RECORDING: Final = "recording.enabled"
 
 
 class RunningNode:
@@ -25,12 +28,14 @@ class RunningNode:
         broker: Broker,
         settings: LiveSettings,
         maintenance: Maintenance,
+        recorder: Recorder,
         secrets_of: Callable[[str], Collection[str]],
         stop: Callable[[], None],
     ) -> None:
         self._broker = broker
         self._settings = settings
         self._maintenance = maintenance
+        self._recorder = recorder
         self._secrets_of = secrets_of
         self._stop = stop
 
@@ -122,6 +127,25 @@ class RunningNode:
         """End maintenance. :raises ConfigurationError: if a port is in use."""
         self._maintenance.revive()
         self._note("node.revived", user)
+
+    # The recording of connections
+
+    def recording(self) -> Mapping[str, Any]:
+        """Return the state of the recording."""
+        return self._recorder.shown
+
+    def start_recording(self, user: str) -> None:
+        """Start a recording, unless one runs. :raises ConfigurationError: if its file cannot be created."""
+        self._settings.change(_RECORDING, True)
+        if reason := self._recorder.start():
+            raise ConfigurationError(reason)
+        self._note("recording.started", user)
+
+    def stop_recording(self, user: str) -> None:
+        """End the recording."""
+        self._settings.change(_RECORDING, False)
+        self._recorder.stop()
+        self._note("recording.stopped", user)
 
     def stop(self, user: str) -> None:
         """Stop the node soon."""

@@ -143,6 +143,17 @@ def test_drain_waits_until_no_connection_is_left(ctl: Ctl, api: FakeApi) -> None
     )
 
 
+def test_a_recording_is_started_shown_and_ended(ctl: Ctl, api: FakeApi) -> None:
+    api.answer("PUT recording", {})
+    api.answer("GET recording", {"state": "recording", "error": "", "file": "/data/a.jsonl", "size": 7, "left_out": 2})
+    api.answer("DELETE recording", None)
+    assert ctl("start_recording").out.endswith("Recording to /data/a.jsonl\n")
+    shown = ctl("recording_status").out.splitlines()
+    assert shown[1:] == ["state: recording", "file: /data/a.jsonl", "size: 7", "left_out: 2"]
+    assert ctl("stop_recording").code == 0
+    assert [change for change, _ in api.changes()] == ["PUT recording", "DELETE recording"]
+
+
 def test_stop_is_idempotent_on_request(ctl: Ctl, api: FakeApi) -> None:
     assert ctl("stop", "--url", "http://127.0.0.1:1").code == 69
     assert ctl("stop", "--idempotent", "--url", "http://127.0.0.1:1").code == 0

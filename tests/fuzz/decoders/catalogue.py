@@ -13,12 +13,13 @@ from tests.fuzz.decoders.targets import (
     mqtt,
     net,
     plugins,
+    recording,
     settings,
     stomp,
     store,
 )
 
-_MODULES: Final = (amqp, mqtt, stomp, connections, kernel, store, net, http, access, settings, plugins)
+_MODULES: Final = (amqp, mqtt, stomp, connections, kernel, store, net, http, access, settings, plugins, recording)
 
 TARGETS: Final[dict[str, Target]] = {target.name: target for module in _MODULES for target in module.TARGETS}
 
