@@ -184,14 +184,17 @@ def test_ending_a_session_needs_the_permission_to_delete_its_queues(console: Con
     may(PermissionRecord("/", "bob", "^mqtt-subscription-sensorqos1$", ".*", ".*"))
     sensor.lose()
     assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").result == REFUSED
+    assert not console.get("/mqtt/sessions/%2F/sensor", user="bob")["may_end"]
     may(PermissionRecord("/", "bob", "^mqtt-subscription-sensorqos", ".*", ".*"))
+    assert console.get("/mqtt/sessions/%2F/sensor", user="bob")["may_end"]
     assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").status == 204
 
 
 def test_only_an_administrator_ends_the_session_of_a_connected_client(console: Console, sensor: Client) -> None:
     console.add_user("bob", "management")
     assert console.ask("DELETE", "/mqtt/sessions/%2F/sensor", user="bob").status == 401
-    assert console.get("/mqtt/sessions/%2F/sensor")["connected"]
+    assert not console.get("/mqtt/sessions/%2F/sensor", user="bob")["may_end"]
+    assert console.get("/mqtt/sessions/%2F/sensor").items() >= {"connected": True, "may_end": True}.items()
 
 
 def test_sessions_are_visible_only_with_access_to_their_virtual_host(console: Console, sensor: Client) -> None:
@@ -242,6 +245,7 @@ def test_retained_messages_of_clients_are_listed_by_topic(retaining_console: Con
             "routing_key": "house.1%2E5",
             "payload_bytes": 3,
             "expires_at": "2023-11-14T22:14:20.000+00:00",
+            "may_delete": True,
         },
         {
             "topic": "house/attic",
@@ -250,6 +254,7 @@ def test_retained_messages_of_clients_are_listed_by_topic(retaining_console: Con
             "routing_key": "house.attic",
             "payload_bytes": 5,
             "expires_at": None,
+            "may_delete": True,
         },
     ]
 
@@ -271,7 +276,24 @@ def test_deleting_a_retained_message_needs_the_permission_to_publish(retaining_c
     retaining_console.add_user("bob", "management")
     retaining_console.gateway.broker.directory.put_permission(PermissionRecord("/", "bob", ".*", "^$", ".*"))
     assert retaining_console.ask("DELETE", "/mqtt/retained/%2F/house%2Fattic", user="bob").result == REFUSED
-    assert retaining_console.get("/mqtt/retained/%2F/house%2Fattic")["topic"] == "house/attic"
+    assert retaining_console.get("/mqtt/retained/%2F/house%2Fattic", user="bob")["may_delete"] is False
+    allowed = (
+        PermissionRecord("/", "bob", "", "^amq.topic$", ".*"),
+        TopicPermissionRecord("/", "bob", "amq.topic", "attic$", ""),
+    )
+    retaining_console.gateway.broker.directory.put_permission(allowed[0])
+    assert retaining_console.get("/mqtt/retained/%2F/house%2F1.5", user="bob")["may_delete"] is True
+    retaining_console.gateway.broker.directory.put_topic_permission(allowed[1])
+    assert retaining_console.ask("DELETE", "/mqtt/retained/%2F/house%2F1.5", user="bob").result == REFUSED
+    assert retaining_console.ask("DELETE", "/mqtt/retained/%2F/house%2Fattic", user="bob").status == 204
+
+
+def test_users_without_permissions_in_the_virtual_host_see_that_they_may_not_delete(
+    retaining_console: Console, sensor: Client
+) -> None:
+    retaining_console.put("/users/watch", {"password": "watch", "tags": "monitoring"})
+    assert retaining_console.get("/mqtt/retained/%2F/house%2Fattic", user="watch")["may_delete"] is False
+    assert retaining_console.get("/mqtt/sessions/%2F/sensor", user="watch")["may_end"] is False
 
 
 def test_retained_messages_are_visible_with_the_read_permission(retaining_console: Console) -> None:

@@ -159,3 +159,20 @@ def test_the_audit_record_shows_who_changed_what(browser: Browser, shop: Gateway
     browser.see("1 change")
     browser.press(next(name for name in browser.names("button") if name.startswith("Details of change")))
     browser.see("durable")
+
+
+def test_sessions_and_retained_messages_offer_only_what_the_user_may_do(window: Browser) -> None:
+    window.log_in("reader")
+    window.forget()
+    window.open("/mqtt/sessions/%2F/thermostat-7")
+    window.see("may end it.")
+    assert window.texts(".page-head button") == []
+    window.open("/retained")
+    window.see("You may delete only messages of topics to which you may publish.")
+    assert "Delete" not in window.text.split()
+    window.log_in("anna")
+    window.open("/retained")
+    window.wait(lambda: window.names(".tree button[aria-label^='Delete ']"), "no message can be deleted")
+    window.open("/mqtt/sessions/%2F/thermostat-7")
+    window.see("Only an administrator")
+    assert window.complaints() == []

@@ -169,6 +169,13 @@ class Call:
         except NotAllowed:
             raise forbidden("User not authorised to access virtual host") from None
 
+    def permissions_or_none(self, vhost: VirtualHost) -> Permissions | None:
+        """Return the user's permissions in a virtual host; ``None`` if access is refused."""
+        try:
+            return self.permissions(vhost)
+        except HttpError:
+            return None
+
 
 def _no_entry() -> None:
     """Make no entry: the request changes nothing that the audit record keeps."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from gateway.access import Operation
+from gateway.access import Operation, Permissions
 from gateway.kernel.messages.message import Message
 from gateway.kernel.sessions.retained import RetainedMessage
 from gateway.kernel.sessions.session import NEVER_S, Session
@@ -43,9 +43,8 @@ def session(call: Call, vhost: str, client_id: str) -> Fields:
     """Return a session with its subscriptions."""
     virtual_host = call.vhost(vhost)
     found = _existing_session(virtual_host, client_id)
-    return with_columns(
-        _session_view(virtual_host, found) | {"subscription_details": _subscriptions(found)}, call.query
-    )
+    details = {"subscription_details": _subscriptions(found), "may_end": _may_end(call, virtual_host, found)}
+    return with_columns(_session_view(virtual_host, found) | details, call.query)
 
 
 @routes.delete(_SESSION)
@@ -61,6 +60,14 @@ def end_session(call: Call, vhost: str, client_id: str) -> None:
     if found.holder is not None:
         call.require(AccessLevel.ADMINISTRATOR)
     virtual_host.sessions.expel(found, call.headers.get("x-reason") or _DEFAULT_REASON)
+
+
+def _may_end(call: Call, vhost: VirtualHost, session: Session) -> bool:
+    """Return whether ``end_session`` is permitted to the user."""
+    permissions = call.permissions_or_none(vhost)
+    if permissions is None or (session.holder is not None and not call.may(AccessLevel.ADMINISTRATOR)):
+        return False
+    return all(permissions.may(Operation.CONFIGURE, session.own_queue_name(level), "queue") for level in (0, 1))
 
 
 def _session_listing(vhosts: list[VirtualHost]) -> Listing[tuple[VirtualHost, Session]]:
@@ -113,10 +120,10 @@ def _subscriptions(session: Session) -> list[Fields]:
 def retained(call: Call, vhost: str) -> Listing[RetainedMessage]:
     """List the retained messages of a virtual host that the user may read, except the broker's own."""
     virtual_host, topics = call.vhost(vhost), call.context.topics_of(vhost)
-    may_read = _reader(call, virtual_host)
+    may_read, permissions = _reader(call, virtual_host), call.permissions_or_none(virtual_host)
     return Listing(
         virtual_host.retained.steps(),
-        lambda retained: _retained_view(virtual_host, topics, retained),
+        lambda retained: _retained_view(virtual_host, topics, retained, permissions),
         lambda retained: (virtual_host.name, topics.topic(retained.message.routing_key)),
         is_visible=lambda retained: not retained.is_transient and may_read(retained.message),
     )
@@ -129,7 +136,8 @@ def retained_message(call: Call, vhost: str, topic: str) -> Fields:
     topics, retained = call.context.topics_of(vhost), _existing_message(call, virtual_host, topic)
     if not _reader(call, virtual_host)(retained.message):
         raise forbidden("Access refused.")
-    return with_columns(_retained_view(virtual_host, topics, retained), call.query)
+    permissions = call.permissions_or_none(virtual_host)
+    return with_columns(_retained_view(virtual_host, topics, retained, permissions), call.query)
 
 
 @routes.delete(_RETAINED)
@@ -161,9 +169,19 @@ def _existing_message(call: Call, vhost: VirtualHost, topic: str) -> RetainedMes
     return retained
 
 
-def _retained_view(vhost: VirtualHost, topics: TopicNames, retained: RetainedMessage) -> Fields:
-    """Return the view of a retained message; ``payload_bytes`` is the size sent to each new subscriber."""
+def _retained_view(
+    vhost: VirtualHost, topics: TopicNames, retained: RetainedMessage, permissions: Permissions | None
+) -> Fields:
+    """Return the view of a retained message; ``payload_bytes`` is the size sent to each new subscriber.
+
+    ``may_delete`` tells whether the permissions are enough for ``clear``.
+    """
     message = retained.message
+    may_delete = (
+        permissions is not None
+        and permissions.may(Operation.WRITE, message.exchange)
+        and permissions.may_use_topic(Operation.WRITE, message.exchange, message.routing_key)
+    )
     return {
         "topic": topics.topic(message.routing_key),
         "vhost": vhost.name,
@@ -171,4 +189,5 @@ def _retained_view(vhost: VirtualHost, topics: TopicNames, retained: RetainedMes
         "routing_key": message.routing_key,
         "payload_bytes": len(message.body),
         "expires_at": timestamp(retained.expires_at_ms) if retained.expires_at_ms else None,
+        "may_delete": may_delete,
     }

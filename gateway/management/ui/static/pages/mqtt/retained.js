@@ -28,6 +28,7 @@ function Tree({ vhost }) {
     <${Loaded} from=${listing}>${(page) => html`<div class="body">
       ${page.items.length === 0 && html`<div class="empty">There are no retained messages${filter ? " with this topic" : ""}.</div>`}
       <${Levels} messages=${page.items} onRemove=${removeTopic} />
+      ${page.items.some((message) => !message.may_delete) && html`<p class="soft">You may delete only messages of topics to which you may publish.</p>`}
       ${page.filtered_count > MOST && html`<p class="soft">${count(page.filtered_count - MOST)} more: filter by topic.</p>`}
     </div>`}<//>
   <//>`;
@@ -62,7 +63,7 @@ function Level({ node, depth, onRemove }) {
         ? html`<button class="quiet small" aria-expanded=${isOpen} onClick=${() => setIsOpen(!isOpen)}>${isOpen ? "▾" : "▸"} <bdi>${node.level || "(empty)"}</bdi> <span class="soft">${count(node.size)}</span></button>`
         : html`<span class="leaf"><bdi>${node.level || "(empty)"}</bdi></span>`}
       ${node.message && html`<span class="soft">${bytes(node.message.payload_bytes)}${node.message.expires_at && `, expires ${node.message.expires_at}`}</span>
-        <button class="quiet small" aria-label=${`Delete ${node.message.topic}`} onClick=${() => onRemove(node.message.topic)}>Delete</button>`}
+        ${node.message.may_delete && html`<button class="quiet small" aria-label=${`Delete ${node.message.topic}`} onClick=${() => onRemove(node.message.topic)}>Delete</button>`}`}
     </div>
     ${isOpen && children.length > 0 && html`<ul>${children.map((child) => html`<${Level} key=${child.level} node=${child} depth=${depth + 1} onRemove=${onRemove} />`)}</ul>`}
   </li>`;

@@ -20,7 +20,9 @@ export function Session({ vhost, client }) {
   };
   return html`<${Page} title=${client} crumbs=${[["MQTT sessions", "#/mqtt/sessions"]]}
     badges=${session.data && html`<${Badge} kind=${session.data.connected ? "good" : ""}>${session.data.connected ? "connected" : "away"}<//><span class="soft">in <bdi>${vhost}</bdi></span>`}
-    actions=${session.data && html`<button class="danger" onClick=${end}>End session</button>`}>
+    actions=${session.data && (session.data.may_end
+      ? html`<button class="danger" onClick=${end}>End session</button>`
+      : html`<span class="soft">${session.data.connected ? "Only an administrator with the permission to configure its queues may end it." : "You lack the permission to configure its queues, so you may not end it."}</span>`)}>
     <${Loaded} from=${session}>${(data) => html`
       <${Tiles} figures=${[["Subscriptions", count(data.subscriptions)], ["Ready", count(data.messages_ready)], ["Unacknowledged", count(data.messages_unacknowledged)]]} />
       <${Panel} title="Subscriptions" isPadded=${false}><${Table} label="Subscriptions" rows=${data.subscription_details} columns=${columnsIn(vhost)} rowKey=${(each) => each.filter} empty="There are no subscriptions." /><//>
