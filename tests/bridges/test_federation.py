@@ -48,6 +48,8 @@ def test_an_exchange_gets_the_messages_it_has_bindings_for(near: Gateway, far: G
     link = wait_for_link(near)
     assert (link["exchange"], link["upstream_exchange"], link["type"]) == ("fed", "fed", "exchange")
     assert "guest" not in link["uri"]
+    # the labels of rabbitmq_exporter, which skips entries without an identifier
+    assert {"id", "vhost", "status", "node", "exchange", "upstream", "upstream_exchange", "uri"} <= link.keys()
     there.basic_publish("fed", "a.b", b"one", pika.BasicProperties(headers={"own": 1}, user_id="guest"))
     there.basic_publish("fed", "b.b", b"unwanted")
     method, properties, body = wait_until(lambda: got if (got := here.basic_get("q", auto_ack=True))[0] else None)

@@ -29,6 +29,7 @@ def test_a_shovel_moves_messages_in_order_to_another_broker(
     status = shovel_status(near, "s")
     assert status["forwarded"] == 50
     assert status["src_uri"] == "amqp://"
+    assert {"vhost", "name", "type", "node", "state"} <= status.keys()  # the labels of rabbitmq_exporter
     assert status["dest_uri"] == uri_of(far).replace("guest:guest@", "")
 
 

@@ -1,6 +1,7 @@
 """The requests of existing tools, as their sources send them, and the fields that they read."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -82,30 +83,39 @@ RABBIT_HOLE = [
     Ask("GET", "/vhosts/tf", statuses=(404,)),
 ]  # fmt: skip
 
-#: kbudde's exporter: each collector of it.
+#: kbudde's exporter: the request of each of its modules, with every field that becomes a metric or a label, and that
+#: RabbitMQ 3.10 has in the same place. Of lists it reads the length (``partitions``, ``members``, ``online``).
 KBUDDE = [
-    Ask("GET", "/overview", fields=(
+    Ask("GET", "/overview?sort=", fields=(
         "rabbitmq_version erlang_version cluster_name node queue_totals.messages queue_totals.messages_ready "
         "queue_totals.messages_unacknowledged object_totals.channels object_totals.connections object_totals.consumers "
-        "object_totals.queues object_totals.exchanges message_stats.publish message_stats.publish_details.rate "
-        "message_stats.return_unroutable")),
+        "object_totals.queues object_totals.exchanges message_stats.publish_details.rate "
+        "message_stats.deliver_no_ack_details.rate message_stats.deliver_details.rate")),
     Ask("GET", "/queues?sort=", fields=(
-        "name vhost durable policy messages_ready messages_unacknowledged messages messages_ready_ram messages_ram "
-        "messages_unacknowledged_ram messages_persistent message_bytes message_bytes_ready message_bytes_ram "
-        "message_bytes_unacknowledged message_bytes_persistent consumers consumer_utilisation memory disk_reads "
-        "disk_writes head_message_timestamp garbage_collection.min_heap_size garbage_collection.fullsweep_after "
-        "garbage_collection.minor_gcs state node message_stats.publish message_stats.deliver_get")),
+        "name vhost durable policy state node idle_since messages_ready messages_unacknowledged messages "
+        "messages_ready_ram messages_unacknowledged_ram messages_ram messages_persistent message_bytes "
+        "message_bytes_ready message_bytes_unacknowledged message_bytes_ram message_bytes_persistent consumers "
+        "consumer_utilisation memory head_message_timestamp garbage_collection.min_heap_size "
+        "garbage_collection.min_bin_vheap_size garbage_collection.fullsweep_after garbage_collection.minor_gcs "
+        "members online disk_reads disk_writes arguments.x-max-length effective_policy_definition.max-length "
+        "message_stats.publish message_stats.publish_details.rate message_stats.deliver "
+        "message_stats.deliver_details.rate message_stats.deliver_no_ack message_stats.deliver_no_ack_details.rate "
+        "message_stats.get message_stats.get_no_ack message_stats.redeliver message_stats.ack")),
     Ask("GET", "/exchanges?sort=", fields="name vhost message_stats.publish_in message_stats.publish_out"),
-    Ask("GET", "/nodes", fields=(
-        "name running uptime mem_used mem_limit mem_alarm disk_free disk_free_alarm disk_free_limit fd_used fd_total "
+    Ask("GET", "/nodes?sort=", fields=(
+        "name uptime running mem_used mem_limit mem_alarm disk_free disk_free_alarm disk_free_limit fd_used fd_total "
         "sockets_used sockets_total partitions")),
-    Ask("GET", "/nodes/gateway%40here/memory", fields=(
-        "memory.total.rss memory.total.allocated memory.total.erlang memory.connection_readers memory.queue_procs "
-        "memory.other_proc memory.mnesia memory.binary memory.code memory.atom memory.reserved_unallocated")),
-    Ask("GET", "/connections", fields=(
-        "vhost user peer_host channels recv_oct recv_cnt send_oct send_cnt send_pend state node")),
-    Ask("GET", "/shovels"),
-    Ask("GET", "/federation-links"),
+    Ask("GET", "/nodes/gateway@here/memory?sort=", fields=(
+        "memory.allocated_unused memory.atom memory.binary memory.code memory.connection_channels "
+        "memory.connection_other memory.connection_readers memory.connection_writers memory.metrics memory.mgmt_db "
+        "memory.mnesia memory.msg_index memory.other_ets memory.other_proc memory.other_system memory.plugins "
+        "memory.queue_procs memory.queue_slave_procs memory.reserved_unallocated memory.total.allocated "
+        "memory.total.rss memory.total.erlang")),
+    Ask("GET", "/connections?sort=", fields=(
+        "name vhost node peer_host user state channels recv_oct recv_cnt send_oct send_cnt send_pend")),
+    Ask("GET", "/channels?sort=", fields="name vhost node user state confirm transactional"),
+    Ask("GET", "/shovels?sort="),  # its fields: tests/bridges/test_shovels.py
+    Ask("GET", "/federation-links?sort="),  # tests/bridges/test_federation.py
     Ask("GET", "/aliveness-test/%2F", fields="status"),
 ]  # fmt: skip
 
@@ -183,8 +193,34 @@ def test_the_client_of_the_terraform_provider_finds_what_it_asks_for(console: Co
     play(console, RABBIT_HOLE)
 
 
-def test_the_exporter_of_kbudde_finds_its_fields(busy: Console) -> None:
-    play(busy, KBUDDE)
+@pytest.fixture
+def exported(busy: Console) -> Console:
+    """The console with a limited quorum queue as its only queue, idle, with a message at its head."""
+    busy.delete("/queues/%2F/q")
+    busy.put("/policies/%2F/p", {"pattern": ".*", "definition": {"max-length": 9}})
+    busy.put("/queues/%2F/q", {"durable": True, "arguments": {"x-queue-type": "quorum", "x-max-length": 5}})
+    message = {"properties": {"timestamp": 1}, "routing_key": "q", "payload": "x", "payload_encoding": "string"}
+    busy.post("/exchanges/%2F/amq.default/publish", message)
+    for _ in range(4):
+        busy.clock.advance(60)
+        list(busy.statistics.sample())
+    return busy
+
+
+def test_the_exporter_of_kbudde_finds_its_fields(exported: Console) -> None:
+    play(exported, KBUDDE)
+
+
+def test_the_exporter_of_kbudde_gets_json_though_it_prefers_erlang_terms(exported: Console) -> None:
+    accepted = {"Accept": "application/bert, application/json;q=0.1"}
+    answer = exported.ask("GET", "/queues?sort=", headers=accepted)
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+
+
+def test_the_exporter_of_kbudde_can_read_when_a_queue_became_idle(exported: Console) -> None:
+    (queue,) = exported.get("/queues?sort=")
+    datetime.strptime(queue["idle_since"], "%Y-%m-%dT%H:%M:%S.%f%z")
+    assert queue["state"] in ("running", "idle")
 
 
 def test_the_check_of_datadog_finds_its_fields(busy: Console) -> None:
