@@ -123,3 +123,55 @@ def test_a_backend_that_cannot_work_is_left_out(plugins: Any, line: str, comment
     found, comments = plugins(line)
     assert comment in comments
     assert set(found) <= {"auth-internal"}
+
+
+QUERIES = """
+auth_backends.1 = ldap
+auth_ldap.servers.1 = ldap.example.com
+auth_ldap.user_dn_pattern = uid=${username}
+auth_ldap.queries.vhost_access = {in_group, "cn=${vhost}-users"}
+auth_ldap.queries.resource_access = '''
+{for, [{permission, configure, {constant, false}},
+       {permission, write, {in_group, "cn=writers"}}]}
+'''
+auth_ldap.queries.topic_access = {in_group_nested, "cn=x"}
+auth_ldap.queries.tags = '''
+[{administrator, {in_group, "cn=admins"}},
+ {management, {constant, true}}]
+'''
+heartbeat = 30
+"""
+
+
+def test_queries_of_rabbitmq_4_1_are_carried_over(plugins: Any) -> None:
+    found, comments = plugins(QUERIES)
+    assert found["auth-ldap"] == {
+        "servers": ["ldap://ldap.example.com"],
+        "user_dn_pattern": "uid=${username}",
+        "vhost_access_query": 'in_group("cn=${vhost}-users")',
+        "resource_access_query": 'for(permission=configure: false, permission=write: in_group("cn=writers"))',
+        "topic_access_query": "false",
+        "tag_queries": {"administrator": 'in_group("cn=admins")', "management": "true"},
+    }
+    assert "until it has a query, topic_access_query is false" in comments
+
+
+@pytest.mark.parametrize(
+    ("value", "comment"),
+    [
+        ("{in_group, ", "auth_ldap.queries.vhost_access = {in_group,: line 1: a term was expected"),
+        ("'''\n{constant,\n true", "auth_ldap.queries.vhost_access = {constant, true: line 2: "),
+        ("'''\n'''", "auth_ldap.queries.vhost_access =: line 1: a term was expected"),
+    ],
+)
+def test_a_query_that_is_no_term_permits_nothing(plugins: Any, value: str, comment: str) -> None:
+    beginning = QUERIES.partition("auth_ldap.queries")[0]
+    found, comments = plugins(f"{beginning}auth_ldap.queries.vhost_access = {value}\n")
+    assert found["auth-ldap"]["vhost_access_query"] == "false"
+    assert comment in comments
+
+
+def test_tags_that_are_no_list_are_a_comment(plugins: Any) -> None:
+    found, comments = plugins(QUERIES.partition("auth_ldap.queries")[0] + "auth_ldap.queries.tags = {constant, true}\n")
+    assert "tag_queries" not in found["auth-ldap"]
+    assert "auth_ldap.queries.tags {constant,true}: it is no list of tags" in comments

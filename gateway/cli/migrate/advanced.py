@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from gateway.cli.migrate.erlang_terms import ErlangAtom, NotATerm, read_term, written
-from gateway.cli.migrate.ldap_queries import UnknownQuery, query_text
+from gateway.cli.migrate.ldap_queries import QUERIES
 from gateway.cli.migrate.rabbitmq import RabbitmqFile
 from gateway.cli.migrate.target import SECRET_PARTS, Target
 from gateway.definitions.secrets import shown_text
@@ -58,8 +58,6 @@ _NUMBERED: Final = frozenset(
 )
 _FLAGS_OF_NAMES: Final = frozenset({"default_user_tags", "loopback_users"})
 
-_LDAP_QUERIES: Final = ("vhost_access_query", "resource_access_query", "topic_access_query")
-
 #: Shovel keys of ``advanced.config``, and the keys of the parameter.
 _SHOVEL_KEYS: Final = {
     "queue": "src-queue",
@@ -97,11 +95,11 @@ class AdvancedFile:
                 case "rabbitmq_shovel", (ErlangAtom("shovels"), list(shovels)):
                     for shovel in shovels:
                         self._shovel(shovel)
-                case "rabbitmq_auth_backend_ldap", (ErlangAtom(key), query) if key in _LDAP_QUERIES:
-                    self._query(key, query)
+                case "rabbitmq_auth_backend_ldap", (ErlangAtom(key), query) if key in QUERIES:
+                    self._lines.ldap_queries.query(key, query)
                 case "rabbitmq_auth_backend_ldap", (ErlangAtom("tag_queries"), list(queries)):
                     for query in queries:
-                        self._tag_query(query)
+                        self._lines.ldap_queries.tag_query(query)
                 case _, (ErlangAtom(key), value) if name in _PREFIXES:
                     self._setting(name, _PREFIXES[name] + key, value)
                 case _:
@@ -116,23 +114,6 @@ class AdvancedFile:
             return
         for name, text in pairs:
             self._lines.convert_key(name, text, f"{name} = {shown_text(text)}")
-
-    def _query(self, key: str, term: Any) -> None:
-        try:
-            text = query_text(term)
-            self.tally.carried += 1
-        except UnknownQuery as reason:
-            self._leave("auth_ldap", (ErlangAtom(key), term), f"{reason}; until it has a query, {key} is false")
-            text = "false"  # never wider than it was
-        self._lines.backends.query(key, text)
-
-    def _tag_query(self, term: Any) -> None:
-        try:
-            tag, query = term
-            self._lines.backends.tag_query(str(tag), query_text(query))
-            self.tally.carried += 1
-        except (UnknownQuery, ValueError, TypeError) as reason:
-            self._leave("auth_ldap.tag_queries", term, str(reason))
 
     def _shovel(self, term: Any) -> None:
         """Leave a command that sets the shovel, without passwords."""

@@ -1,10 +1,11 @@
 """Conversion of ``rabbitmq.conf``, in the format since RabbitMQ 3.7: one ``key = value`` in each line."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from gateway.cli.migrate.backends import Backends
+from gateway.cli.migrate.ldap_queries import LdapQueries
 from gateway.cli.migrate.target import Tally, Target
 from gateway.cli.migrate.values import boolean, endpoint, seconds_of_ms, size, whole
 
@@ -128,22 +129,31 @@ _REASONS: Final = (
 )
 
 
+#: The first line of a value of several lines, which ends with the next three quotation marks.
+_BLOCK_START: Final = re.compile(r"=\s*'''(?!.*''')")
+
+
 class RabbitmqFile:
     """Converts the lines of one file."""
 
     def __init__(self, target: Target) -> None:
         self.tally = Tally()
         self.backends = Backends(target, self.tally)
+        self.ldap_queries = LdapQueries(target, self.backends, self.tally)
         self._target = target
         self._verify = ""
         self._fails_without = False
 
     def convert(self, text: str) -> None:
         """Convert a file."""
-        for number, raw in enumerate(text.splitlines(), 1):
+        lines = enumerate(text.splitlines(), 1)
+        for number, raw in lines:
             line = raw.partition("#")[0].strip() if not re.search(r"=\s*.*['\"].*#", raw) else raw.strip()
-            if line and not line.startswith(("#", "%")):
-                self._convert_line(line, number)
+            if not line or line.startswith(("#", "%")):
+                continue
+            if re.search(_BLOCK_START, line):
+                line = "\n".join([line, *_rest_of_block(lines)])
+            self._convert_line(line, number)
         self.finish()
 
     def _convert_line(self, line: str, number: int) -> None:
@@ -151,7 +161,7 @@ class RabbitmqFile:
         if not equals:
             self._target.leave(f"line {number}: {line}", "it is not KEY = VALUE", self.tally)
             return
-        self.convert_key(key, value.strip("'\""), line)
+        self.convert_key(key, value.strip("'\"").strip(), " ".join(line.split()))
 
     def convert_key(self, key: str, value: str, line: str) -> None:
         """Convert a key; ``line`` is shown in the comment if it has no setting."""
@@ -187,7 +197,7 @@ class RabbitmqFile:
             target.carry("mqtt.anonymous_user", "", line, tally)
         elif key == "mqtt.allow_anonymous":
             target.carry("mqtt.anonymous_from_network", True, line, tally)
-        elif not self.backends.convert(key, value, line):
+        elif not self.ldap_queries.convert(key, value) and not self.backends.convert(key, value, line):
             reason = next((why for beginning, why in _REASONS if key.startswith(beginning)), "it has no setting here")
             target.leave(line, reason, tally)
 
@@ -251,3 +261,11 @@ def _lowest_version(value: str, target: Target) -> str:
         raise ValueError("TLS 1.2 is the oldest version")
     known = target.settings.pop("tls.min_version", version)
     return min(version, str(known))
+
+
+def _rest_of_block(lines: Iterator[tuple[int, str]]) -> Iterator[str]:
+    """Yield the lines of a value until its closing quotation marks, which are included."""
+    for _, line in lines:
+        yield line
+        if "'''" in line:
+            return
