@@ -10,7 +10,7 @@ from typing import Final
 from gateway.simulation.findings import Finding
 from gateway.simulation.run import RunOutcome, run_seed
 
-#: The real time after which a run counts as endless, in seconds; usual ones take a tenth of a second.
+#: The processor time after which a run counts as endless, in seconds; usual ones take a tenth of a second.
 _LONGEST_S: Final = 60.0
 
 
@@ -33,13 +33,13 @@ def run_bounded(seed: int) -> RunOutcome:
     def end(number: int, frame: FrameType | None) -> None:
         raise _Endless
 
-    former = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, _LONGEST_S)
+    former = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, _LONGEST_S)
     try:
         return run_seed(seed)
     except _Endless:
         finding = Finding(0.0, "a run ends", f"it takes more than {_LONGEST_S:g} s")
         return RunOutcome(seed, [finding], 0, 0, 0.0, [])
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, former)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, former)
