@@ -194,7 +194,7 @@ def test_a_repeated_publish_of_qos_2_may_come_twice_to_a_session_that_ends_with_
     told.receive("session", body)
     told.history.incarnation += 1
     told.history.published[body].is_resent = True
-    told.receive("session", body)
+    told.history.received("session", "the reader's next connection", body, is_redelivered=False)
     assert not told.rules
 
 
