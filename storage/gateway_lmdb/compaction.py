@@ -219,7 +219,7 @@ class _Copy:
         self._lmdb = disk.open_lmdb(
             directory, map_size=DEFAULT_MAP_SIZE, max_dbs=MAX_TABLES, mode=0o600, sync=False, readahead=False
         )
-        self._writer = BatchWriter(open_tables(self._lmdb, keeps_spilled=True), rises=False)
+        self._writer = BatchWriter(open_tables(self._lmdb), rises=False)
 
     def write(self, batches: list[Batch]) -> None:
         """Write batches, which the copy may already contain."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -9,7 +10,7 @@ import lmdb
 
 from gateway.kernel.errors import StorageError
 from gateway_lmdb.disk import SYSTEM_DISK, Disk
-from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, open_tables
+from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, highest_number, open_tables
 from gateway_lmdb.threads import SYSTEM_THREADS, Threads
 
 #: The data file, which holds everything except stream files.
@@ -17,6 +18,11 @@ FILE: Final = "data.mdb"
 
 #: LMDB's reader table.
 LOCK: Final = "lock.mdb"
+
+#: Temporary errors of the system: the transaction was rolled back and can be repeated. LMDB reports a short write, the
+#: usual first sign of a full disk, as EIO; and a failed sync of data pages can be retried safely, because a retry
+#: writes every page again instead of relying on the page cache.
+PASSING_ERRORS: Final = frozenset({ENOSPC, EDQUOT, EFBIG, EIO, ENOMEM})
 
 #: LMDB's usual page size, for an estimate.
 _USUAL_PAGE: Final = 4096
@@ -89,6 +95,24 @@ class Environment:
     def write(self) -> AbstractContextManager[Transaction]:
         """Return a write transaction, committed and synced when its ``with`` block ends without an exception."""
         return self._lmdb.begin(write=True)
+
+    def empty_spilled(self) -> bool:
+        """Delete the spilled contents of an earlier run, before this one spills; return whether that was possible.
+
+        Contents that stay because the disk is full are replaced by those with their numbers, or deleted at the next
+        start: no record refers to them.
+        """
+        with self.read() as transaction:
+            if not highest_number(transaction, self.tables.spilled):
+                return True
+        try:
+            with self.write() as transaction:
+                transaction.drop(self.tables.spilled, delete=False)
+        except lmdb.Error as error:
+            if isinstance(error, lmdb.MapFullError) or error.code in PASSING_ERRORS:
+                return False
+            raise StorageError(f"the store cannot be written: {error}") from error
+        return True
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -174,7 +198,7 @@ class Environment:
 
     def _reopen(self) -> None:
         self._lmdb = self._open()
-        self.tables = open_tables(self._lmdb, keeps_spilled=True)
+        self.tables = open_tables(self._lmdb)
 
     def close(self) -> None:
         """Close the files. No transaction may be open."""

@@ -89,10 +89,8 @@ class Tables:
         return [getattr(self, field.name) for field in fields(self)]
 
 
-def open_tables(environment: lmdb.Environment, *, keeps_spilled: bool = False) -> Tables:
-    """Open the tables, creating them in a new store, and delete the spilled contents of the last run.
-
-    With ``keeps_spilled`` the run continues.
+def open_tables(environment: lmdb.Environment) -> Tables:
+    """Open the tables, creating them in a new store.
 
     :raises StorageError: for a newer format, or data of another program.
     """
@@ -100,7 +98,7 @@ def open_tables(environment: lmdb.Environment, *, keeps_spilled: bool = False) -
     with environment.begin(write=True) as transaction:
         meta = environment.open_db(b"meta", transaction)
         _agree_on_format(transaction, meta)
-        tables = Tables(
+        return Tables(
             meta,
             environment.open_db(b"entities", transaction),
             environment.open_db(b"contents", transaction),
@@ -111,9 +109,6 @@ def open_tables(environment: lmdb.Environment, *, keeps_spilled: bool = False) -
             environment.open_db(b"streams", transaction),
             environment.open_db(b"quarantine", transaction),
         )
-        if not keeps_spilled:
-            transaction.drop(tables.spilled, delete=False)
-    return tables
 
 
 def highest_number(transaction: Transaction, table: lmdb._Database) -> int:

@@ -6,9 +6,7 @@ shares one. An error is either temporary (the disk is full), and the commit is r
 
 from collections import deque
 from collections.abc import Callable
-from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
 from queue import Empty
-from typing import Final
 
 import lmdb
 
@@ -19,18 +17,13 @@ from gateway_lmdb.batch import AT_ONCE, Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
 from gateway_lmdb.commit_times import CommitTimes
 from gateway_lmdb.compaction import Compaction
-from gateway_lmdb.environment import RECORD_SEEN, TRANSACTION_SEEN, Environment
+from gateway_lmdb.environment import PASSING_ERRORS, RECORD_SEEN, TRANSACTION_SEEN, Environment
 from gateway_lmdb.isolation import isolate
 from gateway_lmdb.reserve import MOST_WAITING, FreePageReserve
 from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
 from gateway_lmdb.threads import Queue
-
-#: Temporary errors of the system: the transaction was rolled back and can be repeated. LMDB reports a short write, the
-#: usual first sign of a full disk, as EIO; and a failed sync of data pages can be retried safely, because a retry
-#: writes every page again instead of relying on the page cache.
-PASSING_ERRORS: Final = frozenset({ENOSPC, EDQUOT, EFBIG, EIO, ENOMEM})
 
 
 class _ClosedWhileStalled(Exception):
@@ -67,6 +60,9 @@ class Writer:
         self._compaction: Compaction | None = None
         self._reserve = FreePageReserve(environment)
         self._streams_committed = streams_committed
+        if not environment.empty_spilled():
+            self._reserve.release()
+            environment.empty_spilled()
         self._written = _written(environment)
         self._thread = threads.start(self._run, "store-writer")
 

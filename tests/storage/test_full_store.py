@@ -1,12 +1,16 @@
 """A full store can delete messages."""
 
 import random
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from threading import Semaphore
 
 import pytest
 
-from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, Put
-from gateway.testing.store_session import queue_record
+from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, Put, Stored
+from gateway.testing.store_session import content_of, entities_in, message_with, queue_record
 from gateway_lmdb import LmdbStore, reserve
 from gateway_lmdb.batch import Batch
 from gateway_lmdb.writer import Writer
@@ -102,3 +106,34 @@ def test_a_small_store_has_no_reserve(place: LmdbPlace) -> None:
     store.append([Put(queue_record(1)), *publishing(1, 20, 1000)])
     place.pump(lambda: listener.watermark >= 1)
     assert store.usage.file_bytes < reserve.SIZE
+
+
+@contextmanager
+def no_larger_files(than: Path) -> Iterator[None]:
+    """Let no file grow beyond the size of this one, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (than.stat().st_size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_store_with_spilled_contents_opens_on_a_full_disk(place: LmdbPlace) -> None:
+    store, listener = open_store(place)
+    spilled: list[Change] = [Stored(message_with(number), is_spilled=True) for number in range(1, 3000)]
+    lsn = store.append([Put(queue_record(1)), *spilled])
+    place.pump(lambda: listener.watermark >= lsn)
+    store.close()
+    with no_larger_files(than=place.path / "data.mdb"):
+        store, listener = open_store(place)
+        assert entities_in(list(store.recover())) == [queue_record(1)]
+        lsn = store.append([Put(queue_record(2)), Stored(message_with(2, b"new" * 99), is_spilled=True)])
+        place.pump(lambda: listener.has("stalled"))
+    place.pump(lambda: listener.watermark >= lsn)
+    assert list(store.messages([2])) == [content_of(message_with(2, b"new" * 99))]
+    store.close()
+    store, _ = open_store(place)
+    assert len(entities_in(list(store.recover()))) == 2
+    with store._environment.read() as transaction:
+        assert transaction.stat(store._environment.tables.spilled)["entries"] == 0
