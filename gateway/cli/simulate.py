@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from gateway.cli.exits import SOFTWARE
+from gateway.cli.simulate_plan import WRITABLE, run_and_save, run_plan
 from gateway.cli.simulate_replay import READABLE, run_replay
 from gateway.kernel.errors import ConfigurationError
 
@@ -38,6 +39,8 @@ _MOST_FAILURES: Final = 10
 @click.option("--trace", is_flag=True, help="With --seed: print the run as a dialogue.")
 @click.option("--only", default="", metavar="ITEMS", help="With --seed: keep these items of its plan, such as 0,3.")
 @click.option("--shrink", is_flag=True, help="With --seed: find the fewest items with which it still fails.")
+@click.option("--save", type=WRITABLE, metavar="FILE", help="With --seed: write its plan, or what is kept of it.")
+@click.option("--plan", type=READABLE, metavar="FILE", help="Run a plan that --save has written.")
 @click.option("--replay", type=READABLE, metavar="FILE", help="Replay a recording of connections.")
 @click.option("--definitions", type=READABLE, metavar="FILE", help="With --replay: the broker's definitions.")
 def simulate(
@@ -48,6 +51,8 @@ def simulate(
     trace: bool,
     only: str,
     shrink: bool,
+    save: Path | None,
+    plan: Path | None,
     replay: Path | None,
     definitions: Path | None,
 ) -> int:
@@ -63,10 +68,12 @@ def simulate(
     _require_packages()
     if definitions is not None and replay is None:
         raise click.UsageError("--definitions needs --replay")
-    if replay is not None and (only or shrink):
-        raise click.UsageError("--only and --shrink are for seeds, not for --replay")
-    if seed is None and replay is None and (trace or only or shrink):
-        raise click.UsageError("--trace, --only and --shrink need --seed")
+    if (replay or plan) is not None and (only or shrink or save):
+        raise click.UsageError("--only, --shrink and --save are for seeds, not for --replay and --plan")
+    if plan is not None and (seed is not None or replay is not None):
+        raise click.UsageError("--plan has a seed of its own, and is no recording: leave --seed and --replay out")
+    if seed is None and (replay or plan) is None and (trace or only or shrink or save):
+        raise click.UsageError("--trace, --only, --shrink and --save need --seed")
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
         sys.stdout.flush()
         os.execve(
@@ -76,18 +83,20 @@ def simulate(
         )
     if replay is not None:
         return run_replay(replay, definitions, seed, has_trace=trace)
+    if plan is not None:
+        return run_plan(plan, has_trace=trace)
     if seed is not None:
-        return _run_one(seed, _items(only), trace, shrink)
+        return _run_one(seed, _items(only), trace, shrink, save)
     return _search(range(first, first + seeds), jobs)
 
 
-def _run_one(seed: int, only: frozenset[int] | None, trace: bool, shrink: bool) -> int:
+def _run_one(seed: int, only: frozenset[int] | None, trace: bool, shrink: bool, save: Path | None) -> int:
     from gateway.simulation.run import run_seed  # imported here because other commands do not need it
     from gateway.simulation.shrinking import shrunk
 
     if shrink:
         only = shrunk(seed, lambda left: click.echo(f"{left} items are left", err=True))
-    outcome = run_seed(seed, only, traces=trace)
+    outcome = run_seed(seed, only, traces=trace) if save is None else run_and_save(seed, only, save, has_trace=trace)
     for line in outcome.lines:
         click.echo(line)
     kept = "" if only is None else f" --only {','.join(map(str, sorted(only)))}"

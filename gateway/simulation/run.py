@@ -1,7 +1,7 @@
 """One run: a seed, its plan, its end, and the checks after the end."""
 
 import gc
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -54,8 +54,14 @@ class RunOutcome:
     lines: list[str]
 
 
-def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = False) -> RunOutcome:
-    """Run a seed; ``only`` has the numbers of the items of its plan to keep."""
+def run_seed(
+    seed: int,
+    only: Collection[int] | None = None,
+    *,
+    traces: bool = False,
+    plan_for: Callable[[Scene], RunPlan] | None = None,
+) -> RunOutcome:
+    """Run a seed; ``only`` has the numbers of the items of its plan to keep. ``plan_for`` returns another plan."""
     world = World(seed)
     findings = Findings(world)
     trace = Trace(world, traces)
@@ -68,7 +74,7 @@ def run_seed(seed: int, only: Collection[int] | None = None, *, traces: bool = F
     gc.disable()  # a collection would come at a time that the seed does not decide
     try:
         with seeded_randomness(seed), checked_log(findings, lambda line: trace.add("log", line)):
-            plan = RunPlan.chosen(scene, only)
+            plan = RunPlan.chosen(scene, only) if plan_for is None else plan_for(scene)
             _run(scene, plan)
     finally:
         disk.kill()  # else its threads would end in a later collection of garbage

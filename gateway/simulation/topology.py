@@ -63,15 +63,22 @@ class SharedTopology:
             if random.random() < 0.2:
                 arguments["x-single-active-consumer"] = True
             bound = tuple(sorted(random.sample(patterns, random.randint(1, 3))))
-            plan = QueuePlan(f"queue-{number}", is_durable, arguments, bound)
-            topology.queues.append(plan)
-            heeds_priority = kind == "quorum" or "x-max-priority" in arguments
-            is_ordered = not (heeds_priority and len(topology.priorities) > 1)
-            history.add_place(MessagePlace(plan.name, keeps=plan.keeps(), is_ordered=is_ordered, survives=is_durable))
-        topology.routes += [topology.route(key, topology.exchange) for key in KEYS]
-        for plan in topology.queues:
-            topology.routes.append(PublishRoute("", plan.name, frozenset((plan.name,))))
+            topology.queues.append(QueuePlan(f"queue-{number}", is_durable, arguments, bound))
+        topology.complete(history)
         return topology
+
+    def complete(self, history: MessageHistory) -> None:
+        """Add the routes to the queues, and their places in the history; called once."""
+        for plan in self.queues:
+            arguments = plan.arguments
+            heeds_priority = arguments.get("x-queue-type") == "quorum" or "x-max-priority" in arguments
+            is_ordered = not (heeds_priority and len(self.priorities) > 1)
+            history.add_place(
+                MessagePlace(plan.name, keeps=plan.keeps(), is_ordered=is_ordered, survives=plan.is_durable)
+            )
+        self.routes += [self.route(key, self.exchange) for key in KEYS]
+        for plan in self.queues:
+            self.routes.append(PublishRoute("", plan.name, frozenset((plan.name,))))
 
     def route(self, key: str, exchange: str = TOPICS) -> PublishRoute:
         """Return the route of a key to an exchange, by default that of MQTT's topics."""

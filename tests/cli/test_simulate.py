@@ -35,11 +35,12 @@ def test_a_seed_is_printed_as_a_dialogue_which_is_the_same_each_time() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--trace"], "--trace, --only and --shrink need --seed"),
+        (["--trace"], "--trace, --only, --shrink and --save need --seed"),
         (["--seed", "1", "--only", "x"], "'x' is not a list"),
         (["--definitions", __file__], "--definitions needs --replay"),
-        (["--replay", __file__, "--shrink"], "--only and --shrink are for seeds, not for --replay"),
+        (["--replay", __file__, "--shrink"], "--only, --shrink and --save are for seeds, not for --replay and --plan"),
         (["--replay", "missing"], "'missing' does not exist"),
+        (["--plan", __file__, "--seed", "1"], "--plan has a seed of its own"),
     ],
 )
 def test_wrong_options_are_one_line(words: list[str], reason: str) -> None:

@@ -93,7 +93,7 @@ class HttpProtocol(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         """Parse received bytes."""
-        if self._stage is Stage.END:
+        if self._stage is Stage.END or not data:  # to h11, no bytes are the end of the connection
             return
         self._http.receive_data(data)
         if self._stage is Stage.HEAD:

@@ -1,0 +1,59 @@
+"""Bugs that the simulation found, each with the plan that shows it and its repair, to be undone.
+
+Plans of the store (``store-``) leave nothing to chance but what a loss of power takes. Those of a broker (``run-``)
+are made by ``gateway simulate --save``: after changes of its clients they may need another seed to show the bug.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.simulation.mutations.table import Mutation
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A bug: the name of its plan in ``plans``, and the change of the source that undoes its repair."""
+
+    plan: str
+    undone: Mutation
+
+
+REGRESSIONS: Final = (
+    Regression(
+        "store-root",
+        Mutation(
+            "a start does not sync what a killed process wrote",
+            "gateway_lmdb.environment",
+            "        self._lmdb.sync(True)\n        with suppress",
+            "        with suppress",
+        ),
+    ),
+    Regression(
+        "store-name",
+        Mutation(
+            "only the first start syncs the name of the file",
+            "gateway_lmdb.environment",
+            "        with suppress(*(() if is_new else (PermissionError,))):  # the parent may belong to another user\n"
+            "            self.disk.sync_directories(self.path)\n",
+            "        if is_new:\n            self.disk.sync_directories(self.path)\n",
+        ),
+    ),
+    Regression(
+        "store-compaction",
+        Mutation(
+            "an error of the compacted file ends the writer with a traceback",
+            "gateway_lmdb.writer",
+            "except (_ClosedWhileStalled, lmdb.Error, StorageError) as error:",
+            "except (_ClosedWhileStalled, lmdb.Error) as error:",
+        ),
+    ),
+    Regression(
+        "run-tracer",
+        Mutation(
+            "the report of a fault counts as time of the tracer",
+            "gateway.kernel.archives.tracing",
+            "            error = raised\n",
+            "            self._contain(tracer, raised)\n",
+        ),
+    ),
+)
