@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.clock import drained
 from gateway.kernel.deadlines import Deadlines
 from gateway.kernel.errors import AccessRefused, NotAllowed
+from gateway.kernel.events import Event
 from gateway.kernel.journal.records.sessions import HandshakeRecord, SessionRecord, SubscriptionRecord
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.queue import Queue
@@ -14,6 +15,7 @@ from gateway.kernel.sessions.session import NEVER_S, Holder, Session
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
+    from gateway.kernel.events import Events
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.sessions.host import SessionHost
     from gateway.kernel.sessions.wills import Wills
@@ -31,11 +33,14 @@ class Sessions:
     that full queues of ended sessions dropped.
     """
 
-    def __init__(self, vhost: "SessionHost", journal: "Journal", clock: "Clock", wills: "Wills") -> None:
+    def __init__(
+        self, vhost: "SessionHost", journal: "Journal", clock: "Clock", wills: "Wills", events: "Events"
+    ) -> None:
         self._vhost = vhost
         self._journal = journal
         self._clock = clock
         self._wills = wills
+        self._events = events
         self._session_by_client: dict[str, Session] = {}
         self._count_by_user: dict[str, int] = {}
         self._expiries = Deadlines(clock, self._expired)
@@ -94,6 +99,7 @@ class Sessions:
         self.most_connected = max(self.most_connected, self.connected)
         session.expiry_s = expiry_s
         session.record(ended_at_ms=0)
+        self._report("resumed" if is_present else "created", session, user, durable=session.is_durable)
         return session, is_present
 
     def close(self, session: Session) -> None:
@@ -106,9 +112,10 @@ class Sessions:
         session.record(ended_at_ms=self._journal.now_ms)
         self._expire_later(session, session.expiry_s)
 
-    def end(self, session: Session) -> None:
+    def end(self, session: Session, *, is_expired: bool = False) -> None:
         """Delete a session with its messages; a waiting will is published now (MQTT-3.1.2-8)."""
         del self._session_by_client[session.client_id]
+        self._report("deleted", session, session.user, expired=is_expired)
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
         self._wills.publish_now(session.client_id)
@@ -166,6 +173,10 @@ class Sessions:
         for session in drained(list(self._session_by_client.values())):
             self.end(session)
             yield
+
+    def _report(self, what: str, session: Session, user: str, **details: bool) -> None:
+        found = {"user": user, "expiry_s": session.expiry_s, **details}
+        self._events.emit(Event(f"session.{what}", self._vhost.name, session.client_id, found))
 
     def _new_session(self, client_id: str, expiry_s: int, *, is_durable: bool) -> Session:
         return Session(self._vhost, self.groups, self._journal, client_id, expiry_s, self.limits, is_durable=is_durable)
@@ -239,7 +250,7 @@ class Sessions:
         session = self._session_by_client.get(client_id)
         if session is not None and session.holder is None:
             self.expired += 1
-            self.end(session)
+            self.end(session, is_expired=True)
 
     # Users
 

@@ -161,7 +161,7 @@ class VirtualHost:
         self.retained = Retained(self.name, journal, events)
         wills = WillPublisher(self.name, self.exchange_by_name, self.interception, self.retained, events, self.publish)
         self.wills = Wills(self.name, journal, clock, wills.publish)
-        self.sessions = Sessions(self, journal, clock, self.wills)
+        self.sessions = Sessions(self, journal, clock, self.wills, events)
 
     @property
     def record(self) -> VhostRecord:

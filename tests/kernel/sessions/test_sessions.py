@@ -3,6 +3,7 @@
 import pytest
 
 from gateway.kernel.errors import NotAllowed, ResourceLocked
+from gateway.kernel.events import Event
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.sessions.session import NEVER_S, Session
 from gateway.testing import MemoryBroker, Recipient
@@ -125,6 +126,41 @@ def test_a_session_expires_at_its_expiry_interval(sensor: Client, broker: Memory
     broker.advance(0.1)
     assert len(broker.vhost.sessions) == 0
     assert "mqtt-subscription-sensorqos1" not in broker.vhost.queue_by_name
+
+
+def session_events(broker: MemoryBroker) -> list[tuple[str, str, dict[str, object]]]:
+    """Return a list that gets the events of sessions from now on: name, client, details."""
+    found: list[tuple[str, str, dict[str, object]]] = []
+
+    def note(event: Event) -> None:
+        if event.name.startswith("session."):
+            found.append((event.name, event.subject, dict(event.details)))
+
+    broker.kernel.events.subscribe(note)
+    return found
+
+
+def test_a_session_has_events_from_its_creation_to_its_expiry(broker: MemoryBroker) -> None:
+    events, client = session_events(broker), Client(broker)
+    client.connect(expiry_s=60)
+    client.leave()
+    client.connect(expiry_s=30)
+    client.leave()
+    broker.advance(30)
+    assert events == [
+        ("session.created", "sensor", {"user": "", "expiry_s": 60, "durable": True}),
+        ("session.resumed", "sensor", {"user": "", "expiry_s": 30, "durable": True}),
+        ("session.deleted", "sensor", {"user": "", "expiry_s": 30, "expired": True}),
+    ]
+
+
+def test_a_clean_start_reports_the_end_of_the_earlier_session(sensor: Client, broker: MemoryBroker) -> None:
+    events = session_events(broker)
+    sensor.connect(is_clean=True, expiry_s=0)
+    sensor.leave()
+    assert [(name, details.get("expired")) for name, _, details in events] == [
+        ("session.deleted", False), ("session.created", None), ("session.deleted", False),
+    ]  # fmt: skip
 
 
 def test_the_expiry_interval_runs_only_while_the_client_is_disconnected(sensor: Client, broker: MemoryBroker) -> None:
