@@ -43,6 +43,9 @@ def gateway_interceptors():
     return [Idle()]
 """
 
+#: One that inspects the messages of another exchange only.
+ELSEWHERE: Final = IDLE.replace("class Idle(Interceptor):\n", 'class Idle(Interceptor):\n    exchanges = {"other"}\n')
+
 #: The settings of the brokers.
 PLAIN: Final[Mapping[str, str]] = {}
 TRACED: Final = {"traces.sample": "1"}
@@ -68,6 +71,7 @@ class Case:
 CASES: Final = (
     Case("plain", "plain"),
     Case("three idle interceptors", "interceptors", base="plain", limit=1.15),
+    Case("three for other exchanges", "elsewhere", base="plain", limit=1.15),
     Case("every message traced", "traced", base="plain", limit=2.0),
     Case("direct, 1,000 keys", "plain", "direct"),
     Case("x-consistent-hash, 1,000 keys", "plain", "x-consistent-hash", base="direct, 1,000 keys", limit=1.3),
@@ -166,11 +170,14 @@ def measure(rounds: int) -> dict[str, float]:
 def _settings(stack: ExitStack) -> Mapping[str, Mapping[str, str]]:
     """Return the settings of each broker."""
     plugins = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plugins-")))
-    names = ("first_idle", "second_idle", "third_idle")
-    for name in names:
-        (plugins / f"{name}.py").write_text(IDLE)
-    enabled = {f'vhosts."/".plugins.{name}': "{}" for name in names}
-    return {"plain": PLAIN, "interceptors": {"plugins_dir": str(plugins), **enabled}, "traced": TRACED}
+    brokers = {"plain": PLAIN, "traced": TRACED}
+    for broker, source in (("interceptors", IDLE), ("elsewhere", ELSEWHERE)):
+        names = [f"{number}_{broker}" for number in ("first", "second", "third")]
+        for name in names:
+            (plugins / f"{name}.py").write_text(source)
+        enabled = {f'vhosts."/".plugins.{name}': "{}" for name in names}
+        brokers[broker] = {"plugins_dir": str(plugins), **enabled}
+    return brokers
 
 
 @contextmanager

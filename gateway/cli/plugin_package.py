@@ -199,7 +199,7 @@ from gateway.api import Decision, Interceptor, Message, Origin, hookimpl
 
 
 class UserStamp(Interceptor):
-    """Sets the header "published-by"."""
+    """Sets the header "published-by". A set of names as ``exchanges`` would restrict it to messages for these."""
 
     on_error = "refuse"
 

@@ -13,7 +13,7 @@ from gateway.kernel.archives.tracer import Tracer
 from gateway.kernel.errors import ConfigurationError
 from gateway.kernel.faults import described, shown
 from gateway.kernel.features.plugin_feature import QueueFeatureType
-from gateway.kernel.interception.interceptor import Interceptor
+from gateway.kernel.interception.interceptor import Interceptor, problem_of_interceptor
 from gateway.kernel.routing.exchange_type import ExchangeFactory
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.kernel.vhosts.metric_source import MetricSource
@@ -188,7 +188,8 @@ class PluginView:
 
     def interceptors(self, vhost: hookspecs.TracedVhost) -> tuple[Interceptor, ...]:
         """Return the interceptors. :raises ConfigurationError: if a plugin fails."""
-        return self._joined("gateway_interceptors", ["on_publish", "on_deliver"], vhost=vhost)
+        hook, methods = "gateway_interceptors", ["on_publish", "on_deliver"]
+        return self._joined(hook, methods, problem_of_interceptor, vhost=vhost)
 
     def event_listeners(self, vhost: ObservedVhost) -> tuple[EventListener, ...]:
         """Return the event listeners. :raises ConfigurationError: if a plugin fails."""
@@ -283,15 +284,22 @@ class PluginView:
                 yield plugin, name, item
 
     def _joined(
-        self, hook: str, methods: Sequence[str], **asked: object
+        self,
+        hook: str,
+        methods: Sequence[str],
+        problem: Callable[[object], str | None] = lambda item: None,
+        **asked: object,
     ) -> tuple[Any, ...]:  # Any: the type depends on the hook
-        """Join the answers of all plugins; each object in them has these methods."""
+        """Join the answers of all plugins; each object in them has these methods, and no ``problem``."""
         supplied: list[tuple[object, str]] = []
         for name, answer in self._answers(hook, Sequence, **asked):
             lacks = [(item, method) for item in answer for method in methods if not _has(item, method)]
             if lacks:
                 item, method = lacks[0]
                 self._refuse(name, self._fault(name, f"{hook} returned {shown(item)}, which has no {method}()"))
+                continue
+            if (wrong := next((text for item in answer if (text := problem(item)) is not None), None)) is not None:
+                self._refuse(name, self._fault(name, f"{hook}: {wrong}"))
                 continue
             supplied += [(item, name) for item in answer]
         self._suppliers += supplied

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Final, get_args
 
 from gateway.kernel.budget import SLOW_S
-from gateway.kernel.interception.interceptor import Diversion, Interceptor, OnError, Refusal
+from gateway.kernel.interception.interceptor import Diversion, Interceptor, OnError, Refusal, problem_of_interceptor
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.testing.unusual_messages import content_of, described, unusual_messages
@@ -32,13 +32,23 @@ def check_interceptor(interceptor: Interceptor, messages: Sequence[Message] = ()
     """
     if interceptor.on_error not in get_args(OnError):
         raise AssertionError(f"on_error must be one of {', '.join(get_args(OnError))}, not {interceptor.on_error!r}.")
-    for message in (*unusual_messages(), *messages):
+    if (problem := problem_of_interceptor(interceptor)) is not None:
+        raise AssertionError(f"{problem}.")
+    for message in (_inspected(each, interceptor) for each in (*unusual_messages(), *messages)):
         for origin in ORIGINS:
             before = content_of(message)
             _check_publish(interceptor, message, origin)
             _check_deliver(interceptor, message, origin)
             if content_of(message) != before:
                 raise AssertionError(f"The interceptor modified {described(message)} in place; return an edited copy.")
+
+
+def _inspected(message: Message, interceptor: Interceptor) -> Message:
+    """Return a message as one for an exchange that the interceptor declares."""
+    exchanges = interceptor.exchanges
+    if not exchanges or message.exchange in exchanges:
+        return message
+    return message.with_address(min(exchanges), message.routing_key, message.header)
 
 
 def _check_publish(interceptor: Interceptor, message: Message, origin: Origin) -> None:

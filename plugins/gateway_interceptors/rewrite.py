@@ -46,6 +46,8 @@ class Rewrite(Interceptor):
 
     def __init__(self, rules: Sequence[RewriteRule]) -> None:
         self._on_publish = [rule for rule in rules if rule.on == "publish"]
+        named = {rule.exchange for rule in self._on_publish if rule.exchange is not None}
+        self.exchanges = None if any(rule.exchange is None for rule in self._on_publish) else named
         self._on_deliver = [rule for rule in rules if rule.on == "deliver"]
 
     def on_publish(self, message: Message, origin: Origin) -> Decision:

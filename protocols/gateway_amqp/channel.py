@@ -250,10 +250,9 @@ class Channel:
 
     def _connect_interceptors(self) -> None:
         """Pass publishes to the interceptors first, if there are any; they change with the version of targets."""
-        chain, publisher = self._vhost.interception.publishing, self._publisher
-        self._intake = publisher
-        if chain is not None:
-            self._intake = Intercepted(publisher, chain, self._vhost, self._scope.origin, self._writer.returned)
+        self._intake = publisher = self._publisher
+        if self._vhost.interception.publishing is not None:
+            self._intake = Intercepted(publisher, self._vhost, self._scope.origin, self._writer.returned)
 
     def _checked(self, header: Header, target: Target) -> Header:
         """Check the ``user_id`` and the keys of ``CC`` and ``BCC``; replace the ``reply_to`` of a direct reply-to

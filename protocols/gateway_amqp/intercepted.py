@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from gateway.kernel.interception.interceptor import Refusal
-from gateway.kernel.interception.publish_chain import PublishChain
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -16,23 +15,28 @@ Return: TypeAlias = Callable[[int, str, Message], None]
 
 
 class Intercepted(Plain):
-    """Passes messages to the interceptors, and then to the channel's ``mode``; a channel uses it while there are any.
+    """Passes messages to the interceptors of their target, and then to the channel's ``mode``.
+
+    A channel uses it while the virtual host has interceptors.
 
     A refused message closes the channel with the reason. If the message is mandatory, the channel stays open: the
     message is returned with the reason, and a confirm is a ``basic.nack``. In a transaction it closes the channel in
     any case, because a commit must not leave out a message.
     """
 
-    def __init__(self, mode: Plain, chain: PublishChain, vhost: VirtualHost, origin: Origin, returned: Return) -> None:
+    def __init__(self, mode: Plain, vhost: VirtualHost, origin: Origin, returned: Return) -> None:
         self._mode = mode
-        self._chain = chain
         self._vhost = vhost
         self._origin = origin
         self._returned = returned
 
     def publish(self, target: Target, message: Message) -> None:
         """Publish a message as the interceptors return it."""
-        published = self._chain.intercept(message, self._origin)
+        chain = target.chain
+        if chain is None:
+            self._mode.publish(target, message)
+            return
+        published = chain.intercept(message, self._origin)
         if published is message:
             self._mode.publish(target, message)
             return

@@ -5,6 +5,7 @@ from itertools import chain
 from typing import ClassVar, Final, Protocol, TypeAlias
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
+from gateway.kernel.interception.publish_chain import PublishChain
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.messages.message import Message
@@ -29,13 +30,19 @@ class Target:
     """The target of ``basic.publish``, resolved once for equal method frames.
 
     Valid while ``version`` is the virtual host's, which changes with its exchanges and permissions. Publishes count in
-    ``tally``.
+    ``tally``, and pass the interceptors of the ``chain``, if there are any.
     """
 
-    __slots__ = ("exchange", "exchange_name", "is_mandatory", "routing_key", "tally", "version")
+    __slots__ = ("chain", "exchange", "exchange_name", "is_mandatory", "routing_key", "tally", "version")
 
     def __init__(
-        self, exchange: Exchange, routing_key: str, is_mandatory: bool, version: int, tally: PublishCounters
+        self,
+        exchange: Exchange,
+        routing_key: str,
+        is_mandatory: bool,
+        version: int,
+        tally: PublishCounters,
+        chain: PublishChain | None = None,
     ) -> None:
         self.exchange = exchange
         self.exchange_name = exchange.name
@@ -43,10 +50,11 @@ class Target:
         self.is_mandatory = is_mandatory
         self.version = version
         self.tally = tally
+        self.chain = chain
 
     def for_key(self, routing_key: str, is_mandatory: bool) -> "Target":
         """Return the target of a publish to the same exchange."""
-        return Target(self.exchange, routing_key, is_mandatory, self.version, self.tally)
+        return Target(self.exchange, routing_key, is_mandatory, self.version, self.tally, self.chain)
 
 
 def parse_publish(payload: bytes) -> tuple[str, str, bool]:

@@ -84,7 +84,7 @@ class Publishing:
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
-            if self._vhost.interception.publishing is not None:
+            if self._vhost.interception.publishing_to(target.exchange_name) is not None:
                 self._send_intercepted(head, body)
                 return
         header = head.header or self.header(head)
@@ -208,7 +208,7 @@ class Publishing:
         target = self._targets.get(written)
         if target is None or target.version != self._vhost.version:
             target = self._learn(self._scope.destination(written), head)
-        if self._vhost.interception.publishing is None:  # else each SEND comes here again, and passes the interceptors
+        if self._vhost.interception.publishing_to(target.exchange_name) is None:  # else each SEND comes here again
             head.target = target
         return target
 

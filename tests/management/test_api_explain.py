@@ -110,6 +110,14 @@ def test_the_plugins_of_interceptors_are_listed_and_not_called(shop: Console) ->
     assert (answer["interceptors"], answer["outcome"]) == (["interceptor-timestamp"], "unroutable")
 
 
+def test_an_interceptor_is_listed_for_its_exchanges_only(shop: Console) -> None:
+    rules = [{"exchange": "amq.direct", "set": {"a": 1}}]
+    shop.gateway.broker.declare_vhost("rewritten", plugins={"interceptor-rewrite": {"rules": rules}})
+    for exchange, plugins in (("amq.direct", ["interceptor-rewrite"]), ("amq.fanout", [])):
+        fields = {"exchange": exchange, "routing_key": "k", "user": "guest"}
+        assert shop.post("/explain/rewritten", fields)["interceptors"] == plugins
+
+
 def test_only_administrators_explain_for_others(shop: Console) -> None:
     shop.add_user("al", "management")
     fields = {"exchange": "orders", "routing_key": "x"}

@@ -39,6 +39,17 @@ class Undeclared(Interceptor):
     on_error = "drop"  # type: ignore[assignment]
 
 
+class Declaring(Interceptor):
+    """Declares ``exchanges``, and fails for a message of another one."""
+
+    def __init__(self, exchanges: Any) -> None:
+        self.exchanges = exchanges
+
+    def on_publish(self, message: Message, origin: Origin) -> Decision:
+        assert message.exchange in self.exchanges
+        return message
+
+
 class Raising(Interceptor):
     def on_publish(self, message: Message, origin: Origin) -> Decision:
         return message.edited({"size": message.body[0]})
@@ -74,6 +85,10 @@ def test_an_interceptor_that_uses_every_decision_fulfils_the_contract() -> None:
     assert message.body == b"abc"
 
 
+def test_an_interceptor_gets_messages_of_the_exchanges_that_it_declares() -> None:
+    check_interceptor(Declaring({"orders", "payments"}))
+
+
 @pytest.mark.parametrize(
     ("interceptor", "complaint"),
     [
@@ -84,6 +99,9 @@ def test_an_interceptor_that_uses_every_decision_fulfils_the_contract() -> None:
         (Wrong(decision=plain_message().with_address("other", "", plain_message().header)), "needs a Diversion"),
         (Wrong(delivered=b"body"), "on_deliver.. returned b'body'"),
         (Undeclared(), "on_error must be one of refuse, pass, not 'drop'"),
+        (Declaring("orders"), "exchanges must be a set of names, not 'orders'"),
+        (Declaring(3), "exchanges must be a set of names, not 3"),
+        (Declaring({3}), "exchanges has 3, which is not a name"),
         (Raising(), "on_publish.. raised IndexError"),
         (RaisingLater(), "on_deliver.. raised KeyError"),
         (Modifying(), "in place"),

@@ -63,3 +63,16 @@ def test_gateway_check_reports_a_hook_that_fails(hook: str, tmp_path: Path, caps
     options = ["--data", str(tmp_path / "data"), "--set", f"plugins_dir={plugins}"]
     assert main(["check", *options, "--set", 'vhosts."/".plugins.mine={}']) == DATA_ERROR
     assert f"{plugins / 'mine.py'}:3" in capsys.readouterr().err
+
+
+def test_an_interceptor_that_declares_no_set_of_exchanges_is_refused(tmp_path: Path) -> None:
+    broker = LiveBroker(tmp_path)
+    broker.write(
+        "mine",
+        "from gateway.api import Interceptor, hookimpl\n"
+        "class Mine(Interceptor):\n    exchanges = 'orders'\n"
+        "@hookimpl\ndef gateway_interceptors(): return [Mine()]\n",
+    )
+    with pytest.raises(ConfigurationError, match="exchanges must be a set of names, not 'orders'"):
+        do(broker.live.enabling("/", "mine"))
+    assert broker.vhost.interception.publishing is None

@@ -152,6 +152,26 @@ def test_a_rule_may_be_for_one_exchange_and_for_deliveries() -> None:
     assert dict(found.on_deliver(plain_message(headers={"internal": 1}), "q", AMQP).headers) == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "exchanges"),
+    [
+        (
+            "interceptor-rewrite",
+            {"rules": [{"exchange": "a", "set": {"x": 1}}, {"exchange": "", "remove": ["y"]}]},
+            {"a", ""},
+        ),
+        ("interceptor-rewrite", {"rules": [{"exchange": "a", "set": {"x": 1}}, {"remove": ["y"]}]}, None),
+        ("interceptor-rewrite", {"rules": [{"on": "deliver", "remove": ["y"]}]}, set()),
+        ("interceptor-json-schema", SETTINGS["interceptor-json-schema"], {"source"}),
+        ("interceptor-avro", SETTINGS["interceptor-avro"], {"source"}),
+    ],
+)
+def test_each_sees_the_messages_of_its_exchanges_only(
+    name: str, settings: dict[str, Any], exchanges: set[str] | None
+) -> None:
+    assert interceptor(name, **settings).exchanges == exchanges
+
+
 # Rate limits
 
 

@@ -79,6 +79,17 @@ def by_stomp(gateway: AllProtocolsBroker, body: bytes) -> list[str]:
     return [str(each) for each in gateway.stomp().publish("/topic/t.1", body, {"receipt": "r"})]
 
 
+def publishing(gateway: AllProtocolsBroker, send: "Send") -> Callable[[bytes], object]:
+    """Return a function that publishes over one connection of a protocol."""
+    peer, sensor, shop = gateway.peer(), gateway.client("s"), gateway.stomp()
+    sends: dict[Send, Callable[[bytes], object]] = {
+        by_amqp: lambda body: peer.send(published("t.1", body)).receive(),
+        by_mqtt: lambda body: sensor.publish("t/1", body),
+        by_stomp: lambda body: shop.publish("/topic/t.1", body),
+    }
+    return sends[send]
+
+
 Send = Callable[[AllProtocolsBroker, bytes], list[str]]
 PROTOCOLS = pytest.mark.parametrize("send", [by_amqp, by_mqtt, by_stomp])
 
@@ -111,17 +122,66 @@ def test_a_refused_message_reaches_no_queue(gateway: AllProtocolsBroker, send: S
     assert all_of(gateway.peer(), "q") == []
 
 
+class GateOf(Gate):
+    """The gate for the messages of some exchanges."""
+
+    def __init__(self, *exchanges: str) -> None:
+        super().__init__()
+        self.exchanges = exchanges
+
+
+@PROTOCOLS
+def test_an_interceptor_is_called_for_the_exchanges_that_it_declares_only(
+    gateway: AllProtocolsBroker, send: Send
+) -> None:
+    inner, outer = GateOf("amq.topic", "other"), GateOf("other", "")
+    use(gateway, outer, inner)
+    publish_next = publishing(gateway, send)
+    for body in (b"a", b"b", b"c"):
+        publish_next(body)
+    assert (len(outer.origins), len(inner.origins)) == (0, 3)
+    assert all_of(gateway.peer(), "q") == [b"A!", b"B!", b"C!"]
+
+
+@PROTOCOLS
+def test_what_no_interceptor_declares_is_published_as_it_is(gateway: AllProtocolsBroker, send: Send) -> None:
+    use(gateway, GateOf("other"), GateOf())
+    publish_next = publishing(gateway, send)
+    publish_next(b"no")
+    publish_next(b"no")
+    assert all_of(gateway.peer(), "q") == [b"NO", b"NO"]
+
+
+def test_one_channel_publishes_to_exchanges_with_and_without_an_interceptor(gateway: AllProtocolsBroker) -> None:
+    use(gateway, GateOf("amq.topic"))
+    peer = gateway.peer()
+    for _ in range(3):  # a publish that repeats the last one takes another way
+        for exchange, key in (("amq.topic", "t.1"), ("", "q"), ("", "q"), ("", "q")):
+            peer.send(publish(exchange, key, b"x")).receive()
+    assert all_of(gateway.peer(), "q") == [b"X!", b"X", b"X", b"X"] * 3
+
+
+@PROTOCOLS
+def test_the_declared_exchanges_may_change_while_connections_are_open(gateway: AllProtocolsBroker, send: Send) -> None:
+    publish_next = publishing(gateway, send)
+    for gates, body in (([GateOf("other")], b"a"), ([GateOf("amq.topic")], b"b"), ([], b"c")):
+        use(gateway, *gates)
+        publish_next(body)
+    assert all_of(gateway.peer(), "q") == [b"a", b"b!", b"c"]
+
+
+def test_a_will_passes_the_interceptors_of_its_exchange_only(gateway: AllProtocolsBroker) -> None:
+    topic, other = GateOf("amq.topic"), GateOf("other")
+    use(gateway, other, topic)
+    gateway.client("device", will=Will("t/1", b"gone")).lose()
+    assert ([origin.client_id for origin in topic.origins], other.origins) == (["device"], [])
+
+
 @PROTOCOLS
 def test_interceptors_that_come_and_go_act_from_the_next_message_of_open_connections(
     gateway: AllProtocolsBroker, send: Send
 ) -> None:
-    peer, sensor, shop = gateway.peer(), gateway.client("s"), gateway.stomp()
-    sends: dict[Send, Callable[[bytes], object]] = {
-        by_amqp: lambda body: peer.send(published("t.1", body)).receive(),
-        by_mqtt: lambda body: sensor.publish("t/1", body),
-        by_stomp: lambda body: shop.publish("/topic/t.1", body),
-    }
-    publish_next = sends[send]
+    publish_next = publishing(gateway, send)
     publish_next(b"a")
     use(gateway, Gate())
     publish_next(b"b")

@@ -17,8 +17,8 @@ class LatestTraces:
     """A queue of traces, of one message or several each. ``count`` is the number of messages.
 
     The list has vacant places at its beginning, because compiled code calls no method for a list. ``_latest`` is the
-    trace of the latest message, ``_before`` the trace before it, which may have the same events: while no reader has
-    seen these two, the later one is then used again for the next message, and the other one counts both.
+    trace of the latest message, ``_before`` the trace before it, which may have the same events. Then the
+    later one is used again for the next message, and the other one counts both, unless they were shown meanwhile.
     """
 
     __slots__ = ("_before", "_first", "_latest", "_places", "count")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Interception:
     """Owns the chains of interceptors: ``publishing`` and ``delivering`` are ``None`` while none inspects these.
 
-    Adapters look at ``publishing`` when they resolve a target again, which ``changed`` makes all of them do. Queues
+    Adapters ask ``publishing_to`` when they resolve a target again, which ``changed`` makes all of them do. Queues
     deliver to a ``recipient`` of each consumer. So neither costs anything per message while there is no interceptor.
     """
 
@@ -63,9 +63,14 @@ class Interception:
         for consumer in queue.consumers:
             consumer.recipient = consumer.subscriber if delivering is None else delivering.recipient_of(consumer)
 
+    def publishing_to(self, exchange: str) -> PublishChain | None:
+        """Return the interceptors that inspect publishes to an exchange; ``None`` if there are none."""
+        return None if self.publishing is None else self.publishing.for_exchange(exchange)
+
     def published(self, message: "Message", origin: "Origin") -> "Message":
         """Return the message to publish, whose exchange exists. :raises Refused: if an interceptor refuses it."""
-        published = message if self.publishing is None else self.publishing.intercept(message, origin)
+        chain = self.publishing_to(message.exchange)
+        published = message if chain is None else chain.intercept(message, origin)
         if isinstance(published, Refusal):
             raise published.error()
         return published

@@ -1,5 +1,6 @@
 """The interface of interceptors, which plugins implement to inspect and change the messages of one virtual host."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol, TypeAlias
@@ -67,15 +68,22 @@ class Interceptor(Protocol):
 
     on_error: OnError = "refuse"
 
+    exchanges: Collection[str] | None = None
+    """The exchanges whose messages ``on_publish`` is called for; ``None`` for all.
+
+    Read once, when the interceptor is put to use. Messages for other exchanges cost nothing. ``""`` is the default
+    exchange. A client publishes to one exchange; those that are bound to it make no difference.
+    """
+
     def on_publish(self, message: Message, origin: Origin) -> Decision:
         """Return the message to publish: the same object if it is unchanged, or an ``edited`` copy of it.
 
         A ``Refusal`` or a ``Diversion`` ends the call: later interceptors do not see the message. An edited copy keeps
         the exchange.
 
-        Called once for each message, after the permissions of its publisher were checked and before it is routed; in a
-        transaction when it is published, not at the commit. Not called for messages of the broker itself: dead
-        letters, copies of tracers, ``$SYS`` topics.
+        Called once for each message for one of the ``exchanges``, after the permissions of its publisher were checked
+        and before it is routed; in a transaction when it is published, not at the commit. Not called for messages of
+        the broker itself: dead letters, copies of tracers, ``$SYS`` topics.
         """
         return message
 
@@ -86,3 +94,14 @@ class Interceptor(Protocol):
         not change. If it fails, the message is delivered unchanged, whatever ``on_error`` declares.
         """
         return message
+
+
+def problem_of_interceptor(interceptor: object) -> str | None:
+    """Return what is wrong with the declarations of an interceptor; ``None`` if nothing is."""
+    exchanges = getattr(interceptor, "exchanges", None)
+    if exchanges is None:
+        return None
+    if isinstance(exchanges, str) or not isinstance(exchanges, Collection):
+        return f"exchanges must be a set of names, not {exchanges!r}"
+    wrong = next((name for name in exchanges if not isinstance(name, str)), None)
+    return None if wrong is None else f"exchanges has {wrong!r}, which is not a name"

@@ -46,7 +46,16 @@ class PublishChain:
     Each call ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
     """
 
-    __slots__ = ("_budget", "_calls", "_context", "_has_exchange", "interceptors", "times")
+    __slots__ = (
+        "_budget",
+        "_by_interceptors",
+        "_calls",
+        "_context",
+        "_exchanges",
+        "_has_exchange",
+        "interceptors",
+        "times",
+    )
 
     def __init__(
         self, interceptors: Sequence[Interceptor], context: InterceptionContext, has_exchange: Callable[[str], bool]
@@ -59,6 +68,28 @@ class PublishChain:
             context.budget, context.faults, context.vhost_name, interceptors, "publish", "on_publish"
         )
         self._has_exchange = has_exchange
+        self._exchanges = [_declared(interceptor) for interceptor in interceptors]
+        self._by_interceptors: dict[tuple[bool, ...], PublishChain | None] = {}
+
+    def for_exchange(self, exchange: str) -> "PublishChain | None":
+        """Return the chain for the messages of an exchange; ``None`` if no interceptor inspects them.
+
+        The times of an interceptor are counted together.
+        """
+        inspects = tuple([exchanges is None or exchange in exchanges for exchanges in self._exchanges])
+        if all(inspects):
+            return self
+        if inspects not in self._by_interceptors:
+            self._by_interceptors[inspects] = self._part(inspects)
+        return self._by_interceptors[inspects]
+
+    def _part(self, inspects: Sequence[bool]) -> "PublishChain | None":
+        chosen = [each for each, is_chosen in zip(self.interceptors, inspects, strict=True) if is_chosen]
+        if not chosen:
+            return None
+        part = PublishChain(chosen, self._context, self._has_exchange)
+        part.times.part_times = self.times.part_times
+        return part
 
     def intercept(self, message: Message, origin: "Origin") -> Message | Refusal:
         """Return the message to publish, or why it is refused.
@@ -140,6 +171,12 @@ class PublishChain:
         if not isinstance(answer, Refusal):
             raise BadAnswer(f"on_publish() returned {shown(answer)}, not a Message, Refusal or Diversion")
         return answer
+
+
+def _declared(interceptor: Interceptor) -> frozenset[str] | None:
+    """Return the exchanges that an interceptor declares; ``None`` for all."""
+    exchanges = getattr(interceptor, "exchanges", None)
+    return None if exchanges is None else frozenset(exchanges)
 
 
 def _diverted(message: Message, diversion: Diversion) -> Message:

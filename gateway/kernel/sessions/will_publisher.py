@@ -36,8 +36,9 @@ class WillPublisher:
     def publish(self, message: "Message", is_retained: bool, client_id: str) -> None:
         """Publish a client's will; drop it if its exchange does not exist, or an interceptor refuses it."""
         published: Message | Refusal = message
-        if self._interception.publishing is not None:
-            published = self._interception.publishing.intercept(message, Origin("", 0, "", "mqtt", client_id))
+        chain = self._interception.publishing_to(message.exchange)
+        if chain is not None:
+            published = chain.intercept(message, Origin("", 0, "", "mqtt", client_id))
         if isinstance(published, Refusal):
             details = {"client_id": client_id, "reason": published.reason}
             self._events.emit(Event("will.refused", self._vhost_name, message.exchange, details))

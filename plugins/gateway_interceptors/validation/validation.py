@@ -60,6 +60,7 @@ class Validation(Interceptor, MetricSource):
     """Refuses messages with an invalid body, or diverts them to the quarantine queue of their rule."""
 
     def __init__(self, rules: Sequence[tuple[ValidationRule, Complaint]]) -> None:
+        self.exchanges = {rule.exchange for rule, _ in rules}
         self._rules = rules
         self._checked = Counter[str]()
         self._invalid = Counter[tuple[str, str]]()
