@@ -46,19 +46,22 @@ TESTS_compiled := compiled cli
 TESTS_broker := broker bridges auth
 TESTS_network := ui management net
 TESTS_kernel := kernel behaviour plugins
+# These need nothing but Python, so they run while the tools are installed.
+GROUPS_WITHOUT_TOOLS := durability kernel rest
 NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: $(TEST_GROUPS:%=test-%)
 
-test: $(VENV)/.tested tests/interop/.tools ## run all tests; make test ARGS="-k access" passes options on
+test: $(VENV)/.tested $(if $(ARGS),tests/interop/.tools) ## run all tests; make test ARGS="-k access" passes options on
 	@$(if $(ARGS),$(PYTEST) $(ARGS) </dev/null,$(MAKE) --jobs=$(TEST_JOBS) --keep-going --output-sync=target $(TEST_GROUPS:%=test-%))
 
 SEEDS := 1000
 
 # Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.
 test-pipeline: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-$(TEST_GROUPS:%=test-%): test-%:
+$(patsubst %,test-%,$(filter-out $(GROUPS_WITHOUT_TOOLS),$(TEST_GROUPS))): tests/interop/.tools
+$(TEST_GROUPS:%=test-%): test-%: $(VENV)/.tested
 	@echo "== $*: $(or $(TESTS_$*),all other folders)"
 	@$(PYTEST) $(if $(TESTS_$*),$(TESTS_$*:%=tests/%),$(NAMED_TESTS:%=--ignore=%)) </dev/null
 

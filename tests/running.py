@@ -1,5 +1,6 @@
 """A gateway as a child process, which can be stopped or killed and restarted on the same data."""
 
+import os
 import resource
 import signal
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.broker import PROJECT, Broker
+from tests.prepared_process import Child, prepared_process
 from tests.waiting import wait_until
 
 HOST: Final = "127.0.0.1"
@@ -27,7 +29,8 @@ class Gateway:
     """One data directory, and the child process that serves it.
 
     Each start uses free ports, read from the gateway's output. The log of all starts is in one file. ``options``
-    are added to the command line, ``environment`` replaces the environment of the tests.
+    are added to the command line, ``environment`` replaces the environment of the tests. The process is forked from one
+    that has imported the broker, unless the start is ``from_scratch`` or has an environment of its own.
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:
@@ -37,10 +40,11 @@ class Gateway:
         self.settings = settings
         self.options: tuple[str, ...] = ()
         self.environment: Mapping[str, str] | None = None
+        self.from_scratch = False
         self.addresses: dict[str, tuple[str, int]] = {}
         self._output = directory / "output.txt"
         self._log = directory / "gateway.log"
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
 
     # Start and stop
 
@@ -92,11 +96,15 @@ class Gateway:
         listeners = (*LISTENERS, *(TLS_LISTENERS if has_tls else ()))
         overrides = ("bind=127.0.0.1", *(f"{listener}.port=0" for listener in listeners), *given)
         options = [word for override in overrides for word in ("--set", override)]
-        command = [sys.executable, "-m", "gateway", "run", "--data", str(self.data), *self.options, *options]
-        with self._output.open("wb") as output, self._log.open("ab") as log:
-            self._child = subprocess.Popen(
-                command, cwd=PROJECT, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=log
-            )
+        arguments = ["run", "--data", str(self.data), *self.options, *options]
+        with Path(os.devnull).open("rb") as nothing, self._output.open("wb") as output, self._log.open("ab") as log:
+            if self.environment is None and not self.from_scratch:
+                self._child = prepared_process().start(arguments, nothing, output, log)
+            else:
+                command = [sys.executable, "-m", "gateway", *arguments]
+                self._child = subprocess.Popen(
+                    command, cwd=PROJECT, env=self.environment, stdin=nothing, stdout=output, stderr=log
+                )
 
     def _wait(self, timeout_s: float) -> int:
         child, self._child = self.child, None
@@ -110,7 +118,7 @@ class Gateway:
     # State
 
     @property
-    def child(self) -> "subprocess.Popen[bytes]":
+    def child(self) -> Child:
         """The running process."""
         assert self._child is not None, "the gateway is not running"
         return self._child

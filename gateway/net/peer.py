@@ -294,7 +294,7 @@ class PeerProtocol(Protocol):
             io.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
             or self.name in broker.archive_context.blocked_publishers
-            or (broker.journal.is_backlogged and self._must_wait_for_disk)
+            or (broker.journal.disk_backlog.is_large and self._must_wait_for_disk)
         )
         if io.writer is not None:
             io.set_reading(not must_wait)
@@ -304,7 +304,7 @@ class PeerProtocol(Protocol):
         if not (self.machine.has_published or self.machine.has_unsettled):
             return False
         is_busy = self.io.octets - self._octets_before > _LIGHT_BYTES
-        return is_busy or self._broker.journal.is_far_behind
+        return is_busy or self._broker.journal.disk_backlog.is_very_large
 
     def tick(self) -> None:
         """Check time limits; called ``TICKS_PER_S`` times a second, possibly once after the connection is closed."""

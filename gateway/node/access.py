@@ -1,8 +1,10 @@
-"""Login rules and limits of a node from the settings, at the start and on reload."""
+"""Login rules and limits of a node from the settings, at the start and on reload; the counts of logins."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gateway.access import LoginThrottle, ThrottleRules
+from gateway.access.hashing import WorkerPool
 from gateway.config import Settings
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.settings.limits import ConnectionLimits
@@ -50,3 +52,14 @@ def apply_access_settings(settings: Settings, broker: Broker, throttle: LoginThr
     broker.queue_rules = with_limits(broker.queue_rules, settings)
     for vhost in broker.vhost_by_name.values():
         vhost.queues.rules = broker.queue_rules
+
+
+def login_counts(throttle: LoginThrottle, hashing: WorkerPool) -> Mapping[str, int]:
+    """Return how many logins wait or were delayed or refused, and the same of password hashes."""
+    return {
+        "delayed": throttle.delayed,
+        "refused": throttle.refused,
+        "waiting": throttle.waiting,
+        "hashes_unfinished": hashing.unfinished,
+        "hashes_refused": hashing.refused,
+    }

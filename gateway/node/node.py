@@ -20,7 +20,7 @@ from gateway.management.statistics.sampler import Statistics
 from gateway.management.trace_files.trace_files import TRACE_FILES, TraceFiles
 from gateway.net.turn import Turn
 from gateway.net.watermarks import SHORT_INTERVAL_S, Watermarks, memory_limit
-from gateway.node.access import apply_access_settings, throttle_rules
+from gateway.node.access import apply_access_settings, login_counts, throttle_rules
 from gateway.node.audit import PRUNING_INTERVAL_S, PluginAudit, audit_rules, record_definitions, workbench_rules
 from gateway.node.bridges import node_bridges
 from gateway.node.clockwork import Clockwork
@@ -309,7 +309,7 @@ class Node:
             broker=self.broker,
             login=self._vhost_access.login_access(),
             passwords=self.passwords,
-            login_counts=self._login_counts,
+            login_counts=partial(login_counts, self.throttle, self._hashing),
             access_of=self._vhost_access.access_of,
             statistics=self._statistics,
             topics_of=self._mqtt.context.mapping_of,
@@ -347,9 +347,8 @@ class Node:
         def stop() -> None:
             self._reactor.callLater(_STOP_DELAY_S, self.on_stop)
 
-        return RunningNode(
-            self.broker, self.live_settings, self._maintenance, self._recorder, registry.secret_settings, stop
-        )
+        recorder, secrets = self._recorder, registry.secret_settings
+        return RunningNode(self.broker, self.live_settings, self._maintenance, recorder, secrets, stop)
 
     # Clockwork
 
@@ -364,16 +363,6 @@ class Node:
         """Collect garbage that is due, and compare memory and disk with their limits."""
         self.collector.tick(is_idle=not len(self.broker.connections))
         self._watermarks.tick()
-
-    def _login_counts(self) -> Mapping[str, int]:
-        throttle, hashing = self.throttle, self._hashing
-        return {
-            "delayed": throttle.delayed,
-            "refused": throttle.refused,
-            "waiting": throttle.waiting,
-            "hashes_unfinished": hashing.unfinished,
-            "hashes_refused": hashing.refused,
-        }
 
     def _call_in_kernel(self, call: Callable[[], None]) -> None:
         """Run a call on the kernel's thread, in a turn. Called from any thread."""

@@ -1,17 +1,16 @@
 """State machine of the server side of one STOMP connection: bytes in, kernel calls, frames out; no I/O, no clock.
 
-CONNECT or STOMP comes first and once. After that a table defines which frames are allowed and what they do; SEND, the
-most frequent one, bypasses the table. After a violation or a refusal the client receives an ERROR frame and is
-disconnected (1.2, "ERROR").
+CONNECT or STOMP comes first and once. After that the table in ``requests.py`` defines which frames are allowed and what
+they do; SEND, the most frequent one, bypasses the table. After a violation or a refusal the client receives an ERROR
+frame and is disconnected (1.2, "ERROR").
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.access import Permissions, PermissionUnknown, Principal
 from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
-from gateway.kernel.budget import LOOK_EVERY, PendingWork
+from gateway.kernel.budget import LOOK_EVERY
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue
@@ -25,6 +24,7 @@ from gateway_stomp.errors import StompError, error_of
 from gateway_stomp.frames import Head, encode
 from gateway_stomp.handshake import Handshake
 from gateway_stomp.listener_context import StompContext
+from gateway_stomp.requests import REQUESTS
 from gateway_stomp.state import State
 from gateway_stomp.versions import SUPPORTED, Version
 
@@ -140,19 +140,16 @@ class Connection(Machine):
             self.publishing()
 
     def _perform(self, head: Head, body: bytes) -> None:
-        """Handle a frame; one without a row in the table is out of order."""
-        perform = None
-        if self.state is _OPEN:
-            perform = _OPEN_FRAMES.get(head.verb)
-        elif self.state is State.GREETING:
-            perform = _FIRST_FRAMES.get(head.verb)
+        """Handle a frame; one without a row in the table connects or is out of order."""
+        request = REQUESTS.get(head.verb) if self.state is _OPEN else None
         try:
-            if perform is None:
-                self._refuse_order(head, body)
+            if request is None:
+                self._connect(head, body)
                 return
-            if body and not head.may_have_body and self.opening.version is not Version.V10:
-                raise StompError("Invalid frame", f"{head.verb} must not have a body")
-            perform(self, head, body)
+            if body:
+                self._refuse_body(head)
+            assert self.conversation is not None
+            request(self.conversation, head)
         except PermissionUnknown as unknown:
             self._wait_for_permission(unknown, head, body)
         except (Refused, ProtocolViolation) as error:
@@ -254,10 +251,21 @@ class Connection(Machine):
             detail += "This timeout value can be configured, see consumers doc guide to learn more"
             self.fail(PreconditionFailed(detail))
 
-    # Requests
+    # The beginning
 
     def _connect(self, head: Head, body: bytes) -> None:
+        """Connect, or refuse a frame that is out of order."""
+        if self.state is not State.GREETING or head.verb not in ("CONNECT", "STOMP"):
+            self._refuse_order(head, body)
+            return
+        if body:
+            self._refuse_body(head)
         self._authenticate(lambda: self.opening.connect(self, head.headers))
+
+    def _refuse_body(self, head: Head) -> None:
+        """Refuse the body of a frame that must not have one; STOMP 1.0 allows it."""
+        if not head.may_have_body and self.opening.version is not Version.V10:
+            raise StompError("Invalid frame", f"{head.verb} must not have a body")
 
     def _authenticate(self, ask: Callable[[], None]) -> None:
         """Start the authentication; input waits until it is decided."""
@@ -266,55 +274,14 @@ class Connection(Machine):
         if self.state is State.OPEN:
             self._decoder.go_on()
 
-    def _subscribe(self, head: Head, body: bytes) -> None:
-        assert self.conversation is not None
-        queue = self.conversation.subscribing.subscribe(head.headers)
-        self._answer(head)
-        queue.dispatch()  # the receipt comes before the first message, as with RabbitMQ
-
-    def _unsubscribe(self, head: Head, body: bytes) -> None:
-        assert self.conversation is not None
-        self.conversation.subscribing.unsubscribe(head.headers)
-        self._answer(head)
-
-    def _ack(self, head: Head, body: bytes) -> None:
-        assert self.conversation is not None
-        if head.transaction is not None:
-            self.conversation.transactions.settle(head.transaction, head.verb, head.headers)
-        elif head.verb == "ACK":
-            self.conversation.settling.accept(head.headers)
-        else:
-            self.conversation.settling.settle(head.verb, head.headers)
-        self._answer(head)
-
-    def _begin(self, head: Head, body: bytes) -> None:
-        assert self.conversation is not None
-        self.conversation.transactions.begin(head.headers)
-        self._answer(head)
-
-    def _commit(self, head: Head, body: bytes) -> None:
-        """Commit a transaction. There is no receipt if a queue refused one of its messages."""
-        assert self.conversation is not None
-        work = self.conversation.transactions.commit(head.headers)
-        work.when_done(partial(self._committed, head))
-
-    def _committed(self, head: Head, work: PendingWork) -> None:
-        if not work.is_refused and self.state is State.OPEN:
-            self._answer(head)
-
-    def _abort(self, head: Head, body: bytes) -> None:
-        assert self.conversation is not None
-        self.conversation.transactions.abort(head.headers)
-        self._answer(head)
-
-    def _disconnect(self, head: Head, body: bytes) -> None:
+    def disconnect(self, receipt: str | None) -> None:
         """Disconnect the client; its last receipt confirms all that it sent, so the others come before (1.2,
         "DISCONNECT").
         """
         assert self.conversation is not None
         self.state = State.LEAVING
         self._decoder.stop()
-        self._farewell = head.receipt
+        self._farewell = receipt
         self.conversation.leave()
         self._send_last_receipt()
 
@@ -323,17 +290,8 @@ class Connection(Machine):
         assert self.conversation is not None
         if self.conversation.publishing.unanswered:
             return
-        if self._farewell is not None:
-            self.outbox.promise(self.conversation.scope.journal.pending_lsn)
-            self.conversation.scope.receipt(self._farewell)
+        self.conversation.scope.answer(self._farewell)
         self.close()
-
-    def _answer(self, head: Head) -> None:
-        """Write the receipt of a frame; it is sent when the frame's changes are durable."""
-        if head.receipt is not None:
-            assert self.conversation is not None
-            self.outbox.promise(self.conversation.scope.journal.pending_lsn)
-            self.conversation.scope.receipt(head.receipt)
 
     # The end
 
@@ -387,22 +345,3 @@ class Connection(Machine):
         self.outbox.is_open = False
         if self.conversation is not None:
             self.conversation.close()
-
-
-Perform: TypeAlias = Callable[[Connection, Head, bytes], None]
-
-#: Handlers of an open connection by verb; SEND has its own path. There is a table for each state instead of one by
-#: state and verb, because an enumeration's member is hashed by interpreted code.
-_OPEN_FRAMES: Final[dict[str, Perform]] = {
-    "SUBSCRIBE": Connection._subscribe,
-    "UNSUBSCRIBE": Connection._unsubscribe,
-    "ACK": Connection._ack,
-    "NACK": Connection._ack,
-    "BEGIN": Connection._begin,
-    "COMMIT": Connection._commit,
-    "ABORT": Connection._abort,
-    "DISCONNECT": Connection._disconnect,
-}
-
-#: Handlers in the state ``GREETING``. In the other states every frame is out of order.
-_FIRST_FRAMES: Final[dict[str, Perform]] = {"CONNECT": Connection._connect, "STOMP": Connection._connect}

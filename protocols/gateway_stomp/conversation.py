@@ -11,9 +11,9 @@ from gateway_stomp.transactions import Transactions
 
 
 class Conversation:
-    """Owns the parts of one open connection."""
+    """Owns the parts of one open connection. ``has_left`` is set once it accepts no more frames."""
 
-    __slots__ = ("_is_over", "publishing", "scope", "settling", "subscribing", "transactions")
+    __slots__ = ("_is_over", "has_left", "publishing", "scope", "settling", "subscribing", "transactions")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -23,9 +23,11 @@ class Conversation:
         self.settling = Settling(scope, self.subscribing)
         self.transactions = Transactions(scope.settings, self.publishing, self.settling)
         self._is_over = False
+        self.has_left = False
 
     def leave(self) -> None:
         """Accept no more frames: drop transactions, and requeue unsettled deliveries. Receipts are still sent."""
+        self.has_left = True
         self.transactions.abandon()
         self.subscribing.close()
 

@@ -36,6 +36,10 @@ class Host(Protocol):
         """Report that receipts of publishes were written."""
         ...
 
+    def disconnect(self, receipt: str | None) -> None:
+        """Close the connection after all receipts that are due; ``receipt`` is the last one."""
+        ...
+
     def subscription_cancelled(self, subscription: str, reason: str) -> None:
         """Report a subscription whose queue was deleted."""
         ...
@@ -96,6 +100,12 @@ class Scope:
         if exchange.type_name == "topic":
             variables = {"client_id": self.client_id} if self.client_id else {}
             self.host.permissions.require_topic(operation, exchange.name, routing_key, variables)
+
+    def answer(self, receipt: str | None) -> None:
+        """Write the receipt of a frame, if it asks for one; it is sent when the frame's changes are durable."""
+        if receipt is not None:
+            self.outbox.promise(self.journal.pending_lsn)
+            self.receipt(receipt)
 
     def receipt(self, receipt: str) -> None:
         """Send the receipt of a frame, which confirms everything before it, too (1.2, "RECEIPT")."""

@@ -44,6 +44,7 @@ def complaint(gateway: Gateway) -> str:
 
 
 def test_the_start_prints_the_listeners_and_a_first_command(gateway: Gateway) -> None:
+    gateway.from_scratch = True
     gateway.start()
     lines = gateway.output.splitlines()
     port = gateway.addresses["amqp"][1]

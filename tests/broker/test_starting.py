@@ -4,6 +4,7 @@ import resource
 import socket
 from contextlib import ExitStack
 
+import pytest
 from pika.exceptions import AMQPError
 
 from tests.broker.conftest import Connect
@@ -20,6 +21,12 @@ def gateway_exchange_types():
     time.sleep(4)
     return {}
 """
+
+
+@pytest.fixture(autouse=True)
+def from_scratch(gateway: Gateway) -> None:
+    """Start ``python -m gateway``, imports included."""
+    gateway.from_scratch = True
 
 
 def test_clients_wait_while_the_broker_starts(gateway: Gateway) -> None:

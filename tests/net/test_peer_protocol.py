@@ -7,7 +7,7 @@ from twisted.internet.testing import StringTransport
 
 from gateway.kernel.alarms import Resource
 from gateway.kernel.broker.connections import TICKS_PER_S
-from gateway.kernel.journal.journal import BACKLOG_LIMIT, FAR_BEHIND_LIMIT
+from gateway.kernel.journal.disk_backlog import BACKLOG_LIMIT, FAR_BEHIND_LIMIT
 from gateway.kernel.messages.message import Message
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog

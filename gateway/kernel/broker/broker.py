@@ -106,12 +106,12 @@ class Broker:
         self.queue_rules = queue_rules or QueueRules()
         self.reserve = MemoryBudget(self.queue_rules.reserve)
         self.archive_context = ArchiveContext(archive_rules or ArchiveRules(), trace_rules or TraceRules())
-        self.archive_context.blocked_publishers.on_change = self._update_flow_control_of
+        self.archive_context.blocked_publishers.on_change = self.connections.update_flow_control_of
         self.directory.on_change(self._forget_permissions)
-        self.journal.on_backlog = self._update_flow_control
+        self.journal.disk_backlog.on_change = self.connections.update_flow_control
         self.store_reports = StoreReports(self.journal, self.alarms, self.connections, self.events)
         self.journal.on_set_aside = self.store_reports.on_set_aside
-        self.alarms.subscribe(self._update_flow_control)
+        self.alarms.subscribe(self.connections.update_flow_control)
         clock.background.is_paused = partial(getattr, self.journal, "is_filling")
         store.listen(self.store_reports)
 
@@ -339,15 +339,6 @@ class Broker:
         if self.directory.user(user) is None:
             closing = self.connections.force_closes(f"user '{user}' is deleted", lambda peer: peer.user_name == user)
             self.clock.background.add(closing)
-
-    def _update_flow_control_of(self, connection: str) -> None:
-        for peer in self.connections:
-            if peer.name == connection:
-                peer.update_flow_control()
-
-    def _update_flow_control(self) -> None:
-        for peer in self.connections:
-            peer.update_flow_control()
 
     # Policies
 

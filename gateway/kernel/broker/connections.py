@@ -242,6 +242,17 @@ class Connections:
             if (listeners := self._present_listeners) is not None:
                 listeners.pass_on(Event("connection.closed", place[0], peer.name, {"user": place[1]}))
 
+    def update_flow_control(self) -> None:
+        """Check again for each connection whether its publishes are blocked."""
+        for peer in self:
+            peer.update_flow_control()
+
+    def update_flow_control_of(self, name: str) -> None:
+        """Check again whether the publishes of the connection of this name are blocked."""
+        for peer in self:
+            if peer.name == name:
+                peer.update_flow_control()
+
     def count_in(self, vhost: str) -> int:
         """Return the number of connections to a virtual host."""
         return self._count_by_vhost[vhost]

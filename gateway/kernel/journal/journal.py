@@ -21,6 +21,7 @@ from gateway.kernel.journal.changes import (
     SetAside,
     Stored,
 )
+from gateway.kernel.journal.disk_backlog import DiskBacklog
 from gateway.kernel.journal.open_step import OpenStep
 from gateway.kernel.messages.contents import ContentReader
 from gateway.kernel.messages.message import Message
@@ -36,19 +37,9 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
 
-#: Bytes that may wait for the disk before busy publishers are blocked. Limits the memory that a publisher without
-#: confirms can fill when it is faster than the disk; large enough for many commits in a row.
-BACKLOG_LIMIT: Final = 32 * 1024 * 1024
-
-#: Bytes that may wait for the disk before every publisher is blocked.
-FAR_BEHIND_LIMIT: Final = 48 * 1024 * 1024
-
 #: The approximate memory of a change besides a body, in bytes. Without it a million small messages that expire at once
 #: would fill the memory and block the reactor for half a second, as the disk would be that far behind.
 CHANGE_SIZE: Final = 256
-
-#: Bytes that may wait for the disk before long work pauses; far below the limit, so that it does not block publishers.
-FILLING_LIMIT: Final = BACKLOG_LIMIT // 8
 
 
 class Journal:
@@ -60,8 +51,8 @@ class Journal:
     dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
     ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
     counts the messages paged out or in during the turn, ``lettered`` the offers of dead letters to queues. ``deferred``
-    runs calls in later turns. ``is_backlogged`` means that busy publishers wait for the disk, ``is_far_behind`` that
-    all do. ``on_fault`` is called with exceptions of callbacks.
+    runs calls in later turns. ``disk_backlog`` has what waits for the disk. ``on_fault`` is called with exceptions of
+    callbacks.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -88,12 +79,8 @@ class Journal:
         self.lettered = 0
         self._turn_bytes = 0
         self._gathered = 0  # changes of this turn that do not count as backlog
-        self._backlog: deque[tuple[int, int]] = deque()
-        self._backlog_bytes = 0
-        self.is_backlogged = False
-        self.is_far_behind = False
+        self.disk_backlog = DiskBacklog()
         self.has_failed = False
-        self.on_backlog: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] | None = None
         self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
         self.indirect_lsn = Lsn(0)
@@ -352,19 +339,17 @@ class Journal:
         self.lsn = Lsn(lsn + 1)
         size = self._turn_bytes + (len(changes) - self._gathered) * CHANGE_SIZE
         self._turn_bytes = self._gathered = 0
-        self._backlog.append((lsn, size))
-        self._backlog_bytes += size
-        self._update_backlog()
+        self.disk_backlog.add(lsn, size)
 
     @property
     def backlog_bytes(self) -> int:
         """The size of the changes that wait for the store, in bytes."""
-        return self._backlog_bytes
+        return self.disk_backlog.size
 
     @property
     def is_filling(self) -> bool:
         """Whether so much waits for the disk that long work should pause."""
-        return self._backlog_bytes > FILLING_LIMIT
+        return self.disk_backlog.is_filling
 
     @property
     def pending_lsn(self) -> Lsn:
@@ -384,21 +369,10 @@ class Journal:
         Callbacks are queued in rising order of positions, since none waits for an earlier turn than the current one.
         """
         self.watermark = watermark
-        while self._backlog and self._backlog[0][0] <= watermark:
-            self._backlog_bytes -= self._backlog.popleft()[1]
-        self._update_backlog()
+        self.disk_backlog.remove_up_to(watermark)
         waiting = self._waiting
         while waiting and waiting[0][0] <= watermark:
             self._call(waiting.popleft()[1])
-
-    def _update_backlog(self) -> None:
-        """Block and release publishers; each limit has hysteresis, so that they do not alternate with every write."""
-        size = self._backlog_bytes
-        is_backlogged = size > (BACKLOG_LIMIT // 2 if self.is_backlogged else BACKLOG_LIMIT)
-        is_far_behind = size > (BACKLOG_LIMIT if self.is_far_behind else FAR_BEHIND_LIMIT)
-        if is_backlogged != self.is_backlogged or is_far_behind != self.is_far_behind:
-            self.is_backlogged, self.is_far_behind = is_backlogged, is_far_behind
-            self.on_backlog()
 
 
 def _as_stored(message: Message) -> StoredMessage:

@@ -117,7 +117,7 @@ class RetainedFeed:
 
     def _has_room(self, queue: QueueLike, subscription: SubscriptionRecord) -> bool:
         if self._goes_to_disk(subscription):
-            return self._unwritten < _UNWRITTEN_BYTES and not self._scope.journal.is_backlogged
+            return self._unwritten < _UNWRITTEN_BYTES and not self._scope.journal.disk_backlog.is_large
         return not isinstance(queue, Queue) or (
             queue.ready.length < _WAITING_COPIES and queue.ready.bytes < _WAITING_BYTES
         )
@@ -126,7 +126,7 @@ class RetainedFeed:
         """Continue once the disk has caught up or the client has taken some; a timer covers missed events."""
         self.is_waiting = True
         journal = self._scope.journal
-        if self._goes_to_disk(subscription) and not journal.is_backlogged:
+        if self._goes_to_disk(subscription) and not journal.disk_backlog.is_large:
             journal.when_durable(journal.pending_lsn, self._written)
         elif not self._is_polling:
             self._is_polling = True

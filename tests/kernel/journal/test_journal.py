@@ -6,7 +6,7 @@ Rules: R123, R137.
 import pytest
 
 from gateway.kernel.journal.changes import Changes, Lsn
-from gateway.kernel.journal.journal import BACKLOG_LIMIT
+from gateway.kernel.journal.disk_backlog import BACKLOG_LIMIT
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.testing import FakeClock, MemoryBroker, Recipient
@@ -106,14 +106,14 @@ def test_publishers_are_blocked_while_the_backlog_exceeds_its_limit(broker: Memo
     """R126: the buffer is bounded, and the flag has hysteresis."""
     journal = broker.kernel.journal
     backlogged: list[bool] = []
-    journal.on_backlog = lambda: backlogged.append(journal.is_backlogged)
+    journal.disk_backlog.on_change = lambda: backlogged.append(journal.disk_backlog.is_large)
     for _ in range(3):
         broker.publish("q", bytes(BACKLOG_LIMIT // 3 + 1), is_persistent=True)
         broker.end_turn()
     assert backlogged == [True]
     store.commit()
     assert backlogged == [True, False]
-    assert not journal.is_backlogged
+    assert not journal.disk_backlog.is_large
 
 
 def test_transient_messages_are_no_backlog(broker: MemoryBroker) -> None:
@@ -121,7 +121,7 @@ def test_transient_messages_are_no_backlog(broker: MemoryBroker) -> None:
     recipient.consume(broker.vhost.queue("q"))
     broker.publish("q", bytes(BACKLOG_LIMIT + 1), is_persistent=False)
     broker.end_turn()
-    assert not broker.kernel.journal.is_backlogged
+    assert not broker.kernel.journal.disk_backlog.is_large
 
 
 def test_a_message_published_and_settled_in_one_turn_is_not_stored(broker: MemoryBroker, store: CountingStore) -> None:

@@ -136,5 +136,5 @@ def test_the_disk_gets_no_more_than_it_can_write(gateway: Gateway) -> None:
     gateway.turn.end()
     changes = [change for change in gateway.broker.journal._changes if isinstance(change, Enqueued)]
     assert not changes
-    assert not gateway.broker.journal.is_backlogged
-    assert gateway.broker.journal._backlog_bytes < 2 * 2**20
+    assert not gateway.broker.journal.disk_backlog.is_large
+    assert gateway.broker.journal.backlog_bytes < 2 * 2**20

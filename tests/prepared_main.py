@@ -1,0 +1,97 @@
+"""The prepared process: imports the broker, then forks one for each request (see ``prepared_process.py``)."""
+
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from typing import Final
+
+import gateway.cli.main
+import gateway.node
+import gateway.node.app
+from gateway.plugins.registry import BUILT_IN_MODULES
+
+#: More bytes than any request has, with an environment in it.
+_REQUEST_SIZE: Final = 1 << 20
+_STREAMS: Final = 3
+
+
+class _NoReactor:
+    """Refuses to import Twisted's reactor: a broker installs its own, after the fork."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        if name == "twisted.internet.reactor":
+            raise ImportError(name)
+        return None
+
+
+def import_broker() -> None:
+    """Import all modules of a broker but the few that need a reactor."""
+    refusing = _NoReactor()
+    sys.meta_path.insert(0, refusing)  # type: ignore[arg-type]  # a finder needs no more than this method
+    modules = [name for _, name, _ in pkgutil.walk_packages(gateway.node.__path__, "gateway.node.")]
+    for name in (*modules, *BUILT_IN_MODULES.values(), "gateway_lmdb"):
+        with suppress(ImportError):
+            import_module(name)
+    sys.meta_path.remove(refusing)  # type: ignore[arg-type]
+    assert "twisted.internet.reactor" not in sys.modules
+
+
+def serve(requests: socket.socket) -> list[str]:
+    """Fork for each request; in the fork, return the arguments of the command. It ends with the test process."""
+    woken, wake = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        readable, _, _ = select.select([requests, woken], [], [])
+        if woken in readable:
+            with suppress(BlockingIOError):
+                os.read(woken, 4096)
+            _report_ends(requests)
+        if requests not in readable:
+            continue
+        request, streams, _, _ = socket.recv_fds(requests, _REQUEST_SIZE, _STREAMS)
+        if not request:
+            sys.exit(0)
+        pid = os.fork()
+        if not pid:
+            _become_child(streams, (requests.detach(), woken, wake))
+            arguments: list[str]
+            arguments, environment = json.loads(request)
+            os.environ.clear()
+            os.environ.update(environment)
+            return arguments
+        for descriptor in streams:
+            os.close(descriptor)
+        requests.send(json.dumps(["started", pid]).encode())
+
+
+def _report_ends(requests: socket.socket) -> None:
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = ended
+            requests.send(json.dumps(["ended", pid, os.waitstatus_to_exitcode(status)]).encode())
+
+
+def _become_child(streams: list[int], inherited: tuple[int, ...]) -> None:
+    """Undo what ``serve`` set up, and take over the standard streams."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    for descriptor in (*streams, *inherited):
+        os.close(descriptor)
+
+
+if __name__ == "__main__":
+    import_broker()
+    sys.argv[1:] = serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.exit(gateway.cli.main.main())
