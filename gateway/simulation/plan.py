@@ -35,6 +35,8 @@ from gateway.simulation.programs.operator import Operator
 from gateway.simulation.programs.permissions import LimitedUser
 from gateway.simulation.programs.plugins import PluginRouted, PluginUser
 from gateway.simulation.programs.policies import PoliciedQueue
+from gateway.simulation.programs.priorities import PriorityQueue
+from gateway.simulation.programs.processing import TransactionalWorker
 from gateway.simulation.programs.program import Program
 from gateway.simulation.programs.returning import ReturnedMessages
 from gateway.simulation.programs.stomp.consumer import StompConsumer, StompDurable, StompPassing
@@ -60,6 +62,8 @@ _AMQP: Final[Sequence[type[Program]]] = (
     StreamProgram,
     Operator,
     PoliciedQueue,
+    PriorityQueue,
+    TransactionalWorker,
     PluginRouted,
     PluginUser,
 )

@@ -75,9 +75,8 @@ class LimitedUser(Program):
         self.scene.findings.require(not self._client.is_connected, "a deleted user's connections end", self.name)
         try:
             await self._client.connect()
-        except RefusedRequest as error:
-            if error.code != _ACCESS_REFUSED:
-                raise
+        except Lost:  # a refused login ends the connection without a word
+            return
         else:
             self.scene.findings.add("permissions hold", f"{self.name} logs in, although it is deleted")
 

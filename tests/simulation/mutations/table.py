@@ -260,4 +260,34 @@ MUTATIONS: Final = (
         "        if self.directory.user(user) is None:\n",
         "        if False:\n",
     ),
+    Mutation(
+        "a queue adds messages without their priorities",
+        "gateway.kernel.backlog.priorities",
+        "        self._row(message.header.priority).append(entry)\n",
+        "        self._row(0).append(entry)\n",
+    ),
+    Mutation(
+        "a rollback of AMQP keeps what was acknowledged",
+        "gateway_amqp.publishing",
+        "        for deliveries in settled:\n            self._restore_unsettled(deliveries)\n",
+        "",
+    ),
+    Mutation(
+        "an aborted transaction of STOMP keeps what was acknowledged",
+        "gateway_stomp.transactions",
+        "        self._settling.restore(self._known(name).deliveries)\n        self._forget(name)\n",
+        "        self._known(name)\n        self._forget(name)\n",
+    ),
+    Mutation(
+        "Retain As Published is not heeded",
+        "gateway_mqtt.traffic.delivery_writer",
+        "        is_retained = view.is_retained and terms is not None and terms.retain_as_published\n",
+        "        is_retained = view.is_retained and terms is not None\n",
+    ),
+    Mutation(
+        "retained messages are sent whatever Retain Handling says",
+        "gateway_mqtt.traffic.subscribing",
+        "        wants = request.retain_handling == _RETAINED_ALWAYS\n",
+        "        wants = True\n",
+    ),
 )

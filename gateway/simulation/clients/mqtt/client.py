@@ -68,6 +68,11 @@ class MqttClient(SimulatedClient):
             if answer.reason in _UNAVAILABLE:
                 raise Lost("the broker is not ready")
             raise RefusedRequest(answer.reason, "CONNECT")
+        if (
+            self.login.version == 3
+        ):  # CONNACK does not tell (MQTT 3.1, 3.2): the client goes on as if the session is there
+            self.scene.findings.require(not answer.is_session_present, "3.1 has no flag for sessions", self.name)
+            return not self.login.is_clean
         if answer.is_session_present and self.login.is_clean:
             self.scene.findings.add("a clean start has no session", self.name)
         return answer.is_session_present

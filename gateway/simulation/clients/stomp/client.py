@@ -131,4 +131,7 @@ class StompClient(SimulatedClient):
                 if message in _UNAVAILABLE:
                     self._fail(Lost(message))
                 else:
-                    self._fail(RefusedRequest(0, f"{message}: {frame.body.decode(errors='replace')[:200]}"))
+                    error = RefusedRequest(0, f"{message}: {frame.body.decode(errors='replace')[:200]}")
+                    is_awaited = self._receipts or not self._connected.is_done
+                    findings.require(is_awaited, "a valid request is not refused", f"{self.name}: {error}")
+                    self._fail(error)

@@ -13,6 +13,9 @@ from gateway.simulation.publishes import Fate, PublishRoute
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
+#: The versions of clients, 3 being 3.1; one that is listed twice is as likely again.
+VERSIONS: Final = (3, 4, 4, 5, 5, 5)
+
 #: A session expiry that no run reaches, in seconds. The broker keeps sessions of 3.1.1 as long.
 LONG_S: Final = 86_400
 
@@ -27,7 +30,7 @@ class MqttProgram(ConnectedProgram):
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
-        self.client = MqttClient(scene, self.name, Login(self.name, random.choice((4, 5))))
+        self.client = MqttClient(scene, self.name, Login(self.name, random.choice(VERSIONS)))
         self.client.on_published = self.published
         self.client.on_repeated = self._repeated
         self.has_session = False
@@ -71,7 +74,9 @@ class MqttProgram(ConnectedProgram):
         if publish.payload and not is_open:
             fate = Fate.CONFIRMED if reason < FAILURES else Fate.REFUSED
             self.scene.history.decided(publish.payload.decode(), fate)
-        self.has_session = True
+        # a message of QoS 1 without a queue is answered although nothing is stored; 3.x has no reason that tells
+        is_stored = (publish.qos == 2 and reason < FAILURES) or (reason == 0 and self.client.login.version == 5)
+        self.has_session = self.has_session or is_stored
 
     def _repeated(self, publish: OutgoingPublish) -> None:
         if not publish.payload:

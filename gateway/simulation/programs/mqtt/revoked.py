@@ -26,7 +26,7 @@ class RevokedMqtt(MqttProgram):
         super().__init__(scene, topology, number, random)
         self.log_in_with(user=self.name)
         self._admin = Administrator(scene, f"{self.name}-admin")
-        self._left = random.randint(2, 6)
+        self._left = random.randint(2, 4)
         self._reason = 0
 
     async def attempt(self) -> bool:

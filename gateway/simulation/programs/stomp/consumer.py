@@ -16,6 +16,9 @@ from gateway.simulation.world.tasks import Promise
 #: Patterns of topics that clients subscribe to.
 _PATTERNS = ("a.a", "b.b", "a.*", "*.b", "a.#")
 
+#: The share of acknowledgements that are part of a transaction.
+_SHARE_OF_TRANSACTIONS = 0.15
+
 
 class StompReader(StompProgram):
     """Reads one place with one subscription.
@@ -32,7 +35,7 @@ class StompReader(StompProgram):
         self._mode = random.choice([mode for mode in self.modes if self.client.version != "1.0" or "-" not in mode])
         self._prefetch = random.choice((0, 1, 3))
         self._thinks = random.random() < 0.5
-        self._rounds = 0
+        self._rounds = self._transactions = 0
         self._settled: list[str] = []
         self._waiting: list[tuple[int, StompFrame]] = []
         self.place = self.open_place()
@@ -95,16 +98,40 @@ class StompReader(StompProgram):
         if self.client.version != "1.0" and self.random.random() < 0.1:
             self.client.send("NACK", headers)
             return
-        bodies = [frame.body.decode() for _, frame in taken]
-        self._settled += bodies
-        for body in bodies:
-            self.scene.history.consumed(self.place.name, body)
+        if self.random.random() < _SHARE_OF_TRANSACTIONS:
+            self._settle_in_transaction(taken, headers)
+            return
+        self._settled_now(taken)
         if self.random.random() < 0.4:
-            settled = list(self._settled)
-            receipt = self.client.ask("ACK", headers)
-            receipt.when_done(lambda: self._receipted(receipt, settled))
+            self._ask("ACK", headers)
         else:
             self.client.send("ACK", headers)
+
+    def _settle_in_transaction(self, taken: list[tuple[int, StompFrame]], headers: dict[str, str]) -> None:
+        """Acknowledge in a transaction, and commit it, or abort it and acknowledge again later."""
+        self._transactions += 1
+        named = {"transaction": f"{self.name}-{self._transactions}"}
+        self.client.send("BEGIN", named)
+        self.client.send("ACK", {**headers, **named})
+        if self.random.random() < 0.4:
+            self.client.send("ABORT", named)
+            self._waiting[:0] = taken
+            self.scene.world.schedule(self.random.uniform(0, LONGEST_PAUSE_S), self._settle_oldest)
+        else:
+            self._settled_now(taken)
+            self._ask("COMMIT", named)
+
+    def _settled_now(self, taken: list[tuple[int, StompFrame]]) -> None:
+        """Record acknowledgements that are sent; whether the broker knows is open."""
+        for _, frame in taken:
+            self._settled.append(frame.body.decode())
+            self.scene.history.consumed(self.place.name, frame.body.decode())
+
+    def _ask(self, command: str, headers: dict[str, str]) -> None:
+        """Send a frame whose receipt says that all acknowledgements so far are on disk."""
+        settled = list(self._settled)
+        receipt = self.client.ask(command, headers)
+        receipt.when_done(lambda: self._receipted(receipt, settled))
 
     def _receipted(self, receipt: Promise[None], bodies: list[str]) -> None:
         """Record a receipt, unless the connection ended before it came."""

@@ -21,7 +21,7 @@ class RevokedStomp(StompProgram):
         super().__init__(scene, topology, number, random)
         self.client = StompClient(scene, self.name, random.choice(VERSIONS), user=self.name)
         self._admin = Administrator(scene, f"{self.name}-admin")
-        self._left = random.randint(2, 6)
+        self._left = random.randint(2, 4)
 
     async def attempt(self) -> bool:
         """Come with all rights, and lose some of them."""
