@@ -14,6 +14,9 @@ FORMAT: Final = 1
 #: The longest line that is read, in bytes: a read of 64 KiB is less than 100 KiB here.
 _LONGEST_LINE: Final = 16 * 2**20
 
+#: The latest time of an event that is read, in seconds: a year.
+_LONGEST_S: Final = 366 * 86_400
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
@@ -75,7 +78,7 @@ def read_recording(file: BinaryIO) -> Iterator[RecordedEvent]:
             return  # the broker ended while it wrote
         row = _object(line, number)
         event = None if row is None else _event(row)
-        if event is None:
+        if event is None or not 0 <= event.at_s <= _LONGEST_S:
             raise ConfigurationError(f"line {number}: not an event of a recording")
         yield event
 

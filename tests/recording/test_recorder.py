@@ -143,6 +143,8 @@ HEAD = head_line("1", "2023-11-14T22:13:20.000Z", hides_bodies=True)
         (b'{"gateway_recording": 2}\n', "line 1: the format is 2, this version reads 1"),
         (HEAD + b"{]\n", "line 2: not JSON"),
         (HEAD + b'{"at": 1, "connection": 1}\n', "line 2: not an event of a recording"),
+        (HEAD + b'{"at": NaN, "connection": 1, "closed": "client"}\n', "line 2: not an event of a recording"),
+        (HEAD + b'{"at": -1, "connection": 1, "closed": "client"}\n', "line 2: not an event of a recording"),
         (HEAD + b'{"at": 1, "connection": 1, "received": "!"}\n', "line 2: not an event of a recording"),
         (HEAD + b'{"at": 1, "connection": 1, "sent": [1]}\n', "line 2: not an event of a recording"),
     ],
