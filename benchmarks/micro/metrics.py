@@ -16,7 +16,7 @@ from gateway.management.metrics.scrapes import (
     node_scrape,
     per_object_scrape,
 )
-from tests.management.scraper import Scraper
+from tests.management.metrics.scraper import Scraper
 
 QUEUES: Final = (1_000, 50_000)
 

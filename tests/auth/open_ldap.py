@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from tests.broker.certificates import Authority
+from tests.broker.tls.certificates import Authority
 from tests.waiting import wait_until
 
 #: Debian installs it where ordinary users have no path.

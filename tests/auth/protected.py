@@ -8,11 +8,11 @@ import pika
 import pytest
 import tomli_w
 
-from tests.interop.mqtt_server import MqttServer
-from tests.interop.paho_client import Paho, Refused
-from tests.interop.stomp_client import Refused as StompRefused
-from tests.interop.stomp_client import Stomp
-from tests.interop.stomp_server import StompServer
+from tests.interop.mqtt_clients.mqtt_server import MqttServer
+from tests.interop.mqtt_clients.paho_client import Paho, Refused
+from tests.interop.stomp_clients.stomp_client import Refused as StompRefused
+from tests.interop.stomp_clients.stomp_client import Stomp
+from tests.interop.stomp_clients.stomp_server import StompServer
 from tests.running import Gateway
 
 

@@ -11,7 +11,7 @@ from tests.auth.access_server import AccessServer
 from tests.auth.open_ldap import BASE, open_ldap
 from tests.auth.protected import amqp, mqtt, protected_gateway
 from tests.auth.test_auth_http import respond
-from tests.interop.paho_client import Paho
+from tests.interop.mqtt_clients.paho_client import Paho
 from tests.management_client import get, put, request
 from tests.running import Gateway
 

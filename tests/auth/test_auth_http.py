@@ -13,7 +13,7 @@ import pytest
 from gateway_auth.http.settings import HttpSettings
 from tests.auth.access_server import AccessServer, Form
 from tests.auth.protected import amqp, mqtt, protected_gateway, require_mqtt_refuses, require_stomp_works
-from tests.interop.paho_client import Paho, Refused
+from tests.interop.mqtt_clients.paho_client import Paho, Refused
 from tests.running import Gateway
 
 USERS = {"anna": "allow management", "bert": "ALLOW", "ghost": "deny"}

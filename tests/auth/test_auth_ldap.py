@@ -10,8 +10,8 @@ from gateway_auth.ldap.queries import parse_query
 from gateway_auth.ldap.settings import LdapSettings
 from tests.auth.open_ldap import BASE, open_ldap
 from tests.auth.protected import amqp, mqtt, protected_gateway, require_mqtt_refuses, require_stomp_works
-from tests.broker.certificates import Authority
-from tests.interop.paho_client import Paho
+from tests.broker.tls.certificates import Authority
+from tests.interop.mqtt_clients.paho_client import Paho
 from tests.management_client import put
 from tests.running import Gateway
 

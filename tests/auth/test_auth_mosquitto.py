@@ -8,7 +8,7 @@ import pytest
 
 from tests.auth.protected import amqp, mqtt, protected_gateway
 from tests.auth.test_mosquitto_rules import ACL, PASSWORDS
-from tests.interop.paho_client import Paho, Refused
+from tests.interop.mqtt_clients.paho_client import Paho, Refused
 from tests.running import Gateway
 from tests.waiting import wait_until
 

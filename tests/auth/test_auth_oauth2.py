@@ -24,8 +24,8 @@ from gateway_auth.oauth.settings import OAuthSettings
 from gateway_auth.oauth.tokens import TokenVerifier
 from tests.auth.issuer import ALL, Issuer
 from tests.auth.protected import amqp, mqtt, protected_gateway, require_stomp_works, stomp
-from tests.interop.paho_client import Paho, Refused
-from tests.interop.stomp_client import Stomp
+from tests.interop.mqtt_clients.paho_client import Paho, Refused
+from tests.interop.stomp_clients.stomp_client import Stomp
 from tests.management_client import put
 from tests.protocols.mqtt.frame_reader import FrameReader
 from tests.protocols.mqtt.packets import Writer, authentication

@@ -10,7 +10,7 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 from pika.exceptions import AMQPError
 
-from tests.interop.pika_client import parameters
+from tests.interop.amqp_clients.pika_client import parameters
 from tests.running import Gateway
 
 

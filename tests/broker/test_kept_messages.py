@@ -4,7 +4,7 @@ import pika
 import pytest
 
 from tests.broker.conftest import Connect
-from tests.interop.pika_client import fetch
+from tests.interop.amqp_clients.pika_client import fetch
 from tests.running import Gateway
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)

@@ -11,8 +11,8 @@ import pytest
 
 from tests.broker.conftest import Connect
 from tests.broker.raw import CLOSE, CLOSED, CONSUMING, HEADER, LOGIN, QUEUE_AND_CONSUMER, frame, read_until
+from tests.interop.amqp_clients.pika_client import fetch, parameters
 from tests.interop.broker import Broker
-from tests.interop.pika_client import fetch, parameters
 from tests.running import Gateway
 
 #: Allowed growth: caches that fill, memory the allocator reuses, and reference cycles that Python collects in

@@ -12,7 +12,7 @@ from pika.exceptions import AMQPConnectionError
 
 from tests.broker.conftest import Connect
 from tests.broker.hashes import USERS, definitions
-from tests.interop.pika_client import parameters
+from tests.interop.amqp_clients.pika_client import parameters
 from tests.running import HOST, LISTENERS, PROJECT, Gateway, gateway_in
 
 CONFIGURATION: Final = 65

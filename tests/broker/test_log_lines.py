@@ -11,7 +11,7 @@ from pika.adapters.blocking_connection import BlockingConnection
 from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker
 
 from tests.broker.conftest import Connect
-from tests.interop.pika_client import parameters
+from tests.interop.amqp_clients.pika_client import parameters
 from tests.running import Gateway
 
 EVENTS = ("connection opened", "connection authenticated", "connection in use", "connection closed")

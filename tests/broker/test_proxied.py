@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.broker.certificates import Authority
 from tests.broker.raw import CLOSE, CLOSED, LOGIN, read_until
-from tests.broker.test_tls import client_context
+from tests.broker.tls.certificates import Authority
+from tests.broker.tls.test_tls import client_context
 from tests.running import Gateway
 from tests.waiting import wait_until
 

@@ -12,8 +12,8 @@ import pytest
 
 from gateway.recording.lines import read_recording
 from gateway.simulation.replay.run import replay
-from tests.broker.certificates import Authority
 from tests.broker.conftest import Connect
+from tests.broker.tls.certificates import Authority
 from tests.management_client import get, put, request
 from tests.running import Gateway
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.certificates import Authority
+from tests.broker.tls.certificates import Authority
 from tests.management_client import request
 from tests.running import Gateway
 

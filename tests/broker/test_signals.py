@@ -9,8 +9,8 @@ from pathlib import Path
 import pika
 import pytest
 
-from tests.broker.certificates import Authority
 from tests.broker.conftest import Connect
+from tests.broker.tls.certificates import Authority
 from tests.running import HOST, Gateway
 from tests.waiting import wait_until
 

@@ -8,7 +8,7 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.broker.conftest import Connect
-from tests.interop.pika_client import fetch, is_empty
+from tests.interop.amqp_clients.pika_client import fetch, is_empty
 from tests.management_client import put, request
 from tests.running import Gateway
 

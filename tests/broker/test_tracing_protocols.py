@@ -13,10 +13,10 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.broker.conftest import Connect
-from tests.interop.paho_client import V5, V311, Paho
-from tests.interop.pika_client import wait_for
-from tests.interop.stomp_client import Stomp
-from tests.interop.stomp_server import StompServer
+from tests.interop.amqp_clients.pika_client import wait_for
+from tests.interop.mqtt_clients.paho_client import V5, V311, Paho
+from tests.interop.stomp_clients.stomp_client import Stomp
+from tests.interop.stomp_clients.stomp_server import StompServer
 from tests.management_client import put
 from tests.running import Gateway
 

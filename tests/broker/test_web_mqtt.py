@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import pytest
 from wsproto.events import TextMessage
 
-from tests.broker.certificates import Authority
 from tests.broker.test_proxied import listed
-from tests.broker.test_tls import client_context
+from tests.broker.tls.certificates import Authority
+from tests.broker.tls.test_tls import client_context
 from tests.net.web_client import WebClient
 from tests.running import Gateway
 

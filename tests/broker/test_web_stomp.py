@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 from wsproto.events import CloseConnection, TextMessage
 
-from tests.broker.certificates import Authority
-from tests.broker.test_tls import client_context
+from tests.broker.tls.certificates import Authority
+from tests.broker.tls.test_tls import client_context
 from tests.net.web_client import WebClient
 from tests.running import Gateway
 

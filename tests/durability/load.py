@@ -10,8 +10,8 @@ from pika.channel import Channel
 from pika.spec import Basic
 
 from tests.durability.expected import ExpectedMessages, Key, body, properties
+from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import Broker
-from tests.interop.pika_client import parameters
 
 #: The prefetch of a consumer; it acknowledges half as many at a time.
 PREFETCH: Final = 40

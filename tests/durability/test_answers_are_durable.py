@@ -14,7 +14,7 @@ from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway_lmdb import LmdbStore
 from tests.broker.conftest import Connect
-from tests.interop.pika_client import fetch, is_empty
+from tests.interop.amqp_clients.pika_client import fetch, is_empty
 from tests.running import Gateway
 
 NOT_FOUND: Final = 404

@@ -10,7 +10,7 @@ import pytest
 from pika.exceptions import ConnectionClosedByBroker
 
 from tests.broker.conftest import Connect
-from tests.interop.pika_client import fetch, is_empty
+from tests.interop.amqp_clients.pika_client import fetch, is_empty
 from tests.running import Gateway
 from tests.waiting import wait_until
 

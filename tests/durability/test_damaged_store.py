@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker.conftest import Connect
 from tests.durability import raw_records
-from tests.interop.pika_client import fetch
+from tests.interop.amqp_clients.pika_client import fetch
 from tests.running import PROJECT, Gateway
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)

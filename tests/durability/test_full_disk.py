@@ -15,7 +15,7 @@ from tests.broker.conftest import Connect
 from tests.durability.expected import ExpectedMessages
 from tests.durability.load import Publisher
 from tests.durability.test_killed_under_load import contents
-from tests.interop.pika_client import fetch
+from tests.interop.amqp_clients.pika_client import fetch
 from tests.running import Gateway
 from tests.waiting import wait_until, wait_until_stable
 

@@ -6,8 +6,8 @@ from typing import Any
 import pika
 from pika.channel import Channel
 
+from tests.interop.amqp_clients.pika_client import ARRIVAL_TIMEOUT_S, parameters
 from tests.interop.broker import Broker
-from tests.interop.pika_client import ARRIVAL_TIMEOUT_S, parameters
 
 #: Starts an operation and passes it the given callback.
 Step = Callable[[Callable[..., None]], object]

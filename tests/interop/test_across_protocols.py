@@ -8,10 +8,10 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from tests.interop.paho_client import V5, V311, Paho
-from tests.interop.pika_client import parameters, wait_for
-from tests.interop.stomp_client import Stomp
-from tests.interop.stomp_server import StompServer
+from tests.interop.amqp_clients.pika_client import parameters, wait_for
+from tests.interop.mqtt_clients.paho_client import V5, V311, Paho
+from tests.interop.stomp_clients.stomp_client import Stomp
+from tests.interop.stomp_clients.stomp_server import StompServer
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from wsproto.events import CloseConnection
 
-from tests.broker.certificates import Authority
 from tests.broker.raw import CLOSE, CLOSED, LOGIN, declare, publish
-from tests.broker.test_tls import client_context
+from tests.broker.tls.certificates import Authority
+from tests.broker.tls.test_tls import client_context
 from tests.net.web_client import WebClient
 from tests.net.web_server import FLOOD
 from tests.running import PROJECT

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from gateway_spark.jobs import dead_letters, latency, presence, replay
 from gateway_spark.jobs.running import main
 from gateway_spark.reports.page import ResultTables
-from tests.interop.pika_client import parameters, wait_for
+from tests.interop.amqp_clients.pika_client import parameters, wait_for
 from tests.pipeline.broker_api import call, url_of, wait_for_rows
 from tests.running import Gateway, gateway_in
 

@@ -11,7 +11,7 @@ from gateway_spark import client as module
 from gateway_spark.client import Client
 from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
 from gateway_spark.options import QueueSelection, source_options
-from tests.broker.certificates import Authority
+from tests.broker.tls.certificates import Authority
 from tests.pipeline.fake_broker import FakeBroker, fake_broker
 
 ORDERS = QueueSelection(("orders",))

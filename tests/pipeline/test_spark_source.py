@@ -18,10 +18,10 @@ from pyspark.sql.functions import expr, lit
 
 from gateway.kernel.messages.values import loads
 from gateway_spark.offsets import Key, positions
-from tests.interop.mqtt_server import MqttServer
-from tests.interop.paho_client import V5, Paho
-from tests.interop.stomp_client import Stomp
-from tests.interop.stomp_server import StompServer
+from tests.interop.mqtt_clients.mqtt_server import MqttServer
+from tests.interop.mqtt_clients.paho_client import V5, Paho
+from tests.interop.stomp_clients.stomp_client import Stomp
+from tests.interop.stomp_clients.stomp_server import StompServer
 from tests.pipeline.stream_broker import StreamBroker, stream_broker
 from tests.running import Gateway
 

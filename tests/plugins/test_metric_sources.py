@@ -13,7 +13,7 @@ from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
 from gateway.plugins.registry import load_plugins
 from gateway.testing import MemoryBroker, check_metric_source
-from tests.management.scraper import Scraper
+from tests.management.metrics.scraper import Scraper
 from tests.plugins.test_plugin_docs import examples
 
 EXAMPLES = examples("metrics.md")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.broker.certificates import Authority
+from tests.broker.tls.certificates import Authority
 from tests.interop import node_package
 from tests.interop.tools import program
 from tests.running import Gateway, gateway_in

@@ -13,7 +13,12 @@ from typing import Final
 
 import click
 
-from gateway.cli.ctl import (
+from gateway.cli.ctl import shell_completion
+from gateway.cli.ctl.errors import CommandFailed, WrongUsage
+from gateway.cli.ctl.examples import EXAMPLES
+from gateway.cli.ctl.unsupported import UNSUPPORTED
+from gateway.cli.ctl.verb import shared_options
+from gateway.cli.ctl.verbs import (
     access_answers,
     archives,
     audit,
@@ -36,7 +41,6 @@ from gateway.cli.ctl import (
     plugins,
     policies,
     queues,
-    shell_completion,
     status,
     stomp,
     store,
@@ -46,9 +50,7 @@ from gateway.cli.ctl import (
     vhosts,
     workbench,
 )
-from gateway.cli.ctl.errors import CommandFailed, WrongUsage
-from gateway.cli.ctl.examples import EXAMPLES
-from gateway.cli.ctl.node import (
+from gateway.cli.ctl.verbs.node import (
     cluster,
     diagnosis,
     logs,
@@ -59,9 +61,7 @@ from gateway.cli.ctl.node import (
     stopping,
     tls,
 )
-from gateway.cli.ctl.plugin_verbs import shorthand
-from gateway.cli.ctl.unsupported import UNSUPPORTED
-from gateway.cli.ctl.verb import shared_options
+from gateway.cli.ctl.verbs.plugin_verbs import shorthand
 from gateway.cli.example_help import add_examples
 from gateway.cli.exits import INTERRUPTED, SOFTWARE, USAGE
 from gateway.version import VERSION

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
-from gateway.management.resources.parameters import VHOST_LIMITS
+from gateway.management.resources.virtual_hosts.parameters import VHOST_LIMITS
 from gateway.management.views.policies import rule_view
 
 Snapshot: TypeAlias = Callable[..., Fields | None]

@@ -23,8 +23,8 @@ from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields
 from gateway.management.permission_checks import require_no_alarm, require_publishable
-from gateway.management.resources.exchanges import real_name
-from gateway.management.resources.queues import permitted_queue
+from gateway.management.resources.virtual_hosts.exchanges import real_name
+from gateway.management.resources.virtual_hosts.queues import permitted_queue
 from gateway.management.workbench.edits import edit_of
 from gateway.management.workbench.filters import REMOVABLE, filter_of, ids_of, require_known
 from gateway.management.workbench.searching import messages_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.certificates import Authority
+from tests.broker.tls.certificates import Authority
 from tests.cli.ctl.fake_api import FakeApi, fake_api
 from tests.cli.ctl.running import Ctl
 

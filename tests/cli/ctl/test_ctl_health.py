@@ -92,7 +92,7 @@ def test_await_startup_retries_until_the_broker_runs(ctl: Ctl, api: FakeApi, mon
         if len(waits) == 3:
             api.answer("GET whoami", {"name": "guest"})
 
-    monkeypatch.setattr("gateway.cli.ctl.health.time.sleep", sleep)
+    monkeypatch.setattr("gateway.cli.ctl.verbs.health.time.sleep", sleep)
     assert ctl("await_startup").code == 0
     assert len(waits) == 3
 

@@ -5,7 +5,7 @@ import pytest
 from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.errors import Declined
 from gateway.cli.ctl.listeners import Listener
-from gateway.cli.ctl.node.message_sizes import metrics_address, size_rows
+from gateway.cli.ctl.verbs.node.message_sizes import metrics_address, size_rows
 from tests.cli.ctl.fake_api import FakeApi
 from tests.cli.ctl.running import Ctl
 

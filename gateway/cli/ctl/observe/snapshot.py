@@ -6,8 +6,8 @@ from typing import Final
 
 from gateway.cli.ctl.api import ApiClient
 from gateway.cli.ctl.errors import CommandFailed
-from gateway.cli.ctl.status import alarm_lines
 from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
+from gateway.cli.ctl.verbs.status import alarm_lines
 
 #: Rows of a list that are fetched: more than the longest terminal shows.
 _MOST_ROWS: Final = 200

@@ -16,7 +16,7 @@ from gateway.management.http import bodies, request_info
 from gateway.management.http.errors import HttpError
 from gateway.management.messages import properties_of
 from gateway.management.pipeline.rows import RowDefaults, RowReader
-from gateway.management.resources.definitions import decoded_document
+from gateway.management.resources.virtual_hosts.definitions import decoded_document
 from gateway.management.web.request import Request
 from gateway.net.certificates import crypto_chain, host_names
 from gateway.plugins.services.http_resource import HttpRequest
@@ -160,7 +160,7 @@ TARGETS: Final = (
         _body,
         (
             "gateway.management.http.bodies:parse_object",
-            "gateway.management.resources.definitions:decoded_document",
+            "gateway.management.resources.virtual_hosts.definitions:decoded_document",
             "gateway.management.messages:properties_of",
         ),
         _body_seeds,

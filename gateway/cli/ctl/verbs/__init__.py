@@ -1,0 +1,1 @@
+"""The verbs of ``gatewayctl``, one module for each noun."""

@@ -1,0 +1,1 @@
+"""Resources about who may do what: users, permissions, limits of users, logins."""

@@ -1,0 +1,1 @@
+"""Resources of connected clients and bridges: connections, channels, consumers, sessions, shovels."""

@@ -1,0 +1,1 @@
+"""Resources about messages: archives, traces, explain, delayed and kept messages, the workbench."""

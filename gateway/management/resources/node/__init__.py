@@ -1,0 +1,1 @@
+"""Resources of the node: health, settings, plugins, maintenance, the audit record."""

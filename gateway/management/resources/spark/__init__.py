@@ -1,0 +1,1 @@
+"""Resources of the Spark pipeline: progress, runs, the sink."""
