@@ -17,6 +17,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.bridges.amqp_connection:AmqpConnection.dataReceived": _OTHERS,
     "gateway.cli.ctl.verb:Seconds.convert": "click passes a word of the command line; float() decides",
     "gateway.cli.migrate.backends:Backends.convert": "settings-rabbitmq-conf calls it line by line",
+    "gateway.cli.migrate.ldap_queries:LdapQueries.convert": "settings-rabbitmq-conf calls it line by line",
     "gateway.cli.migrate.rabbitmq:RabbitmqFile.convert_key": "settings-rabbitmq-conf calls it line by line",
     "gateway.cli.migrate.command:SourceFile.convert": _INTERFACE,
     "gateway.kernel.messages.message:HeaderFormat.edited": _INTERFACE,

@@ -34,7 +34,10 @@ from tests.fuzz.decoders.target import Target
 _OF_RABBITMQ: Final = (
     b"listeners.tcp.default = 5672\n", b"default_user = guest\n", b"vm_memory_high_watermark.relative = 0.4\n",
     b"disk_free_limit.absolute = 50MB\n", b"auth_backends.1 = ldap\n", b"ssl_options.verify = verify_peer\n",
-    b"heartbeat = 60\n", b"loopback_users.guest = false\n", b"= '", b"# ", b"\n", b"\"",
+    b"heartbeat = 60\n", b"loopback_users.guest = false\n",
+    b"auth_ldap.queries.vhost_access = {in_group, \"cn=a\"}\n",
+    b"auth_ldap.queries.tags = '''[{policymaker, {constant, true}}].'''\n",
+    b"= '", b"# ", b"\n", b"\"",
 )  # fmt: skip
 _OF_MOSQUITTO: Final = (
     b"listener 1883\n", b"protocol websockets\n", b"allow_anonymous true\n", b"password_file /p\n", b"acl_file /a\n",
