@@ -156,6 +156,8 @@ class MessageTrace:
             and self.enqueue is earlier.enqueue
             and self.publication is earlier.publication
             and self.id == earlier.id + earlier.count
+            and earlier.rows is None  # a late event belongs to the earlier message alone
+            and earlier.settle is None
         )
 
     def of_message(self, id: int) -> "MessageTrace":

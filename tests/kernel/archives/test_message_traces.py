@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.api import Decision, Interceptor, Refusal
@@ -397,6 +397,7 @@ def perform(broker: MemoryBroker, recipient: Observing, action: str, number: int
     most_messages=st.integers(1, 30),
     actions=st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 99)), max_size=30),
 )
+@example(2, [("fanout", 0), ("alike", 0), ("alike", 0), ("late drop", 1), ("alike", 0)])
 def test_traces_are_the_same_whether_messages_share_them_or_not(
     most_messages: int, actions: list[tuple[str, int]]
 ) -> None:
