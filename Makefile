@@ -35,9 +35,9 @@ SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugin
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
 
-# The groups of all tests, the longest first; the last one has all other folders. Two run at a time: a third would make some
-# clients of other tests wait too long on two cores. A failure of one does not stop the others.
-TEST_JOBS := 2
+# The groups of all tests, the longest first; the last one has all other folders. Three run at a time: together they keep
+# two cores busy for half of the time, the rest is waiting. A failure of one does not stop the others.
+TEST_JOBS := 3
 TEST_GROUPS := broker durability pipeline rest interop compiled kernel network
 TESTS_pipeline := pipeline
 TESTS_interop := interop
