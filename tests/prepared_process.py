@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from queue import Queue
@@ -68,7 +69,8 @@ class ForkedChild:
     def send_signal(self, sig: int) -> None:
         """Send a signal, unless the process has ended."""
         if self.returncode is None:
-            os.kill(self.pid, sig)
+            with suppress(ProcessLookupError):  # it has ended, and its exit code is on the way
+                os.kill(self.pid, sig)
 
     def kill(self) -> None:
         """Send SIGKILL, unless the process has ended."""

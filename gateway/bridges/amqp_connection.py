@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pika
-from pika.adapters.twisted_connection import TwistedProtocolConnection
+from pika.adapters.twisted_connection import TwistedChannel, TwistedProtocolConnection
 from pika.exceptions import AMQPConnectionError
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
@@ -42,10 +42,25 @@ LocalConnect = Callable[[Factory, bool], None]
 """Connects a client's factory with this broker; the flag is whether the client logs in with a user's password."""
 
 
+class AmqpChannel(TwistedChannel):  # type: ignore[misc]  # pika has no types
+    """A channel whose calls may be cancelled.
+
+    pika keeps a cancelled call, and fails it again when the channel closes: an exception in the middle of its input.
+    """
+
+    _calls: set[Deferred[Any]]
+
+    def _on_channel_closed(self, channel: Any, reason: Exception | None) -> None:
+        """Fail the calls that wait for an answer."""
+        self._calls = {call for call in self._calls if not call.called}
+        super()._on_channel_closed(channel, reason)
+
+
 class AmqpConnection(TwistedProtocolConnection):  # type: ignore[misc]  # pika has no types
     """One connection to a broker. It works on its input in slices, so that other clients are served in between."""
 
     ready: Any
+    _calls: set[Deferred[Any]]
 
     def __init__(self, parameters: Any, reactor: Any) -> None:  # Any: pika and Twisted have no types
         super().__init__(parameters, custom_reactor=reactor)
@@ -107,6 +122,19 @@ class AmqpConnection(TwistedProtocolConnection):  # type: ignore[misc]  # pika h
         ready, self.ready = self.ready, None
         if ready is not None:
             ready.errback(error or AMQPConnectionError("connection refused"))
+
+    def _on_connection_closed(self, connection: Any, error: Exception) -> None:
+        """Fail the channels that are not open yet, but for cancelled ones."""
+        self._calls = {call for call in self._calls if not call.called}
+        super()._on_connection_closed(connection, error)
+
+    async def open_channel(self) -> AmqpChannel:
+        """Return a new channel. :raises Exception: pika's, when the connection ends before."""
+        opened: Deferred[Any] = Deferred()
+        self._calls.add(opened)
+        opened.addCallback(self._clear_call, opened)
+        self._impl.channel(None, opened.callback)
+        return AmqpChannel(await opened)
 
     def leave(self) -> None:
         """Close the connection after all output was sent; safe to call twice."""

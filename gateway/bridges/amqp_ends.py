@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pika.adapters.twisted_connection import TwistedChannel
 from pika.exceptions import ChannelClosedByBroker, NackError
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -144,12 +143,6 @@ class AmqpDestination(AmqpEnd):
         """Do nothing: the connection ends."""
 
 
-async def open_channel(connection: AmqpConnection) -> Any:
-    """Return a new channel: a ``TwistedChannel``."""
-    channel: TwistedChannel = await connection.channel()
-    return channel
-
-
 async def ensure_queue(
     connection: AmqpConnection,
     queue: str,
@@ -162,13 +155,13 @@ async def ensure_queue(
 
     ``passive`` does not declare it. :raises ChannelClosedByBroker: with the reason of the broker.
     """
-    channel = await open_channel(connection)
+    channel = await connection.open_channel()
     try:
         declared = await channel.queue_declare(queue, passive=True)
     except ChannelClosedByBroker as refusal:
         if refusal.reply_code != _NOT_FOUND or passive:
             raise
-        channel = await open_channel(connection)
+        channel = await connection.open_channel()
         declared = await channel.queue_declare(queue, durable=is_durable, arguments=dict(arguments) or None)
     channel.close()
     return int(declared.method.message_count)

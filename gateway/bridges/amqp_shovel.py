@@ -3,7 +3,7 @@
 from typing import Any
 
 from gateway.bridges.amqp_connection import AmqpDialer
-from gateway.bridges.amqp_ends import AmqpDestination, AmqpSource, ensure_queue, open_channel
+from gateway.bridges.amqp_ends import AmqpDestination, AmqpSource, ensure_queue
 from gateway.bridges.broker_uri import BrokerUri
 from gateway.bridges.link import Lost
 from gateway.bridges.shovel_definition import ShovelDefinition
@@ -22,7 +22,7 @@ class AmqpShovelEnds:
         connection = await self._dialer.connect(uri, f"Shovel {definition.name} (src)", "/")
         try:
             queue, count = await self._source_queue(connection, definition)
-            channel = await open_channel(connection)
+            channel = await connection.open_channel()
             if not queue:
                 declared = await channel.queue_declare("", exclusive=True)
                 queue = declared.method.queue
@@ -43,7 +43,7 @@ class AmqpShovelEnds:
             if queue := definition.text("dest-queue"):
                 passive = bool(definition.value.get("dest-predeclared"))
                 await ensure_queue(connection, queue, definition.table("dest-queue-args"), passive)
-            channel = await open_channel(connection)
+            channel = await connection.open_channel()
             if definition.ack_mode is ShovelAckMode.ON_CONFIRM:
                 await channel.confirm_delivery()
             return AmqpDestination(connection, channel, lost)

@@ -12,7 +12,7 @@ from pika.exceptions import ChannelClosedByBroker
 from twisted.internet.defer import Deferred
 
 from gateway.bridges.amqp_connection import AmqpDialer
-from gateway.bridges.amqp_ends import AmqpSource, open_channel
+from gateway.bridges.amqp_ends import AmqpSource
 from gateway.bridges.federated_destination import local_destination
 from gateway.bridges.link import Lost, reason_of
 from gateway.bridges.parcel import Parcel
@@ -73,8 +73,8 @@ class ExchangeLink:
         connection, self.uri = await self._dialer.connect_first(upstream.uris, self._name, self._vhost.name)
         try:
             self._commands = None
-            channel = await open_channel(connection)
-            commands = await open_channel(connection)
+            channel = await connection.open_channel()
+            commands = await connection.open_channel()
             commands.on_closed.addBoth(lambda result: lost(reason_of(getattr(result, "value", result))))
             properties = channel.connection.server_properties or {}
             remote_vhost = self._vhost.name if self.uri.vhost is None else self.uri.vhost
@@ -213,7 +213,7 @@ class ExchangeLink:
 
 async def _exists(connection: Any, exchange: str) -> bool:
     """Return whether an exchange exists."""
-    channel = await open_channel(connection)
+    channel = await connection.open_channel()
     try:
         await channel.exchange_declare(exchange, passive=True)
     except ChannelClosedByBroker as refusal:

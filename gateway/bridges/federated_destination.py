@@ -1,7 +1,7 @@
 """The end of a federation link at this broker."""
 
 from gateway.bridges.amqp_connection import AmqpDialer
-from gateway.bridges.amqp_ends import AmqpDestination, open_channel
+from gateway.bridges.amqp_ends import AmqpDestination
 from gateway.bridges.broker_uri import parse_uri
 from gateway.bridges.link import Lost
 from gateway.bridges.parcel import MessageDestination
@@ -14,7 +14,7 @@ async def local_destination(
     """Return a destination in a virtual host of this broker."""
     connection = await dialer.connect(parse_uri("amqp://", "amqp"), name, vhost)
     try:
-        channel = await open_channel(connection)
+        channel = await connection.open_channel()
         if ack_mode is ShovelAckMode.ON_CONFIRM:
             await channel.confirm_delivery()
         return AmqpDestination(connection, channel, lost)

@@ -5,7 +5,7 @@ from typing import Any, Final
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from gateway.bridges.amqp_connection import AmqpDialer
-from gateway.bridges.amqp_ends import AmqpSource, open_channel
+from gateway.bridges.amqp_ends import AmqpSource
 from gateway.bridges.broker_uri import parse_uri
 from gateway.bridges.federated_destination import local_destination
 from gateway.bridges.link import Lost
@@ -140,7 +140,7 @@ class MqttBridge:
         connection = await self._dialer.connect(parse_uri("amqp://", "amqp"), self._name, definition.vhost)
         queue = f"mqtt-bridge.{definition.name}"
         try:
-            channel = await open_channel(connection)
+            channel = await connection.open_channel()
             await channel.queue_declare(queue, durable=True)
             for rule in definition.rules:
                 if rule.goes_out:

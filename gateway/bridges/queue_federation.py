@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from gateway.bridges.amqp_connection import AmqpDialer
-from gateway.bridges.amqp_ends import AmqpSource, ensure_queue, open_channel
+from gateway.bridges.amqp_ends import AmqpSource, ensure_queue
 from gateway.bridges.federated_destination import local_destination
 from gateway.bridges.link import Lost
 from gateway.bridges.parcel import Parcel
@@ -90,7 +90,7 @@ class QueueLink:
         self._remote_vhost = self._vhost.name if self.uri.vhost is None else self.uri.vhost
         try:
             await ensure_queue(connection, self.remote_name, queue.arguments, False, is_durable=queue.is_durable)
-            channel = await open_channel(connection)
+            channel = await connection.open_channel()
             await channel.basic_qos(prefetch_count=upstream.prefetch)
             no_ack = upstream.ack_mode is ShovelAckMode.NO_ACK
             source = GatedSource(connection, channel, lost, self.remote_name, no_ack)

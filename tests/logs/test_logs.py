@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from twisted.logger import Logger, LogPublisher, STDLibLogObserver
+from twisted.logger import Logger, LogLevel, LogPublisher, STDLibLogObserver
+from twisted.python.failure import Failure
 
 from gateway.config.settings import LogSettings
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import StructuredLog
 from gateway.logs.line_bounds import masked
 from gateway.logs.setup import start_logging, stop_logging
+from gateway.logs.twisted import with_traceback
 
 NASTY = 'a\nb\r\x1b[31mred\u2028c\x85 d"e'
 
@@ -179,6 +181,19 @@ def test_the_length_of_a_traceback_is_bounded(format: str) -> None:
         StructuredLog("x").error("failed", exc_info=True)
     assert len(stream.getvalue()) < 60_000
     assert "more lines" in stream.getvalue()
+
+
+def test_an_error_that_twisted_reports_has_its_traceback_in_lines_of_its_own() -> None:
+    stream = started()
+    try:
+        raise RuntimeError("broken")
+    except RuntimeError:
+        event = with_traceback({"failure": Failure(), "why": "reading failed", "log_level": LogLevel.critical})
+    STDLibLogObserver()(event)  # type: ignore[operator]  # implemented by zope.interface
+    first, *lines = stream.getvalue().splitlines()
+    assert first.endswith("critical reading failed")
+    assert lines[0] == "    Traceback (most recent call last):"
+    assert lines[-1] == "    RuntimeError: broken"
 
 
 def test_lines_of_one_kind_beyond_the_rate_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
