@@ -123,17 +123,20 @@ class PluginAnswer:
 
     def _guarded(self, call: Callable[[], T]) -> T:
         """Call the plugin; measure the call. :raises HttpError: 500 for any exception but a refusal."""
+        fault: BaseException | None = None
         starts_s = self._monotonic_s()
         try:
             return call()
         except (Refused, PermissionUnknown):
             raise
         except BaseException as error:  # a plugin may raise anything; it must not affect other requests
-            self._contain(error)
+            fault = error
             raise self._failure() from None
         finally:
             seconds = self._monotonic_s() - starts_s
             self._time.add(seconds)
+            if fault is not None:  # event listeners may take long with the report, which is not the plugin's time
+                self._contain(fault)
             if seconds > SLOW_S:
                 self._report_slow(seconds)
 

@@ -56,8 +56,10 @@ class Fault(ABC):
 
     def kill(self) -> None:
         """End the process without a stop in order, and count that."""
-        self.scene.process.kill()
-        self.scene.history.killed()
+        process = self.scene.process
+        if not process.has_failed:  # else the end of the process is counted anyway
+            self.scene.history.killed()
+        process.kill()
 
     async def until(self, is_over: Callable[[], bool], seconds: float) -> None:
         """Wait for a condition, for some time at most."""

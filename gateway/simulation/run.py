@@ -73,7 +73,7 @@ def run_seed(
     disk = NodeDisk(world, (lambda operation: trace.add("disk", operation)) if traces else None)
     process = NodeProcess(world, network, disk, findings, _settings(Random(f"{seed} settings")))
     scene = Scene(world, network, process, MessageHistory(findings), findings, trace)
-    process.on_failure = scene.history.killed
+    process.on_failed_end = scene.history.killed
     was_collecting = gc.isenabled()
     gc.disable()  # a collection would come at a time that the seed does not decide
     try:

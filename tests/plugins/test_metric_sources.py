@@ -12,9 +12,10 @@ from gateway.api import MetricSample, MetricSource, PluginMetric
 from gateway.kernel.events import Event
 from gateway.kernel.faults import FAULT
 from gateway.plugins.registry import load_plugins
-from gateway.testing import MemoryBroker, check_metric_source
+from gateway.testing import FakeClock, MemoryBroker, check_metric_source
 from tests.management.metrics.scraper import Scraper
 from tests.plugins.test_plugin_docs import examples
+from tests.protocols.amqp.dialogue import Gateway
 
 EXAMPLES = examples("metrics.md")
 NOTHING: Sequence[MetricSample] = [({}, 1)]
@@ -115,6 +116,17 @@ def test_what_breaks_the_rules_is_a_fault_and_the_scrape_goes_on(metrics: object
     assert error in str(faults[0].details["error"])
     assert "test_metric_sources.py" in str(faults[0].details["place"])
     assert samples.sum("gateway_faults_total", kind="plugin metrics") == 1
+
+
+def test_the_report_of_a_fault_is_no_time_of_the_source() -> None:
+    clock = FakeClock()
+    scraper = Scraper(gateway=Gateway(clock=clock))
+    source = Source()
+    source.found = _raises
+    faults = use(scraper, source)
+    scraper.gateway.broker.events.subscribe(lambda event: clock.advance(0.2))
+    list(scraper.gateway.broker.plugins_in_use.metrics.read())
+    assert [fault.details["error"] for fault in faults] == ["SystemExit: broken"]
 
 
 def test_a_name_of_the_gateway_itself_is_refused() -> None:

@@ -7,6 +7,9 @@ from gateway.kernel.budget import LOOK_EVERY, SLOW_S, Suspect, TurnBudget
 from gateway.kernel.faults import Faults
 from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun, PartTimes
 
+#: The kind of the faults of interceptors.
+FAULT: Final = "interceptor"
+
 #: Messages whose calls are timed after a slow one, to find out whether an interceptor is slow again.
 _SINGLE: Final = 1000
 
@@ -94,13 +97,18 @@ class CallTimes(Suspect):
             self._reported = True
             self._report([interceptor], seconds)
         if seconds > CALL_LIMIT_S:
-            function: Callable[..., object] = getattr(interceptor, self.method)
-            error = Overrun(seconds)
-            self._faults.contain_in_part("interceptor", error, self._vhost, interceptor, function=function)
+            self.contain(interceptor, Overrun(seconds), getattr(interceptor, self.method))
 
-    def failed(self) -> None:
-        """Start timing the next call: the one before it failed, and event listeners may take long with the report."""
-        self._before_s = self._budget.monotonic_s()
+    def contain(self, interceptor: object, error: BaseException, function: Callable[..., object] | None = None) -> None:
+        """Contain a fault of an interceptor.
+
+        Event listeners may take long with the report, which is no time of the interceptors.
+        """
+        starts_s = self._budget.monotonic_s() if self.is_timing else 0.0
+        self._faults.contain_in_part(FAULT, error, self._vhost, interceptor, function=function)
+        if self.is_timing:
+            self._before_s = self._budget.monotonic_s()
+            self._starts_s += self._before_s - starts_s
 
     def end(self) -> None:
         """Charge the calls for a message, and report them if they took long together."""

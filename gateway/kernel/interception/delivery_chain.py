@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gateway.kernel.faults import BadAnswer, shown
 from gateway.kernel.interception.call_times import CallTimes
 from gateway.kernel.interception.interceptor import Interceptor
-from gateway.kernel.interception.publish_chain import FAULT, InterceptionContext
+from gateway.kernel.interception.publish_chain import InterceptionContext
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.consumer import Consumer, Subscriber
 from gateway.kernel.streams.runs import RunSubscriber
@@ -24,13 +24,12 @@ class DeliveryChain:
     A fault of an interceptor is contained, and the message goes on as it was.
     """
 
-    __slots__ = ("_calls", "_context", "times")
+    __slots__ = ("_calls", "times")
 
     def __init__(self, interceptors: Sequence[Interceptor], context: InterceptionContext) -> None:
         self._calls: tuple[tuple[Interceptor, OnDeliver], ...] = tuple(
             [(interceptor, interceptor.on_deliver) for interceptor in interceptors]
         )
-        self._context = context
         self.times = CallTimes(
             context.budget, context.faults, context.vhost_name, interceptors, "delivery", "on_deliver"
         )
@@ -53,9 +52,7 @@ class DeliveryChain:
                 if not isinstance(delivered, Message):
                     raise BadAnswer(f"on_deliver() returned {shown(delivered)}, which is not a Message")
             except BaseException as error:  # a plugin's exception must not reach the consumer
-                self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
-                if times.is_timing:
-                    times.failed()
+                times.contain(interceptor, error)
                 continue
             if times.is_timing:
                 times.called(interceptor)

@@ -1,7 +1,7 @@
 """Calls the interceptors of a virtual host for each published message."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gateway.kernel.budget import TurnBudget
 from gateway.kernel.faults import BadAnswer, Faults, shown
@@ -12,9 +12,6 @@ from gateway.kernel.messages.message import Message
 if TYPE_CHECKING:
     from gateway.kernel.interception.interceptor import Decision
     from gateway.kernel.messages.origin import Origin
-
-#: The kind of the faults of interceptors.
-FAULT: Final = "interceptor"
 
 OnPublish: TypeAlias = "Callable[[Message, Origin], object]"
 
@@ -153,9 +150,7 @@ class PublishChain:
     def _after_fault(self, number: int, error: BaseException, message: Message) -> Message | Refusal:
         """Contain a fault of an interceptor; return the decision that replaces its own."""
         interceptor = self.interceptors[number]
-        self._context.faults.contain_in_part(FAULT, error, self._context.vhost_name, interceptor)
-        if self.times.is_timing:
-            self.times.failed()
+        self.times.contain(interceptor, error)
         return message if interceptor.on_error == "pass" else Refusal("the broker could not inspect the message")
 
     def _valid(self, answer: object, exchange: str) -> "Decision":

@@ -151,11 +151,14 @@ class PluginMetrics:
         """Call a source; leave out what breaks the rules."""
         starts_s = self._monotonic_s()
         found: Sequence[PluginMetric] = ()
+        error: BaseException | None = None
         try:
             found = tuple(source.metrics())
-        except BaseException as error:  # plugin code: the scrape goes on without its metrics
-            self._faults.contain_in_part(FAULT, error, vhost, source, function=source.metrics)
+        except BaseException as raised:  # plugin code: the scrape goes on without its metrics
+            error = raised
         seconds = self._monotonic_s() - starts_s
+        if error is not None:  # event listeners may take long with the report, which is not the time of the source
+            self._faults.contain_in_part(FAULT, error, vhost, source, function=source.metrics)
         self._times_by_vhost[vhost].of(source).add(seconds)
         if seconds > SLOW_S:
             what = f"the metric source {type(source).__qualname__}"

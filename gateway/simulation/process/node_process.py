@@ -27,8 +27,8 @@ _DISK_FREE: Final = 2**40
 class NodeProcess:
     """The process of a node. ``node`` is ``None`` while there is none. ``memory_used`` is what it seems to use.
 
-    ``on_failure`` is called when the store has failed finally, upon which the process ends; it ``has_failed`` then
-    until the next start.
+    A process ``has_failed`` from the final failure of its store to the next start; ``on_failed_end`` is called when it
+    ends: what it answered meanwhile holds until then, and what it had not on disk is lost.
 
     ``disk`` outlives the processes; ``plugins`` are those that fail when the seed says so.
     """
@@ -42,7 +42,7 @@ class NodeProcess:
         self.disk_free = _DISK_FREE
         self.starts = 0
         self.has_failed = False
-        self.on_failure: Callable[[], None] = lambda: None
+        self.on_failed_end: Callable[[], None] = lambda: None
         self._is_ready: Promise[bool] | None = None
         self._is_stopped: Promise[None] | None = None
         self._world = world
@@ -99,6 +99,8 @@ class NodeProcess:
 
     def kill(self) -> None:
         """End the process as kill -9 does."""
+        if self.node is not None and self.has_failed:
+            self.on_failed_end()
         if self.reactor is not None:
             self.reactor.kill()
         self.disk.kill()
@@ -128,7 +130,6 @@ class NodeProcess:
 
     def _store_failed(self) -> None:
         self.has_failed = True
-        self.on_failure()
         self.stop()
 
     def _raised(self, error: BaseException) -> None:

@@ -182,15 +182,39 @@ def test_a_call_beyond_the_limit_is_a_fault_of_the_interceptor(broker: MemoryBro
     assert str(faults[0].details["place"]).startswith(__file__)
 
 
-def test_the_report_of_a_fault_is_no_time_of_the_next_interceptor(broker: MemoryBroker) -> None:
-    faults: list[Event] = []
+@pytest.fixture
+def faults(broker: MemoryBroker) -> list[Event]:
+    """The faults of a broker with an event listener that takes long with each."""
+    found: list[Event] = []
 
     def listen_slowly(event: Event) -> None:
-        faults.append(event)
+        found.append(event)
         broker.clock.advance(0.15)
 
     broker.kernel.events.subscribe(listen_slowly)
+    return found
+
+
+def test_the_report_of_a_fault_is_no_time_of_the_next_interceptor(broker: MemoryBroker, faults: list[Event]) -> None:
     broker.vhost.interception.apply([Failing(), Slow(broker, 0.0)])
     publish(broker)
     broker.vhost.interception.delivered(plain_message("k"), "q", ORIGIN)
     assert [event.details["part"] for event in faults] == ["Failing", "Failing"]
+
+
+def test_the_report_of_a_call_beyond_the_limit_is_no_time_of_the_next_one(
+    broker: MemoryBroker, faults: list[Event]
+) -> None:
+    broker.vhost.interception.apply([Slow(broker, 0.15), Quick()])
+    publish(broker)
+    broker.vhost.interception.delivered(plain_message("k"), "q", ORIGIN)
+    assert [event.details["part"] for event in faults] == ["Slow", "Slow"]
+
+
+def test_the_report_of_a_fault_makes_no_interceptor_slow(
+    broker: MemoryBroker, faults: list[Event], reports: list[str]
+) -> None:
+    broker.vhost.interception.apply([Failing(), Quick()])
+    publish(broker)
+    assert len(faults) == 1
+    assert reports == []

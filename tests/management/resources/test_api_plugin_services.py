@@ -243,6 +243,15 @@ def test_a_slow_call_is_a_fault_and_names_the_plugin_as_the_cause_of_the_turn() 
     assert causes == ["GET slow, vhost '/'"]
 
 
+def test_the_report_of_a_fault_is_no_time_of_the_plugin() -> None:
+    clock = FakeClock()
+    console = console_with(HttpResource("bad", failing), gateway=Gateway(clock=clock))
+    faults = faults_of(console)
+    console.gateway.broker.events.subscribe(lambda event: clock.advance(0.2))
+    assert console.ask("GET", f"{BASE}/bad").status == 500
+    assert [fault.details["error"] for fault in faults] == ["ZeroDivisionError: no way"]
+
+
 def test_the_rows_of_a_lost_client_are_closed() -> None:
     closed: list[str] = []
 

@@ -12,9 +12,9 @@ from tests.simulation.regressions.table import REGRESSIONS
 def main(name: str) -> int:
     (regression,) = [each for each in REGRESSIONS if each.plan == name]
     install(regression.undone)
-    from tests.simulation.regressions.playing import broken_by  # imports the changed module
+    from tests.simulation.regressions.playing import MANY_SEEDS, broken_by  # imports the changed module
 
-    broken = broken_by(name)
+    broken = broken_by(name, MANY_SEEDS)
     print("\n".join(broken))
     return 0 if broken else 1
 
