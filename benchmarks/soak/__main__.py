@@ -91,15 +91,18 @@ def _report(broker: Broker, target: BrokerUnderTest, samples: Sequence[Sample], 
         f"| {name} | {count:,} | {ledger.confirmed[name]:,} | {ledger.arrived[name]:,} |"
         for name, count in sorted(ledger.rounds.items())
     ]
+    last = samples[-1]
     cpu = sum(sample.cpu_percent for sample in samples) / len(samples)
     lines = [
-        f"# A soak of {samples[-1].second / 3600:.1f} hours, {date.today()}",
+        f"# A soak of {last.second / 3600:.1f} hours, {date.today()}",
         "",
         f"{broker.product}; {describe(Path(tempfile.gettempdir()))}. The broker took {cpu:.0f} % of a core.",
         "",
         "| requirement | found | at most | met |",
         "|---|---|---|---|",
         *map(str, found),
+        "",
+        f"The longest turn took {last.turn_longest:.0f} ms, by {last.turn_longest_cause or 'many small parts'}.",
         "",
         "| activity | rounds | confirmed | arrived |",
         "|---|---|---|---|",

@@ -2,17 +2,19 @@
 
 It sends requests until its standard input ends. For each line that it reads it prints the waits since the last one
 as JSON, in milliseconds: the count, the 99th percentile, the longest, and the longest without the time in which
-client or broker (PID) were ready to run without a processor.
+client or broker (PID) were ready to run without a processor. Another thread of either process counts too: it may hold
+the interpreter's lock while it has no processor.
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, get_native_id
 from typing import Final
 
 from benchmarks.lag.probes import PROBES, Request
@@ -61,17 +63,43 @@ def summary(waits: Sequence[Wait]) -> dict[str, float]:
 
 
 def _probe(request: Request, broker: str, waits: list[Wait], is_over: Event) -> None:
+    broker_starvation, own_starvation = Starvation(int(broker)), Starvation(os.getpid(), get_native_id())
     while not is_over.wait(PAUSE_S):
-        starved, start = _starved_ms(broker), time.perf_counter()
+        broker_starvation.start()
+        own_starvation.start()
+        start = time.perf_counter()
         request()
         took = (time.perf_counter() - start) * 1e3
-        waits.append(Wait(took, _starved_ms(broker) - starved))
+        waits.append(Wait(took, broker_starvation.end_ms() + own_starvation.end_ms()))
 
 
-def _starved_ms(broker: str) -> float:
-    """Return how long the broker's first thread and this one were ready to run without a processor."""
-    files = (f"/proc/{broker}/schedstat", "/proc/thread-self/schedstat")
-    return sum(int(Path(file).read_text().split()[1]) for file in files) / 1e6
+class Starvation:
+    """Measures how long the threads of a process were ready to run without a processor.
+
+    It is that of one ``thread``, by default the first one, and the longest of the others.
+    """
+
+    def __init__(self, pid: int, thread: int = 0) -> None:
+        self._tasks = Path(f"/proc/{pid}/task")
+        self._thread = str(thread or pid)
+        self._before: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Start a measurement."""
+        self._before = self._waits_ns()
+
+    def end_ms(self) -> float:
+        """Return the time since the start, in milliseconds."""
+        waits_ns = {thread: wait_ns - self._before.get(thread, wait_ns) for thread, wait_ns in self._waits_ns().items()}
+        own_ns = waits_ns.pop(self._thread, 0)
+        return (own_ns + max(waits_ns.values(), default=0)) / 1e6
+
+    def _waits_ns(self) -> dict[str, int]:
+        waits_ns: dict[str, int] = {}
+        for task in self._tasks.iterdir():
+            with suppress(OSError):  # the thread ended meanwhile
+                waits_ns[task.name] = int((task / "schedstat").read_text().split()[1])
+        return waits_ns
 
 
 if __name__ == "__main__":

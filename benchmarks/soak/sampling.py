@@ -33,6 +33,8 @@ class Sample:
     threads: int
     disk: float
     turns_p99: float
+    turn_longest: float
+    turn_longest_cause: str
     turn_longest_recent: float
     wait_p99: float
     wait_longest: float
@@ -108,6 +110,8 @@ class Sampler:
             threads=node["proc_used"],
             disk=round(_disk(self._data) / MIB, 2),
             turns_p99=node["turns"]["p99_ms"],
+            turn_longest=node["turns"]["longest_ms"],
+            turn_longest_cause=node["turns"]["longest_cause"].replace(",", ";"),
             turn_longest_recent=node["turns"]["longest_recent_ms"],
             wait_p99=round(waits["p99"], 2),
             wait_longest=round(waits["longest"], 2),
