@@ -314,7 +314,7 @@ def gateway_ui_panels(vhost: str, settings: Settings) -> Sequence[UiPanel]:
 
 @hookspec
 def gateway_metrics(vhost: str, settings: Settings) -> Sequence[MetricSource]:
-    """Offer metrics of the plugin, which the broker exports for Prometheus and StatsD.
+    """Offer metrics of the plugin, which the broker exports for Prometheus, StatsD and OpenTelemetry.
 
     The sources of all plugins are read for each scrape. The metric ``orders_total`` of the plugin ``shop`` is exported
     as ``gateway_plugin_shop_orders_total``, with the virtual host as label ``vhost``. The numbers of metrics, samples

@@ -1,16 +1,22 @@
 """Checks across settings: combinations that contradict each other and files that are missing."""
 
 import os
+import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Final
 
 from gateway.config.settings import Settings
+
+_HEADER: Final = r"[^\s=,:]+=[^,\r\n]*"
+_HEADERS: Final = re.compile(rf"({_HEADER}(,{_HEADER})*)?")
 
 
 def contradictions(settings: Settings) -> list[str]:
     """Return one line for each contradiction, starting with the key to change."""
-    return [*_tls(settings), *_statsd(settings), *_bodies(settings), *_missing_files(settings)]
+    return [*_tls(settings), *_statsd(settings), *_otlp(settings), *_bodies(settings), *_missing_files(settings)]
 
 
 def _tls(settings: Settings) -> Iterator[str]:
@@ -44,6 +50,22 @@ def _statsd(settings: Settings) -> Iterator[str]:
             ip_address(host)
         except ValueError:
             yield f'statsd.host: must be an IPv4 or IPv6 address, or "", not {host[:100]!r}'
+
+
+def _otlp(settings: Settings) -> Iterator[str]:
+    rules = settings.otlp
+    if not _HEADERS.fullmatch(rules.headers.get_secret_value()):
+        yield 'otlp.headers: must have the form "name=value,name=value", or be ""'  # without the value: it is secret
+    if rules.endpoint and not _has_exporter():
+        yield "otlp.endpoint: needs libraries: pip install 'gateway-broker[opentelemetry]'"
+
+
+def _has_exporter() -> bool:
+    """Return whether the exporter of OpenTelemetry is installed."""
+    try:
+        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:  # a package above it is missing
+        return False
 
 
 def _bodies(settings: Settings) -> Iterator[str]:

@@ -28,6 +28,7 @@ from gateway.config.limits import LimitSettings
 from gateway.config.login import LoginSettings
 from gateway.config.management import Management, ManagementTls
 from gateway.config.mqtt import Mqtt, Mqtts, WebMqtt, WebMqtts
+from gateway.config.otlp import Otlp
 from gateway.config.pipeline import Pipeline
 from gateway.config.plugins import PluginRules
 from gateway.config.prometheus import Prometheus, PrometheusTls
@@ -250,6 +251,7 @@ class Settings(Section):
     prometheus: Prometheus = Prometheus()
     prometheus_tls: PrometheusTls = PrometheusTls()
     statsd: Statsd = Statsd()
+    otlp: Otlp = Otlp()
     login: LoginSettings = LoginSettings()
     limits: LimitSettings = LimitSettings()
     tls: TlsSettings = TlsSettings()

@@ -17,6 +17,7 @@ from gateway.net.listeners import Listeners
 from gateway.net.turn_watch import TurnWatch
 from gateway.node.clockwork import Clockwork
 from gateway.node.live_plugins import LivePlugins
+from gateway.node.otlp import start_otlp
 from gateway.node.plugin_faults import PluginFaults
 from gateway.node.store import StoreFiles
 
@@ -52,8 +53,13 @@ def serve_metrics(listeners: Listeners, factory: Callable[[], Any], tls: Callabl
             listeners.serve(name, factory(), tls() if is_tls else None)
 
 
-def start_statsd(settings: Settings, sources: MetricSources, reactor: Any, clockwork: Clockwork) -> None:
-    """Send the metrics to a StatsD server from now on, if the settings name one."""
+def start_pushes(settings: Settings, sources: MetricSources, reactor: Any, clockwork: Clockwork) -> None:
+    """Send the metrics to the servers that the settings name, from now on."""
+    _start_statsd(settings, sources, reactor, clockwork)
+    start_otlp(settings.otlp, sources, clockwork)
+
+
+def _start_statsd(settings: Settings, sources: MetricSources, reactor: Any, clockwork: Clockwork) -> None:
     rules = settings.statsd
     if not rules.host:
         return

@@ -36,7 +36,7 @@ from gateway.node.host import NodeHost
 from gateway.node.http import http_cross_origin_policy, http_limits
 from gateway.node.kernel import build_kernel
 from gateway.node.live_plugins import LivePlugins
-from gateway.node.metrics import metric_sources, metrics_factory, start_statsd
+from gateway.node.metrics import metric_sources, metrics_factory, start_pushes
 from gateway.node.pipeline import pipeline_context
 from gateway.node.plugin_control import NodePlugins
 from gateway.node.plugin_faults import PluginFaults
@@ -301,7 +301,7 @@ class Node:
         self._context = context = self._api_context()
         sources = metric_sources(context, self._turn_watch, self.store_files, self.live_plugins, self._plugin_faults)
         self._ports.serve(management_site(context), partial(metrics_factory, self.settings, sources))
-        start_statsd(self.settings, sources, self._reactor, self._clockwork)
+        start_pushes(self.settings, sources, self._reactor, self._clockwork)
 
     def _api_context(self) -> ApiContext:
         settings = self.settings

@@ -120,12 +120,18 @@ ACCEPTED: Mapping[str, Callable[[Place, int], Credentials]] = {
     "auth-mosquitto": lambda place, variant: ANNA if variant < 2 else Credentials("CLIENT-ID", client_id="lamp"),
 }
 
+#: Plugins with settings with which they have nothing to show to operators.
+WITHOUT_SERVICES = {("auth-mosquitto", 0), ("auth-mosquitto", 2)}
+
+SERVICES = {"gateway_http_resources", "gateway_ctl_verbs", "gateway_ui_panels"}
+
 #: Each plugin with each of its settings and each of its hooks.
 CASES = [
     (plugin, variant, hook)
     for plugin in BUILT_IN_MODULES
     for variant in range(len(SETTINGS.get(plugin, "?")))
     for hook in load_plugins().hooks(plugin)
+    if hook not in SERVICES or (plugin, variant) not in WITHOUT_SERVICES
 ]
 
 

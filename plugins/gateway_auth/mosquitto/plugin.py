@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Self
+from weakref import WeakValueDictionary
 
 from pydantic import Field, model_validator
 
@@ -15,13 +16,18 @@ from gateway.api import (
     Authenticator,
     Authorizer,
     Credentials,
+    CtlVerb,
+    HttpResource,
     Operation,
     PasswordCheck,
     Permissions,
     PluginSettings,
     Principal,
+    TracedVhost,
+    UiPanel,
     hookimpl,
 )
+from gateway_auth.mosquitto import report
 from gateway_auth.mosquitto.acl_file import parse_acl_file
 from gateway_auth.mosquitto.dynamic_security import DynamicSecurity, parse_dynamic_security
 from gateway_auth.mosquitto.password_file import UNKNOWN_USER, PasswordHash, parse_password_file
@@ -32,6 +38,9 @@ from gateway_auth.mosquitto.watched_file import WatchedFile
 #: The queues of sessions and of shared subscriptions.
 _OWN_QUEUE: Final = "mqtt-subscription-{}qos"
 _SHARED_QUEUE: Final = "mqtt-shared-"
+
+#: The dynamic security file of each virtual host's authorizer, for the hook of resources, which is called after it.
+_secured: Final[WeakValueDictionary[str, WatchedFile[DynamicSecurity]]] = WeakValueDictionary()
 
 
 class MosquittoSettings(PluginSettings):
@@ -204,7 +213,9 @@ def gateway_authenticators(settings: MosquittoSettings, passwords: PasswordCheck
 
 
 @hookimpl
-def gateway_authorizers(settings: MosquittoSettings, permissions_changed: Callable[[], None]) -> Sequence[Authorizer]:
+def gateway_authorizers(
+    vhost: str, settings: MosquittoSettings, permissions_changed: Callable[[], None]
+) -> Sequence[Authorizer]:
     """Offer the authorizer of their topics."""
     reactor, interval_s = _reactor(), settings.reload_s
     if settings.dynamic_security_file:
@@ -212,8 +223,30 @@ def gateway_authorizers(settings: MosquittoSettings, permissions_changed: Callab
         secured: WatchedFile[DynamicSecurity] = WatchedFile(
             path, parse_dynamic_security, interval_s, reactor, permissions_changed
         )
+        _secured[vhost] = secured
         return [MosquittoAuthorizer(settings, lambda: secured.content, secured.close)]
     if settings.acl_file:
         acl = WatchedFile(settings.acl_file, parse_acl_file, interval_s, reactor, permissions_changed)
         return [MosquittoAuthorizer(settings, lambda: acl.content, acl.close)]
     return [MosquittoAuthorizer(settings, OpenTopics)]
+
+
+@hookimpl
+def gateway_http_resources(vhost: TracedVhost, settings: MosquittoSettings) -> Sequence[HttpResource]:
+    """Offer the clients, groups and roles of a dynamic security file."""
+    if not settings.dynamic_security_file:
+        return []
+    secured = _secured[vhost.name]
+    return report.resources(lambda: secured.content)
+
+
+@hookimpl
+def gateway_ctl_verbs(settings: MosquittoSettings) -> Sequence[CtlVerb]:
+    """Offer them to gatewayctl."""
+    return report.verbs() if settings.dynamic_security_file else []
+
+
+@hookimpl
+def gateway_ui_panels(settings: MosquittoSettings) -> Sequence[UiPanel]:
+    """Offer tables of them."""
+    return report.panels() if settings.dynamic_security_file else []
