@@ -30,8 +30,8 @@ def require_deliverable(routing_key: str, properties: Properties) -> None:
     """Check that a message can be delivered. :raises PreconditionFailed: naming the field that prevents it."""
     _require_short("the routing key", routing_key, LONGEST_KEY)
     for name in _STRING_FIELDS:
-        if (said := getattr(properties, name)) is not None:
-            _require_short(f"property '{name}'", said)
+        if (value := getattr(properties, name)) is not None:
+            _require_short(f"property '{name}'", value)
     if properties.expiration is not None:
         _require_expiration(properties.expiration)
     if properties.timestamp is not None:

@@ -42,16 +42,17 @@ from gateway.management.resources.node import (
     feature_flags,
     health,
     live,
-    maintenance,
     node_limits,
     nodes,
     one_node,
     overview,
     plugin_services,
     plugins,
-    recording,
     settings,
+    stopping,
     store,
+    switches,
+    tls,
 )
 from gateway.management.resources.spark import pipeline, pipeline_runs, pipeline_sink
 from gateway.management.resources.virtual_hosts import (
@@ -78,7 +79,7 @@ _NOUNS: Final = (
     policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_runs,
     pipeline_sink, one_node, store, shovels, federation_links, explain, message_traces, plugins, plugin_services,
     access_answers,
-    settings, maintenance, recording, live,
+    settings, switches, stopping, tls, live,
     quorum_queues, deprecated_features, node_limits, traces,
     permission_check, policy_preview, stomp, topology, web_sockets, protocols,
     audit, workbench,

@@ -1,6 +1,7 @@
 """Verbs for policies and operator policies."""
 
 from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -37,6 +38,21 @@ _TERMS = (
 )
 
 
+class _Kind(NamedTuple):
+    """Policies or operator policies: their path in the API, and their names in texts, as rabbitmqctl has them."""
+
+    path: str
+    noun: str
+    set_noun: str
+    list_noun: str
+
+
+_POLICIES: Final = _Kind("policies", "policy", "policy", "policies")
+_OPERATOR_POLICIES: Final = _Kind(
+    "operator-policies", "operator policy", "operator policy override", "operator policy overrides"
+)
+
+
 def _with_terms(action: Callable[..., None]) -> Callable[..., None]:
     """Add the arguments and options that define a policy."""
     for term in reversed(_TERMS):
@@ -46,62 +62,42 @@ def _with_terms(action: Callable[..., None]) -> Callable[..., None]:
 
 @verb
 @_with_terms
-def set_policy(session: VerbSession, name: str, pattern: str, definition: str, priority: int, apply_to: str) -> None:
+def set_policy(session: VerbSession, **terms: Any) -> None:
     """Set a policy: DEFINITION, a JSON object, applies to entities whose name matches PATTERN."""
-    session.output.announce(
-        f'Setting policy "{name}" for pattern "{pattern}" to "{definition}" with priority "{priority}" '
-        f'for vhost "{session.vhost}" ...'
-    )
-    _set(session, "policies", name, pattern, definition, priority, apply_to)
+    _set(session, _POLICIES, **terms)
 
 
 @verb
 @click.argument("name")
 def clear_policy(session: VerbSession, name: str) -> None:
     """Remove a policy."""
-    session.output.announce(f'Clearing policy "{name}" on vhost "{session.vhost}" ...')
-    with session.reporting_missing(f"policy '{name}'"):
-        session.api.delete("policies", session.vhost, name)
+    _clear(session, _POLICIES, name)
 
 
 @verb
 def list_policies(session: VerbSession) -> None:
     """List the policies of a virtual host."""
-    session.output.announce(f'Listing policies for vhost "{session.vhost}" ...')
-    found = _policies(session, "policies")
-    session.announce_without_effect("policy", found)
-    session.output.rows(COLUMNS, map(_row, found))
+    _list(session, _POLICIES)
 
 
 @verb
 @_with_terms
-def set_operator_policy(
-    session: VerbSession, name: str, pattern: str, definition: str, priority: int, apply_to: str
-) -> None:
+def set_operator_policy(session: VerbSession, **terms: Any) -> None:
     """Set an operator policy: upper limits for policies and arguments."""
-    session.output.announce(
-        f'Setting operator policy override "{name}" for pattern "{pattern}" to "{definition}" '
-        f'with priority "{priority}" for vhost "{session.vhost}" ...'
-    )
-    _set(session, "operator-policies", name, pattern, definition, priority, apply_to)
+    _set(session, _OPERATOR_POLICIES, **terms)
 
 
 @verb
 @click.argument("name")
 def clear_operator_policy(session: VerbSession, name: str) -> None:
     """Remove an operator policy."""
-    session.output.announce(f'Clearing operator policy "{name}" on vhost "{session.vhost}" ...')
-    with session.reporting_missing(f"operator policy '{name}'"):
-        session.api.delete("operator-policies", session.vhost, name)
+    _clear(session, _OPERATOR_POLICIES, name)
 
 
 @verb
 def list_operator_policies(session: VerbSession) -> None:
     """List the operator policies of a virtual host."""
-    session.output.announce(f'Listing operator policy overrides for vhost "{session.vhost}" ...')
-    found = _policies(session, "operator-policies")
-    session.announce_without_effect("operator policy", found)
-    session.output.rows(COLUMNS, map(_row, found))
+    _list(session, _OPERATOR_POLICIES)
 
 
 @verb
@@ -113,22 +109,39 @@ def list_policies_that_match(session: VerbSession, name: str, object_type: str) 
     session.output.announce(f"Listing policies that match {object_type} '{name}' in vhost '{vhost}' ...")
     with session.reporting_missing(f"{object_type} '{name}'"):
         found = session.api.get(f"{object_type}s", vhost, name)
-    matching = [policy for policy in _policies(session, "policies") if _matches(policy, object_type, name, found)]
+    matching = [policy for policy in _policies(session, _POLICIES) if _matches(policy, object_type, name, found)]
     session.output.rows(COLUMNS, map(_row, sorted(matching, key=lambda policy: -number(policy, "priority"))))
 
 
 def _set(
-    session: VerbSession, kind: str, name: str, pattern: str, definition: str, priority: int, apply_to: str
+    session: VerbSession, kind: _Kind, name: str, pattern: str, definition: str, priority: int, apply_to: str
 ) -> None:
+    session.output.announce(
+        f'Setting {kind.set_noun} "{name}" for pattern "{pattern}" to "{definition}" with priority "{priority}" '
+        f'for vhost "{session.vhost}" ...'
+    )
     settings = parse_object(definition, "the definition")
     body: JsonObject = {"pattern": pattern, "definition": settings, "priority": priority, "apply-to": apply_to}
     with session.on_not_found(NoSuchVirtualHost(session.vhost)):
-        session.api.put(kind, session.vhost, name, body=body)
+        session.api.put(kind.path, session.vhost, name, body=body)
 
 
-def _policies(session: VerbSession, kind: str) -> list[JsonObject]:
+def _clear(session: VerbSession, kind: _Kind, name: str) -> None:
+    session.output.announce(f'Clearing {kind.noun} "{name}" on vhost "{session.vhost}" ...')
+    with session.reporting_missing(f"{kind.noun} '{name}'"):
+        session.api.delete(kind.path, session.vhost, name)
+
+
+def _list(session: VerbSession, kind: _Kind) -> None:
+    session.output.announce(f'Listing {kind.list_noun} for vhost "{session.vhost}" ...')
+    found = _policies(session, kind)
+    session.announce_without_effect(kind.noun, found)
+    session.output.rows(COLUMNS, map(_row, found))
+
+
+def _policies(session: VerbSession, kind: _Kind) -> list[JsonObject]:
     with session.on_not_found(NoSuchVirtualHost(session.vhost)):
-        found = session.api.list(kind, session.vhost)
+        found = session.api.list(kind.path, session.vhost)
     return sorted(found, key=lambda policy: text(policy, "name"))
 
 

@@ -16,11 +16,11 @@ from gateway.management.views.json import encode
 
 routes = Routes()
 
-#: The time between two looks for something new, in seconds.
+#: The time between two polls for new lines and events, in seconds.
 INTERVAL_S: Final = 0.2
 
-#: An empty line is sent after this many looks without anything new, so that a lost client is noticed.
-_LOOKS_BEFORE_SIGN: Final = 50
+#: An empty line is sent after this many polls without anything new, so that a lost client is noticed.
+_POLLS_BEFORE_SIGN: Final = 50
 
 #: Lines returned without the parameter ``lines``, as by RabbitMQ's log_tail.
 _LINES: Final = 50
@@ -70,7 +70,7 @@ def _duration_of(call: Call) -> float | None:
 def _log_lines(call: Call, duration_s: float | None) -> Pieces:
     last, _ = call.control.log_lines(0)
     yield b"\n"  # the head of the response is sent with the first bytes
-    for wait in _looks(call, duration_s):
+    for wait in _polls(call, duration_s):
         last, lines = call.control.log_lines(last)
         yield "".join(f"{line}\n" for line in lines).encode(errors="replace") or (b"\n" if wait.is_sign_due else b"")
         wait.has_sent = bool(lines)
@@ -81,7 +81,7 @@ def _events(call: Call, duration_s: float | None) -> Pieces:
     feed = call.control.events()
     try:
         yield b"\n"
-        for wait in _looks(call, duration_s):
+        for wait in _polls(call, duration_s):
             wait.has_sent = False
             for event in feed.take():
                 wait.has_sent = True
@@ -94,25 +94,25 @@ def _events(call: Call, duration_s: float | None) -> Pieces:
 
 
 class _Wait:
-    """The pauses between the looks of one stream."""
+    """The pauses between the polls of one stream."""
 
     def __init__(self, call: Call) -> None:
         self.again = partial(_pause, call)
         self.has_sent = False
-        self._idle_looks = 0
+        self._idle_polls = 0
 
     @property
     def is_sign_due(self) -> bool:
         """Whether nothing was sent for so long that a sign of life is due."""
-        return self._idle_looks >= _LOOKS_BEFORE_SIGN
+        return self._idle_polls >= _POLLS_BEFORE_SIGN
 
     def count(self) -> None:
-        """Count the last look."""
-        self._idle_looks = 0 if self.has_sent or self.is_sign_due else self._idle_looks + 1
+        """Count the last poll."""
+        self._idle_polls = 0 if self.has_sent or self.is_sign_due else self._idle_polls + 1
 
 
-def _looks(call: Call, duration_s: float | None) -> Generator[_Wait, None, None]:
-    """Yield before each look until the stream ends."""
+def _polls(call: Call, duration_s: float | None) -> Generator[_Wait, None, None]:
+    """Yield before each poll until the stream ends."""
     clock = call.broker.clock
     ends_s = None if duration_s is None else clock.monotonic_s() + duration_s
     wait = _Wait(call)

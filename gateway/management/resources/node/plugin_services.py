@@ -47,8 +47,8 @@ def resources(call: Call, vhost: str, name: str) -> list[Fields]:
 def ctl_verbs(call: Call, vhost: str | None = None) -> list[Fields]:
     """List the verbs that plugins add to gatewayctl, and that the user may call."""
     return [
-        _verb_view(place.name, services, offered)
-        for place, services in _services(call, vhost)
+        _verb_view(virtual_host.name, services, offered)
+        for virtual_host, services in _services(call, vhost)
         for offered in services.verbs
         if _may_call(call, services, offered.plugin, offered.service.method, offered.service.path)
     ]
@@ -58,8 +58,8 @@ def ctl_verbs(call: Call, vhost: str | None = None) -> list[Fields]:
 def ui_panels(call: Call, vhost: str | None = None) -> list[Fields]:
     """List the panels that plugins add to the web UI, and that the user may see."""
     return [
-        _panel_view(place.name, offered)
-        for place, services in _services(call, vhost)
+        _panel_view(virtual_host.name, offered)
+        for virtual_host, services in _services(call, vhost)
         for offered in services.panels
         if _may_call(call, services, offered.plugin, "GET", offered.service.path)
     ]
@@ -89,20 +89,20 @@ def _refined(method: str, context: ApiContext, names: Mapping[str, str]) -> Endp
 
 def _endpoint(services: VhostServices, plugin: str, resource: HttpResource, variables: Mapping[str, str]) -> Endpoint:
     def answer(call: Call, vhost: str, name: str, path: str) -> object:
-        place = call.vhost(vhost)
+        virtual_host = call.vhost(vhost)
         request = HttpRequest(
             resource.method,
             variables,
             call.query,
             call.content,
             call.principal,
-            _permissions(call, place, resource),
+            _permissions(call, virtual_host, resource),
             call.peer_host,
         )
         if resource.permission is not None:
             resource.permission.require(request.permissions, variables)
         time = services.times.of(resource)
-        result = PluginAnswer(call.context, place.name, plugin, resource, time).to(request)
+        result = PluginAnswer(call.context, virtual_host.name, plugin, resource, time).to(request)
         if isinstance(result, Streamed):
             call.changed()  # rows follow the change
         return result
@@ -119,8 +119,8 @@ def _permissions(call: Call, vhost: VirtualHost, resource: HttpResource) -> Perm
 
 def _services(call: Call, vhost: str | None) -> list[tuple[VirtualHost, VhostServices]]:
     """Return the services of one virtual host, or of all that the user may see."""
-    places: Iterable[VirtualHost] = call.visible_vhosts() if vhost is None else [call.vhost(vhost)]
-    return [(place, call.context.services_of(place.name)) for place in places]
+    vhosts: Iterable[VirtualHost] = call.visible_vhosts() if vhost is None else [call.vhost(vhost)]
+    return [(virtual_host, call.context.services_of(virtual_host.name)) for virtual_host in vhosts]
 
 
 def _may_call(call: Call, services: VhostServices, plugin: str, method: str, path: str) -> bool:

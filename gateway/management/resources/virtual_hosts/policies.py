@@ -1,5 +1,8 @@
 """/policies and /operator-policies: policies for queues and exchanges."""
 
+from collections.abc import Set
+from dataclasses import dataclass
+
 from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import arguments, digits, require
@@ -12,95 +15,74 @@ from gateway.management.views.policies import policy_view
 routes = Routes()
 
 
-@routes.get("/policies")
-def policies(call: Call) -> Listing[PolicyRecord]:
-    """List the policies of all virtual hosts that the user may see."""
-    return _listing(call, [vhost.name for vhost in call.visible_vhosts()], is_operator=False)
+@dataclass(frozen=True, slots=True)
+class PolicyRoutes:
+    """The routes of the policies, or of the operator policies. ``noun`` and ``plural`` name them in the summaries.
 
+    ``level`` is the access level of writes.
+    """
 
-@routes.get("/policies/<vhost>")
-def in_vhost(call: Call, vhost: str) -> Listing[PolicyRecord]:
-    """List the policies of a virtual host."""
-    return _listing(call, [call.vhost(vhost).name], is_operator=False)
+    path: str
+    noun: str
+    plural: str
+    level: AccessLevel
+    is_operator: bool
 
+    def declare(self, routes: Routes) -> None:
+        """Add the routes."""
 
-@routes.get("/policies/<vhost>/<name>")
-def policy(call: Call, vhost: str, name: str) -> Fields:
-    """Return a policy."""
-    return with_columns(_view(call, _existing(call, vhost, name, is_operator=False)), call.query)
+        def list_all(call: Call) -> Listing[PolicyRecord]:
+            return self._listing(call, {vhost.name for vhost in call.visible_vhosts()})
 
+        def list_in_vhost(call: Call, vhost: str) -> Listing[PolicyRecord]:
+            return self._listing(call, {call.vhost(vhost).name})
 
-@routes.put("/policies/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
-def put_policy(call: Call, vhost: str, name: str) -> Reply:
-    """Set a policy, which applies at once."""
-    return _put(call, vhost, name, is_operator=False)
+        def show(call: Call, vhost: str, name: str) -> Fields:
+            return with_columns(_view(call, self._existing(call, vhost, name)), call.query)
 
+        def put(call: Call, vhost: str, name: str) -> Reply:
+            return self._put(call, vhost, name)
 
-@routes.delete("/policies/<vhost>/<name>", level=AccessLevel.POLICYMAKER)
-def delete_policy(call: Call, vhost: str, name: str) -> None:
-    """Remove a policy."""
-    call.broker.remove_policy(_existing(call, vhost, name, is_operator=False))
+        def delete(call: Call, vhost: str, name: str) -> None:
+            call.broker.remove_policy(self._existing(call, vhost, name))
 
+        list_all.__doc__ = f"List the {self.plural} of all virtual hosts that the user may see."
+        list_in_vhost.__doc__ = f"List the {self.plural} of a virtual host."
+        show.__doc__ = f"Return {self.noun}."
+        put.__doc__ = f"Set {self.noun}, which applies at once."
+        delete.__doc__ = f"Remove {self.noun}."
+        one = f"{self.path}/<vhost>/<name>"
+        routes.get(self.path)(list_all)
+        routes.get(f"{self.path}/<vhost>")(list_in_vhost)
+        routes.get(one)(show)
+        routes.put(one, level=self.level)(put)
+        routes.delete(one, level=self.level)(delete)
 
-@routes.get("/operator-policies")
-def operator_policies(call: Call) -> Listing[PolicyRecord]:
-    """List the operator policies of all virtual hosts that the user may see."""
-    return _listing(call, [vhost.name for vhost in call.visible_vhosts()], is_operator=True)
+    def _listing(self, call: Call, vhosts: Set[str]) -> Listing[PolicyRecord]:
+        found = call.broker.policies.values()
+        chosen = [each for each in found if each.vhost in vhosts and each.is_operator == self.is_operator]
+        return Listing(
+            chosen, lambda policy: _view(call, policy), lambda policy: (policy.vhost, policy.name), is_paged=False
+        )
 
+    def _existing(self, call: Call, vhost: str, name: str) -> PolicyRecord:
+        call.vhost(vhost)
+        policy = call.broker.policies.get((vhost, name, self.is_operator))
+        if policy is None:
+            raise missing()
+        return policy
 
-@routes.get("/operator-policies/<vhost>")
-def operator_in_vhost(call: Call, vhost: str) -> Listing[PolicyRecord]:
-    """List the operator policies of a virtual host."""
-    return _listing(call, [call.vhost(vhost).name], is_operator=True)
-
-
-@routes.get("/operator-policies/<vhost>/<name>")
-def operator_policy(call: Call, vhost: str, name: str) -> Fields:
-    """Return an operator policy."""
-    return with_columns(_view(call, _existing(call, vhost, name, is_operator=True)), call.query)
-
-
-@routes.put("/operator-policies/<vhost>/<name>", level=AccessLevel.ADMINISTRATOR)
-def put_operator_policy(call: Call, vhost: str, name: str) -> Reply:
-    """Set an operator policy, which applies at once."""
-    return _put(call, vhost, name, is_operator=True)
-
-
-@routes.delete("/operator-policies/<vhost>/<name>", level=AccessLevel.ADMINISTRATOR)
-def delete_operator_policy(call: Call, vhost: str, name: str) -> None:
-    """Remove an operator policy."""
-    call.broker.remove_policy(_existing(call, vhost, name, is_operator=True))
-
-
-def _listing(call: Call, vhosts: list[str], *, is_operator: bool) -> Listing[PolicyRecord]:
-    vhost_names = set(vhosts)
-    chosen = [
-        each for each in call.broker.policies.values() if each.vhost in vhost_names and each.is_operator == is_operator
-    ]
-    return Listing(
-        chosen, lambda policy: _view(call, policy), lambda policy: (policy.vhost, policy.name), is_paged=False
-    )
+    def _put(self, call: Call, vhost: str, name: str) -> Reply:
+        if vhost not in call.broker.vhost_by_name:
+            raise unknown_vhost()
+        call.vhost(vhost)
+        existed = (vhost, name, self.is_operator) in call.broker.policies
+        call.broker.put_policy(policy_of(vhost, name, call.fields, is_operator=self.is_operator))
+        return put_reply(existed)
 
 
 def _view(call: Call, policy: PolicyRecord) -> Fields:
     return policy_view(policy, call.broker.vhost(policy.vhost).policies.fault(policy))
-
-
-def _existing(call: Call, vhost: str, name: str, *, is_operator: bool) -> PolicyRecord:
-    call.vhost(vhost)
-    policy = call.broker.policies.get((vhost, name, is_operator))
-    if policy is None:
-        raise missing()
-    return policy
-
-
-def _put(call: Call, vhost: str, name: str, *, is_operator: bool) -> Reply:
-    if vhost not in call.broker.vhost_by_name:
-        raise unknown_vhost()
-    call.vhost(vhost)
-    existed = (vhost, name, is_operator) in call.broker.policies
-    call.broker.put_policy(policy_of(vhost, name, call.fields, is_operator=is_operator))
-    return put_reply(existed)
 
 
 def policy_of(vhost: str, name: str, fields: Fields, *, is_operator: bool) -> PolicyRecord:
@@ -114,3 +96,9 @@ def policy_of(vhost: str, name: str, fields: Fields, *, is_operator: bool) -> Po
     if not isinstance(pattern, str) or not isinstance(apply_to, str):
         raise bad_request("Validation failed\n\npattern and apply-to should be strings\n")
     return PolicyRecord(vhost, name, is_operator, pattern, apply_to, priority, arguments(fields, "definition"))
+
+
+PolicyRoutes("/policies", "a policy", "policies", AccessLevel.POLICYMAKER, is_operator=False).declare(routes)
+PolicyRoutes(
+    "/operator-policies", "an operator policy", "operator policies", AccessLevel.ADMINISTRATOR, is_operator=True
+).declare(routes)
