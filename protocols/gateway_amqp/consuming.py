@@ -18,8 +18,9 @@ from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.expired_heads import drop_expired_steps
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
-from gateway.kernel.queueing.queue import Queue, require_queue
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.queue_like import QueueLike
+from gateway.kernel.queueing.queue_operations import require_queue
 from gateway_amqp.deliveries import DeliveryWriter
 from gateway_amqp.methods import table_of
 from gateway_amqp.replies import DirectReplyTo

@@ -8,8 +8,8 @@ from gateway.access.indirect_publishing import require_alternate, require_dead_l
 from gateway.kernel.errors import NotFound
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.names import REPLY_TO, printable, require_free, require_not_default
-from gateway.kernel.queueing.queue import require_queue
 from gateway.kernel.queueing.queue_like import QueueLike
+from gateway.kernel.queueing.queue_operations import require_queue
 from gateway.kernel.routing.binding import Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway_amqp.methods import table_of

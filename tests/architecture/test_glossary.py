@@ -33,6 +33,18 @@ def test_each_class_of_the_kernel_is_listed_and_no_other() -> None:
     assert not (listed - there), f"remove from docs/glossary.md {sorted(listed - there)}"
 
 
+def test_each_row_names_the_module_of_its_class() -> None:
+    there = {
+        (str(file.relative_to(ROOT).parent), name, file.stem) for name, file in classes_in(ROOT / "gateway/kernel")
+    }
+    section = GLOSSARY.partition("\n## Classes of the kernel\n")[2].partition("\n## ")[0]
+    listed = set()
+    for package in section.split("\n### ")[1:]:
+        folder, _, rows = package.partition("\n")
+        listed |= {(folder.strip("`"), *row) for row in re.findall(r"^\| `(\w+)` \| `(\w+)` \|", rows, re.MULTILINE)}
+    assert listed - there == set()
+
+
 def test_each_class_name_that_stands_for_two_things_has_a_reason() -> None:
     count = Counter(name for top in FOLDERS for name, _ in classes_in(ROOT / top))
     assert sorted(rows_of("Names used twice")) == sorted(name for name, times in count.items() if times > 1)

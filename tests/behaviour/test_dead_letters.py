@@ -310,7 +310,7 @@ def test_r39_purging_and_deleting_dead_letter_nothing(scenario: Scenario) -> Non
     scenario.queue("dead")
     queue = scenario.queue("q", {**TO_DEAD, "x-expires": 1000})
     scenario.publish(b"m")
-    queue.purge()
+    queue.drops.purge()
     scenario.publish(b"m")
     scenario.advance(1000)
     assert "q" not in scenario.vhost.queue_by_name

@@ -246,7 +246,7 @@ class FeatureMachine(BrokerMachine):
 
     def empty(self) -> None:
         self.recipient.leave()
-        self.queue.purge()
+        self.queue.drops.purge()
         self.dead_letters()
 
 

@@ -114,7 +114,7 @@ class RecipientMachine(BrokerMachine):
     @rule(data=st.data())
     def purge(self, data: st.DataObject) -> None:
         name = self.any_queue(data)
-        assert self.queues[name].purge() == len(self.ready_in_model(name))
+        assert self.queues[name].drops.purge() == len(self.ready_in_model(name))
         self.clear_model(name)
 
     @rule()
@@ -145,4 +145,4 @@ class RecipientMachine(BrokerMachine):
         for recipient in self.recipients:
             recipient.leave()
         for queue in self.queues.values():
-            queue.purge()
+            queue.drops.purge()

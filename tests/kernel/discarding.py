@@ -7,4 +7,4 @@ from gateway.kernel.queueing.queue import Queue
 def discard_these(queue: Queue, positions: set[int]) -> None:
     """Discard the ready messages at these positions as expired."""
     for entry in queue.ready.remove(positions):
-        queue.discard(entry, DeathReason.EXPIRED)
+        queue.drops.discard(entry, DeathReason.EXPIRED)

@@ -44,7 +44,7 @@ def test_a_message_in_many_queues_is_stored_once_and_removed_with_the_last_queue
     first = Recipient()
     first.consume(broker.vhost.queue(names[0]))
     first.settle(1)
-    broker.vhost.queue(names[1]).purge()
+    broker.vhost.queue(names[1]).drops.purge()
     broker.commit()
     assert len(broker.store.held_ids) == 1
 

@@ -13,7 +13,7 @@ from gateway.kernel.compiling import mypyc_attr
 if TYPE_CHECKING:
     from gateway.kernel.messages.message import Header, Message
     from gateway.kernel.messages.origin import Origin
-    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 #: Estimated memory of a trace that shares nothing, without its strings, and of an event, in bytes.
 _TRACE_BYTES: Final = 500

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.origin import Origin
-    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 
 @dataclass(frozen=True, slots=True)

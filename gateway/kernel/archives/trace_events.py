@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.origin import Origin
-    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 #: Message numbers start at the time in milliseconds, so that two runs of the node never use the same ones.
 _NUMBERS_PER_MS: Final = 1 << 20

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.message import Header
     from gateway.kernel.messages.origin import Origin
-    from gateway.kernel.queueing.declared import QueueIdentity
     from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+    from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 Row: TypeAlias = "list[str | int | bool | None]"
 """One event; ``TraceTable`` documents the columns."""

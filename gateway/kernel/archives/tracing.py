@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gateway.kernel.archives.tracer import Tracer
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.messages.queued_message import QueuedMessage
-    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 
 class VhostTracing:

@@ -36,6 +36,7 @@ from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
 from gateway.kernel.settings.policy_checks import require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
 from gateway.kernel.traffic import VhostTraffic
+from gateway.kernel.vhosts.context import NodeContext
 from gateway.kernel.vhosts.dissolving import dissolve
 from gateway.kernel.vhosts.plugins import PluginParts
 from gateway.kernel.vhosts.queue_rules import QueueRules
@@ -171,11 +172,18 @@ class Broker:
     def install_vhost(self, record: VhostRecord) -> VirtualHost:
         """Build a virtual host from its record, with the plugins it enables."""
         view = self._plugins(record.name, record.plugins)
-        vhost = VirtualHost(
-            record,
+        vhost = VirtualHost(record, view.exchange_types, self._node_context())
+        parts = self.plugins_in_use.add(vhost, view)
+        self.on_vhost(vhost)
+        self.vhost_by_name[record.name] = vhost
+        self.plugins_in_use.use(vhost, view, parts)
+        self.plugins_in_use.apply_tracing(vhost)
+        return vhost
+
+    def _node_context(self) -> NodeContext:
+        return NodeContext(
             self.journal,
             self.clock,
-            view.exchange_types,
             self.events,
             self.next_queue_id,
             self.queue_rules,
@@ -183,14 +191,8 @@ class Broker:
             self.archive_context,
             self.faults,
             self.user_tallies,
-            compile_pattern=self.compile_pattern,
+            self.compile_pattern,
         )
-        parts = self.plugins_in_use.add(vhost, view)
-        self.on_vhost(vhost)
-        self.vhost_by_name[record.name] = vhost
-        self.plugins_in_use.use(vhost, view, parts)
-        self.plugins_in_use.apply_tracing(vhost)
-        return vhost
 
     def adopt_plugins(
         self, vhost: VirtualHost, recorded: Mapping[str, Value], view: "VhostPlugins", parts: PluginParts

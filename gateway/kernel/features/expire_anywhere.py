@@ -156,7 +156,7 @@ class ExpireAnywhere(QueueFeature):
             if entry.never_expires:
                 self._queue.ready.put_back(entry)
             else:
-                self._queue.discard(entry, DeathReason.EXPIRED)
+                self._queue.drops.discard(entry, DeathReason.EXPIRED)
 
     def _take_expired(self, now_ms: int) -> "list[int]":
         end = (now_ms + 1) << _POSITION_BITS
@@ -170,7 +170,7 @@ class ExpireAnywhere(QueueFeature):
         queue, count = self._queue, 0
         while expired := {head.position for head in queue.ready.heads() if head.enqueued_at_ms + ttl_ms <= now_ms}:
             for entry in queue.ready.remove(expired):
-                queue.discard(entry, DeathReason.EXPIRED)
+                queue.drops.discard(entry, DeathReason.EXPIRED)
             count += len(expired)
             if count >= _BATCH:
                 self._set_timer_by(now_ms)

@@ -77,7 +77,7 @@ class DropHead(Dropping):
             return False
         if ready.peek() is None:  # the content of the remaining messages is lost
             return False
-        self._queue.discard(ready.popleft(), DeathReason.MAXLEN)
+        self._queue.drops.discard(ready.popleft(), DeathReason.MAXLEN)
         return True
 
 
@@ -108,4 +108,4 @@ class RejectPublishDeadLettering(RejectPublish):
 
     def refused(self, message: "Message", reason: DeathReason) -> None:
         """Dead-letter the message."""
-        self._queue.drop_refused(message, reason)
+        self._queue.drops.drop_refused(message, reason)

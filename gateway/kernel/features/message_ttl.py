@@ -90,7 +90,7 @@ class MessageTtl(Dropping):
             if expires_at_ms < self._timer_at_ms:
                 self._set_timer(expires_at_ms)
             return False
-        self._queue.discard(self._queue.ready.popleft(), DeathReason.EXPIRED)
+        self._queue.drops.discard(self._queue.ready.popleft(), DeathReason.EXPIRED)
         return True
 
     def _set_timer(self, at_ms: float) -> None:

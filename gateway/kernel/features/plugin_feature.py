@@ -83,7 +83,7 @@ class FeatureQueue:
         """
         if self._is_ended or self.oldest is None:
             return False
-        self._queue.discard(self._queue.ready.popleft(), reason)
+        self._queue.drops.discard(self._queue.ready.popleft(), reason)
         return True
 
     def call_later(self, delay_s: float, call: Callable[[], object]) -> "Timer":

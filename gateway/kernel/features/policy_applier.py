@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archive import EXCHANGE as ARCHIVE_OF_EXCHANGE
-from gateway.kernel.features.fitting import features_for
+from gateway.kernel.features.table import features_for
 from gateway.kernel.settings.policies import EXCHANGE, Policies, kind_of_queue
 
 if TYPE_CHECKING:

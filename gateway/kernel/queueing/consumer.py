@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.counters import Counters
 from gateway.kernel.messages.message import Arguments, Message
-from gateway.kernel.queueing.declared import QueueIdentity
+from gateway.kernel.queueing.queue_identity import QueueIdentity
 from gateway.kernel.settings.effective_settings import EffectiveSettings, effective
 
 if TYPE_CHECKING:

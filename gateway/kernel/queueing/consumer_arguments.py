@@ -7,7 +7,7 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.settings.arguments import type_name
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 
 def priority_of(queue: "QueueIdentity", arguments: Arguments) -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gateway.kernel.backlog.waiting import Waiting
     from gateway.kernel.journal.changes import Enqueued
     from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.queueing.drops import Drops
 
 #: The delay before the next attempt, in milliseconds, for a message that does not fit even into an empty queue.
 OVERSIZED_RETRY_MS: Final = 10_000
@@ -31,20 +32,17 @@ class DelayingQueue(LetterQueue, Protocol):
         """The waiting messages."""
         ...
 
+    @property
+    def drops(self) -> "Drops":
+        """The removal of messages that no consumer gets."""
+        ...
+
     def offer(self, message: Message, *, was_delayed: bool = False) -> DeathReason | None:
         """Enqueue a message, or return why it was refused."""
         ...
 
     def refusal_of(self, message: Message) -> DeathReason | None:
         """Return why the queue has no room for a message, or ``None``."""
-        ...
-
-    def drop(self, message: Message, reason: DeathReason) -> None:
-        """Dead-letter a message that never was in the queue."""
-        ...
-
-    def discard(self, entry: QueuedMessage, reason: DeathReason) -> None:
-        """Remove a message from the store and dead-letter it, now or in a later turn."""
         ...
 
     def requeue(self, entry: QueuedMessage) -> None:
@@ -111,7 +109,7 @@ class DelayedMessages:
         queue = self._queue
         refusal = queue.refusal_of(message)
         if refusal is not None and self._dead_letters_overflow:
-            queue.drop(message, refusal)
+            queue.drops.drop_arriving(message, refusal)
         elif (refusal or queue.offer(message, was_delayed=True)) is not None:
             self.hold(message, self._journal.now_ms)
 
@@ -127,7 +125,7 @@ class DelayedMessages:
             return None
         refusal = queue.refusal_of(entry.message)
         if refusal is not None and self._dead_letters_overflow:
-            queue.discard(entry, refusal)
+            queue.drops.discard(entry, refusal)
             return None
         refusal = refusal or queue.offer(entry.message, was_delayed=True)
         if refusal is None:

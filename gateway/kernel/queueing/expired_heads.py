@@ -11,6 +11,6 @@ def drop_expired_steps(queue: "Queue") -> Iterator[None]:
     """Return the steps that discard the expired messages at the head."""
     while queue.ready.length:
         head = queue.ready.peek()
-        if head is None or not queue.drop_if_expired(head):
+        if head is None or not queue.drops.discard_if_expired(head):
             return
         yield

@@ -178,10 +178,15 @@ class FeatureDispatch:
             feature.used()
 
 
-def overriding(features: tuple[QueueFeature, ...], moment: str) -> tuple[QueueFeature, ...]:
+def overriding(features: tuple[QueueFeature, ...], method: str) -> tuple[QueueFeature, ...]:
     """Return the features that override this method."""
-    return tuple(feature for feature in features if feature.overrides(moment))
+    return tuple(feature for feature in features if feature.overrides(method))
 
 
 #: Shared by all queues without features, so that it stays in the processor's cache.
 NO_FEATURES: Final = FeatureDispatch()
+
+
+def dispatch_of(features: tuple[QueueFeature, ...]) -> FeatureDispatch:
+    """Return the dispatch of these features; queues without features share one."""
+    return FeatureDispatch(features) if features else NO_FEATURES

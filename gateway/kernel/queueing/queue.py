@@ -5,8 +5,7 @@ message is *ready*, *unsettled* with a consumer, or gone. Small steps of the hot
 call would cost more than the step.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.backlog.memory_budget import NO_RESERVE, MemoryBudget
@@ -20,8 +19,9 @@ from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delayed_messages import DelayedMessages
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.drops import Drops
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.purging import removal_steps
+from gateway.kernel.queueing.feature_dispatch import dispatch_of
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.queueing.selective_dispatch import SelectiveDispatch
 from gateway.kernel.queueing.single_active import consumers_for
@@ -45,7 +45,7 @@ class Queue(QueueLike):
     ``reapply`` is called when the queue needs other features than it has.
     """
 
-    __slots__ = ("_paging", "_reapply", "delayed", "has_expirations", "held", "ready", "selecting", "stored")
+    __slots__ = ("_paging", "_reapply", "delayed", "drops", "has_expirations", "held", "ready", "selecting", "stored")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Queue(QueueLike):
         self._reapply = reapply
         self._paging = Paging(journal)
         self.ready = ready_for(self.arguments, self._paging, resident_messages, reserve)
+        self.drops = Drops(self.counters, journal, self.ready)
         self.apply(features)
 
     def __len__(self) -> int:
@@ -109,6 +110,12 @@ class Queue(QueueLike):
         """Whether messages wait although there are consumers, because none of them has capacity."""
         return self.ready.length > 0 and self.consumers.lack_capacity
 
+    def apply(self, features: tuple[QueueFeature, ...]) -> None:
+        """Replace the features, as on a change of policy; a feature of the same type keeps its state."""
+        earlier = self._feature_dispatch
+        self._feature_dispatch = self.drops.features = dispatch_of(features)
+        self._feature_dispatch.succeed(earlier)
+
     def close(self) -> None:
         """Mark the queue as deleted and end its features; delayed messages are lost, ready ones purged separately."""
         super().close()
@@ -125,7 +132,7 @@ class Queue(QueueLike):
             return None
         if feature_dispatch.guarding and (kept_out := feature_dispatch.keeps_out(message)) is not None:
             if isinstance(kept_out, DeathReason):
-                self.drop(message, kept_out)
+                self.drops.drop_arriving(message, kept_out)
                 return None
             feature_dispatch.refused(message, kept_out.reason)
             return kept_out.reason
@@ -226,7 +233,7 @@ class Queue(QueueLike):
             except IndexError:  # the remaining messages had lost their contents
                 return None
             if feature_dispatch.due_asking and (reason := feature_dispatch.due(entry)) is not None:
-                self.discard(entry, reason)
+                self.drops.discard(entry, reason)
                 most_due -= 1
                 if not most_due:  # ``message_ttl`` continues in slices; consumers are served after it
                     self._journal.clock.call_later(0, self.dispatch)
@@ -246,13 +253,6 @@ class Queue(QueueLike):
             self.held.add(entry)
             self._feature_dispatch.taken()
         return entry
-
-    def drop_if_expired(self, seen: QueuedMessage) -> bool:
-        """Discard a waiting message if it has expired; return whether it has."""
-        reason = self._feature_dispatch.due(seen)
-        if reason is not None and (entry := self.ready.take_out(seen)) is not None:
-            self.discard(entry, reason)
-        return reason is not None
 
     def dispatch(self) -> None:
         """Deliver waiting messages while some consumer has capacity."""
@@ -322,12 +322,12 @@ class Queue(QueueLike):
             entry.is_redelivered = True
             self.requeue(entry)
         elif not self._feature_dispatch.retries(entry):
-            self.discard(entry, DeathReason.REJECTED)
+            self.drops.discard(entry, DeathReason.REJECTED)
 
     def requeue(self, entry: QueuedMessage) -> None:
         """Requeue a message in the place it was taken from; the next ``dispatch`` delivers it."""
         if (reason := self._feature_dispatch.returning(entry)) is not None:
-            self.discard(entry, reason)
+            self.drops.discard(entry, reason)
             return
         if entry.is_durable:
             self._journal.requeued(self.id, entry)
@@ -345,51 +345,14 @@ class Queue(QueueLike):
             self.held.add(entry)
         return entries
 
-    def discard(self, entry: QueuedMessage, reason: DeathReason) -> None:
-        """Forget a removed message and report it to the features: now, or in a later turn if one of them needs that."""
-        self.counters.count_drop(reason.value)
-        dispatch = self._feature_dispatch
-        if dispatch.postponing and (postpone := dispatch.postponer(entry.message)) is not None:
-            postpone(partial(self._discard_now, entry, reason))
-        else:
-            self._discard_now(entry, reason)
-
-    def _discard_now(self, entry: QueuedMessage, reason: DeathReason) -> None:
-        self.forget(entry)
-        self._feature_dispatch.dropped(entry.message, reason)
-
-    def drop(self, message: Message, reason: DeathReason) -> None:
-        """Count a message that was dropped, and report it to the features."""
-        self.counters.count_drop(reason.value)
-        self._feature_dispatch.dropped(message, reason)
-
-    def drop_refused(self, message: Message, reason: DeathReason) -> None:
-        """Report to the features that a message was refused, now or later: its publisher does not count on it."""
-        postpone = self._feature_dispatch.postponer(message) or _now
-        postpone(partial(self.drop, message, reason))
-
     def forget(self, entry: QueuedMessage) -> None:
         """Remove a message from the store that was already removed from the queue."""
         if entry.is_durable:
             self._journal.dequeued(entry.position, entry.message)
 
-    def purge(self) -> int:
-        """Remove every ready message; return how many there were. None is dead-lettered (R39).
-
-        The queue is empty at once. The store removes a large number of messages in later turns.
-        """
-        count = len(self.ready)
-        self._journal.clock.background.add(self.purge_steps())
-        return count
-
-    def purge_steps(self) -> Iterator[None]:
-        """Remove every ready message; return the steps in which the store removes them."""
-        self._feature_dispatch.purged()
-        return removal_steps(self._journal, *self.ready.clear())
-
     def erase(self) -> int:
         """Delete the messages of a deleted queue; return how many were ready."""
-        return self.purge()
+        return self.drops.purge()
 
     # Consumers
 
@@ -426,14 +389,3 @@ class Queue(QueueLike):
             self.consumers.resume(consumer)
             if len(self.ready):
                 self.dispatch()
-
-
-def _now(call: Callable[[], None]) -> None:
-    call()
-
-
-def require_queue(found: QueueLike, operation: str) -> Queue:
-    """Return a queue that supports an operation. :raises NotImplementedHere: if it is a stream (540 in RabbitMQ)."""
-    if not isinstance(found, Queue):
-        raise NotImplementedHere(f"{operation} not supported by stream queues {found.entity}")
-    return found

@@ -7,7 +7,7 @@ from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer, Subscriber
 from gateway.kernel.queueing.feature import QueueFeature
-from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, FeatureDispatch
+from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, dispatch_of
 from gateway.kernel.queueing.scheduler import ConsumerScheduler
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class QueueLike(ConsumedQueue):
 
     def apply(self, features: tuple[QueueFeature, ...]) -> None:
         """Replace the features, as on a change of policy; a feature of the same type keeps its state."""
-        earlier, self._feature_dispatch = self._feature_dispatch, FeatureDispatch(features) if features else NO_FEATURES
+        earlier, self._feature_dispatch = self._feature_dispatch, dispatch_of(features)
         self._feature_dispatch.succeed(earlier)
 
     def close(self) -> None:

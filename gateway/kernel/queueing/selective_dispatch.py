@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.consumer import Consumer
+    from gateway.kernel.queueing.drops import Drops
 
 #: The number of messages examined before the list of searching consumers is refreshed.
 _LOOKS_AT_A_TIME: Final = 64
@@ -31,8 +32,9 @@ class SearchedQueue(Protocol):
         """The waiting messages."""
         ...
 
-    def drop_if_expired(self, seen: "QueuedMessage") -> bool:
-        """Discard a waiting message if it has expired; return whether it has."""
+    @property
+    def drops(self) -> "Drops":
+        """The removal of messages that no consumer gets."""
         ...
 
     def pick(self, seen: "QueuedMessage") -> "QueuedMessage | None":
@@ -47,66 +49,66 @@ class SearchedQueue(Protocol):
 class SelectiveDispatch(ConsumerScheduler):
     """Wraps the queue's ``ConsumerScheduler``. Owns the search of each consumer."""
 
-    __slots__ = ("_is_searching", "_journal", "_queue", "_round", "_search_by_consumer")
+    __slots__ = ("_is_searching", "_journal", "_queue", "_scheduler", "_search_by_consumer")
 
-    def __init__(self, queue: "SearchedQueue", round: ConsumerScheduler, journal: "Journal") -> None:
+    def __init__(self, queue: "SearchedQueue", scheduler: ConsumerScheduler, journal: "Journal") -> None:
         self._queue = queue
-        self._round = round
+        self._scheduler = scheduler
         self._journal = journal
-        self._search_by_consumer = {consumer: Search(queue.ready) for consumer in round}
+        self._search_by_consumer = {consumer: Search(queue.ready) for consumer in scheduler}
         self._is_searching = False
 
     def __len__(self) -> int:
-        return len(self._round)
+        return len(self._scheduler)
 
     def __iter__(self) -> "Iterator[Consumer]":
-        return iter(self._round)
+        return iter(self._scheduler)
 
     def __contains__(self, consumer: "Consumer") -> bool:
-        return consumer in self._round
+        return consumer in self._scheduler
 
     @property
     def is_needed(self) -> bool:
         """Whether some consumer has a filter."""
-        return any(consumer.selection is not None for consumer in self._round)
+        return any(consumer.selection is not None for consumer in self._scheduler)
 
     def end(self) -> ConsumerScheduler:
         """Return the wrapped scheduler, to replace this one."""
         self._search_by_consumer.clear()
-        return self._round
+        return self._scheduler
 
     # Methods of the scheduler
 
     @property
     def permits_exclusive(self) -> bool:
         """Whether a consumer may be exclusive."""
-        return self._round.permits_exclusive
+        return self._scheduler.permits_exclusive
 
     def is_active(self, consumer: "Consumer") -> bool:
         """Return whether the consumer gets messages while it has capacity."""
-        return self._round.is_active(consumer)
+        return self._scheduler.is_active(consumer)
 
     def add(self, consumer: "Consumer") -> None:
         """Add a consumer, which has not examined any message yet."""
         self._search_by_consumer[consumer] = Search(self._queue.ready)
-        self._round.add(consumer)
+        self._scheduler.add(consumer)
 
     def remove(self, consumer: "Consumer") -> None:
         """Remove a consumer."""
         del self._search_by_consumer[consumer]
-        self._round.remove(consumer)
+        self._scheduler.remove(consumer)
 
     def resume(self, consumer: "Consumer") -> None:
         """Resume a waiting consumer."""
-        self._round.resume(consumer)
+        self._scheduler.resume(consumer)
 
     def with_capacity(self) -> "list[Consumer]":
         """Return the consumers with capacity, next one first. The others wait from now on."""
-        return self._round.with_capacity()
+        return self._scheduler.with_capacity()
 
     def move_to_end(self, consumer: "Consumer") -> None:
         """Move a consumer that has capacity to the end."""
-        self._round.move_to_end(consumer)
+        self._scheduler.move_to_end(consumer)
 
     def next(self) -> None:
         """Return ``None``: the next consumer depends on the message."""
@@ -121,11 +123,11 @@ class SelectiveDispatch(ConsumerScheduler):
         if self._looking():
             self.search()
         examined = []
-        for consumer in self._round.with_capacity():
+        for consumer in self._scheduler.with_capacity():
             search = self._search_by_consumer[consumer]
             if search.is_over:
                 if consumer.selection is None or consumer.selection.wants(message, 0, False):
-                    self._round.move_to_end(consumer)
+                    self._scheduler.move_to_end(consumer)
                     return consumer
                 examined.append(search)
         for search in examined:
@@ -148,9 +150,9 @@ class SelectiveDispatch(ConsumerScheduler):
 
     def _looking(self) -> "list[Consumer]":
         searches = self._search_by_consumer
-        return (
-            [consumer for consumer in self._round.with_capacity() if not searches[consumer].is_over] if searches else []
-        )
+        if not searches:
+            return []
+        return [consumer for consumer in self._scheduler.with_capacity() if not searches[consumer].is_over]
 
     def _turns(self, looking: "list[Consumer]") -> Iterator[None]:
         """Let these consumers examine one message each, in turn; stop when one gets a message, as others are next."""
@@ -166,11 +168,11 @@ class SelectiveDispatch(ConsumerScheduler):
     def _gets(self, consumer: "Consumer", seen: "QueuedMessage") -> bool:
         """Deliver an examined message if the consumer takes it and it still waits; return whether it was delivered."""
         queue = self._queue
-        if queue.drop_if_expired(seen) or not consumer.wants(seen):
+        if queue.drops.discard_if_expired(seen) or not consumer.wants(seen):
             return False
         entry = queue.pick(seen)
         if entry is None:
             return False
-        self._round.move_to_end(consumer)
+        self._scheduler.move_to_end(consumer)
         queue.deliver_to(consumer, entry)
         return True

@@ -96,8 +96,3 @@ class ConsumerTally:
         """Count one less consumer."""
         self.count -= 1
         self._by_user.removed(user)
-
-
-def without_limits() -> UserTallies:
-    """Return counters without limits."""
-    return UserTallies(lambda user: {})

@@ -260,11 +260,11 @@ class StreamLog:
             chunk = self.read(middle, 1)
             if chunk is None:
                 return high
-            moments = [(offset, moment) for offset, moment, _, _ in entries(chunk) if self.first <= offset < high]
-            if moments[-1][1] < timestamp_ms:
-                low = moments[-1][0] + 1
-            elif moments[0][1] >= timestamp_ms:
-                high = moments[0][0]
+            found = [(offset, arrived_ms) for offset, arrived_ms, _, _ in entries(chunk) if self.first <= offset < high]
+            if found[-1][1] < timestamp_ms:
+                low = found[-1][0] + 1
+            elif found[0][1] >= timestamp_ms:
+                high = found[0][0]
             else:
-                return next(offset for offset, moment in moments if moment >= timestamp_ms)
+                return next(offset for offset, arrived_ms in found if arrived_ms >= timestamp_ms)
         return high

@@ -151,7 +151,7 @@ class Queues:
     def purging(self, queue: Queue) -> Iterator[None]:
         """Remove every ready message of a queue at once; return the steps in which the store removes them."""
         details = {"messages": len(queue.ready)}
-        steps = queue.purge_steps()
+        steps = queue.drops.purge_steps()
         self._context.events.emit(Event("queue.purged", self._context.vhost_name, queue.name, details))
         return steps
 

@@ -1,18 +1,15 @@
 """A virtual host: exchanges, queues, bindings and sessions, and the operations on them that all protocols share."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from gateway.kernel.archives.archives import ArchiveContext, Archives
+from gateway.kernel.archives.archives import Archives
 from gateway.kernel.archives.message_traces import MessageTraces
 from gateway.kernel.archives.trace_events import TraceEvents
 from gateway.kernel.archives.trace_table import TraceTable
 from gateway.kernel.archives.tracing import VhostTracing
-from gateway.kernel.backlog.memory_budget import MemoryBudget
 from gateway.kernel.errors import NotFound
-from gateway.kernel.events import Events
-from gateway.kernel.faults import Faults
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
 from gateway.kernel.features.keeping import Keeping
@@ -26,7 +23,6 @@ from gateway.kernel.messages.bounds import require_arguments, require_binding_ke
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.names import printable, require_not_default
-from gateway.kernel.patterns import Compile
 from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding, Destination
@@ -42,21 +38,17 @@ from gateway.kernel.sessions.sessions import Sessions
 from gateway.kernel.sessions.will_publisher import WillPublisher
 from gateway.kernel.sessions.wills import Wills
 from gateway.kernel.settings.policies import Policies
-from gateway.kernel.settings.user_counters import UserTallies, without_limits
 from gateway.kernel.traffic import SIZE_BOUNDS, SMALL, VhostTraffic
-from gateway.kernel.vhosts.context import VhostContext
+from gateway.kernel.vhosts.context import NodeContext, VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.direct_reply_queues import DirectReplyQueues
 from gateway.kernel.vhosts.exchanges import Exchanges
 from gateway.kernel.vhosts.explanation import Explainer, Explanation
-from gateway.kernel.vhosts.queue_rules import QueueRules
 from gateway.kernel.vhosts.queues import Queues
 from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway.kernel.vhosts.wide_publishing import WidePublishing
 
 if TYPE_CHECKING:
-    from gateway.kernel.clock import Clock
-    from gateway.kernel.journal.journal import Journal
     from gateway.kernel.plugin_times import CallTime
     from gateway.kernel.routing.exchange_type import ExchangeTypes
 
@@ -69,55 +61,56 @@ class VirtualHost:
     use. Adapters pass messages to ``interception.publishing``, if there are interceptors, before ``publish``.
     """
 
-    def __init__(
-        self,
-        record: VhostRecord,
-        journal: "Journal",
-        clock: "Clock",
-        exchange_types: "ExchangeTypes",
-        events: Events,
-        next_queue_id: Callable[[], int],
-        queue_rules: QueueRules,
-        reserve: MemoryBudget,
-        archive_context: ArchiveContext | None = None,
-        faults: Faults | None = None,
-        users: UserTallies | None = None,
-        *,
-        compile_pattern: Compile,
-    ) -> None:
+    def __init__(self, record: VhostRecord, exchange_types: "ExchangeTypes", node: NodeContext) -> None:
+        journal, events, faults = node.journal, node.events, node.faults
         self.name = record.name
-        self._faults = faults = faults or Faults(events)
+        self._faults = faults
         self.version = 0
         self.tracing: VhostTracing | None = None
+        self.archiving: Archives | None = None
         self.traffic = VhostTraffic()
         self._publishes = self.traffic.by_protocol
+        self._budget = journal.budget
         self.queue_by_name: dict[str, QueueLike] = {}
         replies: dict[str, QueueLike] = {}
         self.default_exchange = default_exchange(record.name, self.queue_by_name, replies)
         self.exchange_by_name: dict[str, Exchange] = {"": self.default_exchange}
-        self._budget = journal.budget
         self._router = router = Router(self.exchange_by_name, journal, faults)
-        users = users or without_limits()
-        self.bindings = Bindings(journal, events, router.forget, faults, users.bindings)
-        self.policies = Policies(compile_pattern)
+        self.bindings = Bindings(journal, events, router.forget, faults, node.users.bindings)
+        self._build_records(node)
         self.dead_letters = DeadLetters(
             self.name, self.exchange_by_name, self.queue_by_name, router, journal, events, faults, self.traffic
         )
-        self.archives = Archives(
-            record.name, journal, clock, events, next_queue_id, archive_context or ArchiveContext()
-        )
+        self.dead_letters.trace_events = self.trace_events
+        plugin_calls = InterceptionContext(self.name, journal.budget, faults, self.trace_events.refused)
+        self._build_features(node, plugin_calls)
+        has_exchange, queues = self.exchange_by_name.__contains__, (self.queue_by_name, replies)
+        self.interception = Interception(plugin_calls, node.clock, has_exchange, queues, self.invalidate_caches)
+        self.reply_queues = DirectReplyQueues(self.name, replies, journal, router, self.interception)
+        self.wide_publishing = WidePublishing(self, journal, router, self.traffic, self._is_taken)
+        self._context = self._shared_context(record, node)
+        self.exchanges = Exchanges(self._context, self.exchange_by_name, exchange_types, self.invalidate_caches)
+        self.queues = Queues(self._context, self.queue_by_name, self.traffic, node.queue_rules, node.reserve)
+        self.bindings.require_room = self.queues.require_room_for_binding
+        self._build_sessions(node)
+
+    def _build_records(self, node: NodeContext) -> None:
+        """Build what keeps records of messages: the archives, the trace table and the traces of messages."""
+        journal, clock = node.journal, node.clock
+        self.archives = Archives(self.name, journal, clock, node.events, node.next_queue_id, node.archive_context)
         self.archives.on_change = self._archives_changed
-        self.archiving: Archives | None = None
         self.trace_table = TraceTable(self.archives, journal, clock)
         self.message_traces = MessageTraces(journal, self.archives.trace_rules)
-        events_of_messages = TraceEvents(self.trace_table, self.message_traces, journal, clock)
-        self.trace_events = self.dead_letters.trace_events = events_of_messages
-        self.deduplication_caches = DeduplicationCaches(record.name, journal)
-        self.keeping = Keeping(self.name, journal, events, faults, self.publish)
-        plugin_calls = InterceptionContext(record.name, journal.budget, faults, self.trace_events.refused)
+        self.trace_events = TraceEvents(self.trace_table, self.message_traces, journal, clock)
+
+    def _build_features(self, node: NodeContext, plugin_calls: InterceptionContext) -> None:
+        """Build the policies, and what the features of queues and exchanges share."""
+        journal = node.journal
+        self.deduplication_caches = DeduplicationCaches(self.name, journal)
+        self.keeping = Keeping(self.name, journal, node.events, node.faults, self.publish)
         self.queue_features = OfferedFeatures(plugin_calls)
-        feature_context = FeatureContext(
-            clock,
+        context = FeatureContext(
+            node.clock,
             journal,
             self.dead_letters,
             self.delete_queue,
@@ -126,42 +119,37 @@ class VirtualHost:
             self.deduplication_caches,
             self.queue_features,
         )
+        self.policies = Policies(node.compile_pattern)
         self.policy_applier = PolicyApplier(
-            self.policies, feature_context, self.queue_by_name, self.exchange_by_name, router.forget
+            self.policies, context, self.queue_by_name, self.exchange_by_name, self._router.forget
         )
-        self.interception = Interception(
-            plugin_calls,
-            clock,
-            self.exchange_by_name.__contains__,
-            (self.queue_by_name, replies),
-            self.invalidate_caches,
-        )
-        self.reply_queues = DirectReplyQueues(record.name, replies, journal, router, self.interception)
-        self.wide_publishing = WidePublishing(self, journal, router, self.traffic, self._is_taken)
-        self._context = VhostContext(
+
+    def _shared_context(self, record: VhostRecord, node: NodeContext) -> VhostContext:
+        return VhostContext(
             record,
-            journal,
-            events,
-            router,
+            node.journal,
+            node.events,
+            self._router,
             self.bindings,
             self.policy_applier,
-            next_queue_id,
-            faults,
+            node.next_queue_id,
+            node.faults,
             self.deduplication_caches,
             self.keeping,
             self.trace_events,
-            users,
+            node.users,
             self.interception,
             self.queue_features,
         )
-        self.exchanges = Exchanges(self._context, self.exchange_by_name, exchange_types, self.invalidate_caches)
-        self.queues = Queues(self._context, self.queue_by_name, self.traffic, queue_rules, reserve)
-        self.bindings.require_room = self.queues.require_room_for_binding
+
+    def _build_sessions(self, node: NodeContext) -> None:
+        """Build the sessions of MQTT with their wills, the retained messages, and the producers of the pipeline."""
+        journal, events = node.journal, node.events
         self.producers = Producers(self.name, journal)
         self.retained = Retained(self.name, journal, events)
         wills = WillPublisher(self.name, self.exchange_by_name, self.interception, self.retained, events, self.publish)
-        self.wills = Wills(self.name, journal, clock, wills.publish)
-        self.sessions = Sessions(self, journal, clock, self.wills, events)
+        self.wills = Wills(self.name, journal, node.clock, wills.publish)
+        self.sessions = Sessions(self, journal, node.clock, self.wills, events)
 
     @property
     def record(self) -> VhostRecord:

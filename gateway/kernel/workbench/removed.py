@@ -120,7 +120,7 @@ class RemovedMessages:
 
         The record of the action goes last, so that a restart after a crash can continue.
         """
-        yield from self.held.purge_steps()
+        yield from self.held.drops.purge_steps()
         for number in range(self._records):
             self._journal.record(Removed(UndoRowsRecord.kind, (self.record.number, number)))
             yield

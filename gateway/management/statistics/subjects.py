@@ -3,7 +3,7 @@
 from typing import Final, TypeAlias
 
 from gateway.kernel.broker.connections import Peer
-from gateway.kernel.queueing.declared import QueueIdentity
+from gateway.kernel.queueing.queue_identity import QueueIdentity
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost

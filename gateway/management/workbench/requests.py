@@ -9,8 +9,9 @@ from gateway.access.indirect_publishing import require_unrestricted_topics
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
-from gateway.kernel.queueing.queue import Queue, require_queue
+from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.queue_like import QueueLike
+from gateway.kernel.queueing.queue_operations import require_queue
 from gateway.kernel.workbench.actions import Action, Copy, Delete, Edit, Move, Replace, SourceQueue
 from gateway.kernel.workbench.filters import STATES, MessageFilter
 from gateway.kernel.workbench.found import Found, Place

@@ -4,7 +4,7 @@ from typing import Final
 
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
-from gateway.kernel.queueing.declared import QueueIdentity
+from gateway.kernel.queueing.queue_identity import QueueIdentity
 from gateway.kernel.sessions.subscriptions import Terms
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope

@@ -137,13 +137,13 @@ def test_a_purge_and_a_later_queue_of_the_same_name_do_not_leave_a_message_ready
     broker = traced()
     declare(broker)
     publish(broker)
-    broker.vhost.queue("q").purge()
+    broker.vhost.queue("q").drops.purge()
     assert where(broker) == {"q": "purged"}
     broker.advance(1)
     publish(broker)
     deliver(broker, None)
     second, first = broker.vhost.message_traces
-    broker.vhost.queue("q").purge()
+    broker.vhost.queue("q").drops.purge()
     assert (where(broker, first), where(broker, second)) == ({"q": "purged"}, {"q": "unsettled"})
     broker.vhost.delete_queue(broker.vhost.queue("q"))
     declare(broker)

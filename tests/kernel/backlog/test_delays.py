@@ -155,7 +155,7 @@ def test_delayed_messages_beyond_the_memory_limit_are_paged_out(broker: MemoryBr
     broker.commit()
     broker.clock.advance(1.1)
     assert sorted(map(int, ready(queue))) == list(range(count))
-    queue.purge()
+    queue.drops.purge()
     broker.commit()
     assert broker.store.held_ids == frozenset()
 
@@ -283,7 +283,7 @@ def test_deleting_a_queue_removes_its_delayed_messages(broker: MemoryBroker) -> 
 def test_a_purge_keeps_delayed_messages(broker: MemoryBroker) -> None:
     queue = delayed_queue(broker)
     send(broker, b"later", 1000)
-    assert queue.purge() == 0
+    assert queue.drops.purge() == 0
     broker.clock.advance(1)
     assert ready(queue) == [b"later"]
 

@@ -138,7 +138,7 @@ class DelaysMachine(BrokerMachine):
         self.patch.stop()
         for entry, _ in self.out:
             self.queue.accept(entry)
-        self.queue.purge()
+        self.queue.drops.purge()
         self.queue.ensure_delayed().delays.clear()
 
 

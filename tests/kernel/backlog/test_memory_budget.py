@@ -151,7 +151,7 @@ def take_and_put_back(queue: Queue) -> None:
 
 def drop(queue: Queue) -> None:
     while len(queue):
-        queue.discard(queue.ready.popleft(), DeathReason.MAXLEN)
+        queue.drops.discard(queue.ready.popleft(), DeathReason.MAXLEN)
 
 
 def discard_one_by_one_from_the_end(queue: Queue) -> None:
@@ -170,7 +170,7 @@ def pick_from_the_middle(queue: Queue) -> None:
 
 
 def purge(queue: Queue) -> None:
-    queue.purge()
+    queue.drops.purge()
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 3}], ids=["plain", "priorities"])

@@ -139,7 +139,7 @@ def test_a_deleted_queue_pages_out_nothing_later() -> None:
         broker.publish("", b"", exchange="x")
         broker.commit()
     for queue in queues_of(broker):
-        queue.purge()
+        queue.drops.purge()
     before = paged(broker)
     broker.clock.advance(1)
     assert len(broker.kernel.journal.deferred) == 0

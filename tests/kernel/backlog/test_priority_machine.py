@@ -113,7 +113,7 @@ class PriorityMachine(BrokerMachine):
     def empty(self) -> None:
         for entry, _ in self.out:
             self.queue.accept(entry)
-        self.queue.purge()
+        self.queue.drops.purge()
 
 
 TestPriorityMachine = PriorityMachine.TestCase

@@ -39,7 +39,7 @@ def small(resident: int, request: pytest.FixtureRequest) -> Iterator[MemoryBroke
     broker = MemoryBroker(resident_messages=resident, reserve=request.param)
     broker.vhost.declare_queue("q", is_durable=True)
     yield broker
-    broker.vhost.queue("q").purge()
+    broker.vhost.queue("q").drops.purge()
     broker.commit()
     assert broker.store.held_ids == frozenset()
     assert broker.kernel.reserve.taken == 0
@@ -80,7 +80,7 @@ def test_requeued_messages_come_before_paged_ones(small: MemoryBroker) -> None:
 def test_a_purge_removes_paged_messages_and_their_contents(small: MemoryBroker) -> None:
     """R130. The fixture checks the store afterwards."""
     fill(small, numbered(100))
-    assert small.vhost.queue("q").purge() == 100
+    assert small.vhost.queue("q").drops.purge() == 100
     fill(small, [b"next"])
     assert drained(small) == [b"next"]
 

@@ -186,7 +186,7 @@ def test_a_purge_removes_ready_messages_and_keeps_unsettled_ones(broker: MemoryB
     publish(broker, b"1", b"2", b"3")
     recipient = Recipient()
     recipient.get(queue)
-    assert queue.purge() == 2
+    assert queue.drops.purge() == 2
     assert (len(queue), queue.unsettled) == (0, 1)
     recipient.settle(1, DeliveryOutcome.REQUEUED)
     assert len(queue) == 1
@@ -271,7 +271,7 @@ def test_a_feature_is_called_for_rejected_messages_and_not_for_purged_ones(
     recipient.get(queue)
     feature.calls.clear()
     recipient.settle(1, DeliveryOutcome.REJECTED)
-    queue.purge()
+    queue.drops.purge()
     assert feature.calls == [("rejected", b"rejected")]
 
 
@@ -280,7 +280,7 @@ def test_discarding_the_head_removes_the_oldest_message(
 ) -> None:
     publish(broker, b"1", b"2")
     feature.calls.clear()
-    queue.discard(queue.ready.popleft(), DeathReason.MAXLEN)
+    queue.drops.discard(queue.ready.popleft(), DeathReason.MAXLEN)
     assert feature.calls == [("maxlen", b"1")]
     assert len(queue) == 1
 

@@ -121,11 +121,11 @@ def test_sender_selected_distribution(
     Topology({"x": "direct"}, ["x qa a", "x qb b", "x qc c"]).declare(broker.vhost)
     broker.publish(key, exchange="x")
     for queue in broker.vhost.queue_by_name.values():
-        queue.purge()
+        queue.drops.purge()
     broker.publish(key, exchange="x", sender_keys=sender_keys)
     assert {name for name, queue in broker.vhost.queue_by_name.items() if len(queue)} == set(queues.split())
     for queue in broker.vhost.queue_by_name.values():
-        queue.purge()
+        queue.drops.purge()
     broker.publish(key, exchange="x")
     assert sum(map(len, broker.vhost.queue_by_name.values())) == (key == "a")
 
@@ -191,7 +191,7 @@ def test_a_cached_route_is_invalidated_by_changes_of_its_topology(broker: Memory
 
     def reached() -> set[str]:
         broker.publish("k", exchange="x")
-        return {name for name, queue in vhost.queue_by_name.items() if queue.purge()}
+        return {name for name, queue in vhost.queue_by_name.items() if queue.drops.purge()}
 
     assert reached() == {"q", "r"}
     vhost.unbind(vhost.exchange("x"), vhost.queue("q"), "k")

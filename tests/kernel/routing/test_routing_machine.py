@@ -139,7 +139,7 @@ class RoutingMachine(BrokerMachine):
                     expected, 1
                 )
                 for queue in self.queues.values():
-                    queue.purge()
+                    queue.drops.purge()
 
     @invariant()
     def exchanges_and_bindings_match_the_model(self) -> None:

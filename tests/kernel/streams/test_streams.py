@@ -14,7 +14,7 @@ from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.queue import require_queue
+from gateway.kernel.queueing.queue_operations import require_queue
 from gateway.kernel.streams.cursor import READ_SIZE
 from gateway.kernel.streams.read_scheduler import TURN_BUDGET
 from gateway.kernel.streams.stream import Stream

@@ -127,7 +127,7 @@ class WorkbenchMachine(RuleBasedStateMachine):
         """Check that the store is empty once the queues are purged and no action can be undone."""
         bench = self.bench.crash()
         for name in "ab":
-            bench.queue(name).purge()
+            bench.queue(name).drops.purge()
         for removed in bench.broker.kernel.workbench.undoable:
             bench.broker.kernel.workbench.forget(removed.record.number)
         for _ in range(200):

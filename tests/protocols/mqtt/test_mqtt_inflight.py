@@ -68,9 +68,9 @@ def test_the_identifier_of_a_dropped_message_is_released() -> None:
     published(gateway, "t", b"one")
     assert app.receive() == ["PUBLISH q2 #1 t 'one'"]
     app.lose()
-    gateway.vhost.queue("mqtt-subscription-appqos1").purge()
+    gateway.vhost.queue("mqtt-subscription-appqos1").drops.purge()
     started = gateway.crashed()
-    started.vhost.queue("mqtt-subscription-appqos1").purge()
+    started.vhost.queue("mqtt-subscription-appqos1").drops.purge()
     again = persistent(started)
     assert again.backlog == ["PUBREL #1"]
     published(started, "t", b"two")

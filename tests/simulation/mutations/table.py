@@ -105,7 +105,7 @@ MUTATIONS: Final = (
     Mutation(
         "a message that expires is not dead-lettered",
         "gateway.kernel.features.message_ttl",
-        "        self._queue.discard(self._queue.ready.popleft(), DeathReason.EXPIRED)\n",
+        "        self._queue.drops.discard(self._queue.ready.popleft(), DeathReason.EXPIRED)\n",
         "        self._queue.forget(self._queue.ready.popleft())\n",
     ),
     Mutation(

@@ -6,7 +6,7 @@ from gateway.access import Operation
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.queue import require_queue
+from gateway.kernel.queueing.queue_operations import require_queue
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError
 from gateway.management.http.routes import Fields, Routes

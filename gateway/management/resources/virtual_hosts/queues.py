@@ -8,8 +8,8 @@ from gateway.access import Operation
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.queue import require_queue
 from gateway.kernel.queueing.queue_like import QueueLike
+from gateway.kernel.queueing.queue_operations import require_queue
 from gateway.kernel.routing.binding import Binding
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.fetching import MessageFetch
