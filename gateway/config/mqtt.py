@@ -4,8 +4,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from gateway.config.kinds import Hosts, ListenerPort, Live, Origins, Size, UrlPath
+from gateway.config.kinds import ListenerPort, Live, Size
 from gateway.config.section import Section
+from gateway.config.web_socket import WebSocketSection
 
 #: The largest possible packet: 268,435,455 bytes after a fixed header of five (MQTT 5.0, 1.5.5).
 LARGEST_PACKET: Final = 2**28 + 4
@@ -113,23 +114,11 @@ class Mqtts(Section):
     """Port of the TLS listener; the default is 8883 if ``tls.certificate`` is set."""
 
 
-class WebMqtt(Section):
+class WebMqtt(WebSocketSection):
     """MQTT over WebSocket."""
 
     port: ListenerPort = 15675
     """Port of the WebSocket listener without TLS."""
-
-    path: UrlPath = "/ws"
-    """URL path of the WebSocket, with and without TLS."""
-
-    allow_origins: Origins = Field(default_factory=list)
-    """Origins of web pages that may open a WebSocket, such as ``https://console.example.com``; ``*`` is any."""
-
-    allow_hosts: Hosts = Field(default_factory=list)
-    """Further host names, without ports, that browsers may use for this host; ``*`` is any. See docs/management.md."""
-
-    proxy_protocol: bool = False
-    """Whether a proxy sends a PROXY header with the client's address on each connection, with and without TLS."""
 
 
 class WebMqtts(Section):

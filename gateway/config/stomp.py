@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from gateway.config.kinds import Hosts, ListenerPort, Live, Origins, Password, Size, UrlPath
+from gateway.config.kinds import ListenerPort, Live, Password, Size
 from gateway.config.section import Section
+from gateway.config.web_socket import WebSocketSection
 
 
 class Stomp(Section):
@@ -79,23 +80,11 @@ class Stomps(Section):
     """Port of the TLS listener; the default is 61614 if ``tls.certificate`` is set."""
 
 
-class WebStomp(Section):
+class WebStomp(WebSocketSection):
     """STOMP over WebSocket."""
 
     port: ListenerPort = 15674
     """Port of the WebSocket listener without TLS."""
-
-    path: UrlPath = "/ws"
-    """URL path of the WebSocket, with and without TLS."""
-
-    allow_origins: Origins = Field(default_factory=list)
-    """Origins of web pages that may open a WebSocket, such as ``https://console.example.com``; ``*`` is any."""
-
-    allow_hosts: Hosts = Field(default_factory=list)
-    """Further host names, without ports, that browsers may use for this host; ``*`` is any. See docs/management.md."""
-
-    proxy_protocol: bool = False
-    """Whether a proxy sends a PROXY header with the client's address on each connection, with and without TLS."""
 
 
 class WebStomps(Section):

@@ -4,8 +4,7 @@ from dataclasses import fields
 from typing import Final
 
 from gateway.config import Settings
-from gateway.config.mqtt import WebMqtt
-from gateway.config.stomp import WebStomp
+from gateway.config.web_socket import WebSocketSection
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.web.limits import HttpLimits
 from gateway.net.origins import OriginRules
@@ -32,6 +31,6 @@ def http_cross_origin_policy(settings: Settings) -> CrossOriginPolicy:
     return cross_origin_policy(management.cors_allow_origins, management.allow_hosts, management.cors_max_age_s)
 
 
-def web_origins(web: WebMqtt | WebStomp) -> OriginRules:
+def web_origins(web: WebSocketSection) -> OriginRules:
     """Return the origins that may open a WebSocket: this host on any port, and the origins of the setting."""
     return OriginRules(tuple(web.allow_origins), tuple(web.allow_hosts), any_port=True)
