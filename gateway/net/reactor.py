@@ -68,10 +68,10 @@ class TurnReactor(StandardReactor):
 
     def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> ThrottledPort:  # noqa: N802 - Twisted's
         """Listen at a port."""
-        door = ThrottledPort(port, factory, backlog, interface, self)
-        door.transport = ServerTransport
-        door.startListening()
-        return door
+        listener = ThrottledPort(port, factory, backlog, interface, self)
+        listener.transport = ServerTransport
+        listener.startListening()
+        return listener
 
     def runUntilCurrent(self) -> None:  # noqa: N802 - Twisted's name
         """Run delayed and threaded calls, then end their turn."""

@@ -53,7 +53,7 @@ class Connection(Machine):
         self.is_busy = False
         self.is_held = False
         self._budget = settings.broker.journal.budget
-        self.opening = Handshake(settings.access_of)
+        self.handshake = Handshake(settings.access_of)
         self.conversation: Conversation | None = None
         self._decoder = FrameDecoder(
             settings.max_frame_size_unauthenticated,
@@ -63,7 +63,7 @@ class Connection(Machine):
             settings.max_body_size,
         )
         self._postponed: tuple[Head, bytes] | None = None
-        self._farewell: str | None = None
+        self._receipt_of_disconnect: str | None = None
 
     # Used by the transport side
 
@@ -80,7 +80,7 @@ class Connection(Machine):
     @property
     def user_name(self) -> str:
         """The authenticated user's name, empty before the login."""
-        return self.opening.user_name
+        return self.handshake.user_name
 
     @property
     def surface(self) -> str:
@@ -90,7 +90,7 @@ class Connection(Machine):
     @property
     def expires_at_s(self) -> float:
         """The Unix time at which the client's token expires; 0 is never."""
-        return 0.0 if self.opening.principal is None else self.opening.principal.expires_at_s
+        return 0.0 if self.handshake.principal is None else self.handshake.principal.expires_at_s
 
     @property
     def has_unsettled(self) -> bool:
@@ -194,9 +194,9 @@ class Connection(Machine):
         if not self.settings.implicit_connect:
             raise StompError("Illegal command", "You must log in using CONNECT first")
         self._postponed = head, body
-        self._authenticate(lambda: self.opening.connect_implicitly(self))
+        self._authenticate(lambda: self.handshake.connect_implicitly(self))
 
-    def go_on(self) -> None:
+    def resume_reading(self) -> None:
         """Handle the input that arrived during the authentication; may be called outside of a turn."""
         if self.state is not State.OPEN:
             return
@@ -208,7 +208,7 @@ class Connection(Machine):
         """Start the conversation: the virtual host is open."""
         self.conversation = conversation
         self.state = State.OPEN
-        self._decoder.version = self.opening.version
+        self._decoder.version = self.handshake.version
         self._decoder.limit = self.settings.max_frame_size
         self.driver.opened()
 
@@ -227,13 +227,13 @@ class Connection(Machine):
     @property
     def permissions(self) -> Permissions:
         """The user's current permissions. :raises AccessRefused: when access to the virtual host was revoked."""
-        return self.opening.permissions
+        return self.handshake.permissions
 
     @property
     def principal(self) -> Principal:
         """The authenticated user."""
-        assert self.opening.principal is not None
-        return self.opening.principal
+        assert self.handshake.principal is not None
+        return self.handshake.principal
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its receipt."""
@@ -260,11 +260,11 @@ class Connection(Machine):
             return
         if body:
             self._refuse_body(head)
-        self._authenticate(lambda: self.opening.connect(self, head.headers))
+        self._authenticate(lambda: self.handshake.connect(self, head.headers))
 
     def _refuse_body(self, head: Head) -> None:
         """Refuse the body of a frame that must not have one; STOMP 1.0 allows it."""
-        if not head.may_have_body and self.opening.version is not Version.V10:
+        if not head.may_have_body and self.handshake.version is not Version.V10:
             raise StompError("Invalid frame", f"{head.verb} must not have a body")
 
     def _authenticate(self, ask: Callable[[], None]) -> None:
@@ -281,7 +281,7 @@ class Connection(Machine):
         assert self.conversation is not None
         self.state = State.LEAVING
         self._decoder.stop()
-        self._farewell = receipt
+        self._receipt_of_disconnect = receipt
         self.conversation.leave()
         self._send_last_receipt()
 
@@ -290,7 +290,7 @@ class Connection(Machine):
         assert self.conversation is not None
         if self.conversation.publishing.unanswered:
             return
-        self.conversation.scope.answer(self._farewell)
+        self.conversation.scope.answer(self._receipt_of_disconnect)
         self.close()
 
     # The end
@@ -324,7 +324,7 @@ class Connection(Machine):
             return
         self.driver.log("connection closing", reason=f"{message}: {logged or detail}".rstrip())
         headers = (("message", message), ("content-type", "text/plain"), ("version", SUPPORTED), *extra)
-        self.outbox.write(encode("ERROR", headers, self.opening.version, detail.encode(errors="replace")))
+        self.outbox.write(encode("ERROR", headers, self.handshake.version, detail.encode(errors="replace")))
         self.close()
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ class Visitor(Host, Protocol):
         """Start the conversation: the virtual host is open."""
         ...
 
-    def go_on(self) -> None:
+    def resume_reading(self) -> None:
         """Handle the input that arrived during the authentication."""
         ...
 
@@ -153,7 +153,7 @@ class Handshake:
         else:
             _count(broker, True, claimed)
             self._enter(connection, principal, vhost)
-        connection.go_on()
+        connection.resume_reading()
 
     def _admit(self, broker: Broker, principal: Principal, vhost_name: str) -> VirtualHost:
         """Return the virtual host for an authenticated client.

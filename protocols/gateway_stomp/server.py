@@ -43,7 +43,7 @@ class StompServer(PeerProtocol):
         """
         connection = self.connection
         connection.check_consumer_timeouts()
-        promised = connection.opening.heartbeats
+        promised = connection.handshake.heartbeats
         if promised.expect_s and self.silent > 2 * promised.expect_s * TICKS_PER_S:
             self.give_up(f"missed heartbeats from client, timeout: {promised.expect_s}s")
         elif promised.send_s and 2 * self.quiet >= promised.send_s * TICKS_PER_S:
@@ -64,20 +64,20 @@ class StompServer(PeerProtocol):
         machine = self.io.machine
         if not isinstance(machine, Connection):
             return super().info()
-        opening, conversation = machine.opening, machine.conversation
-        protocol = self.protocol_name if conversation is None else opening.version.protocol
+        handshake, conversation = machine.handshake, machine.conversation
+        protocol = self.protocol_name if conversation is None else handshake.version.protocol
         properties: dict[str, Value] = {"product": "STOMP client"}
         if conversation is not None:
             properties["session"] = conversation.scope.session
-        if opening.client_id:
-            properties["client_id"] = opening.client_id
+        if handshake.client_id:
+            properties["client_id"] = handshake.client_id
         return replace(
             super().info(),
             protocol=f"Web {protocol}" if isinstance(self.transport, MessageTransport) else protocol,
-            auth_mechanism=opening.mechanism,
+            auth_mechanism=handshake.mechanism,
             client_properties=properties,
-            variables={"client_id": opening.client_id} if opening.client_id else {},
-            timeout_s=opening.heartbeats.expect_s,
+            variables={"client_id": handshake.client_id} if handshake.client_id else {},
+            timeout_s=handshake.heartbeats.expect_s,
         )
 
 

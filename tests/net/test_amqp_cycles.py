@@ -2,16 +2,13 @@
 
 import pytest
 from pamqp import commands
-from twisted.internet.address import IPv4Address
-from twisted.internet.error import ConnectionDone
-from twisted.python.failure import Failure
 
 from gateway.kernel.names import REPLY_TO
 from gateway_amqp.server import AmqpServer
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.conformance.amqp.tables import CLOSE, CLOSE_CHANNEL, ack, bind, consume, get, nack, queue
 from tests.garbage import garbage_of
-from tests.net.test_stomp_server import FarEnd
+from tests.net.far_end import connect_and_lose
 from tests.protocols.amqp.dialogue import Gateway
 from tests.protocols.amqp.frames import asked, frame, publish, start_ok, wire
 
@@ -48,22 +45,9 @@ LIVES = [
 ]
 
 
-def connect_and_lose(gateway: Gateway, sent: list[bytes]) -> None:
-    """Connect, send the bytes, and lose the connection."""
-    server = AmqpServer(gateway.settings, gateway.turn)
-    far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
-    server.makeConnection(far_end)
-    for data in sent:
-        server.dataReceived(data)
-        gateway.settle()
-    far_end.producer = None  # a real transport drops it
-    server.connectionLost(Failure(ConnectionDone()))
-    gateway.settle()
-
-
 @pytest.mark.parametrize("sent", LIVES)
 def test_a_lost_connection_leaves_no_cycle(sent: list[bytes]) -> None:
     gateway = Gateway()
     gateway.vhost.declare_queue("t")
-    connect_and_lose(gateway, sent)  # objects that are created once are created now
-    assert garbage_of(lambda: connect_and_lose(gateway, sent)) == []
+    connect_and_lose(AmqpServer, gateway, sent)  # objects that are created once are created now
+    assert garbage_of(lambda: connect_and_lose(AmqpServer, gateway, sent)) == []

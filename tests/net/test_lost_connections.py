@@ -11,7 +11,7 @@ from gateway.net.peer import PeerProtocol
 from gateway_amqp.server import AmqpServer
 from gateway_mqtt.server import MqttServer
 from gateway_stomp.server import StompServer
-from tests.net.test_stomp_server import FarEnd
+from tests.net.far_end import FarEnd
 from tests.protocols.amqp.dialogue import Gateway as AmqpGateway
 from tests.protocols.mqtt.dialogue import Gateway as MqttGateway
 from tests.protocols.stomp.dialogue import Gateway as StompGateway
@@ -25,12 +25,12 @@ SERVERS = [
 
 @pytest.mark.parametrize(("server", "gateway"), SERVERS)
 def test_a_lost_connection_may_still_be_listed_and_ticked(server: Any, gateway: Any) -> None:
-    house = gateway()
-    peer: PeerProtocol = server(house.settings, house.turn)
+    harness = gateway()
+    peer: PeerProtocol = server(harness.settings, harness.turn)
     far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
     peer.makeConnection(far_end)
     far_end.producer = None  # a real transport drops it
-    met = iter(house.broker.connections)
+    met = iter(harness.broker.connections)
     peer.connectionLost(Failure(ConnectionDone()))
     assert list(met) == []
     far_end.getPeer = far_end.getHost = None  # type: ignore[assignment,method-assign]  # as one without its socket
@@ -38,4 +38,4 @@ def test_a_lost_connection_may_still_be_listed_and_ticked(server: Any, gateway: 
     assert peer.info().peer_port == 50_000
     peer.tick()
     peer.update_flow_control()
-    assert peer not in house.broker.connections
+    assert peer not in harness.broker.connections

@@ -4,14 +4,11 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from twisted.internet.address import IPv4Address
-from twisted.internet.error import ConnectionDone
-from twisted.python.failure import Failure
 
 from gateway.access import Answer, Challenge, Visitor
 from gateway_mqtt.server import MqttServer
 from tests.garbage import garbage_of
-from tests.net.test_stomp_server import FarEnd
+from tests.net.far_end import connect, connect_and_lose, lose
 from tests.protocols.mqtt.dialogue import Gateway
 from tests.protocols.mqtt.packets import (
     FIVE,
@@ -87,28 +84,6 @@ class Slow:
             answer(Challenge(b"who?"))
 
 
-def connect_and_lose(gateway: Gateway, sent: list[bytes]) -> None:
-    """Connect, send the bytes, and lose the connection."""
-    lose(gateway, connected(gateway, sent))
-
-
-def connected(gateway: Gateway, sent: list[bytes]) -> MqttServer:
-    server = MqttServer(gateway.settings, gateway.turn)
-    far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
-    server.makeConnection(far_end)
-    for data in sent:
-        server.dataReceived(data)
-        gateway.settle()
-    far_end.producer = None  # a real transport drops it
-    return server
-
-
-def lose(gateway: Gateway, server: MqttServer) -> None:
-    server.connectionLost(Failure(ConnectionDone()))
-    server.tick()  # a tick that was already due
-    gateway.settle()
-
-
 @pytest.fixture
 def gateway() -> Gateway:
     gateway = Gateway(prefetch=5, methods={"SLOW": Slow(asks=False), "ASKS": Slow(asks=True)})
@@ -120,17 +95,17 @@ def gateway() -> Gateway:
 
 @pytest.mark.parametrize("sent", LIVES)
 def test_a_lost_connection_leaves_no_cycle(gateway: Gateway, sent: list[bytes]) -> None:
-    connect_and_lose(gateway, sent)  # objects that are created once are created now
-    assert garbage_of(lambda: connect_and_lose(gateway, sent)) == []
+    connect_and_lose(MqttServer, gateway, sent)  # objects that are created once are created now
+    assert garbage_of(lambda: connect_and_lose(MqttServer, gateway, sent)) == []
 
 
 @pytest.mark.parametrize("first", [OPEN, KEPT])
 def test_a_session_takeover_leaves_no_cycle(gateway: Gateway, first: list[bytes]) -> None:
     def taken_over() -> None:
-        one = connected(gateway, [*first, *DELIVERED])
-        other = connected(gateway, first)
-        lose(gateway, one)
-        lose(gateway, other)
+        one = connect(MqttServer, gateway, [*first, *DELIVERED])
+        other = connect(MqttServer, gateway, first)
+        lose(one, gateway)
+        lose(other, gateway)
 
     taken_over()
     assert garbage_of(taken_over) == []
@@ -138,11 +113,11 @@ def test_a_session_takeover_leaves_no_cycle(gateway: Gateway, first: list[bytes]
 
 def test_a_keep_alive_timeout_leaves_no_cycle(gateway: Gateway) -> None:
     def silent() -> None:
-        server = connected(gateway, [FIVE.connect("c", keep_alive=1), *DELIVERED])
+        server = connect(MqttServer, gateway, [FIVE.connect("c", keep_alive=1), *DELIVERED])
         for _ in range(20):
             server.tick()
         gateway.settle()
-        lose(gateway, server)
+        lose(server, gateway)
 
     silent()
     assert garbage_of(silent) == []

@@ -3,13 +3,10 @@
 from typing import Any
 
 import pytest
-from twisted.internet.address import IPv4Address
-from twisted.internet.error import ConnectionDone
-from twisted.python.failure import Failure
 
 from gateway_stomp.server import StompServer
 from tests.garbage import garbage_of
-from tests.net.test_stomp_server import FarEnd
+from tests.net.far_end import connect_and_lose
 from tests.protocols.stomp.dialogue import Gateway, frame
 from tests.protocols.stomp.test_stomp_delayed_logins import Slow
 
@@ -46,26 +43,12 @@ LIVES = [
 ]
 
 
-def connect_and_lose(gateway: Gateway, sent: list[bytes], *, settles: bool = True) -> None:
-    """Connect, send the bytes, and lose the connection."""
-    server = StompServer(gateway.settings, gateway.turn)
-    far_end = FarEnd(peerAddress=IPv4Address("TCP", "127.0.0.1", 50_000))
-    server.makeConnection(far_end)
-    for data in sent:
-        server.dataReceived(data)
-        if settles:
-            gateway.settle()
-    far_end.producer = None  # a real transport drops it
-    server.connectionLost(Failure(ConnectionDone()))
-    gateway.settle()
-
-
 @pytest.mark.parametrize("settles", [True, False], ids=["settled", "not settled"])
 @pytest.mark.parametrize("sent", LIVES)
 def test_a_lost_connection_leaves_no_cycle(sent: list[bytes], settles: bool) -> None:
     gateway = Gateway()
-    connect_and_lose(gateway, sent, settles=settles)  # objects that are created once are created now
-    assert garbage_of(lambda: connect_and_lose(gateway, sent, settles=settles)) == []
+    connect_and_lose(StompServer, gateway, sent, settles=settles)  # objects that are created once are created now
+    assert garbage_of(lambda: connect_and_lose(StompServer, gateway, sent, settles=settles)) == []
 
 
 class Forgetful(Slow):
@@ -77,5 +60,5 @@ class Forgetful(Slow):
 
 def test_a_connection_lost_during_its_authentication_leaves_no_cycle() -> None:
     gateway = Gateway(authenticators=[Forgetful()])
-    connect_and_lose(gateway, [CONNECT, SEND[:1000]])
-    assert garbage_of(lambda: connect_and_lose(gateway, [CONNECT, SEND[:1000]])) == []
+    connect_and_lose(StompServer, gateway, [CONNECT, SEND[:1000]])
+    assert garbage_of(lambda: connect_and_lose(StompServer, gateway, [CONNECT, SEND[:1000]])) == []

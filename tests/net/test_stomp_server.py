@@ -1,10 +1,10 @@
 """The STOMP server around its machine: heart-beats in ticks, time limits, and listings."""
 
 from twisted.internet.address import IPv4Address
-from twisted.internet.testing import StringTransport
 
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway_stomp.server import StompServer
+from tests.net.far_end import FarEnd
 from tests.protocols.stomp.dialogue import Gateway, frame
 
 
@@ -29,18 +29,6 @@ class Peer(StompServer):
         output = self.far_end.value()
         self.far_end.clear()
         return output
-
-
-class FarEnd(StringTransport):
-    """The interface of Twisted's transports that ``SocketWriter`` uses, over a socket that does not exist."""
-
-    aborted = False
-
-    def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - Twisted's name
-        assert enabled
-
-    def abortConnection(self) -> None:  # noqa: N802 - Twisted's name
-        self.aborted = True
 
 
 def opened(heart_beat: str = "0,0", gateway: Gateway | None = None) -> Peer:

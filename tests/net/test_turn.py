@@ -38,10 +38,10 @@ class Events(list[str]):
 
 
 class TurnParticipant(turns.TurnParticipant):
-    def __init__(self, name: str, events: Events, awaken_in: str = "") -> None:
+    def __init__(self, name: str, events: Events, flushes_again_in: str = "") -> None:
         self.name = name
         self.events = events
-        self.awaken_in = awaken_in
+        self.flushes_again_in = flushes_again_in
 
     def flush(self) -> None:
         self._say("flush")
@@ -51,8 +51,8 @@ class TurnParticipant(turns.TurnParticipant):
 
     def _say(self, what: str) -> None:
         self.events.append(f"{self.name}.{what}")
-        if what == self.awaken_in:
-            self.awaken_in = ""
+        if what == self.flushes_again_in:
+            self.flushes_again_in = ""
             speak(self.events, self)
 
 
@@ -110,7 +110,7 @@ def test_an_ended_turn_calls_no_participant_twice() -> None:
 
 def test_a_participant_scheduled_while_outputs_are_flushed_belongs_to_the_next_turn() -> None:
     events = Events()
-    speak(events, TurnParticipant("a", events, awaken_in="flush"))
+    speak(events, TurnParticipant("a", events, flushes_again_in="flush"))
     events.turn.end()
     assert events == ["journal", "a.flush"]
     assert len(events.schedule.turns) == 2

@@ -5,7 +5,7 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -159,42 +159,42 @@ def test_every_exchange_type_is_in_the_page_of_exchange_types() -> None:
     assert missing == []
 
 
-def test_the_queue_features_of_their_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = examples("queue-feature.md")
-    (tmp_path / "acme.py").write_text(page["acme.py"])
-    monkeypatch.syspath_prepend(tmp_path)
+def run_the_tests_of(name: str, page: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Write the plugin of a page into a folder, and run the tests of the page; return their number."""
+    (folder / f"{name}.py").write_text(page[f"{name}.py"])
+    monkeypatch.syspath_prepend(folder)
     names: dict[str, object] = {}
-    exec(page["test_acme.py"], names)
+    exec(page[f"test_{name}.py"], names)
     tests = [test for name, test in names.items() if name.startswith("test_") and callable(test)]
-    assert len(tests) == 2
     for test in tests:
         test()
-    del sys.modules["acme"]
-    file = tmp_path / "gateway.toml"
-    file.write_text(page["gateway.toml"].replace("/etc/gateway/plugins", str(tmp_path)))
+    del sys.modules[name]
+    return len(tests)
+
+
+def broker_of(page: Mapping[str, str], folder: Path) -> MemoryBroker:
+    """Return a broker whose virtual host ``shop`` has the plugins of a page's settings; ``/`` has none of them."""
+    file = folder / "gateway.toml"
+    file.write_text(page["gateway.toml"].replace("/etc/gateway/plugins", str(folder)))
     settings = load(file)
     broker = MemoryBroker(registry=load_plugins(settings.plugins_dir))
-    vhost = broker.kernel.declare_vhost("shop", plugins=settings.vhosts["/"].plugins)  # type: ignore[arg-type]
-    assert vhost.queue_features.settings.arguments == ("x-acme-valid-until", "x-acme-max-size")
+    broker.kernel.declare_vhost("shop", plugins=settings.vhosts["/"].plugins)  # type: ignore[arg-type]
+    return broker
+
+
+def test_the_queue_features_of_their_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = examples("queue-feature.md")
+    assert run_the_tests_of("acme", page, tmp_path, monkeypatch) == 2
+    broker = broker_of(page, tmp_path)
+    shop = broker.kernel.vhost("shop")
+    assert shop.queue_features.settings.arguments == ("x-acme-valid-until", "x-acme-max-size")
     assert broker.vhost.queue_features.settings.arguments == ()
 
 
 def test_the_interceptor_of_its_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = examples("interceptor.md")
-    (tmp_path / "orders.py").write_text(page["orders.py"])
-    monkeypatch.syspath_prepend(tmp_path)
-    names: dict[str, object] = {}
-    exec(page["test_orders.py"], names)
-    tests = [test for name, test in names.items() if name.startswith("test_") and callable(test)]
-    assert len(tests) == 2
-    for test in tests:
-        test()
-    del sys.modules["orders"]
-    file = tmp_path / "gateway.toml"
-    file.write_text(page["gateway.toml"].replace("/etc/gateway/plugins", str(tmp_path)))
-    settings = load(file)
-    broker = MemoryBroker(registry=load_plugins(settings.plugins_dir))
-    broker.kernel.declare_vhost("shop", plugins=settings.vhosts["/"].plugins)  # type: ignore[arg-type]
+    assert run_the_tests_of("orders", page, tmp_path, monkeypatch) == 2
+    broker = broker_of(page, tmp_path)
     assert broker.kernel.vhost("shop").interception.publishing is not None
     assert broker.vhost.interception.publishing is None
 

@@ -28,15 +28,15 @@ def method_name(method: tuple[int, int]) -> str:
     return f"{class_name.lower()}.{re.sub('(?<=[a-z])(?=[A-Z])', '-', name).lower()}"
 
 
-def outline_grammar(say: Callable[[str], None], arguments: Callable[[str, bytes], str] | None = None) -> Grammar:
-    """Return the grammar of one side's bytes. A frame is said when it is complete.
+def outline_grammar(emit: Callable[[str], None], arguments: Callable[[str, bytes], str] | None = None) -> Grammar:
+    """Return the grammar of one side's bytes. ``emit`` gets a line for each complete frame.
 
     ``arguments`` returns the text of a method's encoded arguments.
     """
     while True:
         head = yield Read(7)
         if head.startswith(b"AMQP"):
-            say("protocol header")
+            emit("protocol header")
             yield Read(1)
             continue
         kind, _, size = unpack(">BHI", head)
@@ -56,4 +56,4 @@ def outline_grammar(say: Callable[[str], None], arguments: Callable[[str, bytes]
         yield from fields.skip_rest()
         yield Skip(1)
         if text:
-            say(text)
+            emit(text)

@@ -28,7 +28,7 @@ _NAMES: Final = [
 _CODE_AT: Final = {"CONNACK": 1, "PUBACK": 2, "PUBREC": 2, "PUBREL": 2, "PUBCOMP": 2, "DISCONNECT": 0, "AUTH": 0}
 
 
-def outline_grammar(say: Callable[[str], None]) -> Grammar:
+def outline_grammar(emit: Callable[[str], None]) -> Grammar:
     """Return the grammar of one side's bytes."""
     while True:
         first = (yield Read(1))[0]
@@ -45,7 +45,7 @@ def outline_grammar(say: Callable[[str], None]) -> Grammar:
             text = name
         yield from fields.skip_rest()
         if name != "PINGRESP":
-            say(text)
+            emit(text)
 
 
 def _size() -> Generator[ParsingStep, Any, int]:

@@ -1,4 +1,4 @@
-"""The outline of what the broker sent at one connection: what was said, and the names that the broker chose."""
+"""The outline of what the broker sent at one connection: its frames as lines, and the names that the broker chose."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,17 +30,17 @@ MOST_NAMES: Final = 10_000
 
 
 class AnswerOutline:
-    """Collects what was said and the chosen names until ``take`` returns them."""
+    """Collects the lines and the chosen names until ``take`` returns them."""
 
     def __init__(self, listener: str) -> None:
         name = plain_name(listener)
-        self._said: list[str] = []
+        self._lines: list[str] = []
         self._names: list[str] = []
         self._known: set[bytes] = set()
         self._tail = b""
         protocol = name.removeprefix("web_")
         self._has_status = protocol not in _GRAMMARS or protocol != name
-        grammar = _GRAMMARS[protocol](self._said.append) if protocol in _GRAMMARS else None
+        grammar = _GRAMMARS[protocol](self._lines.append) if protocol in _GRAMMARS else None
         if grammar is not None and protocol != name:
             grammar = websocket.outline_grammar(grammar)
         self._parser = None if grammar is None else StreamParser(grammar)
@@ -51,7 +51,7 @@ class AnswerOutline:
         if self._has_status:
             for status in _STATUS.finditer(seen):
                 if status.end() > len(self._tail) and self._has_status:
-                    self._said.append(f"HTTP {status[1].decode()}")
+                    self._lines.append(f"HTTP {status[1].decode()}")
                     self._has_status = self._parser is None  # a WebSocket gets one answer
         if self._parser is not None:
             self._parser.feed(data)
@@ -61,11 +61,11 @@ class AnswerOutline:
             self._tail = seen[-_LONGEST_NAME:]
 
     def take(self) -> tuple[list[str], list[str]]:
-        """Return what was said, and the names that were new, since the last call."""
-        said, names = self._said.copy(), self._names
-        self._said.clear()
+        """Return the lines, and the names that were new, since the last call."""
+        lines, names = self._lines.copy(), self._names
+        self._lines.clear()
         self._names = []
-        return said, names
+        return lines, names
 
     def _find_names(self, seen: bytes) -> int:
         """Find chosen names; return the end of the last one."""

@@ -19,7 +19,7 @@ _SHOWN: Final = {
 _LONGEST: Final = 64 * 1024
 
 
-def outline_grammar(say: Callable[[str], None]) -> Grammar:
+def outline_grammar(emit: Callable[[str], None]) -> Grammar:
     """Return the grammar of one side's bytes."""
     while True:
         verb = yield ReadUntil(b"\n\0", _LONGEST)
@@ -38,4 +38,4 @@ def outline_grammar(say: Callable[[str], None]) -> Grammar:
         else:
             yield Skip(length)
             yield Read(1)
-        say((verb + shown).decode(errors="replace"))
+        emit((verb + shown).decode(errors="replace"))

@@ -213,8 +213,8 @@ def encode_properties(properties: Properties | None) -> bytes:
 def write_block(properties: Properties) -> bytes:
     """Encode properties without a length, in their order. Raises as ``encode_properties``."""
     parts: list[bytes] = []
-    for key, said in properties.items():
+    for key, given in properties.items():
         write = DEFINITIONS[key].kind.write
-        for value in said if key in _LISTS else (said,):
+        for value in given if key in _LISTS else (given,):
             parts += (bytes((key,)), write(value))
     return b"".join(parts)

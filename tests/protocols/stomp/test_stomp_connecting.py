@@ -88,7 +88,7 @@ def test_an_unknown_user_is_refused_and_counted(headers: dict[str, str]) -> None
 def test_passwords_appear_neither_in_the_log_nor_in_an_error() -> None:
     client = Gateway().new_client()
     received = client.connect(login="guest", passcode="s3cret")
-    assert "s3cret" not in repr(client.log_lines) + repr(received) + repr(vars(client.machine.opening))
+    assert "s3cret" not in repr(client.log_lines) + repr(received) + repr(vars(client.machine.handshake))
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
@@ -130,7 +130,7 @@ def test_a_client_can_log_in_with_its_certificate() -> None:
     client.certificate = CertificateSubject("device", "CN=device")
     received = client.request_frames(frame("CONNECT", {"accept-version": "1.2"}, version="1.0"))
     assert [each.verb for each in received] == ["CONNECTED"]
-    assert (client.user_name, client.machine.opening.mechanism) == ("CN=device", "EXTERNAL")
+    assert (client.user_name, client.machine.handshake.mechanism) == ("CN=device", "EXTERNAL")
 
 
 def test_a_login_takes_precedence_over_a_certificate() -> None:
@@ -185,7 +185,7 @@ def test_a_verb_that_is_not_a_clients_is_refused(verb: str) -> None:
 def test_heart_beats_are_negotiated(asked: str | None, answered: str, promised: tuple[int, int]) -> None:
     client = Gateway().client(**({} if asked is None else {"heart_beat": asked}))
     assert client.welcome["heart-beat"] == answered
-    assert (client.machine.opening.heartbeats.send_s, client.machine.opening.heartbeats.expect_s) == promised
+    assert (client.machine.handshake.heartbeats.send_s, client.machine.handshake.heartbeats.expect_s) == promised
 
 
 @pytest.mark.parametrize("asked", ["", "1", "a,b", "-1,0", "1,2,3"])
