@@ -6,6 +6,7 @@ import importlib.metadata
 import inspect
 import traceback
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -87,13 +88,18 @@ def _problem(hook: str, options: pluggy.HookimplOpts, function: Callable[..., ob
         return f"unknown hook {hook!r}{_suggestion(hook)}"
     if options.get("wrapper") or options.get("hookwrapper"):
         return f"{hook} is a wrapper; wrappers are not supported, because each plugin is called separately"
-    allowed = list(inspect.signature(specification).parameters)
+    allowed = _parameters_of(specification)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name not in allowed or parameter.kind in _COLLECTING:
             return f"{hook} has no parameter {str(parameter)!r}; it may take {', '.join(allowed) or 'none'}"
         if parameter.default is not parameter.empty:
             return f"{hook}: the parameter {parameter.name!r} must not have a default: pluggy would not pass it"
     return None
+
+
+@cache
+def _parameters_of(specification: Callable[..., object]) -> list[str]:
+    return list(inspect.signature(specification).parameters)
 
 
 def _suggestion(hook: str) -> str:

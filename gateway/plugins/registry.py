@@ -7,7 +7,7 @@ line.
 
 import importlib
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -17,7 +17,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from pluggy import PluginManager
 from pydantic import BaseModel
 
 from gateway import hookspecs
@@ -26,6 +25,7 @@ from gateway.kernel.messages.message import Value
 from gateway.plugins.built_in import ALWAYS_ON, BUILT_IN_MODULES
 from gateway.plugins.faults import broken, check_hooks, takes_settings
 from gateway.plugins.files import load_file, mentions, plugin_files, read_plugin
+from gateway.plugins.manager import HookManager
 from gateway.plugins.settings import secret_settings, settings_model, validated
 from gateway.plugins.view import (
     DuplicateAuthenticationMethod,
@@ -84,19 +84,21 @@ def find_plugins(plugins_dir: Path | None = None) -> Iterator[FoundPlugin]:
             yield FoundPlugin(path.stem, str(path), partial(load_file, path), path)
 
 
-def load_plugins(plugins_dir: Path | None = None, *, is_lenient: bool = False) -> "PluginRegistry":
-    """Return a registry of all plugins that ``find_plugins`` yields; ``is_lenient`` skips broken ones.
+def load_plugins(
+    plugins_dir: Path | None = None, *, is_lenient: bool = False, found: Iterable[FoundPlugin] | None = None
+) -> "PluginRegistry":
+    """Return a registry of all plugins that ``find_plugins`` yields, or of ``found``; ``is_lenient`` skips broken ones.
 
     :raises ConfigurationError: for the first broken plugin, and if the plugin directory cannot be used.
     """
     registry = PluginRegistry(plugins_dir)
-    for found in find_plugins(plugins_dir):
+    for each in find_plugins(plugins_dir) if found is None else found:
         try:
-            registry.add(found)
+            registry.add(each)
         except ConfigurationError as error:
             if not is_lenient:
                 raise
-            registry.set_aside(found, str(error))
+            registry.set_aside(each, str(error))
     return registry
 
 
@@ -117,7 +119,7 @@ class PluginRegistry:
 
     def __init__(self, plugins_dir: Path | None = None) -> None:
         self.plugins_dir = plugins_dir
-        self._plugins = PluginManager(hookspecs.PROJECT)
+        self._plugins = HookManager(hookspecs.PROJECT)
         self._plugins.add_hookspecs(hookspecs)
         self._origins: dict[str, str] = {}
         self._versions: dict[str, list[PluginVersion]] = {}

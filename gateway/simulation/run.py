@@ -1,7 +1,7 @@
 """One run: a seed, its plan, its end, and the checks after the end."""
 
 import gc
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -19,6 +19,7 @@ from gateway.simulation.programs.program import Program
 from gateway.simulation.scene import Scene
 from gateway.simulation.trace import Trace
 from gateway.simulation.world.randomness import seeded_randomness
+from gateway.simulation.world.tasks import ProgramTask
 from gateway.simulation.world.world import World
 
 #: The longest virtual time of the programs' work, the time that readers have after it, and the longest time of each
@@ -98,11 +99,12 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     items: list[Program | Fault] = [*plan.programs, *plan.faults]
     tasks = [scene.start(each.name, each.run()) for each in items]
     work = [task for task, item in zip(tasks, items, strict=True) if not (isinstance(item, Program) and item.is_reader)]
-    scene.run(lambda: all(task.is_over for task in work) or bool(findings), _WORK_S)
+    work_is_over, all_is_over = are_over(work), are_over(tasks)
+    scene.run(lambda: work_is_over() or bool(findings), _WORK_S)
     scene.run(lambda: bool(findings), _READERS_S)
     for program in plan.programs:
         program.is_stopping = True
-    is_over = scene.run(lambda: all(task.is_over for task in tasks) or bool(findings), _LONGEST_STEP_S)
+    is_over = scene.run(lambda: all_is_over() or bool(findings), _LONGEST_STEP_S)
     findings.require(is_over, "no client waits for ever", ", ".join(task.name for task in tasks if not task.is_over))
     if findings:
         return
@@ -119,6 +121,18 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     scene.history.check_losses(has_restarted)
     scene.history.check_transactions()
     _check_end(scene)
+
+
+def are_over(tasks: Iterable[ProgramTask]) -> Callable[[], bool]:
+    """Return a function that tells whether all tasks are over. It is asked after each event, so it looks at one."""
+    waiting = list(tasks)
+
+    def is_over() -> bool:
+        while waiting and waiting[-1].is_over:
+            waiting.pop()
+        return not waiting
+
+    return is_over
 
 
 def _check_end(scene: Scene) -> None:

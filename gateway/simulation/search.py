@@ -1,5 +1,6 @@
 """A search over many seeds, in several processes."""
 
+import gc
 import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +21,7 @@ class _Endless(BaseException):
 
 def search(seeds: Iterable[int], jobs: int) -> Iterator[RunOutcome]:
     """Yield the outcome of each seed, in their order. With one job they run in this process."""
+    gc.freeze()  # each run ends with a collection, which need not look at the modules
     if jobs == 1:
         yield from map(run_bounded, seeds)
         return

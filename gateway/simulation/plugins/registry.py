@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from gateway.plugins.registry import FoundPlugin, PluginRegistry, load_plugins
+from gateway.plugins.registry import FoundPlugin, PluginRegistry, find_plugins, load_plugins
 from gateway.simulation.plugins.access import AccessPlugin
 from gateway.simulation.plugins.moods import PluginMood, PluginMoods
 from gateway.simulation.plugins.observers import ObservingPlugin
@@ -61,7 +62,7 @@ class SimulatedPlugins:
 
     def load(self, directory: Path | None) -> PluginRegistry:
         """Return the plugins of a node that starts: the usual ones, and those that are enabled here."""
-        registry = load_plugins(directory, is_lenient=True)
+        registry = load_plugins(directory, is_lenient=True, found=_found_plugins() if directory is None else None)
         for moods in self.moods.values():
             moods.forget()
         for name, plugin in self._plugins():
@@ -86,3 +87,9 @@ class SimulatedPlugins:
         """Return how many faults of a kind the node may have counted since its start, as a range."""
         caused = sum(moods.caused[kind] for moods in self.moods.values())
         return range(caused, caused + sum(moods.slow[kind] for moods in self.moods.values()) + 1)
+
+
+@cache
+def _found_plugins() -> tuple[FoundPlugin, ...]:
+    """Return the plugins of this process; a search reads the metadata of all packages."""
+    return tuple(find_plugins())
