@@ -1,21 +1,16 @@
 """Dead letters to many queues: a turn publishes a bounded number, in order; a crash neither loses nor doubles one."""
 
-from collections.abc import Callable
-
 import pytest
 
-from gateway.kernel.clock import PAUSE_S
-from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.pending_dead_letters import FIRST_RETRY_MS, LONGEST_RETRY_MS
 from gateway.kernel.queueing.queue import Queue
-from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import MOST_QUEUES
 from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.clock import FakeClock
+from tests.behaviour.wide_letters import WIDTH, fanout, run_turns, source, targets_of, waiting
 from tests.clocks import TurnClock
 
-WIDTH = 400
 MOST_A_TURN = 1024 + WIDTH
 #: Offers that one turn of the background may make while the clock advances with each reading.
 MOST_A_SLICE = 8 * WIDTH
@@ -25,41 +20,6 @@ MOST_A_SLICE = 8 * WIDTH
 def broker() -> MemoryBroker:
     """A broker whose clock advances with each reading, so that slices end."""
     return MemoryBroker(clock=TurnClock())
-
-
-def fanout(broker: MemoryBroker, name: str, width: int = WIDTH, **arguments: Value) -> list[QueueLike]:
-    """Declare a fanout exchange with durable queues; return the queues."""
-    exchange = broker.vhost.declare_exchange(name, "fanout", is_durable=True)
-    queues = []
-    for number in range(width):
-        given = {key.replace("_", "-"): value for key, value in arguments.items()}
-        queue = broker.vhost.declare_queue(f"{name}{number}", is_durable=True, arguments=given or None)
-        broker.vhost.bind(exchange, queue, "")
-        queues.append(queue)
-    return queues
-
-
-def source(broker: MemoryBroker, exchange: str, **arguments: Value) -> QueueLike:
-    """Declare a durable queue that dead-letters to an exchange."""
-    given = {key.replace("_", "-"): value for key, value in arguments.items()}
-    return broker.vhost.declare_queue(
-        "source", is_durable=True, arguments={"x-dead-letter-exchange": exchange, **given}
-    )
-
-
-def waiting(queues: list[QueueLike]) -> int:
-    return sum(len(queue) for queue in queues)
-
-
-def run_turns(broker: MemoryBroker, count: Callable[[], int]) -> list[int]:
-    """Run turns until nothing is left to do; return by how much ``count`` rose in each."""
-    rises, before = [], count()
-    assert isinstance(broker.clock, TurnClock)
-    while broker.clock.turn(PAUSE_S):  # jobs pause while the store has much to write
-        broker.commit()
-        rises.append(count() - before)
-        before = count()
-    return rises
 
 
 def test_a_turn_publishes_a_bounded_number_of_dead_letters_of_overflowing_messages(broker: MemoryBroker) -> None:
@@ -137,10 +97,6 @@ def very_wide() -> MemoryBroker:
     broker.publish("source", b"first", is_persistent=True)
     broker.commit()
     return broker
-
-
-def targets_of(broker: MemoryBroker) -> list[QueueLike]:
-    return [queue for name, queue in broker.vhost.queue_by_name.items() if name.startswith("wide")]
 
 
 def test_a_dead_letter_for_very_many_queues_is_offered_in_slices(very_wide: MemoryBroker) -> None:

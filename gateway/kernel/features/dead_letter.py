@@ -7,8 +7,10 @@ from typing import Final
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.messages.death_records import DeathReason, headers_after_death, last_reason
 from gateway.kernel.messages.message import Header, Message, Value
+from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.kernel.queueing.feature import QueueFeature
+from gateway.kernel.queueing.pending_dead_letters import PENDING_DEAD_LETTER
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.dead_letter_publisher import OnOffered
 
@@ -57,9 +59,14 @@ class DeadLetter(QueueFeature):
     def attached(self) -> None:
         """Set how pending dead letters are sent, whichever strategy stored them."""
         if self._is_at_least_once or self._queue.delayed is not None:
-            held = self._queue.ensure_delayed().dead_letters
-            held.send = self._send_again
-            held.is_blocked = lambda: not self._letters.is_deliverable(self._exchange_name)
+            self._queue.ensure_delayed()
+            self.holding()
+
+    def holding(self) -> None:
+        """Set how pending dead letters are sent. One that is sent at most once waits for no exchange."""
+        held = self._queue.ensure_delayed().dead_letters
+        held.send = self._send_again
+        held.is_blocked = lambda: self._is_at_least_once and not self._letters.is_deliverable(self._exchange_name)
 
     def detached(self) -> None:
         """Stop dead-lettering."""
@@ -73,14 +80,46 @@ class DeadLetter(QueueFeature):
 
     def dropped(self, message: Message, reason: DeathReason) -> None:
         """Publish a dead letter for the message."""
-        holds = self._is_at_least_once and reason is not DeathReason.MAXLEN and not self._queue.is_deleted
-        if not holds and not self._letters.is_deliverable(self._exchange_name):
+        letter = self._letter(message, reason)
+        if letter is not None:
+            self._publish(letter, reason)
+
+    def kept_out(self, message: Message, reason: DeathReason) -> None:
+        """Publish a dead letter for a message that never was in the queue, in later turns if it is much work.
+
+        It is then stored like a pending one, in the step of its message: a crash may not lose a letter whose publisher
+        got a confirm.
+        """
+        letter = self._letter(message, reason)
+        if letter is None:
             return
+        if self._letters.postponer(letter.exchange, letter.routing_key) is None:
+            self._publish(letter, reason)
+        else:
+            entry = self._queue.enter(letter, PENDING_DEAD_LETTER)
+            self._letters.postpone_in_slices(partial(self._publish_entered, entry, reason))
+
+    def _publish_entered(self, entry: QueuedMessage, reason: DeathReason) -> None:
+        """Publish a letter that was stored with its queue meanwhile."""
+        letter = entry.message
+        self._queue.forget(entry)
+        self._publish(letter, reason)
+
+    def _letter(self, message: Message, reason: DeathReason) -> Message | None:
+        """Return the dead letter of a message, and count it; ``None`` if its exchange does not exist."""
+        if not self._holds(reason) and not self._letters.is_deliverable(self._exchange_name):
+            return None
         strategy = "at_least_once" if self._is_at_least_once else "at_most_once"
         self._letters.count(self._queue.type_name, strategy, reason.value)
         key = message.routing_key if self._routing_key is None else self._routing_key
-        letter = message.with_address(self._exchange_name, key, self._header(message, reason))
-        if not holds:
+        return message.with_address(self._exchange_name, key, self._header(message, reason))
+
+    def _holds(self, reason: DeathReason) -> bool:
+        """Return whether a letter that a queue does not accept is kept."""
+        return self._is_at_least_once and reason is not DeathReason.MAXLEN and not self._queue.is_deleted
+
+    def _publish(self, letter: Message, reason: DeathReason) -> None:
+        if not self._holds(reason):
             self._letters.publish(letter, reason)
             return
         held = self._queue.ensure_delayed().dead_letters

@@ -54,12 +54,16 @@ class Drops:
     def drop_arriving(self, message: "Message", reason: "DeathReason") -> None:
         """Drop a message that the queue did not take in, though its publisher counts on it."""
         self._counters.count_drop(reason.value)
-        self.features.dropped(message, reason)
+        self.features.kept_out(message, reason)
 
     def drop_refused(self, message: "Message", reason: "DeathReason") -> None:
         """Drop a message that was refused, now or in a later turn: its publisher does not count on it."""
+        self._counters.count_drop(reason.value)
         postpone = self.features.postponer(message) or _now
-        postpone(partial(self.drop_arriving, message, reason))
+        postpone(partial(self._report_dropped, message, reason))
+
+    def _report_dropped(self, message: "Message", reason: "DeathReason") -> None:
+        self.features.dropped(message, reason)
 
     def purge(self) -> int:
         """Remove every ready message; return how many there were (R39).

@@ -105,10 +105,17 @@ class QueueFeature:
     def dropped(self, message: Message, reason: DeathReason) -> None:
         """Called when a message was removed or kept out for this reason."""
 
+    def kept_out(self, message: Message, reason: DeathReason) -> None:
+        """Called when an arriving message was dropped that never was in the queue; its publisher counts on that."""
+        self.dropped(message, reason)
+
     # The queue
 
     def purged(self) -> None:
         """Called when the ready messages are removed on request; ``dropped`` is not called for them."""
+
+    def holding(self) -> None:
+        """Called when the queue gets its store of delayed messages and pending dead letters."""
 
     def used(self) -> None:
         """Called when a client declared the queue, fetched from it or cancelled a consumer."""

@@ -23,6 +23,7 @@ class FeatureDispatch:
     __slots__ = (
         "_admitting",
         "_arriving",
+        "_holding",
         "_purging",
         "_refusing",
         "_restoring",
@@ -62,6 +63,7 @@ class FeatureDispatch:
         self._retrying = overriding(features, "retries")
         self._using = overriding(features, "used")
         self._purging = overriding(features, "purged")
+        self._holding = overriding(features, "holding")
 
     def succeed(self, earlier: "FeatureDispatch") -> None:
         """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor.
@@ -163,14 +165,24 @@ class FeatureDispatch:
         return None
 
     def dropped(self, message: "Message", reason: DeathReason) -> None:
-        """Report a message that was removed or kept out."""
+        """Report a message that was removed, or refused."""
         for feature in self.dropping:
             feature.dropped(message, reason)
+
+    def kept_out(self, message: "Message", reason: DeathReason) -> None:
+        """Report a message that was dropped before it was in the queue."""
+        for feature in self.dropping:
+            feature.kept_out(message, reason)
 
     def purged(self) -> None:
         """Report that the ready messages are removed on request."""
         for feature in self._purging:
             feature.purged()
+
+    def holding(self) -> None:
+        """Report that the queue can hold messages back from now on."""
+        for feature in self._holding:
+            feature.holding()
 
     def used(self) -> None:
         """Report that a client used the queue itself."""

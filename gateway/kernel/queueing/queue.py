@@ -202,6 +202,7 @@ class Queue(QueueLike):
         """Return the delayed messages, created on first use; ``release`` is that of ``DelayedMessages``."""
         if self.delayed is None:
             self.delayed = DelayedMessages(self, self._journal, release)
+            self._feature_dispatch.holding()
         return self.delayed
 
     def offer_due(self, message: Message) -> None:

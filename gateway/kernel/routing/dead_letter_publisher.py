@@ -80,7 +80,7 @@ class DeadLetters:
         """Return what postpones the drop of a message with this dead letter, or ``None`` to drop it now."""
         width = self._most_queues(exchange_name, routing_key)
         if width > MOST_QUEUES:
-            return self._postpone_wide
+            return self.postpone_in_slices
         journal = self._journal
         if self.postponed.are_waiting or (journal.lettered and journal.lettered + width > _MOST_OFFERS):
             return self.postponed.add
@@ -97,7 +97,8 @@ class DeadLetters:
         route = exchange.routes.get(routing_key)
         return len(self._queue_by_name) if route is None else len(route.queues)
 
-    def _postpone_wide(self, drop: Drop) -> None:
+    def postpone_in_slices(self, drop: Drop) -> None:
+        """Make a drop in later turns, as one step of the store, once no other step is open."""
         self.postponed.add(partial(self._in_slices, drop))
 
     def count(self, queue_type: str, strategy: str, reason: str) -> None:
