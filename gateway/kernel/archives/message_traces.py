@@ -3,13 +3,20 @@
 The oldest traces are dropped first: the store has a limit of messages and one of bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.departures import Departures
 from gateway.kernel.archives.latest_traces import LatestTraces
-from gateway.kernel.archives.message_trace import EVENT_BYTES, MessageTrace, Publication, SharedEvent
+from gateway.kernel.archives.message_trace import (
+    EVENT_BYTES,
+    MOST_EVENTS,
+    MessageTrace,
+    Publication,
+    Row,
+    SharedEvent,
+)
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.departures import TracedPlace
@@ -218,6 +225,10 @@ class MessageTraces:
         journal = self._journal
         trace.add((kind, journal.turn_ms or journal.now_ms, queue, position, detail, origin, redelivered))
         self.bytes += EVENT_BYTES
+        if trace.rows is not None and len(trace.rows) > MOST_EVENTS:
+            gone = trace.shorten()
+            self.bytes -= EVENT_BYTES * len(gone)
+            self._forget_places(gone)
         if self.bytes > self._most_bytes:
             self._evict()
 
@@ -258,6 +269,9 @@ class MessageTraces:
             self._trace_by_content.pop(trace.content_id, None)
         if trace.position is not None and (trace.settle is None or trace.rows is not None):
             self._trace_by_place.pop((trace.publication.only_queue, trace.position), None)
-        for row in trace.rows or ():
+        self._forget_places(trace.rows or ())
+
+    def _forget_places(self, rows: "Iterable[Row]") -> None:
+        for row in rows:
             if row[0] in ("enqueue", "delay") and row[3] is not None:
                 self._trace_by_place.pop((row[2], row[3]), None)

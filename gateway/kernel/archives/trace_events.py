@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.archives.departures import TracedPlace
+from gateway.kernel.archives.message_trace import MOST_ROUTES
 from gateway.kernel.archives.trace_table import TracedMessage, TraceTable
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
@@ -124,8 +125,10 @@ class TraceEvents:
         if not self.traces.is_on or (trace := self._trace_of(message, place.queue, position)) is None:
             return
         self.traces.noted_at(trace, "due", place, position)
-        for queue in queues or ():
+        for queue in (queues or ())[:MOST_ROUTES]:
             self.traces.noted(trace, "route", queue.name)
+        if queues and len(queues) > MOST_ROUTES:
+            self.traces.noted(trace, "left-out", detail=f"{len(queues) - MOST_ROUTES} routes")
         if queues is not None and not queues:
             self.traces.noted(trace, "drop", "", None, "unroutable")
 

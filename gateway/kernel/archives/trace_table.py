@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 Row: TypeAlias = "list[str | int | bool | None]"
 """One event; ``TraceTable`` documents the columns."""
 
+#: Queues of one message whose route has an event; one more event counts the others.
+_MOST_ROUTES: Final = 1000
+
+#: Rows that are encoded together, while they are added: those of a whole slice took as long as the slice.
+_ENCODED_AT_ONCE: Final = 64
+
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
@@ -72,6 +78,8 @@ class TraceTable:
         self._clock = clock
         self._archive: Archive | None = None
         self._rows: list[Row] = []
+        self._encoded: list[str] = []
+        self._count = 0  # of the rows of this turn
         self._header = native_header(Properties())
         self.dropped = 0
         self.is_on = False
@@ -92,8 +100,10 @@ class TraceTable:
     def published(self, message: TracedMessage, queues: "Sequence[QueueIdentity]", origin: "Origin | None") -> None:
         """Record a publish and the queues it is routed to."""
         self._add("publish", message, origin=origin)
-        for queue in queues:
+        for queue in queues[:_MOST_ROUTES]:
             self._add("route", message, queue.name)
+        if len(queues) > _MOST_ROUTES:
+            self._add("route", message, reason=f"{len(queues) - _MOST_ROUTES} more queues")
 
     def enqueued(self, queue: "QueueIdentity", message: Message, position: int | None) -> None:
         """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery."""
@@ -130,8 +140,11 @@ class TraceTable:
         reason: str | None = None,
         redelivered: bool | None = None,
     ) -> None:
-        if not self._rows:
+        if not self._count:
             self._journal.at_end_of_turn(self._flush)
+        self._count += 1
+        if len(self._rows) == _ENCODED_AT_ONCE:
+            self._encode()
         self._rows.append(
             [
                 event,
@@ -155,10 +168,18 @@ class TraceTable:
 
     def _flush(self) -> None:
         """Write the events of this turn; while the archive is full, only count them."""
-        rows, self._rows = self._rows, []
-        if self._archive is None or not rows:
+        self._encode()
+        count, self._count = self._count, 0
+        encoded, self._encoded = self._encoded, []
+        if self._archive is None or not count:
             return
         if self._archive.is_full:
-            self.dropped += len(rows)
+            self.dropped += count
             return
-        self._archive.keep(Message("", "", self._header, _ENCODE(rows).encode()))
+        self._archive.keep(Message("", "", self._header, f"[{','.join(encoded)}]".encode()))
+
+    def _encode(self) -> None:
+        """Encode the rows that were added since the last call."""
+        if self._rows:
+            self._encoded.append(_ENCODE(self._rows)[1:-1])
+            self._rows.clear()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gateway.kernel.archives.tracer import names_of
 from gateway.kernel.budget import SLOW_S
 from gateway.kernel.faults import Faults
 from gateway.kernel.messages.message import Message
@@ -66,7 +67,7 @@ class VhostTracing:
         Messages without an ``origin``, such as copies that tracers publish, are not passed to tracers.
         """
         if origin is not None and (self.tells_tracers or self._added):
-            self._tell_published(message, [queue.name for queue in queues], origin)
+            self._tell_published(message, names_of(queues), origin)
         return self._events.published(message, queues, origin) if self._events.is_on else message
 
     def delivered(

@@ -25,10 +25,11 @@ class SlicedFanout(PendingWork):
     """The offers of one message to very many queues: those of its route, or of the walk that finds them.
 
     ``offer`` offers it to one queue and returns whether the queue takes it. ``route`` is set before the first offer;
-    ``traffic``, that of its publisher, then counts its queues.
+    ``traffic``, that of its publisher, then counts its queues. ``trace`` is called then, with the message and its
+    queues, and returns the ``message`` that the queues get.
     """
 
-    __slots__ = ("_found", "_journal", "_message", "_offer", "_router", "_streams", "_traffic", "route")
+    __slots__ = ("_found", "_journal", "_offer", "_router", "_streams", "_trace", "_traffic", "message", "route")
 
     def __init__(
         self,
@@ -38,15 +39,17 @@ class SlicedFanout(PendingWork):
         router: Router,
         offer: Callable[[QueueLike, Message], bool],
         traffic: Traffic | None = None,
+        trace: "Callable[[Message, tuple[QueueLike, ...]], Message] | None" = None,
     ) -> None:
         super().__init__()
         self.route: Route | None = None
         self._found = found
-        self._message = message
+        self.message = message
         self._journal = journal
         self._router = router
         self._offer = offer
         self._traffic = traffic
+        self._trace = trace
         self._streams: list[QueueLike] = []
 
     @property
@@ -74,6 +77,8 @@ class SlicedFanout(PendingWork):
         self.route.count += 1
         if self._traffic is not None:
             self._traffic.further_routes += len(self.route.queues) - 1
+        if self._trace is not None:
+            self.message = self._trace(self.message, self.route.queues)
         journal, queues = self._journal, self.route.queues
         for first in range(0, len(queues), _STEP):
             journal.enter(step)
@@ -98,5 +103,5 @@ class SlicedFanout(PendingWork):
 
     def _offer_to(self, queues: Sequence[QueueLike]) -> None:
         for queue in queues:
-            if not queue.is_deleted and not self._offer(queue, self._message):
+            if not queue.is_deleted and not self._offer(queue, self.message):
                 self.is_refused = True

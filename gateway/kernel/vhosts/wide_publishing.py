@@ -1,6 +1,7 @@
 """Publishes to very many queues of a virtual host, which take several turns."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives
@@ -69,12 +70,16 @@ class WidePublishing:
     def fanout_of(self, found: Route | Walk, message: "Message", origin: "Origin | None" = None) -> SlicedFanout:
         """Count a message, and return its offers to the queues of a route, for ``Background``."""
         tracing, archiving = self._vhost.tracing, self._vhost.archiving
-        if tracing is not None:
-            found = self._router.completed(found)
-            message = tracing.published(message, found.queues, origin)
+        trace = None if tracing is None else partial(_traced, tracing, origin)
         traffic = self._traffic.by_protocol["" if origin is None else origin.protocol]
         traffic.count(len(message.body))
-        fanout = SlicedFanout(found, message, self._journal, self._router, self._offer, traffic)
+        fanout = SlicedFanout(found, message, self._journal, self._router, self._offer, traffic, trace)
         if archiving is not None:
-            fanout.when_done(lambda _: archiving.published(fanout.archives, message, origin))
+            fanout.when_done(lambda _: archiving.published(fanout.archives, fanout.message, origin))
         return fanout
+
+
+def _traced(
+    tracing: VhostTracing, origin: "Origin | None", message: "Message", queues: "tuple[QueueLike, ...]"
+) -> "Message":
+    return tracing.published(message, queues, origin)

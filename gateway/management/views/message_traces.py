@@ -58,4 +58,4 @@ def _event_view(event: TraceEvent) -> Fields:
     return fields
 
 
-_DETAILS = {"enqueue": "applied", "settle": "outcome", "requeue": "outcome"}
+_DETAILS = {"enqueue": "applied", "settle": "outcome", "requeue": "outcome", "left-out": "count"}
