@@ -1,6 +1,7 @@
 """The directory records every change, is restored from the records, and notifies listeners."""
 
 from collections import deque
+from collections.abc import Iterator
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_listeners_are_notified_of_users_with_changed_permissions(directory: Dir
     directory.put_permission(BERT_IN_SHOP)
     directory.remove_topic_permission("shop", "anna", "events")
     directory.remove_user("bert")
-    assert received == ["bert", "anna", "bert", "bert"]
+    assert received == ["bert", "anna", "bert"]
 
 
 class Listener:
@@ -176,3 +177,72 @@ def test_secrets_are_stored_with_the_users(directory: Directory, log: list[Chang
         again.apply(change)
     assert again.secret("scram") == b"\x00\xff"
     assert everything_in(again) == everything_in(directory)
+
+
+# A user with many permissions
+
+
+class Slices:
+    """Runs a job step by step."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Iterator[None]] = []
+
+    def run(self, steps: Iterator[None]) -> None:
+        next(steps)
+        self.jobs.append(steps)
+
+    def finish(self) -> None:
+        for steps in self.jobs:
+            for _ in steps:
+                pass
+
+
+@pytest.fixture
+def slices(directory: Directory) -> Slices:
+    slices = Slices()
+    directory.run = slices.run
+    return slices
+
+
+def test_a_removed_user_has_no_rights_while_its_permissions_are_removed(
+    directory: Directory, slices: Slices, log: list[Change]
+) -> None:
+    del log[:]
+    directory.remove_user("anna")
+    assert len(log) == 1
+    assert directory.user("anna") is None
+    assert directory.permission("shop", "anna") is None
+    with pytest.raises(PreconditionFailed, match="user 'anna' is being deleted, try again later"):
+        directory.put_user(ANNA)
+    slices.finish()
+    assert [change.kind for change in log if isinstance(change, Removed)] == [
+        "permission",
+        "permission",
+        "topic_permission",
+        "user",
+    ]
+    directory.put_user(ANNA)
+    assert directory.permission("shop", "anna") is None
+    assert directory.topic_permissions_of("shop", "anna") == []
+
+
+def test_listeners_hear_of_a_removed_user_once_whatever_its_permissions(directory: Directory, slices: Slices) -> None:
+    received: list[str] = []
+    directory.on_change(received.append)
+    directory.remove_user("anna")
+    assert received == ["anna"]
+    slices.finish()
+    assert received == ["anna"]
+
+
+def test_a_virtual_host_and_a_user_may_be_removed_at_the_same_time(
+    directory: Directory, slices: Slices, log: list[Change]
+) -> None:
+    del log[:]
+    directory.remove_user("anna")
+    for _ in directory.removing_vhost("shop"):
+        pass
+    slices.finish()
+    assert everything_in(directory) == [BERT]
+    assert len([change for change in log if isinstance(change, Removed)]) == len(log) == 5

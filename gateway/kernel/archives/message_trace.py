@@ -31,9 +31,9 @@ class TraceEvent(NamedTuple):
     """One event of a message; what does not apply is empty or ``None``.
 
     ``kind`` is ``publish``, ``refuse``, ``route``, ``delay``, ``due``, ``enqueue``, ``deliver``, ``settle``,
-    ``requeue``, ``expire``, ``drop``, ``dead-letter`` or ``left-out``. ``at_ms`` is wall time. ``detail`` is the outcome
-    of a settlement, the reason of a drop, the policy of the queue that accepted the message, the wall time at which a
-    delayed message is due, in milliseconds, or the number and kind of events that were left out.
+    ``requeue``, ``expire``, ``drop``, ``dead-letter`` or ``left-out``. ``at_ms`` is wall time. ``detail`` is the
+    outcome of a settlement, the reason of a drop, the policy of the queue that accepted the message, the wall time at
+    which a delayed message is due, in milliseconds, or the number and kind of events that were left out.
     """
 
     kind: str

@@ -109,6 +109,7 @@ class Broker:
         self.archive_context = ArchiveContext(archive_rules or ArchiveRules(), trace_rules or TraceRules())
         self.archive_context.blocked_publishers.on_change = self.connections.update_flow_control_of
         self.directory.on_change(self._forget_permissions)
+        self.directory.run = clock.background.add
         self.journal.disk_backlog.on_change = self.connections.update_flow_control
         self.store_reports = StoreReports(self.journal, self.alarms, self.connections, self.events)
         self.journal.on_set_aside = self.store_reports.on_set_aside

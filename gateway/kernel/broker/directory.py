@@ -6,6 +6,7 @@ changes only through ``apply``, both live and in recovery.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MethodType
+from typing import TypeAlias
 from weakref import WeakMethod
 
 from gateway.kernel.broker.entity_checks import require_valid_user
@@ -20,6 +21,8 @@ from gateway.kernel.messages.bounds import require_name
 from gateway.kernel.messages.message import Value
 from gateway.kernel.patterns import Compile
 
+_AnyPermission: TypeAlias = PermissionRecord | TopicPermissionRecord
+
 Listener = Callable[[str], None]
 """Called with the name of a user whose tags, password or permissions changed."""
 
@@ -27,7 +30,7 @@ Listener = Callable[[str], None]
 class Directory:
     """Owns users, permissions, topic permissions and secrets; records each change, then calls the listeners.
 
-    ``emit`` is called with an event for each change of a user or a permission.
+    ``emit`` is called with an event for each change of a user or a permission. ``run`` runs the steps of a job.
     """
 
     def __init__(self, record: Callable[[Change], None], compile_pattern: Compile) -> None:
@@ -35,9 +38,12 @@ class Directory:
         self._compile_pattern = compile_pattern
         self._listeners: list[Callable[[], Listener | None]] = []
         self.emit: Callable[[Event], None] = lambda event: None
+        self.run: Callable[[Iterator[None]], None] = _run_at_once
         self._user_by_name: dict[str, UserRecord] = {}
         self._permission_by_key: dict[tuple[Value, ...], PermissionRecord] = {}
         self._topic_permission_by_key: dict[tuple[Value, ...], TopicPermissionRecord] = {}
+        self._permissions_by_user: dict[str, dict[Removed, _AnyPermission]] = {}
+        self._removed_users: set[str] = set()  # those whose permissions are not removed yet
         self._secrets: dict[str, SecretRecord] = {}
 
     # Lookup
@@ -63,11 +69,12 @@ class Directory:
 
     def permission(self, vhost: str, user: str) -> PermissionRecord | None:
         """Return a user's permission for a virtual host; ``None`` when access to it is denied."""
-        return self._permission_by_key.get((vhost, user))
+        return None if user in self._removed_users else self._permission_by_key.get((vhost, user))
 
     def topic_permissions_of(self, vhost: str, user: str) -> list[TopicPermissionRecord]:
         """Return a user's topic permissions in a virtual host; without any, all routing keys are allowed."""
-        return [record for record in self.topic_permissions if record.vhost == vhost and record.user == user]
+        found = self._permissions_by_user.get(user, {}).values()
+        return [record for record in found if isinstance(record, TopicPermissionRecord) and record.vhost == vhost]
 
     def secret(self, name: str) -> bytes | None:
         """Return a secret of this store; ``None`` when it is not set."""
@@ -85,7 +92,7 @@ class Directory:
             return ""
         return pattern
 
-    def faults(self) -> Iterator[tuple[PermissionRecord | TopicPermissionRecord, str]]:
+    def faults(self) -> Iterator[tuple[_AnyPermission, str]]:
         """Yield each permission whose pattern does not compile, with the error; such a permission allows nothing."""
         for record in self._all_permissions():
             try:
@@ -103,9 +110,11 @@ class Directory:
     def put_user(self, user: UserRecord) -> None:
         """Create or replace a user.
 
-        :raises PreconditionFailed: when a name, a tag or a limit is invalid.
+        :raises PreconditionFailed: when a name, a tag or a limit is invalid, or a user of this name is being deleted.
         """
         require_valid_user(user)
+        if user.name in self._removed_users:
+            raise PreconditionFailed(f"user '{user.name}' is being deleted, try again later")
         known = self.user(user.name)
         self._change(writable(user))
         details = {"tags": user.tags}
@@ -121,12 +130,23 @@ class Directory:
             self.emit(Event(f"user.limits.{'set' if user.limits else 'cleared'}", "", user.name, dict(user.limits)))
 
     def remove_user(self, name: str) -> None:
-        """Remove the user and its permissions. :raises NotFound: when there is no such user."""
+        """Remove the user at once, and its permissions in slices. :raises NotFound: when there is no such user.
+
+        The store removes the permissions first, so that after a crash in between the user has less of them, and no
+        later user of this name gets any. Each of them may concern a virtual host of its own.
+        """
         self._require_user(name)
-        for permission in self._all_permissions():
-            if permission.user == name:
-                self._remove(permission)
-        self._change(Removed(UserRecord.kind, (name,)))
+        self._removed_users.add(name)
+        self.apply(Removed(UserRecord.kind, (name,)))
+        self.run(self._removing_user(name))
+
+    def _removing_user(self, name: str) -> Iterator[None]:
+        for permission in drained(list(self._permissions_by_user.get(name, {}).values())):
+            if self._is_current(permission):
+                self._record_removal(permission)
+            yield
+        self._record(Removed(UserRecord.kind, (name,)))
+        self._removed_users.discard(name)
         self.emit(Event("user.deleted", "", name))
 
     def put_permission(self, permission: PermissionRecord) -> None:
@@ -169,22 +189,30 @@ class Directory:
                 self._remove(permission)
             yield
 
-    def _remove(self, permission: PermissionRecord | TopicPermissionRecord) -> None:
+    def _remove(self, permission: _AnyPermission) -> None:
         """Remove a permission, and report it."""
-        self._change(removal(permission))
+        self._record_removal(permission)
+        self._tell_listeners(permission.user)
+
+    def _record_removal(self, permission: _AnyPermission) -> None:
+        """Remove a permission, and report it to all but the listeners."""
+        change = removal(permission)
+        for _ in self._applied(change):
+            pass
+        self._record(change)
         if isinstance(permission, PermissionRecord):
             self.emit(Event("permission.deleted", permission.vhost, permission.user))
         else:
             details = {"exchange": permission.exchange}
             self.emit(Event("topic.permission.deleted", permission.vhost, permission.user, details))
 
-    def _is_current(self, permission: PermissionRecord | TopicPermissionRecord) -> bool:
+    def _is_current(self, permission: _AnyPermission) -> bool:
         """Return whether a permission was not removed since it was listed."""
         if isinstance(permission, PermissionRecord):
             return permission.key in self._permission_by_key
         return permission.key in self._topic_permission_by_key
 
-    def _all_permissions(self) -> list[PermissionRecord | TopicPermissionRecord]:
+    def _all_permissions(self) -> list[_AnyPermission]:
         return [*self.permissions, *self.topic_permissions]
 
     def _require_user(self, name: str) -> None:
@@ -200,11 +228,14 @@ class Directory:
     def apply(self, change: Change) -> None:
         """Apply a change, live or during recovery; other kinds of records are ignored."""
         for name in self._applied(change):
-            for heard_by in tuple(self._listeners):
-                if (listener := heard_by()) is None:
-                    self._listeners.remove(heard_by)
-                else:
-                    listener(name)
+            self._tell_listeners(name)
+
+    def _tell_listeners(self, name: str) -> None:
+        for heard_by in tuple(self._listeners):
+            if (listener := heard_by()) is None:
+                self._listeners.remove(heard_by)
+            else:
+                listener(name)
 
     def on_change(self, listener: Listener) -> None:
         """Call ``listener`` after each change, so that it can drop what it caches about the user.
@@ -227,9 +258,11 @@ class Directory:
                 yield user.name
             case Put(PermissionRecord() as permission):
                 self._permission_by_key[permission.key] = permission
+                self._index(permission)
                 yield permission.user
             case Put(TopicPermissionRecord() as topic_permission):
                 self._topic_permission_by_key[topic_permission.key] = topic_permission
+                self._index(topic_permission)
                 yield topic_permission.user
             case Put(SecretRecord() as secret):
                 self._secrets[secret.name] = secret
@@ -237,14 +270,30 @@ class Directory:
                 self._user_by_name.pop(name, None)
                 yield name
             case Removed(PermissionRecord.kind, (_, str(name)) as key):
-                self._permission_by_key.pop(key, None)
+                self._unindex(name, self._permission_by_key.pop(key, None))
                 yield name
             case Removed(TopicPermissionRecord.kind, (_, str(name), _) as key):
-                self._topic_permission_by_key.pop(key, None)
+                self._unindex(name, self._topic_permission_by_key.pop(key, None))
                 yield name
 
+    def _index(self, permission: _AnyPermission) -> None:
+        self._permissions_by_user.setdefault(permission.user, {})[removal(permission)] = permission
 
-def _patterns_of(permission: PermissionRecord | TopicPermissionRecord) -> tuple[str, ...]:
+    def _unindex(self, user: str, permission: _AnyPermission | None) -> None:
+        if permission is None:
+            return
+        of_user = self._permissions_by_user[user]
+        del of_user[removal(permission)]
+        if not of_user:
+            del self._permissions_by_user[user]
+
+
+def _run_at_once(steps: Iterator[None]) -> None:
+    for _ in steps:
+        pass
+
+
+def _patterns_of(permission: _AnyPermission) -> tuple[str, ...]:
     if isinstance(permission, PermissionRecord):
         return permission.configure, permission.write, permission.read
     return permission.write, permission.read
