@@ -94,8 +94,9 @@ class Router:
         """Return the route; do the rest of a walk in this turn."""
         if isinstance(found, Route):
             return found
-        for _ in self.steps(found):
-            pass
+        if found.route is None:
+            for _ in self.steps(found):
+                pass
         assert found.route is not None
         return found.route
 

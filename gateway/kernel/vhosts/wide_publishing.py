@@ -55,9 +55,13 @@ class WidePublishing:
         self._offer = offer
 
     def publish(self, found: Route | Walk, message: "Message", origin: "Origin | None") -> Verdict:
-        """Make the first offers in this turn, the others in later ones, for which the ``origin``'s connection waits."""
+        """Make the first offers in this turn, the others in later ones, for which the ``origin``'s connection waits.
+
+        If the route is not known yet, the turn has copied very many destinations already.
+        """
         fanout = self.fanout_of(found, message, origin)
-        self._journal.clock.background.add(fanout.steps())
+        background = self._journal.clock.background
+        (background.add if isinstance(found, Route) else background.add_later)(fanout.steps())
         if not fanout.is_done and origin is not None:
             self._journal.budget.leave_pending(fanout)
         return REFUSED if fanout.is_refused and fanout.is_done else TAKEN
