@@ -7,7 +7,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 
 if TYPE_CHECKING:
-    from gateway.kernel.queueing.declared import QueueIdentity
+    from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 #: Tracers get the names of this many queues of a message: a list of 100,000 takes 30 ms to make and to write.
 MOST_NAMES: Final = 1000
