@@ -83,10 +83,10 @@ class NodeParts:
         """Build the turns of the event loop, and the measurement of long ones."""
         schedule = schedule_of(self.reactor)
         self.turn = Turn(self.broker.journal, schedule)
-        self.turn_watch = watch_turns(schedule, self.clock, self.broker.journal)
-        waits = ProcessorWaits()
+        waits, faults = ProcessorWaits(), self.broker.faults
         if self.host.has_watchdog:
-            self.broker.faults.processor_wait_s = waits.recent_s
+            faults.processor_wait_s = waits.recent_s
+        self.turn_watch = watch_turns(schedule, self.clock, self.broker.journal, faults.processor_wait_s)
         self.watchdog = ReactorWatchdog(self.reactor.callFromThread, self.registry.plugin_at, BLOCKED_S, waits.sample)
 
     def _build_protocols(self, settings: Settings) -> None:

@@ -1,5 +1,7 @@
 """The schedule that ends turns on a reactor, and the watch that measures them."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from gateway.kernel.journal.journal import Journal
@@ -18,17 +20,28 @@ def schedule_of(reactor: Any) -> Schedule:  # Any: Twisted's interfaces are not 
     return reactor.loop if isinstance(reactor, TurnReactor) else _DelayedCalls(reactor)
 
 
-def watch_turns(schedule: Schedule, clock: ReactorClock, journal: Journal) -> TurnWatch:
-    """Measure the turns of a loop and log long ones with their causes."""
+def watch_turns(
+    schedule: Schedule, clock: ReactorClock, journal: Journal, processor_wait_s: Callable[[], float]
+) -> TurnWatch:
+    """Measure the turns of a loop and log long ones with their causes.
+
+    ``processor_wait_s`` returns how long the loop's thread lacked a processor in the last one or two seconds.
+    """
     watch = schedule.watch if isinstance(schedule, Loop) else TurnWatch()
-    watch.on_slow = _log_slow_turn
+    watch.on_slow = partial(_log_slow_turn, processor_wait_s)
     clock.on_slow = journal.budget.on_slow = watch.part
     clock.background.on_slice = lambda job, seconds: watch.part(f"background work {job}", seconds)
     return watch
 
 
-def _log_slow_turn(seconds: float, cause: str) -> None:
-    _log.warning("a turn of the event loop took long", ms=round(seconds * 1e3), cause=cause or "not known")
+def _log_slow_turn(processor_wait_s: Callable[[], float], seconds: float, cause: str) -> None:
+    waited_s = min(processor_wait_s(), seconds)
+    _log.warning(
+        "a turn of the event loop took long",
+        ms=round(seconds * 1e3),
+        processor_wait_ms=round(waited_s * 1e3),
+        cause=cause or "not known",
+    )
 
 
 class _DelayedCalls(Schedule):

@@ -50,4 +50,5 @@ def test_the_log_names_the_plugin_that_blocks_the_reactor(sleeping: Gateway, con
     sleeping.log_has("the reactor goes on")
     slow = sleeping.log_has("a turn of the event loop took long")
     assert "of type x-sleeping, plugin 'sleeping', vhost '/'" in slow
+    assert "processor_wait_ms=" in slow
     assert "the call took 25" in sleeping.log_has("fault contained")
