@@ -76,6 +76,7 @@ class MessageHistory:
         group: int = 0,
         qos: int | None = None,
         topic_key: str | None = None,
+        content_type: str | None = None,
     ) -> str:
         """Record a publish; return the body of its message. ``qos`` is MQTT's, or follows from ``is_durable``."""
         self._numbers[publisher] += 1
@@ -91,6 +92,7 @@ class MessageHistory:
             qos=int(is_durable) if qos is None else qos,
             topic_key=topic_key,
             incarnation=self.incarnation,
+            content_type=content_type,
         )
         self.published[body] = published
         self.subscriptions.published(published)
@@ -122,6 +124,19 @@ class MessageHistory:
         place.first.setdefault(body, self.kills)
         if removes:
             place.consumed.add(body)
+
+    def check_properties(self, reader: str, body: str, content_type: str | None, is_durable: bool | None) -> None:
+        """Check the properties of a message that came; ``None`` for ``is_durable`` if its protocol does not tell."""
+        published = self.published.get(body)
+        if published is None:
+            return
+        is_kept = content_type == published.content_type and is_durable in (None, published.is_durable)
+        self._findings.require(
+            is_kept,
+            "a message keeps its properties",
+            f"{body} of type {published.content_type}{', durable' * published.is_durable}"
+            f" came to {reader} as {content_type}{', durable' * bool(is_durable)}",
+        )
 
     def _check_fate(self, place: MessagePlace, published: Published, body: str) -> None:
         require, where = self._findings.require, f"{body} came from {place.name}"

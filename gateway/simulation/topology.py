@@ -15,6 +15,9 @@ TOPICS: Final = "amq.topic"
 #: The routing keys that clients of all protocols publish with.
 KEYS: Final = ("a.a", "a.b", "b.a", "b.b")
 
+#: The content types of published messages; ``None`` is none.
+CONTENT_TYPES: Final = (None, "text/plain", "text/html")
+
 
 @dataclass(frozen=True, slots=True)
 class QueuePlan:
@@ -34,13 +37,14 @@ class QueuePlan:
 class SharedTopology:
     """Owns the plans of the queues. ``exchange`` is a durable topic exchange, to which they are bound.
 
-    ``qos`` is that of most MQTT clients, ``priorities`` are those of published messages. ``subscribed`` has the names
-    of queues that clients of MQTT and STOMP have made, which are read at the end too.
+    ``qos`` is that of most MQTT clients, ``priorities`` and ``content_types`` are those of published messages.
+    ``subscribed`` has the names of queues that clients of MQTT and STOMP have made, which are read at the end too.
     """
 
     exchange: str = TOPICS
     qos: int = 1
     priorities: tuple[int | None, ...] = (None,)
+    content_types: tuple[str | None, ...] = CONTENT_TYPES
     queues: list[QueuePlan] = field(default_factory=list)
     routes: list[PublishRoute] = field(default_factory=list)
     subscribed: set[str] = field(default_factory=set)

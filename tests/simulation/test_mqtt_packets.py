@@ -10,7 +10,8 @@ from gateway.simulation.clients.mqtt.reading import PacketReader
 from gateway_mqtt.codec import encoding
 from gateway_mqtt.codec.connecting import decode_connect
 from gateway_mqtt.codec.decoding import decode_ack, decode_subscribe, decode_unsubscribe
-from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import PropertyId, read_block
 from gateway_mqtt.codec.publish import decode_publish
 from gateway_mqtt.codec.reasons import ReasonCode
 
@@ -49,6 +50,16 @@ def test_the_broker_reads_publish(version: int, topic: str, payload: bytes, qos:
     body = body_of(packet)
     read_topic, read_id, _, at = decode_publish(version, packet[0] & 0x0F, body, 0, len(body))
     assert (read_topic.decode(), read_id, body[at:]) == (topic, packet_id if qos else 0, payload)
+
+
+@given(TOPICS)
+def test_a_content_type_is_written_and_read(content_type: str) -> None:
+    packet = writing.publish(5, "a/b", b"x", content_type=content_type)
+    (read,) = PacketReader(5).feed(packet)
+    assert (read.content_type, read.payload) == (content_type, b"x")
+    body = body_of(packet)
+    _, _, at, end = decode_publish(5, packet[0] & 0x0F, body, 0, len(body))
+    assert read_block(body, at, end, PacketType.PUBLISH) == {PropertyId.CONTENT_TYPE: content_type}
 
 
 @given(VERSIONS, IDS, st.lists(st.tuples(TOPICS, st.integers(0, 2)), min_size=1, max_size=5))

@@ -79,6 +79,14 @@ def unmarked(told: Told) -> None:
     told.receive("q", body)
 
 
+def of_another_type(told: Told) -> None:
+    told.history.check_properties("r", told.publish("q"), "text/html", None)
+
+
+def no_longer_durable(told: Told) -> None:
+    told.history.check_properties("r", told.publish("q"), None, False)
+
+
 def disordered(told: Told) -> None:
     first, second = told.publish("q"), told.publish("q")
     told.receive("q", second)
@@ -126,6 +134,8 @@ BROKEN = {
     acknowledged: "an acknowledged message does not come again",
     acknowledged_for_ever: "an acknowledged message does not come again",
     unmarked: "a second delivery is marked as one",
+    of_another_type: "a message keeps its properties",
+    no_longer_durable: "a message keeps its properties",
     disordered: "messages of a publisher come in its order",
     twice: "a message of QoS 2 comes once",
     twice_at_most_once: "a message of QoS 0 comes once",
@@ -149,6 +159,8 @@ def test_what_is_permitted_is_no_finding() -> None:
         told.receive("q", body)
     told.receive("q", second, again=True)
     told.receive("session", first)
+    told.history.check_properties("r", first, None, True)
+    told.history.check_properties("a client of MQTT", first, None, None)
     told.publish("session", qos=0, fate=Fate.CONFIRMED)  # a transient message is not promised to a session
     told.publish("q", fate=Fate.UNKNOWN)
     told.history.check_losses(has_restarted=True)

@@ -63,6 +63,11 @@ class Sessions:
         """Return the session of a client, if it exists."""
         return self._session_by_client.get(client_id)
 
+    def removes_stored(self, client_id: str, is_clean: bool) -> bool:
+        """Return whether ``open`` removes something stored: a waiting will, or a session that is not resumed."""
+        session = self._session_by_client.get(client_id)
+        return client_id in self._wills or (is_clean and session is not None and session.is_durable)
+
     # Connecting and disconnecting
 
     def open(

@@ -33,6 +33,9 @@ class Wills:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def __contains__(self, client_id: str) -> bool:
+        return client_id in self._waiting
+
     def leave(self, client_id: str, message: Message, is_retained: bool, delay_s: float) -> None:
         """Publish a will now, or after a delay unless the client reconnects."""
         if delay_s <= 0:

@@ -19,6 +19,9 @@ ANSWER_S: Final = 90.0
 _PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 _FRAME_HEAD: Final = 7
 
+#: The delivery mode of durable messages.
+_PERSISTENT: Final = 2
+
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
@@ -207,6 +210,11 @@ class AmqpClient(SimulatedClient):
             return
         method = channel.method
         self.scene.trace.add(self.name, f"<- {_shown(method)} {channel.body[:40]!r}")
+        properties = channel.properties
+        content_type, is_durable = properties.content_type, properties.delivery_mode == _PERSISTENT
+        self.scene.history.check_properties(
+            self.name, channel.body.decode(errors="replace"), content_type or None, is_durable
+        )
         if isinstance(method, commands.Basic.Return):
             self.on_return(channel.body)
             return

@@ -9,6 +9,7 @@ from gateway.simulation.clients.amqp import AmqpClient, ReceivedMessage
 from gateway.simulation.clients.errors import Lost, RefusedRequest
 from gateway.simulation.network.pipe import LinkQuality
 from gateway.simulation.programs.program import ConnectedProgram
+from gateway.simulation.programs.repertoire import Repertoire
 from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import TOPICS, SharedTopology
@@ -74,6 +75,7 @@ class ConfirmedPublisher(AmqpProgram):
         super().__init__(scene, topology, number, random)
         self._left = random.randint(1, 30)
         self._batch = random.choice((1, 3, 10))
+        self._repertoire = Repertoire(topology, random)
         if random.random() < _SHARE_OF_FLOODS:
             self._left = self._batch = _FLOOD
 
@@ -92,12 +94,22 @@ class ConfirmedPublisher(AmqpProgram):
         return True
 
     def _publish(self) -> tuple[str, Promise[bool]]:
-        route = self.random.choice(self.topology.routes)
-        is_durable = self.random.random() < 0.8
-        body = self.scene.history.publish(self.name, route.places, is_durable=is_durable, topic_key=route.topic_key)
-        priority = self.random.choice(self.topology.priorities)
+        chosen = self._repertoire.next()
+        route = chosen.route
+        body = self.scene.history.publish(
+            self.name,
+            route.places,
+            is_durable=chosen.is_durable,
+            topic_key=route.topic_key,
+            content_type=chosen.content_type,
+        )
         answer = self.client.publish(
-            route.exchange, route.key, body.encode(), delivery_mode=2 if is_durable else 1, priority=priority
+            route.exchange,
+            route.key,
+            body.encode(),
+            delivery_mode=2 if chosen.is_durable else 1,
+            priority=chosen.priority,
+            content_type=chosen.content_type,
         )
         return body, answer
 

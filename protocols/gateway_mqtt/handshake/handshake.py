@@ -72,6 +72,7 @@ class Handshake:
         self._will: Will | None = None
         self._refusal: LoginRefused | None = None
         self._ticks = 0
+        self._removes_stored = False
         self.client_id = ""
         self.is_assigned = False
 
@@ -244,6 +245,7 @@ class Handshake:
         answer = self._fit_connack(self._properties(connect, expiry_s, accepted))
         sessions, user = accepted.vhost.sessions, accepted.principal.name
         self._require_own_session(sessions.get(self.client_id), accepted)
+        self._removes_stored = self._removes_stored or sessions.removes_stored(self.client_id, connect.clean_start)
         if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(accepted)):
             connection.state = State.AUTHENTICATING
             return
@@ -259,7 +261,9 @@ class Handshake:
         alias_maximum = min(connect.properties.get(PropertyId.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max)
         conversation = Conversation(scope, self._will, receive_maximum, connection.max_packet_size, alias_maximum)
         connection.opened(conversation)
-        connection.packet_outbox.write(connack(connect.version, is_present, ReasonCode.SUCCESS, answer))
+        if self._removes_stored:  # the client relies on it: after a crash, neither the will nor the session comes back
+            outbox.promise(scope.journal.pending_lsn)
+        outbox.write(connack(connect.version, is_present, ReasonCode.SUCCESS, answer))
         if is_present:
             session.restore_queues(scope.exchange)
             conversation.delivering.resume_session()

@@ -132,6 +132,8 @@ class Delivering:
     def _send_held(self) -> None:
         """Send as many of them as the client's credit allows; all of them are charged to it already."""
         credit, held = self._inflight.credit, self._held
+        if held and self._session.is_durable:  # the connection before may have ended before it could send them
+            self._writer.promise()
         while held and credit.used - len(held) < credit.limit:
             packet_id, delivery = held.pop()
             if self._inflight.deliveries.get(packet_id) is delivery:

@@ -11,7 +11,7 @@ import pytest
 from gateway.testing import FakeClock
 from gateway_memory import MemoryStore
 from tests.protocols.mqtt.dialogue import Client, Gateway
-from tests.protocols.mqtt.packets import receive_maximum
+from tests.protocols.mqtt.packets import Will, receive_maximum, session_expiry, will_delay
 
 FOR_A_DAY: Final = 86_400
 
@@ -164,6 +164,18 @@ def test_reconnecting_does_not_send_pubrel_earlier(gateway: Gateway, app: Client
     assert again.receive() == ["PUBREL #1", "PUBREL #1"]
 
 
+def test_reconnecting_does_not_send_a_message_of_a_group_earlier(gateway: Gateway) -> None:
+    """Otherwise a crash would forget its identifier, and the next message under it would be taken for this one."""
+    app = durable(gateway, "app")
+    app.subscribe("$share/group/t", 2)
+    sensor = gateway.client("sensor")
+    sensor.machine.receive(sensor.write.publish("t", qos=2, id=1))
+    assert app.receive_now() == []
+    again, answers = reconnect(app, lose(app))
+    assert answers == []
+    assert again.receive() == ["PUBLISH q2 #1 dup t 'hi'"]
+
+
 def test_messages_of_qos_0_and_1_do_not_wait_for_the_disk(gateway: Gateway, app: Client) -> None:
     app.subscribe("u", 1)
     sensor = gateway.client("sensor")
@@ -280,3 +292,36 @@ def test_a_qos_0_message_for_a_ready_client_does_not_wait(gateway: Gateway) -> N
     sensor = gateway.client("sensor")
     sensor.machine.receive(sensor.write.publish("t", b"now", qos=1, id=1))
     assert app.receive_now() == ["PUBLISH t 'now'"]
+
+
+# ---- Of what a CONNECT removes ---------------------------------------------------------------------------------------
+
+
+def test_a_client_that_is_back_in_time_is_answered_once_its_will_is_durably_cancelled(gateway: Gateway) -> None:
+    will = Will("gone", b"x", qos=1, properties=will_delay(600))
+    durable(gateway, "app", will=will).lose()
+    gateway.settle()
+    again = gateway.new_client(5)
+    assert send(again, again.write.connect("app", is_clean=False, properties=session_expiry(FOR_A_DAY))) == []
+    assert len(gateway.crashed().vhost.wills) == 1
+    assert [line.split()[:2] for line in again.receive()] == [["CONNACK", "present"]]
+    assert len(gateway.crashed().vhost.wills) == 0
+
+
+@pytest.mark.parametrize("expiry", [0, FOR_A_DAY])
+def test_a_clean_start_is_answered_once_the_earlier_session_is_durably_gone(gateway: Gateway, expiry: int) -> None:
+    durable(gateway, "app").subscribe("t", 1)
+    again = gateway.new_client(5)
+    assert send(again, again.write.connect("app", is_clean=True, properties=session_expiry(expiry))) == []
+    assert "app" in [session.client_id for session in gateway.crashed().vhost.sessions]
+    assert [line.split()[0] for line in again.receive()] == ["CONNACK"]
+    sessions = [session for session in gateway.crashed().vhost.sessions if session.client_id == "app"]
+    assert not any(session.subscriptions for session in sessions)
+
+
+def test_a_session_that_is_resumed_is_answered_in_its_turn(gateway: Gateway) -> None:
+    durable(gateway, "app").lose()
+    gateway.settle()
+    again = gateway.new_client(5)
+    answers = send(again, again.write.connect("app", is_clean=False, properties=session_expiry(FOR_A_DAY)))
+    assert [line.split()[:2] for line in answers] == [["CONNACK", "present"]]

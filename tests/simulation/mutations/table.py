@@ -290,4 +290,24 @@ MUTATIONS: Final = (
         "        wants = request.retain_handling == _RETAINED_ALWAYS\n",
         "        wants = True\n",
     ),
+    Mutation(
+        "a publish in pieces that repeats the one before lends its header to the next ones",
+        "gateway_amqp.repetition",
+        "        if target is self._target and header is self._header and size == self._size:\n"
+        "            self.is_repeated = True\n"
+        "        else:\n"
+        "            self.is_repeated = False\n"
+        "            self._target, self._header, self._size = target, header, size\n",
+        "        if target is not self._target:\n"
+        "            self._target = target\n"
+        "        elif header is not self._header or size != self._size:\n"
+        "            self._header, self._size = header, size\n"
+        "        else:\n"
+        "            self.is_repeated = True\n",
+    ),
 )
+
+
+def mutation_named(name: str) -> Mutation:
+    """Return the mutation of this name."""
+    return next(mutation for mutation in MUTATIONS if mutation.name == name)

@@ -7,7 +7,7 @@ are made by ``gateway simulate --save``: after changes of its clients another se
 from dataclasses import dataclass
 from typing import Final
 
-from tests.simulation.mutations.table import Mutation
+from tests.simulation.mutations.table import Mutation, mutation_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +64,27 @@ REGRESSIONS: Final = (
             "            self._before_s = self._budget.monotonic_s()\n            self._starts_s +=",
             "            self._starts_s +=",
         ),
+    ),
+    Regression(
+        "run-cancelled-will",
+        Mutation(
+            "a CONNACK does not wait until a cancelled will is durably gone",
+            "gateway_mqtt.handshake.handshake",
+            "        if self._removes_stored:",
+            "        if False:",
+        ),
+    ),
+    Regression(
+        "run-group-resent",
+        Mutation(
+            "a member that connects again gets its message of QoS 2 before the identifier is durable",
+            "gateway_mqtt.traffic.delivering",
+            "        if held and self._session.is_durable:",
+            "        if False:",
+        ),
+    ),
+    Regression(
+        "run-lent-header",
+        mutation_named("a publish in pieces that repeats the one before lends its header to the next ones"),
     ),
 )

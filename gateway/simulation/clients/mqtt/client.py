@@ -88,10 +88,12 @@ class MqttClient(SimulatedClient):
                 self.on_repeated(publish)
                 self._send_publish(publish, is_dup=True)
 
-    def publish(self, topic: str, payload: bytes, *, qos: int, is_retained: bool = False) -> None:
+    def publish(
+        self, topic: str, payload: bytes, *, qos: int, is_retained: bool = False, content_type: str | None = None
+    ) -> None:
         """Publish a message; ``on_published`` is called with the answer, if the QoS has one."""
         packet_id = self.session.next_id() if qos else 0
-        publish = OutgoingPublish(packet_id, topic, payload, qos, is_retained)
+        publish = OutgoingPublish(packet_id, topic, payload, qos, is_retained, content_type)
         if qos:
             self.session.outgoing[packet_id] = publish
         self._send_publish(publish, is_dup=False)
@@ -162,6 +164,7 @@ class MqttClient(SimulatedClient):
                     packet_id=publish.packet_id,
                     is_retained=publish.is_retained,
                     is_dup=is_dup,
+                    content_type=publish.content_type,
                 )
             )
 
@@ -229,6 +232,9 @@ class MqttClient(SimulatedClient):
                 )
                 self.acknowledge(packet)
                 return
+        if self.login.version == 5:
+            body = packet.payload.decode(errors="replace")
+            self.scene.history.check_properties(self.name, body, packet.content_type, None)
         self.on_message(packet)
         if self.answers_itself:
             self.acknowledge(packet)

@@ -30,6 +30,7 @@ class PacketKind(IntEnum):
 
 
 #: Properties that the clients use (2.2.2.2).
+CONTENT_TYPE: Final = 0x03
 EXPIRY_INTERVAL: Final = 0x11
 WILL_DELAY: Final = 0x18
 RECEIVE_MAXIMUM: Final = 0x21
@@ -116,6 +117,11 @@ class ReceivedPacket:
     topic: str = ""
     payload: bytes = b""
     properties: PropertyList = ()
+
+    @property
+    def content_type(self) -> str | None:
+        """The content type of a message, if it has one."""
+        return next((str(value) for number, value in self.properties if number == CONTENT_TYPE), None)
 
     @property
     def reason(self) -> int:

@@ -16,6 +16,7 @@ class OutgoingPublish:
     payload: bytes
     qos: int
     is_retained: bool
+    content_type: str | None = None
     is_received: bool = False
 
 

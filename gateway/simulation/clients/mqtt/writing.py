@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.simulation.clients.mqtt.packets import (
+    CONTENT_TYPE,
     EXPIRY_INTERVAL,
     FORMS,
     RECEIVE_MAXIMUM,
@@ -47,13 +48,14 @@ def publish(
     packet_id: int = 0,
     is_retained: bool = False,
     is_dup: bool = False,
+    content_type: str | None = None,
 ) -> bytes:
-    """Return a PUBLISH (3.3)."""
+    """Return a PUBLISH (3.3); the content type is for 5."""
     head = _text(topic)
     if qos:
         head += packet_id.to_bytes(2, "big")
     if version == 5:
-        head += _properties([])
+        head += _properties([] if content_type is None else [(CONTENT_TYPE, content_type)])
     return _packet(PacketKind.PUBLISH, is_dup << 3 | qos << 1 | is_retained, head + payload)
 
 
@@ -111,7 +113,6 @@ def _text(value: str) -> bytes:
 def _properties(properties: PropertyList) -> bytes:
     block = b""
     for number, value in properties:
-        size = FORMS[number]
-        assert isinstance(size, int)  # the clients send no others
-        block += bytes((number,)) + value.to_bytes(size, "big")
+        form = FORMS[number]
+        block += bytes((number,)) + (value.to_bytes(form, "big") if isinstance(form, int) else _text(value))
     return _variable(len(block)) + block

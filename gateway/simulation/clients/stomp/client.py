@@ -119,6 +119,8 @@ class StompClient(SimulatedClient):
                 findings.require(
                     early not in self._receipts, "a receipt comes before the first message", f"{self.name}: {headers}"
                 )
+                body, is_durable = frame.body.decode(errors="replace"), headers.get("persistent") == "true"
+                self.scene.history.check_properties(self.name, body, headers.get("content-type"), is_durable)
                 self.on_message(frame)
             case "RECEIPT":
                 promise = self._receipts.pop(headers["receipt-id"], None)

@@ -57,10 +57,16 @@ class MqttProgram(ConnectedProgram):
         self.client.resume(is_present)
         return is_present
 
-    def publish(self, route: PublishRoute, qos: int, *, is_retained: bool = False) -> str:
-        """Publish a message; return its body."""
-        body = self.scene.history.publish(self.name, route.places, qos=qos, topic_key=route.topic_key)
-        self.client.publish(route.topic, body.encode(), qos=qos, is_retained=is_retained)
+    def publish(
+        self, route: PublishRoute, qos: int, *, is_retained: bool = False, content_type: str | None = None
+    ) -> str:
+        """Publish a message; return its body. Clients before 5 have no content type."""
+        if self.client.login.version < 5:
+            content_type = None
+        body = self.scene.history.publish(
+            self.name, route.places, qos=qos, topic_key=route.topic_key, content_type=content_type
+        )
+        self.client.publish(route.topic, body.encode(), qos=qos, is_retained=is_retained, content_type=content_type)
         return body
 
     def will(self, route: PublishRoute, *, qos: int = 1, delay_s: int = 0) -> tuple[str, Will]:

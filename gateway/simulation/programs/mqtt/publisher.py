@@ -4,6 +4,8 @@ from random import Random
 from typing import Final
 
 from gateway.simulation.programs.mqtt.program import MqttProgram
+from gateway.simulation.programs.repertoire import SHARES_OF_REPETITIONS
+from gateway.simulation.publishes import PublishRoute
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import KEYS, SharedTopology
 
@@ -29,6 +31,9 @@ class MqttPublisher(MqttProgram):
         self._idles = random.choice((0.2, 0.8))
         self._has_begun = False
         self._leaves = random.choice((0.0, 0.2))
+        self._repeats = random.choice(SHARES_OF_REPETITIONS)
+        self._route: PublishRoute | None = None
+        self._content_type: str | None = None
 
     async def work(self) -> bool:
         """Publish what is left, with some publishes under way at a time."""
@@ -39,7 +44,10 @@ class MqttPublisher(MqttProgram):
         while (self._left and not self.is_stopping) or outgoing:
             while self._left and not self.is_stopping and len(outgoing) < self._window:
                 self._left -= 1
-                self.publish(self.topology.route(self.random.choice(KEYS)), self._qos)
+                if self._route is None or self.random.random() >= self._repeats:
+                    self._route = self.topology.route(self.random.choice(KEYS))
+                    self._content_type = self.random.choice(self.topology.content_types)
+                self.publish(self._route, self._qos, content_type=self._content_type)
                 if self.random.random() < self._idles:
                     await self.pause()
             if self.random.random() < self._leaves:

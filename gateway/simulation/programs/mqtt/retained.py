@@ -62,7 +62,8 @@ class RetainedValues(MqttProgram):
             self._written.append(_REMOVED)
             self.client.publish(self._route.topic, b"", qos=qos, is_retained=True)
         else:
-            body = self.publish(self._route, qos, is_retained=True)
+            content_type = self.random.choice(self.topology.content_types)
+            body = self.publish(self._route, qos, is_retained=True, content_type=content_type)
             self._written.append(_number_of(body))
 
     def published(self, publish: OutgoingPublish, reason: int) -> None:

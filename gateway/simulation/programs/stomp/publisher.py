@@ -2,6 +2,7 @@
 
 from random import Random
 
+from gateway.simulation.programs.repertoire import Repertoire
 from gateway.simulation.programs.stomp.program import StompProgram
 from gateway.simulation.publishes import Fate
 from gateway.simulation.scene import Scene
@@ -12,12 +13,21 @@ from gateway.simulation.world.tasks import Promise
 class StompSender(StompProgram):
     """Sends messages, to queues and topics."""
 
+    def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
+        super().__init__(scene, topology, number, random)
+        self._repertoire = Repertoire(topology, random)
+
     def transmit(self, headers: dict[str, str], group: int = 0) -> tuple[str, Promise[None] | None]:
         """Send a message somewhere; return its body, and its receipt unless it is part of a transaction."""
-        route = self.random.choice(self.topology.routes)
-        is_durable = bool(group) or self.random.random() < 0.8
+        chosen = self._repertoire.next()
+        route, is_durable = chosen.route, bool(group) or chosen.is_durable
         body = self.scene.history.publish(
-            self.name, route.places, is_durable=is_durable, group=group, topic_key=route.topic_key
+            self.name,
+            route.places,
+            is_durable=is_durable,
+            group=group,
+            topic_key=route.topic_key,
+            content_type=chosen.content_type,
         )
         if not route.exchange:
             destination = self.queue_destination(route.key)
@@ -28,6 +38,8 @@ class StompSender(StompProgram):
         headers = {**headers, "destination": destination}
         if is_durable:
             headers["persistent"] = "true"
+        if chosen.content_type is not None:
+            headers["content-type"] = chosen.content_type
         if group:
             self.client.send("SEND", headers, body.encode())
             return body, None
