@@ -1,4 +1,4 @@
-"""What the HTTP API gets of a node."""
+"""The services of a node that its HTTP API uses."""
 
 from collections.abc import Callable
 from functools import partial

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What the virtual hosts of a node share. ``reserve`` is the memory budget of their long queues."""
+    """The resources that all virtual hosts of a node share. ``reserve`` is the memory budget of their long queues."""
 
     journal: "Journal"
     clock: "Clock"
