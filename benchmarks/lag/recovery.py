@@ -39,7 +39,7 @@ PAUSE_S: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """The first bytes of a client, and what is in the answer if it is served, and if the broker is not ready."""
+    """The first bytes of a client, with parts of two answers: when it is served, and while the broker is not ready."""
 
     request: bytes
     served: bytes
@@ -131,7 +131,7 @@ def _greet(port: int, greeting: Greeting, start: float) -> Answers:
 
 
 def _answer(port: int, greeting: Greeting) -> bytes:
-    """Return the answer to a new client, up to the bytes that tell what it is."""
+    """Return the answer to a new client, up to the bytes that identify it."""
     with create_connection(("127.0.0.1", port), TIMEOUT_S) as peer:
         peer.sendall(greeting.request)
         answer = b""

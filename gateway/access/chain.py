@@ -199,17 +199,8 @@ class Access:
         def answered(principal: Principal | None) -> None:
             if principal is None:
                 self._ask(tuple(others), credentials, answer, is_attempt=is_attempt)
-            elif not isinstance(principal, Principal):
-                wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
-                self._on_fault("authenticator", authenticator, wrong)
-                self._log_refusal(credentials, "the authenticator failed")
-                answer(None)
-            elif objection := self._objection(principal, credentials.peer_host):
-                self._log_refusal(credentials, objection)
-                answer(None)
             else:
-                plugin = principal.accepted_by or self._plugin_of(authenticator)
-                answer(replace(principal, accepted_by=plugin))
+                answer(self._accepted(principal, authenticator, credentials))
 
         def failed(error: BaseException) -> None:
             self._on_fault("authenticator", authenticator, error)
@@ -225,6 +216,21 @@ class Access:
             return
         if callable(add_errback := getattr(pending, "addErrback", None)):  # a Deferred may fail later
             add_errback(lambda failure: failed(failure.value))
+
+    def _accepted(
+        self, principal: Principal, authenticator: Authenticator, credentials: Credentials
+    ) -> Principal | None:
+        """Return the principal that an authenticator accepted, with its plugin; ``None`` if it may not log in."""
+        if not isinstance(principal, Principal):
+            wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
+            self._on_fault("authenticator", authenticator, wrong)
+            objection = "the authenticator failed"
+        else:
+            objection = self._objection(principal, credentials.peer_host)
+        if objection:
+            self._log_refusal(credentials, objection)
+            return None
+        return replace(principal, accepted_by=principal.accepted_by or self._plugin_of(authenticator))
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
         """Return why a principal may not connect from this host; empty if it may."""

@@ -29,7 +29,7 @@ class Workers(Protocol):
 
 
 class WorkerPool(Workers, Protocol):
-    """Workers of a node. ``unfinished`` counts the submitted work without an answer, ``refused`` what it refused."""
+    """Workers of a node. ``unfinished`` counts submitted work without an answer, ``refused`` refused work."""
 
     unfinished: int
     refused: int

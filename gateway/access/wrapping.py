@@ -15,9 +15,9 @@ class AccessWrapper(Protocol):
     """
 
     def authenticator(self, plugin: str, asked: Authenticator) -> Authenticator:
-        """Return what is called in the place of an authenticator of ``plugin``."""
+        """Return the object that replaces an authenticator of ``plugin``."""
         ...
 
     def authorizer(self, plugin: str, asked: Authorizer) -> Authorizer:
-        """Return what is called in the place of an authorizer of ``plugin``."""
+        """Return the object that replaces an authorizer of ``plugin``."""
         ...

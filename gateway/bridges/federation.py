@@ -65,7 +65,7 @@ class Federation:
             self._follow_vhost(name)
 
     def stop(self) -> None:
-        """Close all links; what they made at their upstreams stays."""
+        """Close all links; the queues and exchanges that they declared at their upstreams stay."""
         self._is_running = False
         if self._timer is not None:
             self._timer.cancel()

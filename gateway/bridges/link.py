@@ -1,4 +1,4 @@
-"""One bridge that is kept up: opens both ends, moves messages, and opens them again after a failure."""
+"""One bridge: opens both ends, moves messages, and opens them again after a failure."""
 
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -145,7 +145,7 @@ class Link:
             self._timer = self._clock.call_later(self._delay_s, self.start)
 
     def _leave(self) -> None:
-        """Drop the current attempt with what it has opened."""
+        """End the current attempt, and close the ends that it has opened."""
         self._attempt = None
         opening, self._opening = self._opening, None
         transfer, self.transfer = self.transfer, None

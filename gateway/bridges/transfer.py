@@ -17,7 +17,7 @@ MOST_HELD: Final = 1000
 
 
 class ShovelAckMode(Enum):
-    """When the source may forget a message: it is safe at the destination, it was sent there, at once."""
+    """The time of an acknowledgement at the source: when the destination confirms, after the send, or at once."""
 
     ON_CONFIRM = "on-confirm"
     ON_PUBLISH = "on-publish"

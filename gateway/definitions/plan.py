@@ -1,4 +1,4 @@
-"""The plan that makes a broker what definitions describe: what is created, changed and deleted."""
+"""The plan of declarative definitions: the entities to create, change and delete."""
 
 from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
@@ -114,7 +114,7 @@ def planning(
 
 
 def deleting(plan: Plan, broker: Broker) -> Iterator[None]:
-    """Return the steps that delete what a plan deletes; what is gone already is skipped."""
+    """Return the steps that delete the entities of a plan; those that no longer exist are skipped."""
     for step in plan.deletions:
         with suppress(NotFound):
             _delete(broker, step.key)
@@ -157,7 +157,7 @@ def _is_kept(key: EntityKey, kept_users: Collection[str], foreign: ForeignNames)
 
 
 def _without_implied(deletions: list[Step]) -> list[Step]:
-    """Leave out what is deleted with its virtual host, user, queue or exchange."""
+    """Leave out entities that are deleted with their virtual host, user, queue or exchange."""
     keys = {step.key for step in deletions if step.verb is Verb.DELETE}
     vhosts = {key.names[0] for key in keys if key.category == "vhosts"}
     users = {key.names[0] for key in keys if key.category == "users"}

@@ -1,4 +1,4 @@
-"""Passwords in the URIs of parameters: replaced in what is shown, and kept when what was shown comes back.
+"""Passwords in the URIs of parameters: masked in answers, and kept when a masked URI is set again.
 
 Definitions, listings and the audit record show ``amqp://user:***@host`` instead of the password. A parameter that is
 written with such a URI keeps the stored password, if scheme, user, host and path are the stored ones; tools change the

@@ -48,7 +48,7 @@ class Outbox(Outlet):
             self.wake()
 
     def promise(self, lsn: int, since: int | None = None) -> None:
-        """Hold what is written from now on until the store is durable up to ``lsn``.
+        """Hold later output until the store is durable up to ``lsn``.
 
         An answer that promises durability is sent when the promise holds; the order of frames is kept. ``since``
         includes pieces that were written already, from that index on.

@@ -48,7 +48,7 @@ class StandardReactor(epollreactor.EPollReactor):
         return calls
 
     def selectable(self, descriptor: int) -> Any:
-        """Return what is registered for a descriptor, or ``None``."""
+        """Return the object registered for a descriptor, or ``None``."""
         return self._selectables.get(descriptor)
 
     def serve(self, selectable: Any, descriptor: int, event: int) -> None:

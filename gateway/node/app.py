@@ -39,51 +39,66 @@ def run(configured: Configured, read: Callable[[], Configured], advances: Binary
 
     :raises GatewayError: when it cannot start.
     """
-    settings = configured.settings
     tune_allocator()
     raise_descriptor_limit()
-    start_logging(settings.log)
+    start_logging(configured.settings.log)
     bridge_twisted()
     reactor = install()
-    from gateway.node.host import NodeHost
-    from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    return _BrokerProcess(configured, read, reactor, advances).run()
 
-    collector = GarbageCollector()
-    clocks: list[AdvancedClock] = []
 
-    def make_clock(reactor: Any, touch: Callable[[], None]) -> ReactorClock:
-        clocks.append(AdvancedClock(reactor, touch))
-        return clocks[0]
+class _BrokerProcess:
+    """The process of one node: it starts, reloads and stops the node on the signals of its operator."""
 
-    host = NodeHost() if advances is None else NodeHost(make_clock=make_clock)
-    node = Node(configured, reactor, collector, read, host)
-    failures: list[Exception] = []
-    is_stopping: list[bool] = []
+    def __init__(
+        self, configured: Configured, read: Callable[[], Configured], reactor: Any, advances: BinaryIO | None
+    ) -> None:
+        from gateway.node.host import NodeHost
+        from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
 
-    def start() -> None:
-        collector.start()
-        node.start(ready, lambda progress: tell_systemd(f"STATUS={progress}\n{_MORE_TIME}"))
+        self._settings = configured.settings
+        self._reactor = reactor
+        self._advances = advances
+        self._clock: AdvancedClock | None = None
+        self._collector = GarbageCollector()
+        self._failure: Exception | None = None
+        self._is_stopping = False
+        host = NodeHost() if advances is None else NodeHost(make_clock=self._make_clock)
+        self._node = node = Node(configured, reactor, self._collector, read, host)
+        self._signals = Signals(reactor, self._stop, self._reload, node.info)
+        node.on_failure = self._store_failed
+        node.on_start_failed = self._end_with
+        node.on_stop = self._stop
+        node.live_settings.on_log_changed = self._signals.dump_to_log
 
-    def ready() -> None:
-        _announce(node.addresses, settings)
-        if advances is not None:
-            follow_lines(advances, reactor, clocks[0], _print)
+    def run(self) -> int:
+        """Run the reactor until the node has stopped. :raises GatewayError: if it stopped because of an error."""
+        self._reactor.callWhenRunning(self._start)
+        self._signals.install()
+        self._reactor.run(installSignalHandlers=False)
+        if self._failure is not None:
+            raise self._failure
+        return 0
+
+    def _make_clock(self, reactor: Any, touch: Callable[[], None]) -> ReactorClock:
+        self._clock = AdvancedClock(reactor, touch)
+        return self._clock
+
+    def _start(self) -> None:
+        self._collector.start()
+        self._node.start(self._ready, lambda progress: tell_systemd(f"STATUS={progress}\n{_MORE_TIME}"))
+
+    def _ready(self) -> None:
+        _announce(self._node.addresses, self._settings)
+        if self._advances is not None and self._clock is not None:
+            follow_lines(self._advances, self._reactor, self._clock, _print)
         tell_systemd("READY=1\nSTATUS=")
-        signals.is_ready = True
+        self._signals.is_ready = True
 
-    def start_failed(error: Exception) -> None:
-        failures.append(error)  # raised again below
-        stop()
-
-    def stop() -> None:
-        if not is_stopping:
-            is_stopping.append(True)
-            _log.info("stopping")
-            tell_systemd("STOPPING=1")
-            node.stop(reactor.stop)
-
-    def reload() -> None:
-        if not signals.is_ready:
+    def _reload(self) -> None:
+        node = self._node
+        if not self._signals.is_ready:
             _log.warning("reload refused: the broker is still starting")
             return
         before = node.settings
@@ -94,22 +109,20 @@ def run(configured: Configured, read: Callable[[], Configured], advances: Binary
         except GatewayError as error:
             log_refused_reload(error)
 
-    def fail() -> None:
-        failures.append(StorageError("the store failed; the log has the reason"))
-        stop()
+    def _stop(self) -> None:
+        if not self._is_stopping:
+            self._is_stopping = True
+            _log.info("stopping")
+            tell_systemd("STOPPING=1")
+            self._node.stop(self._reactor.stop)
 
-    node.on_failure = fail
-    node.on_start_failed = start_failed
-    reactor.callWhenRunning(start)
-    signals = Signals(reactor, stop, reload, node.info)
-    signals.install()
-    node.live_settings.on_log_changed = signals.dump_to_log
-    node.on_stop = stop
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    reactor.run(installSignalHandlers=False)
-    if failures:
-        raise failures[0]
-    return 0
+    def _store_failed(self) -> None:
+        self._end_with(StorageError("the store failed; the log has the reason"))
+
+    def _end_with(self, error: Exception) -> None:
+        """Stop the node; ``run`` raises the first error."""
+        self._failure = self._failure or error
+        self._stop()
 
 
 def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:

@@ -11,7 +11,7 @@ from gateway.kernel.messages.message import Value
 
 
 def create_defaults(settings: Settings, broker: Broker) -> None:
-    """Create what is missing; what the store holds stays as it is."""
+    """Create the entities that are missing; those in the store stay as they are."""
     if broker.directory.secret("scram") is None:
         broker.directory.put_secret("scram", secrets.token_bytes(32))
     if not broker.vhost_by_name:

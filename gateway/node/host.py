@@ -26,7 +26,7 @@ def _load_plugins(directory: Path | None) -> PluginRegistry:
 
 @dataclass(frozen=True)
 class NodeHost:
-    """The machine of a node; a simulation replaces each part. Any stands for Twisted's reactors.
+    """The machine of a node; a simulation replaces each part. ``Any`` is the type of Twisted's reactors.
 
     ``make_clock`` makes the kernel's clock. ``open_store`` opens the store that the settings name. ``make_hashing``
     makes the threads that hash passwords, from their number, the most waiting hashes, and what makes a call on the

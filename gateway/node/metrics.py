@@ -1,4 +1,4 @@
-"""The metrics of a node: what they are read from, and the listeners that Prometheus scrapes."""
+"""The metrics of a node: their sources, the listeners that Prometheus scrapes, and the servers they are sent to."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -102,7 +102,7 @@ class NodeParts:
         )
 
     def _build_records(self, settings: Settings) -> None:
-        """Build what is written beside the store: archives, statistics and trace files."""
+        """Build the archives, the statistics and the trace files, which are files beside the store."""
         self.worker = WorkerProcess(self.reactor, WORKER)
         self.archive = ArchiveService(settings, self.broker, self.worker, self.turn.touch)
         self.statistics = Statistics(self.broker, self.reactor.seconds, settings.data)

@@ -1,4 +1,4 @@
-"""A thread that tells which code blocks the reactor."""
+"""A thread that logs which code blocks the reactor."""
 
 import sys
 import threading
@@ -19,7 +19,7 @@ _log: Final = StructuredLog("node")
 
 
 class ReactorWatchdog:
-    """Asks the reactor for an answer once a second, and logs what it does if it gives none.
+    """Asks the reactor for an answer once a second, and logs the code that it runs if it gives none.
 
     ``ask`` lets the reactor's thread make a call. ``plugin_at`` returns the plugin of a file and module, or ``""``. The
     turn watch reports a long turn too, but only once it has ended. ``sample`` is called once a second.

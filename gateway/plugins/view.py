@@ -259,7 +259,7 @@ class PluginView:
     def _fault_of_features(
         self, plugin: str, offered: Sequence[object], owners: Mapping[str, str]
     ) -> ConfigurationError | None:
-        """Return what is wrong with the queue features of a plugin; ``owners`` has the settings of earlier ones."""
+        """Return the fault in a plugin's queue features, or ``None``; ``owners`` has the settings of earlier ones."""
         seen = dict(owners)
         for each in offered:
             if not isinstance(each, QueueFeatureType):

@@ -1,4 +1,4 @@
-"""An incremental parser of a byte stream that is cut anywhere: a generator of steps, and what they show and hide.
+"""An incremental parser of a byte stream that is cut anywhere: a generator of steps that show or hide bytes.
 
 A grammar is a generator. It yields a step for the next bytes and gets the result of the step. Bytes are hidden, each as
 an ``x``, unless a step shows them; what follows the end of the grammar, or an ``Unreadable``, is hidden.
@@ -214,7 +214,7 @@ class StreamParser:
         self._advance(None)
 
     def feed(self, data: bytes) -> bytes:
-        """Return the bytes with what is hidden replaced. Those that are held are returned later, in their place."""
+        """Return the bytes with the hidden ones replaced. Those that are held are returned later, in their place."""
         out, self._pending = self._pending, bytearray()
         at = 0
         while at < len(data):
@@ -283,7 +283,7 @@ class Fields:
         return result
 
     def skip_rest(self, *, hides: bool = False) -> Grammar:
-        """Pass what is left."""
+        """Pass the remaining bytes."""
         yield from self.skip(self.left, hides=hides)
 
     def _use(self, size: int) -> None:

@@ -1,4 +1,4 @@
-"""A parsed selector, which tells whether a message matches."""
+"""A parsed selector, a condition on the headers of a message."""
 
 from typing import Final
 

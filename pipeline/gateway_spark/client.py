@@ -98,7 +98,7 @@ class Client:
         return int(answer["offset"])
 
     def offset_after(self, stream: str, offset: int, size_bytes: int) -> int:
-        """Return the offset that lies about this many bytes after another."""
+        """Return the offset about this many bytes after another."""
         query = {"queue": stream, "offset": str(offset), "bytes": str(size_bytes)}
         return int(self._json("GET", "/offset", query)["offset"])
 

@@ -49,7 +49,7 @@ class RateLimitSettings(PluginSettings):
 
 
 class PublishRateLimit(Interceptor, MetricSource):
-    """Refuses messages beyond the limit, and tells the publisher when to try again."""
+    """Refuses messages beyond the limit; the refusal has the time after which to try again."""
 
     def __init__(self, settings: RateLimitSettings, now_s: Callable[[], float] = time.monotonic) -> None:
         self._per = settings.per

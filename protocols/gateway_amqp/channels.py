@@ -84,7 +84,7 @@ class Channels:
         return [channel.info() for channel in self.open_by_number.values()]
 
     def load(self) -> PeerLoad | None:
-        """Add what the channels counted to the totals of the virtual host; return what they hold."""
+        """Add the counts of the channels to the totals of the virtual host; return their load."""
         publishers = consumers = 0
         protocol = ""
         for channel in self.open_by_number.values():

@@ -65,7 +65,7 @@ def _without_headers(header: Header) -> bytes:
 
 
 class RepeatedDelivery:
-    """A delivery that came twice in a row: its parts, and what they stand for.
+    """A delivery that came twice in a row: its encoded parts, and their meanings.
 
     ``before`` is the method frame up to the last octet of the delivery tag, so it is valid for the 256 tags of one
     ``tag_page``. ``after`` is what follows, up to the body.

@@ -9,7 +9,7 @@ from gateway_amqp.publishing import Target
 
 
 class Repetition:
-    """A publish that came twice in a row: its bytes up to the body, the size of the body, and what they stand for."""
+    """A publish that came twice in a row: its bytes up to the body, the size of the body, and the decoded values."""
 
     __slots__ = ("beginning", "body_size", "header", "target")
 
@@ -21,7 +21,7 @@ class Repetition:
 
 
 class LastPublish:
-    """The last publish of a channel, and what it repeats.
+    """The last publish of a channel, and the one that it repeats.
 
     ``is_repeated``: the last two publishes differed at most in the content of their bodies. Then ``learn`` sets
     ``repetition``. Each publish sets it anew, because one that came in pieces is not learned. ``position`` is that of

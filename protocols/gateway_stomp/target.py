@@ -1,4 +1,4 @@
-"""The target of publishes: what a destination stands for in the virtual host."""
+"""The target of publishes: the exchange and the routing key, or the queue, of a destination."""
 
 from gateway.kernel.queueing.channel_counters import PublishCounters
 from gateway.kernel.routing.exchange import Exchange

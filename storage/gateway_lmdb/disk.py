@@ -255,7 +255,7 @@ class _WrittenFile:
         self._file.write(data)
 
     def sync(self) -> None:
-        """Write what is buffered, and sync the content."""
+        """Write the buffered content, and sync it."""
         self._file.flush()
         os.fdatasync(self._file.fileno())
 

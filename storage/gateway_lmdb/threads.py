@@ -58,7 +58,7 @@ class Event(Protocol):
 
 
 class Threads(Protocol):
-    """Starts threads, and makes what they share."""
+    """Starts threads, and creates the queues and events that they share."""
 
     def start(self, run: Callable[[], None], name: str) -> Thread:
         """Start a thread that does not keep the process alive."""

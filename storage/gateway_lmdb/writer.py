@@ -1,4 +1,4 @@
-"""The writer thread: collects what is staged, commits it in one transaction, reports, and repeats.
+"""The writer thread: collects staged appends, commits them in one transaction, reports, and repeats.
 
 While one transaction is being synced, the next batch is collected, so a single append waits for one sync and a burst
 shares one. An error is either temporary (the disk is full), and the commit is retried, or final.
@@ -93,7 +93,7 @@ class Writer:
         self.stage(Append(Lsn(0), ()))
 
     def stop(self) -> None:
-        """Write what is staged, and wait for the thread to end. A compaction in progress is cancelled."""
+        """Write the staged appends, and wait for the thread to end. A compaction in progress is cancelled."""
         self._stopping.set()
         self._staged.put(None)
         self._thread.join()
@@ -125,7 +125,7 @@ class Writer:
             raise
 
     def _free(self, batch: Batch) -> None:
-        """Free what is written and large, a piece at a time."""
+        """Free written batches and appends that are large, a piece at a time."""
         if len(batch) > AT_ONCE and self._compaction is None:
             for _ in batch.emptying():
                 self._give_way()

@@ -1,4 +1,4 @@
-"""Queue features of plugins: their settings, their decisions, what they are told, and their faults."""
+"""Queue features of plugins: their settings, their decisions, the calls that they get, and their faults."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -244,7 +244,7 @@ class Backends:
             settings["refusal_ttl_s"] = settings.get("ttl_s", 15.0)
 
     def _same(self, key: str, value: str) -> None:
-        """Accept a value that is what happens anyway. :raises ValueError: with the reason for any other."""
+        """Accept a value that needs no setting here. :raises ValueError: with the reason for any other."""
         if key not in _SAME or value != _SAME[key]:
             plugin = _LDAP if "ldap" in key else _CACHE if "cache" in key else _OAUTH
             raise ValueError(_REASONS.get(key, f"{plugin} has no such setting, see docs/access-servers.md"))

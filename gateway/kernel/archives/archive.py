@@ -26,7 +26,7 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRules:
-    """When segments are sealed (size in bytes, age) and how many bytes may wait for export."""
+    """Limits of archives: size in bytes and age at which a segment is sealed, and bytes that may wait for export."""
 
     segment_size: int = 64 * 1024 * 1024
     segment_age_s: int = 300
@@ -44,7 +44,7 @@ class ArchiveOwner(Protocol):
 
     @property
     def rules(self) -> ArchiveRules:
-        """When segments are sealed, and how much may wait."""
+        """The limits of segments and of the bytes that wait for export."""
         ...
 
     @property

@@ -76,46 +76,50 @@ class Broker:
     ) -> None:
         self.node = node
         self.clock = clock
+        self.compile_pattern = compile_pattern
+        self._plugins = plugins
+        self._queue_id = 0
         self.events = Events()
         self.journal = Journal(store, clock, formats)
         self.plugins_in_use = PluginsInUse(node, self.events, self.journal.budget)
         self.faults = self.plugins_in_use.faults
-        self.events.on_fault = partial(self.faults.contain, "event listener")
         self.alarms = Alarms()
         self.connections = Connections()
-        self.journal.on_fault = partial(self.faults.contain, "turn")
         self.audit = AuditLog(self.journal, self.events.emit, audit_rules or AuditRules())
         self.directory = Directory(self.journal.record, compile_pattern)
         self.user_tallies = UserTallies(self._limits_of_user)
         self.vhost_by_name: dict[str, VirtualHost] = {}
+        self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
         self.policies: dict[tuple[Value, ...], PolicyRecord] = {}
         self.parameters = Parameters(self.journal, self.events.emit)
         self.departed_traffic = VhostTraffic()
         self.doubtful_up_to = 0
-        self.on_vhost: Callable[[VirtualHost], None] = lambda vhost: None
-        self._plugins = plugins
-        self.compile_pattern = compile_pattern
-        self.connections.listeners = self.plugins_in_use.event_listeners
-        self.events.subscribe(TopologyAudit(self.audit, clock.background.acting))
         rules = workbench_rules or WorkbenchRules()
         self.workbench = Workbench(self.journal, clock, rules, self.next_queue_id, self._queue)
-        self.events.subscribe(self.workbench.forget_vhost)
-        self.directory.emit = self.alarms.emit = self.events.emit
-        self.events.acting = clock.background.acting
-        self._queue_id = 0
         self._deletions = VhostDeletions(clock.background, self.connections, self._removing_settings, self._forget)
         self.queue_rules = queue_rules or QueueRules()
         self.reserve = MemoryBudget(self.queue_rules.reserve)
         self.archive_context = ArchiveContext(archive_rules or ArchiveRules(), trace_rules or TraceRules())
-        self.archive_context.blocked_publishers.on_change = self.connections.update_flow_control_of
-        self.directory.on_change(self._forget_permissions)
-        self.directory.run = clock.background.add
-        self.journal.disk_backlog.on_change = self.connections.update_flow_control
         self.store_reports = StoreReports(self.journal, self.alarms, self.connections, self.events)
-        self.journal.on_set_aside = self.store_reports.on_set_aside
-        self.alarms.subscribe(self.connections.update_flow_control)
-        clock.background.is_paused = partial(getattr, self.journal, "is_filling")
+        self._connect_parts()
         store.listen(self.store_reports)
+
+    def _connect_parts(self) -> None:
+        """Connect the parts: events with their listeners, contained errors, and the limits that block publishers."""
+        self.events.on_fault = partial(self.faults.contain, "event listener")
+        self.events.acting = self.clock.background.acting
+        self.events.subscribe(TopologyAudit(self.audit, self.clock.background.acting))
+        self.events.subscribe(self.workbench.forget_vhost)
+        self.directory.emit = self.alarms.emit = self.events.emit
+        self.directory.on_change(self._forget_permissions)
+        self.directory.run = self.clock.background.add
+        self.connections.listeners = self.plugins_in_use.event_listeners
+        self.journal.on_fault = partial(self.faults.contain, "turn")
+        self.journal.on_set_aside = self.store_reports.on_set_aside
+        self.journal.disk_backlog.on_change = self.connections.update_flow_control
+        self.archive_context.blocked_publishers.on_change = self.connections.update_flow_control_of
+        self.alarms.subscribe(self.connections.update_flow_control)
+        self.clock.background.is_paused = partial(getattr, self.journal, "is_filling")
 
     # Virtual hosts
 

@@ -238,7 +238,7 @@ class Directory:
                 listener(name)
 
     def on_change(self, listener: Listener) -> None:
-        """Call ``listener`` after each change, so that it can drop what it caches about the user.
+        """Call ``listener`` after each change, so that it can drop its cached data of the user.
 
         A bound method is held weakly: it is removed together with its object.
         """

@@ -1,4 +1,4 @@
-"""The selection of features for a queue: every feature is listed, and built if the queue's settings require it.
+"""The table of queue features: each is listed here, and built for a queue whose settings require it.
 
 To add a feature, add a module beside this one and a row here. Rows are in calling order: deduplication before delays,
 so that a repeated message is not delayed; limits before expiry, so that the new head is checked; dead-lettering last.

@@ -14,7 +14,7 @@ OnError: TypeAlias = Literal["refuse", "pass"]
 
 
 class RefusalCause(Enum):
-    """Why a message is refused, for protocols whose answers distinguish it."""
+    """The cause of a refusal, for protocols whose answers distinguish causes."""
 
     POLICY = "policy"
     """A rule of the operator forbids this message."""
@@ -97,7 +97,7 @@ class Interceptor(Protocol):
 
 
 def problem_of_interceptor(interceptor: object) -> str | None:
-    """Return what is wrong with the declarations of an interceptor; ``None`` if nothing is."""
+    """Return the fault in the declarations of an interceptor, or ``None``."""
     exchanges = getattr(interceptor, "exchanges", None)
     if exchanges is None:
         return None

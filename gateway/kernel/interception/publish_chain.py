@@ -38,7 +38,7 @@ class InterceptionContext:
 
 
 class PublishChain:
-    """The interceptors of one virtual host that inspect publishes, in order. ``has_exchange`` tells whether one exists.
+    """The interceptors of one virtual host that inspect publishes, in order. ``has_exchange``: whether one exists.
 
     Each call ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
     """

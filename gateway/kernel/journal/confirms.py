@@ -116,7 +116,7 @@ class Confirms:
         self._journal.when_durable(lsn, self._release)
 
     def fail(self) -> None:
-        """Refuse all outstanding messages: the store has failed for good."""
+        """Refuse all outstanding messages: the store has failed permanently."""
         self._waiting.clear()
         self._refused = list(range(self._answered + 1, self._published + 1))
         self._answer_up_to(self._published)

@@ -37,7 +37,7 @@ class StoreListener(Protocol):
         ...
 
     def on_failed(self, reason: str) -> None:
-        """Report, once, that the store has failed for good: nothing above the last watermark will become durable."""
+        """Report, once, that the store has failed permanently: nothing above the last watermark will become durable."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The declaration of a queue: name, properties, arguments and owner."""
+"""The identity of a queue: name, properties, arguments and owner."""
 
 from gateway.kernel.errors import ResourceLocked
 from gateway.kernel.messages.message import Arguments

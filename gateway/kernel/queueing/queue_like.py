@@ -125,7 +125,7 @@ class QueueLike(ConsumedQueue):
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Record what is recorded with a delay: the node stops."""
+        """Record the state that is recorded with a delay, such as offsets of consumers: the node stops."""
 
     def redeclared(self) -> None:
         """Restart the queue's lease on a repeated declaration, except for a quorum queue (R38)."""

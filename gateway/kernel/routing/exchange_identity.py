@@ -1,4 +1,4 @@
-"""The declaration of an exchange: name, type and properties."""
+"""The identity of an exchange: name, type and properties."""
 
 from gateway.kernel.messages.message import Arguments
 

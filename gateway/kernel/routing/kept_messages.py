@@ -9,7 +9,7 @@ _OVERHEAD = 400
 
 
 class Room:
-    """The limits of all kept messages of a virtual host, and what they take up."""
+    """The limits of the kept messages of a virtual host, and the messages and bytes in use."""
 
     __slots__ = ("bytes", "count", "max_bytes", "max_messages")
 

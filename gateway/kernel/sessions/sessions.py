@@ -150,7 +150,7 @@ class Sessions:
         return False
 
     def _ending_slowly(self, session: Session) -> Iterator[None]:
-        """Return the steps that delete a large session and then call those who wait for it."""
+        """Return the steps that delete a large session and then make the calls that wait for it."""
         try:
             yield from self._erasing(session)
         finally:

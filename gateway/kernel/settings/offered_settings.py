@@ -54,7 +54,7 @@ class OfferedSettings:
         return None if setting is None else setting.merge
 
     def fault_of(self, name: str, value: Value) -> str | None:
-        """Return what is wrong with the value of a setting; ``None`` if it is valid, or the setting is unknown."""
+        """Return the fault in the value of a setting; ``None`` if it is valid, or the setting is unknown."""
         setting = self._settings.get(name)
         if setting is None:
             return None

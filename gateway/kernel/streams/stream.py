@@ -166,7 +166,7 @@ class Stream(QueueLike):
         self.log.seal()
 
     def truncate(self, first: int) -> None:
-        """Delete every sealed segment that lies completely below the offset ``first``."""
+        """Delete every sealed segment whose offsets are all below ``first``."""
         self.log.truncate(first)
 
     def apply(self, features: tuple[QueueFeature, ...]) -> None:

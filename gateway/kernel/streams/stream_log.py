@@ -148,7 +148,7 @@ class StreamLog:
             call(segment)
 
     def truncate(self, first: int) -> None:
-        """Delete every durable sealed segment that lies completely below the offset ``first``."""
+        """Delete every durable sealed segment whose offsets are all below ``first``."""
         sealed = self._sealed
         end = self.first
         while sealed and sealed[0].end <= min(first, self.durable_end):

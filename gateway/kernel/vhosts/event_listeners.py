@@ -25,7 +25,7 @@ class EventListener(Protocol):
     all_vhosts: bool = False
 
     def on_event(self, event: Event) -> None:
-        """Observe an event, at once after what it reports. Must not wait.
+        """Observe an event, immediately after the change that it reports. Must not wait.
 
         An exception is contained, counted and logged; it affects neither the event nor other listeners. Events that the
         call itself causes are not passed to listeners.

@@ -1,4 +1,4 @@
-"""Metrics of plugins: what a plugin counts itself, read for each scrape.
+"""Metrics of plugins: counts and gauges that a plugin keeps itself, read for each scrape.
 
 The numbers of metrics, samples and labels are bounded: a monitoring system stores each combination of labels for long.
 """
@@ -61,7 +61,7 @@ class MetricSource(Protocol):
 
 
 def problem_of_metric(metric: object) -> str | None:
-    """Return what is wrong with a metric of a plugin; ``None`` if nothing is."""
+    """Return the fault in a metric of a plugin, or ``None``."""
     if not isinstance(metric, PluginMetric):
         return f"{shown(metric)} is not a PluginMetric"
     if (problem := _problem_of_name(metric.name, "the name")) is not None:
@@ -181,7 +181,7 @@ class PluginMetrics:
 
 
 def _checked(metric: object) -> str | None:
-    """Return what is wrong with a metric, also if a part of it cannot even be looked at."""
+    """Return the fault in a metric, also if reading an attribute of it fails."""
     try:
         return problem_of_metric(metric)
     except Exception as error:  # an object of a plugin in the place of a sequence or a mapping

@@ -63,7 +63,7 @@ class PluginParts:
 
     @classmethod
     def of(cls, plugins: VhostPlugins, vhost: VhostTracingScope) -> "PluginParts":
-        """Return the objects that the plugins supply, and let them create what they offer to operators."""
+        """Return the objects that the plugins supply, and create their resources, verbs and panels."""
         parts = cls(
             plugins.tracers(vhost),
             plugins.interceptors(vhost),

@@ -49,7 +49,7 @@ class JobCounts:
 
 
 class Job:
-    """One action on one queue. ``removed`` is what undoes it, ``None`` if nothing can.
+    """One action on one queue. ``removed`` has the messages that undo it; ``None`` if it cannot be undone.
 
     A job without an ``action`` is a dry run: it counts, and keeps a ``sample``. ``limit`` is the number of messages
     after which the job ends, 0 for none. ``room`` returns why no further message can be kept, empty if one can.
@@ -101,11 +101,11 @@ class Job:
             call()
 
     def cancel(self) -> None:
-        """End the job before its next message; what it has done stays done, and can be undone."""
+        """End the job before its next message; its effects so far stay, and can be undone."""
         self._is_cancelled = True
 
     def steps(self, now_ms: Callable[[], int]) -> Iterator[None]:
-        """Run the job. After an exception it has failed; what it did before stays done."""
+        """Run the job. After an exception it has failed; its effects so far stay."""
         state = JobState.FAILED
         try:
             yield from self._apply_to_all()

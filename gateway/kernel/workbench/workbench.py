@@ -1,4 +1,4 @@
-"""The message workbench of a node: its jobs, and what can still be undone."""
+"""The message workbench of a node: its jobs, and the actions that can be undone."""
 
 from collections import OrderedDict
 from collections.abc import Callable

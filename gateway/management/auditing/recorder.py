@@ -25,7 +25,7 @@ _FAILED: Final = 400
 
 
 def perform(route: Endpoint, call: Call, names: Mapping[str, str]) -> object:
-    """Call the resource of a route, and record what it changed; its result is unchanged."""
+    """Call the resource of a route, record its changes, and return its result."""
     key = f"{route.method} {route.path}"
     if route.method == "GET" or key in NOT_AUDITED:
         return route.resource(call, **names)

@@ -55,7 +55,7 @@ class Stage(Enum):
 
 @implementer(IPushProducer)
 class HttpProtocol(Protocol):
-    """Owns the connection's state and timers; ``connections`` owns what they share."""
+    """Owns the connection's state and timers; ``connections`` owns the state that connections share."""
 
     def __init__(self, connections: HttpConnections) -> None:
         self._connections = connections

@@ -57,7 +57,7 @@ def edit_of(call: Call, value: object) -> Edit | None:
 
 
 def _parts(name: str, value: object) -> tuple[dict[str, Any], list[str]]:
-    """Return what is set, and the names that are removed."""
+    """Return the values that are set, and the names that are removed."""
     if value is None:
         return {}, []
     if not isinstance(value, Mapping):

@@ -55,7 +55,7 @@ class CtlVerb:
 
 
 def problem_of_verb(verb: CtlVerb, resources: Sequence[HttpResource]) -> str | None:
-    """Return what is wrong with a verb that a plugin offers; ``None`` if nothing is."""
+    """Return the fault in a verb that a plugin offers, or ``None``."""
     where = f"the verb {verb.name!r}"
     if not _NAME.fullmatch(verb.name):
         return f"{where}: a name is lower-case letters, digits and single hyphens or underscores"

@@ -145,7 +145,7 @@ class HttpResource:
 
 
 def problem_of_resource(resource: HttpResource) -> str | None:
-    """Return what is wrong with a resource that a plugin offers; ``None`` if nothing is."""
+    """Return the fault in a resource that a plugin offers, or ``None``."""
     where = f"the resource {resource.method} {resource.path!r}"
     problems = {
         f"{where} has a method that is not one of {', '.join(METHODS)}": resource.method not in METHODS,

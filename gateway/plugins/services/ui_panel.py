@@ -51,7 +51,7 @@ class UiPanel:
 
 
 def problem_of_panel(panel: UiPanel, resources: Sequence[HttpResource]) -> str | None:
-    """Return what is wrong with a panel that a plugin offers; ``None`` if nothing is."""
+    """Return the fault in a panel that a plugin offers, or ``None``."""
     where = f"the panel {panel.title!r}"
     resource = next((each for each in resources if (each.method, each.path) == ("GET", panel.path)), None)
     refresh_s = panel.refresh_s

@@ -22,7 +22,7 @@ _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?|-?\d[\d.eE+-]*', re.S)
 
 
 def masked_json(body: bytes) -> bytes:
-    """Hide the values of keys that may hold a secret; what is no JSON is hidden as a whole."""
+    """Hide the values of keys that may hold a secret; a text that is not JSON is hidden as a whole."""
     try:
         json.loads(body)
     except (ValueError, RecursionError):

@@ -130,7 +130,7 @@ def file_content(path: Path, key: str) -> bytes:
 
 
 def _fault(body: bytes, rule: ValidationRule, complaint: Complaint) -> str:
-    """Return what is wrong with a body, ``""`` if nothing is."""
+    """Return the fault in a body, ``""`` if it is valid."""
     if len(body) > rule.max_body_bytes:
         return f"it has {len(body)} bytes, at most {rule.max_body_bytes} are allowed"
     return complaint(body)

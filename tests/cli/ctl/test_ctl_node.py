@@ -1,4 +1,4 @@
-"""Verbs for the running node: the requests they send, and what they print."""
+"""Verbs for the running node: their requests and their output."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The driver: its report, its findings, and what it says without atheris."""
+"""The driver: its report, its findings, and its error without atheris."""
 
 import subprocess
 import sys

@@ -30,7 +30,7 @@ _TIMEOUT_S: Final = 30
 
 
 def _run(*command: str, stdin: bytes = b"") -> None:
-    """Run a program; what it says does not matter."""
+    """Run a program and ignore its output."""
     subprocess.run(command, input=stdin, capture_output=True, timeout=_TIMEOUT_S, check=False)
 
 

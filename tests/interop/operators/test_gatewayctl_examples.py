@@ -95,7 +95,7 @@ def gateway_ctl_verbs():
 
 @dataclass(frozen=True)
 class World:
-    """A broker, and what stands in the examples for its names, ports and files."""
+    """A broker, and the values of the names, ports and files in the examples."""
 
     gateway: Gateway
     names: dict[str, str]

@@ -1,4 +1,4 @@
-"""Definitions as a plan over HTTP: what they would change, and applying them."""
+"""Declarative definitions over HTTP: their plan, and its application."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Traces in files: what they write, and how operators start, read and stop them."""
+"""Traces in files: their content, and how operators start, read and stop them."""
 
 import json
 from base64 import b64decode

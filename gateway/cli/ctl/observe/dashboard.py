@@ -1,4 +1,4 @@
-"""The verb ``observe``: looks at the broker at intervals, and draws what it sees."""
+"""The verb ``observe``: polls the broker at intervals, and draws the answers."""
 
 import sys
 import threading
@@ -84,7 +84,7 @@ class Dashboard:
         return True
 
     def _ask(self, view: str | None) -> None:
-        """Look at once, with another view or another order."""
+        """Poll at once, with another view or another order."""
         self.state.question = next_question(self.state.question, view)
         self.state.offset = 0
         self._is_due.set()
@@ -106,7 +106,7 @@ def observe_broker(session: VerbSession, interval_s: float, view: str, once: boo
     """Show the dashboard, or one screen of it.
 
     :raises WrongUsage: if there is no terminal.
-    :raises BrokerUnreachable: if the only look fails.
+    :raises BrokerUnreachable: if the only poll fails.
     """
     dashboard = Dashboard(session, interval_s, view)
     if once:

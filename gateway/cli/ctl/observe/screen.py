@@ -29,7 +29,7 @@ s             another order of the list: the column in bold
 up, down      scroll by a line; page up, page down by a page
 home          back to the top
 space         pause, and continue
-+ -           look more often, or less
++ -           poll more often, or less
 q, ctrl-c     quit
 ?             leave this help"""
 

@@ -1,4 +1,4 @@
-"""One look at the broker, as a screen shows it."""
+"""One sample of the broker, as a screen shows it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

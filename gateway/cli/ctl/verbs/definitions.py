@@ -98,7 +98,7 @@ class Conflict(CommandFailed):
 
 @click.group("definitions")
 def definitions() -> None:
-    """Compare definitions with the broker, and make the broker what they say."""
+    """Compare definitions with the broker, or apply them as a plan."""
 
 
 @verb

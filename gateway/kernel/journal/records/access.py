@@ -1,4 +1,4 @@
-"""Records of who may do what: users, permissions and the secrets of a store."""
+"""Records of users, permissions and the secrets of a store."""
 
 from dataclasses import dataclass
 from typing import ClassVar

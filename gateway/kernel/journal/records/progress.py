@@ -1,4 +1,4 @@
-"""Records of how far consumers, producers and the node have come."""
+"""Records of progress: offsets of stream consumers, batches of producers, numbers of the node."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Records of virtual hosts and what is declared in them: exchanges, queues, bindings, policies, archives."""
+"""Records of virtual hosts, and of their exchanges, queues, bindings, policies and archives."""
 
 from dataclasses import dataclass
 from typing import ClassVar

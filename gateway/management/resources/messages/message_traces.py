@@ -1,4 +1,4 @@
-"""/message-traces: where messages are, and what happened to them. RabbitMQ has no such resource."""
+"""/message-traces: the places of messages, and their events. RabbitMQ has no such resource."""
 
 from collections.abc import Generator, Mapping
 from typing import Final

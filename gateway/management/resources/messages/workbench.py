@@ -103,7 +103,7 @@ def job(call: Call, id: str) -> Fields:
 
 @routes.delete("/workbench/jobs/<id>")
 def cancel(call: Call, id: str) -> None:
-    """Cancel a job; what it has done stays done, and can be undone."""
+    """Cancel a job; its effects so far stay, and can be undone."""
     _existing_job(call, id).cancel()
 
 

@@ -1,1 +1,1 @@
-"""Resources of virtual hosts and what they contain: exchanges, queues, streams, policies, definitions."""
+"""Resources of virtual hosts: exchanges, queues, streams, policies, definitions."""
