@@ -198,6 +198,7 @@ class Node:
             "durable": self.broker.journal.watermark,
             "alarms": self.broker.alarms.reason,
             "faults": self.broker.faults.total,
+            "worker_pid": self._parts.worker.process_id,
             "gc_frozen": self._parts.collector.frozen,
             **self._parts.collector.info(),
         }

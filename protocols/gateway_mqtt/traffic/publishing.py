@@ -1,11 +1,10 @@
 """Handling of a client's PUBLISH packets and their acknowledgements (MQTT 5.0, 3.3 and 4.3)."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from gateway.kernel.caches import remember
-from gateway.kernel.interception.interceptor import Refusal, RefusalCause
+from gateway.kernel.interception.interceptor import Refusal
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
@@ -25,6 +24,7 @@ from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.aliases import IncomingAliases
+from gateway_mqtt.traffic.target import REFUSAL_REASONS, Target, TopicRefusal
 from gateway_mqtt.translation.header import MqttHeader, mqtt_header
 from gateway_mqtt.translation.topics import check_topic
 
@@ -44,40 +44,6 @@ _TOPIC_WORK: Final = 16
 _BYTES_A_UNIT: Final = 3
 
 _RETAIN: Final = 0x01
-
-
-#: The reason codes of refusals by interceptors (3.4.2.1).
-REFUSAL_REASONS: Final[Mapping[RefusalCause, ReasonCode]] = {
-    RefusalCause.POLICY: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
-    RefusalCause.PAYLOAD: ReasonCode.PAYLOAD_FORMAT_INVALID,
-    RefusalCause.LIMIT: ReasonCode.QUOTA_EXCEEDED,
-    RefusalCause.ACCESS: ReasonCode.NOT_AUTHORIZED,
-}
-
-
-class TopicRefusal(NamedTuple):
-    """The reason why a publish is refused: its code and its text."""
-
-    reason: ReasonCode
-    text: str
-
-
-class Target:
-    """A resolved topic: exchange and routing key, or a ``refusal``. Valid while ``version`` is the virtual host's.
-
-    ``is_direct`` means that messages are published as they are: there is neither a refusal nor an interceptor.
-    """
-
-    __slots__ = ("exchange", "is_direct", "refusal", "routing_key", "version")
-
-    def __init__(
-        self, exchange: Exchange, routing_key: str, refusal: TopicRefusal | None, version: int, is_intercepted: bool
-    ) -> None:
-        self.exchange = exchange
-        self.routing_key = routing_key
-        self.refusal = refusal
-        self.version = version
-        self.is_direct = refusal is None and not is_intercepted
 
 
 class PendingAcknowledgement:

@@ -1,6 +1,7 @@
 """/queues/.../delayed and /exchanges/.../delayed: delayed messages. RabbitMQ has no such resource."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 
 from gateway.access import Operation
 from gateway.kernel.archives.departures import TracedPlace
@@ -21,50 +22,39 @@ from gateway.management.views.times import timestamp
 
 routes = Routes()
 
-_OF_QUEUE = "/queues/<vhost>/<name>/delayed"
-_OF_EXCHANGE = "/exchanges/<vhost>/<name>/delayed"
-
 #: Bytes of each body in a list, by default and at most.
 _SHOWN = 1024
 _MAX_SHOWN = 64 * 1024
 
 
-@routes.get(_OF_QUEUE)
-def of_queue(call: Call, vhost: str, name: str) -> Streamed:
-    """List the delayed messages of a queue, the earliest first."""
-    return _page(call, _delays_of_queue(call, vhost, name))
+@dataclass(frozen=True, slots=True)
+class DelayedRoutes:
+    """The routes of the delayed messages of queues, or of exchanges. ``noun`` names the owner in the summaries."""
 
+    path: str
+    noun: str
+    delays_of: Callable[[Call, str, str], DelayIndex | None]
+    place_of: Callable[[str], TracedPlace]
 
-@routes.delete(_OF_QUEUE)
-def cancel_all_of_queue(call: Call, vhost: str, name: str) -> None:
-    """Delete all delayed messages of a queue."""
-    _clear(call.vhost(vhost), _delays_of_queue(call, vhost, name), TracedPlace(queue=name))
+    def declare(self, routes: Routes) -> None:
+        """Add the routes."""
 
+        def list_all(call: Call, vhost: str, name: str) -> Streamed:
+            return _page(call, self.delays_of(call, vhost, name))
 
-@routes.delete(f"{_OF_QUEUE}/<position>")
-def cancel_in_queue(call: Call, vhost: str, name: str, position: str) -> LongTask:
-    """Delete one delayed message of a queue."""
-    delays = _delays_of_queue(call, vhost, name)
-    return LongTask(_cancelled(call.vhost(vhost), delays, TracedPlace(queue=name), position))
+        def cancel_all(call: Call, vhost: str, name: str) -> None:
+            _clear(call.vhost(vhost), self.delays_of(call, vhost, name), self.place_of(name))
 
+        def cancel(call: Call, vhost: str, name: str, position: str) -> LongTask:
+            delays = self.delays_of(call, vhost, name)
+            return LongTask(_cancelled(call.vhost(vhost), delays, self.place_of(name), position))
 
-@routes.get(_OF_EXCHANGE)
-def of_exchange(call: Call, vhost: str, name: str) -> Streamed:
-    """List the delayed messages of an exchange, the earliest first."""
-    return _page(call, _delays_of_exchange(call, vhost, name))
-
-
-@routes.delete(_OF_EXCHANGE)
-def cancel_all_of_exchange(call: Call, vhost: str, name: str) -> None:
-    """Delete all delayed messages of an exchange."""
-    _clear(call.vhost(vhost), _delays_of_exchange(call, vhost, name), TracedPlace(exchange=name))
-
-
-@routes.delete(f"{_OF_EXCHANGE}/<position>")
-def cancel_in_exchange(call: Call, vhost: str, name: str, position: str) -> LongTask:
-    """Delete one delayed message of an exchange."""
-    delays = _delays_of_exchange(call, vhost, name)
-    return LongTask(_cancelled(call.vhost(vhost), delays, TracedPlace(exchange=name), position))
+        list_all.__doc__ = f"List the delayed messages of {self.noun}, the earliest first."
+        cancel_all.__doc__ = f"Delete all delayed messages of {self.noun}."
+        cancel.__doc__ = f"Delete one delayed message of {self.noun}."
+        routes.get(self.path)(list_all)
+        routes.delete(self.path)(cancel_all)
+        routes.delete(f"{self.path}/<position>")(cancel)
 
 
 def _delays_of_queue(call: Call, vhost: str, name: str) -> DelayIndex | None:
@@ -125,3 +115,11 @@ def _cancelled(
     if delays is None or number is None or not (yield from delays.cancel(number)):
         raise missing()
     vhost.trace_events.cancelled(place, number)
+
+
+DelayedRoutes(
+    "/queues/<vhost>/<name>/delayed", "a queue", _delays_of_queue, lambda name: TracedPlace(queue=name)
+).declare(routes)
+DelayedRoutes(
+    "/exchanges/<vhost>/<name>/delayed", "an exchange", _delays_of_exchange, lambda name: TracedPlace(exchange=name)
+).declare(routes)
