@@ -1,5 +1,7 @@
 """``gateway migrate``: settings of rabbitmq.conf and mosquitto.conf, and comments for the rest."""
 
+import json
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -127,6 +129,42 @@ def test_a_bridge_of_mosquitto_is_a_command_without_its_password(migrated: Any) 
     parameter = '{"address": ["mqtt://me:PASSWORD@plant.example:1883"], "topics": ["a/# in 1"]}'
     assert f"gatewayctl set_parameter mqtt-bridge plant '{parameter}'" in written
     assert "pw" not in written
+
+
+def test_a_bridge_keeps_what_its_parameter_has_and_names_the_rest(migrated: Any) -> None:
+    text = (
+        'connection plant\naddress one:1883 two\ntopic a/# out 1 it\'s/ ""\nremote_clientid c1\n'
+        "restart_timeout 10 30\nbridge_protocol_version mqttv50\ncleansession false\nkeepalive_interval 20\n"
+        "unknown_key 3\nbridge_psk secret\n"
+    )
+    _, written, _ = migrated("mosquitto.conf", text)
+    [command] = [line for line in written.splitlines() if "gatewayctl set_parameter" in line]
+    assert json.loads(shlex.split(command.partition("set it with: ")[2])[-1]) == {
+        "address": ["mqtt://one:1883?version=5", "mqtt://two?version=5"],
+        "topics": ['a/# out 1 it\'s/ ""'],
+        "client-id": "c1",
+        "reconnect-delay": 10,
+    }
+    for option in ("keepalive_interval 20", "unknown_key 3"):
+        assert f"# not carried over: connection plant: {option}: a bridge has no such key here" in written
+    assert "cleansession" not in written
+    assert "secret" not in written
+
+
+def test_a_listener_without_a_certificate_has_no_tls_whatever_another_file_says(tmp_path: Path) -> None:
+    rabbit, mosquitto, output = tmp_path / "rabbitmq.conf", tmp_path / "mosquitto.conf", tmp_path / "gateway.toml"
+    rabbit.write_text("ssl_options.certfile = /a/cert.pem\nssl_options.keyfile = /a/key.pem\n")
+    mosquitto.write_text("listener 1885\nlistener 9001\nprotocol websockets\n")
+    assert main(["migrate", str(rabbit), str(mosquitto), "--output", str(output)]) == 0
+    document = tomllib.loads(output.read_text())
+    assert (document["mqtt"]["port"], document["web_mqtt"]["port"]) == (1885, 9001)
+    assert "mqtts" not in document
+
+
+def test_the_default_listener_has_tls_if_its_certificate_precedes_its_port(migrated: Any, tmp_path: Path) -> None:
+    pem = tmp_path / "pem"
+    document, _, _ = migrated("mosquitto.conf", f"certfile {pem}\nkeyfile {pem}\nport 8883\nlistener 1885\n")
+    assert (document["mqtts"]["port"], document["mqtt"]["port"]) == (8883, 1885)
 
 
 def test_an_existing_file_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

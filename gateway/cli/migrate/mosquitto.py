@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from gateway.cli.migrate.mosquitto_bridge import bridge_comments
 from gateway.cli.migrate.target import Tally, Target
 from gateway.cli.migrate.values import boolean, whole
 
@@ -84,7 +85,7 @@ class MosquittoFile:
         self._target = target
         self._listener = ""
         self._port = 0
-        self._is_default_closed = True
+        self._has_certificate = False
         self._ports: dict[str, int] = {}
         self._allows_anonymous: bool | None = None
         self._requires_certificate = False
@@ -114,7 +115,7 @@ class MosquittoFile:
             self._bridge.setdefault(option, []).append(value)
             tally.left += 1
         elif option in ("listener", "port"):
-            self._begin_listener(value, line)
+            self._begin_listener(option, value, line)
         elif option == "protocol":
             if value not in ("mqtt", "websockets"):
                 raise ValueError("it is not mqtt or websockets")
@@ -124,6 +125,7 @@ class MosquittoFile:
             target.carry("bind", value, line, tally)
         elif option in _SIMPLE:
             setting, convert = _SIMPLE[option]
+            self._has_certificate |= option == "certfile"
             target.carry(setting, convert(value), line, tally)
         elif option in _ON_PLUGIN:
             target.plugin(_PLUGIN, _ON_PLUGIN[option], value, tally)
@@ -151,8 +153,10 @@ class MosquittoFile:
         else:
             target.leave(line, _REASONS.get(option, "it has no setting here"), tally)
 
-    def _begin_listener(self, value: str, line: str) -> None:
+    def _begin_listener(self, option: str, value: str, line: str) -> None:
+        """Begin the section of a listener; ``port`` is that of the default one, whose other options may precede it."""
         self._end_listener()
+        self._has_certificate &= option == "port"
         self._end_bridge()
         port, _, address = value.partition(" ")
         self._port = whole(port)
@@ -163,12 +167,10 @@ class MosquittoFile:
             self.tally.carried -= 1
 
     def _end_listener(self) -> None:
-        """Note the port of a listener. A port is one with TLS if the options of certificates follow it."""
+        """Note the port of a listener: one with TLS if its section has a certificate."""
         if self._listener:
-            has_tls = bool({"tls.certificate"} & self._target.settings.keys()) and not self._ports.get("tls_seen")
-            section = {"mqtt": "mqtts", "web_mqtt": "web_mqtts"}[self._listener] if has_tls else self._listener
-            if has_tls:
-                self._ports["tls_seen"] = 1
+            secure = {"mqtt": "mqtts", "web_mqtt": "web_mqtts"}[self._listener]
+            section = secure if self._has_certificate else self._listener
             if section in self._ports:
                 line = f"listener {self._port}"
                 self._target.leave(line, f"the listener {section} has the port {self._ports[section]}", self.tally)
@@ -178,25 +180,14 @@ class MosquittoFile:
         self._listener = ""
 
     def _end_bridge(self) -> None:
-        """Add the command that sets the parameter of a bridge."""
+        """Add the command that sets the parameter of a bridge, and the options that it does not have."""
         bridge, self._bridge = self._bridge, {}
-        if not bridge:
-            return
-        name = bridge["connection"][0] or "bridge"
-        addresses = " ".join(bridge.get("address", bridge.get("addresses", ["HOST"]))).split()
-        user = next(iter(bridge.get("remote_username", bridge.get("username", []))), "")
-        login = f"{user}:PASSWORD@" if user else ""
-        scheme = "mqtts" if "bridge_cafile" in bridge or "bridge_capath" in bridge else "mqtt"
-        shown = ", ".join(f'"{scheme}://{login}{address}"' for address in addresses)
-        topics = ", ".join('"' + topic.replace('"', '\\"') + '"' for topic in bridge.get("topic", ["#"]))
-        parameter = f'{{"address": [{shown}], "topics": [{topics}]}}'
-        command = f"gatewayctl set_parameter mqtt-bridge {name} '{parameter}'"
-        self._target.comments.append(f"connection {name}: a bridge is a parameter; set it with: {command}")
+        if bridge:
+            self._target.comments.extend(bridge_comments(bridge))
 
     def _finish(self) -> None:
         """Add what several lines decide together."""
         target = self._target
-        self._ports.pop("tls_seen", None)
         for section, port in self._ports.items():
             target.settings[f"{section}.port"] = port
             target.origins[f"{section}.port"] = f"listener {port}", self.tally

@@ -15,7 +15,7 @@ from gateway.config.catalogue import settings_by_key
 _MOST_ROUNDS: Final = 20
 
 #: Shown in comments in the place of the values of these keys.
-SECRET_PARTS: Final = ("pass", "secret", "password", "passcode")
+SECRET_PARTS: Final = ("pass", "secret", "password", "passcode", "psk")
 
 
 @dataclass(slots=True)

@@ -67,5 +67,6 @@ NO_DECODERS_IN: Final[Mapping[str, str]] = {
     "gateway.management.pipeline.job_results": "one short file that a job of the operator wrote; any fault is shown",
     "gateway.management.pipeline.streams": "one JSON list of a query, of which it checks each item",
     "gateway.management.web.request": "http-queries calls it through request_info",
+    "gateway.node.otlp": "it splits a URL of the settings, which they have checked",
     "gateway_interceptors.validation.avro": "it decodes a schema of the settings when the broker starts",
 }

@@ -7,7 +7,7 @@ import { Table } from "../../components/tables.js";
 
 const COLUMNS = [
   { title: "Tag", isHeader: true, cell: (consumer) => html`<${Name} of=${consumer.consumer_tag} />` },
-  { title: "Channel", cell: (consumer) => html`<${ChannelLink} ...${consumer.channel_details} />` },
+  { title: "Channel", isExtra: true, cell: (consumer) => html`<${ChannelLink} ...${consumer.channel_details} />` },
   { title: "User", isExtra: true, cell: (consumer) => html`<bdi>${consumer.channel_details.user}</bdi>` },
   { title: "State", cell: (consumer) => html`<${Badge} kind=${consumer.active ? "good" : ""}>${consumer.active ? "active" : "waiting"}<//>` },
   { title: "Acknowledges", isExtra: true, cell: (consumer) => (consumer.ack_required ? "yes" : "no") },

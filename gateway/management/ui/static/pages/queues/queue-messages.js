@@ -9,8 +9,8 @@ import { PublishForm } from "../../components/publish-form.js";
 import { confirm } from "../../components/dialogs.js";
 
 const MODES = [
-  ["ack_requeue_true", "put back (acknowledge, requeue)"], ["reject_requeue_true", "put back (reject, requeue)"],
-  ["ack_requeue_false", "removed from the queue"], ["reject_requeue_false", "rejected: removed, or dead-lettered"],
+  ["ack_requeue_true", "put back"], ["reject_requeue_true", "put back by a reject"],
+  ["ack_requeue_false", "removed"], ["reject_requeue_false", "rejected, dead-lettered"],
 ];
 
 export function QueueMessages({ queue, isPermitted, refresh }) {

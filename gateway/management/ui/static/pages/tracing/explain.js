@@ -8,7 +8,7 @@ import { Field, Form, fromPairs, Pairs, useForm } from "../../components/forms.j
 import { OneVhost } from "../../components/one-vhost.js";
 import { Table } from "../../components/tables.js";
 
-const ADDRESSES = [["exchange", "AMQP: exchange and routing key"], ["mqtt_topic", "MQTT: topic"], ["stomp_destination", "STOMP: destination"]];
+const ADDRESSES = [["exchange", "AMQP: exchange, key"], ["mqtt_topic", "MQTT: topic"], ["stomp_destination", "STOMP: destination"]];
 
 export function Explain() {
   return html`<${Page} title="Explain a publish">
