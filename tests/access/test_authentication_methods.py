@@ -76,7 +76,7 @@ def test_an_exchange_of_several_steps() -> None:
     assert script.results == [LOCAL, b"a", b"b", b"c"]
 
 
-def test_an_unknown_method() -> None:
+def test_an_unknown_method_has_no_dialogue() -> None:
     assert access_with(ScriptedMethod()).start_dialogue("ANOTHER", LOCAL) is None
     assert Access([], []).start_dialogue("SCRIPT", LOCAL) is None
 

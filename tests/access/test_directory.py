@@ -70,7 +70,7 @@ def test_removing_a_virtual_host_removes_the_permissions_in_it(directory: Direct
     assert everything_in(directory) == sorted([ANNA, BERT, ANNA_IN_ROOT], key=repr)
 
 
-def test_removing_single_permissions(directory: Directory) -> None:
+def test_single_permissions_can_be_removed(directory: Directory) -> None:
     directory.remove_permission("shop", "anna")
     directory.remove_topic_permission("shop", "anna", "events")
     assert everything_in(directory) == sorted([ANNA, BERT, ANNA_IN_ROOT, BERT_IN_SHOP], key=repr)

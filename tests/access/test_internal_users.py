@@ -58,7 +58,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("credentials", REFUSED, ids=repr)
-def test_refused_logins(access: Access, credentials: Credentials) -> None:
+def test_these_logins_are_refused(access: Access, credentials: Credentials) -> None:
     assert principal(access, credentials) is None
 
 

@@ -109,7 +109,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize(("first", "name"), ACCEPTED)
-def test_accepted_first_messages(scram: Scram, first: bytes, name: str) -> None:
+def test_these_first_messages_are_accepted(scram: Scram, first: bytes, name: str) -> None:
     dialogue = scram.begin(LOCAL)
     answer = step(dialogue, final_of(first, challenge_of(dialogue, first), extensions=b",z=1"))
     assert isinstance(answer, Success)
@@ -136,7 +136,7 @@ REFUSED_AT_FIRST = [
 
 
 @pytest.mark.parametrize(("first", "error"), REFUSED_AT_FIRST)
-def test_refused_first_messages(scram: Scram, first: bytes, error: str) -> None:
+def test_these_first_messages_are_refused(scram: Scram, first: bytes, error: str) -> None:
     answer = step(scram.begin(LOCAL), first)
     assert isinstance(answer, Failure)
     assert answer.data == error.encode()
@@ -157,7 +157,7 @@ REFUSED_AT_LAST = [
 
 
 @pytest.mark.parametrize(("part", "instead", "error"), REFUSED_AT_LAST)
-def test_refused_final_messages(scram: Scram, part: bytes, instead: bytes, error: str) -> None:
+def test_these_final_messages_are_refused(scram: Scram, part: bytes, instead: bytes, error: str) -> None:
     dialogue = scram.begin(LOCAL)
     step(dialogue, FIRST)
     assert part in FINAL

@@ -147,7 +147,7 @@ VARIABLES = {"username": "anna", "user_dn": "uid=anna", "vhost": "/", "permissio
         ("for(permission=write: true)", False),
     ],
 )
-def test_a_query_holds(query: str, holds: bool) -> None:
+def test_a_query_about_a_user_is_true_or_false(query: str, holds: bool) -> None:
     assert parse_query(query).holds(Entries(), VARIABLES) is holds
 
 

@@ -45,7 +45,7 @@ def test_users_of_the_password_file_log_in(gateway: Gateway, user: str) -> None:
 
 
 @pytest.mark.parametrize(("user", "password"), [("anna", "wrong"), ("zoe", "secret")])
-def test_others_are_refused(gateway: Gateway, user: str, password: str) -> None:
+def test_other_logins_are_refused(gateway: Gateway, user: str, password: str) -> None:
     with pytest.raises(Refused) as refused:
         client(gateway, user, password)
     assert refused.value.code == 0x86

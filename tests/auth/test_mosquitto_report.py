@@ -65,7 +65,7 @@ def test_others_than_administrators_see_nothing(gateway: Gateway) -> None:
     assert refused.value.code == 401
 
 
-def test_gatewayctl_and_the_web_ui_offer_them(gateway: Gateway) -> None:
+def test_gatewayctl_and_the_web_ui_offer_the_tables(gateway: Gateway) -> None:
     verbs = {verb["name"] for verb in management_client.get(gateway, "ctl-verbs/%2F")}
     assert verbs == {"clients", "groups", "roles", "role", "default_access"}
     titles = {panel["title"] for panel in management_client.get(gateway, "ui-panels")}

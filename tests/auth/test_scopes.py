@@ -43,7 +43,7 @@ def test_a_pattern_matches_as_the_regular_expression_with_the_same_wildcards(pat
         ("delete:shop/*", Operation.CONFIGURE, "orders", False),
     ],
 )
-def test_a_scope_permits(scope: str, operation: Operation, name: str, allowed: bool) -> None:
+def test_a_scope_permits_what_it_names(scope: str, operation: Operation, name: str, allowed: bool) -> None:
     claims = {"sub": "anna", "team": "a*", "exp": 5}
     scopes = Scopes.parse([f"mq.{scope}"], "mq.", claims).in_vhost("shop")
     assert ScopePermissions("anna", "shop", scopes).may(operation, name) is allowed

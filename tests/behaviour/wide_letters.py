@@ -50,3 +50,20 @@ def run_turns(broker: MemoryBroker, count: Callable[[], int]) -> list[int]:
 
 def targets_of(broker: MemoryBroker) -> list[QueueLike]:
     return [queue for name, queue in broker.vhost.queue_by_name.items() if name.startswith("wide")]
+
+
+def require_each_once_in_slices(broker: MemoryBroker, targets: list[QueueLike]) -> None:
+    """Run the turns; each target gets one dead letter, not half of them in one turn, and has it after a crash."""
+    rises = run_turns(broker, lambda: waiting(targets))
+    assert sum(rises) == len(targets)
+    assert max(rises) < len(targets) // 2
+    broker.commit()
+    restarted = broker.crashed()
+    run_turns(restarted, lambda: 0)
+    assert [len(queue) for queue in targets_of(restarted)] == [1] * len(targets)
+
+
+def pass_a_second(broker: MemoryBroker) -> None:
+    """Advance the clock by a second without making the calls that are due."""
+    assert isinstance(broker.clock, TurnClock)
+    broker.clock.pass_without_calls(1)

@@ -58,7 +58,7 @@ def test_newer_names_have_precedence_over_older_ones() -> None:
         ({"publish_properties": {"priority": "x"}}, 'priority should be a number, actually was <<"x">>'),
     ],
 )
-def test_invalid_parameters(changes: dict[str, Any], fault: str) -> None:
+def test_an_invalid_parameter_is_refused_with_its_reason(changes: dict[str, Any], fault: str) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
         shovel_of(record(**changes))
     assert str(refusal.value).startswith("Validation failed\n\n")

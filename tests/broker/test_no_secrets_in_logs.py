@@ -40,7 +40,7 @@ def amqp_start_ok(mechanism: str, response: bytes) -> bytes:
     return frame(method + len(response).to_bytes(4, "big") + response + b"\x05en_US")
 
 
-def test_amqp(talking: Gateway) -> None:
+def test_the_log_of_an_amqp_login_has_no_secret(talking: Gateway) -> None:
     field = b"\x08PASSWORDS" + len(SECRET).to_bytes(4, "big") + SECRET.encode()
     responses = [
         ("PLAIN", f"\0guest\0{SECRET}".encode()),
@@ -58,7 +58,7 @@ def test_amqp(talking: Gateway) -> None:
     require_silence(talking)
 
 
-def test_stomp(talking: Gateway) -> None:
+def test_the_log_of_a_stomp_login_has_no_secret(talking: Gateway) -> None:
     frames = [
         f"CONNECT\nlogin:guest\npasscode:{SECRET}\nhost:/\naccept-version:1.2\n\n\0",
         f"CONNECT\nlogin:{SECRET}\npasscode:x\nhost:/\naccept-version:1.2\n\n\0",
@@ -82,7 +82,7 @@ def mqtt_connect(username: bytes, password: bytes, client_id: bytes = b"c") -> b
     return b"\x10" + bytes((len(body),)) + body
 
 
-def test_mqtt(talking: Gateway) -> None:
+def test_the_log_of_an_mqtt_login_has_no_secret(talking: Gateway) -> None:
     for packet in (
         mqtt_connect(b"guest", SECRET.encode()),
         mqtt_connect(SECRET.encode(), b"x"),
@@ -95,7 +95,7 @@ def test_mqtt(talking: Gateway) -> None:
     require_silence(talking)
 
 
-def test_web_sockets(talking: Gateway) -> None:
+def test_the_log_of_a_web_socket_has_no_secret(talking: Gateway) -> None:
     paths = (f"/ws?password={SECRET}", f"/ws/{SECRET}", f"/?token={SECRET}", f"//guest:{SECRET}@host/ws")
     for listener in ("web_mqtt", "web_stomp"):
         for path in paths:
@@ -108,7 +108,7 @@ def test_web_sockets(talking: Gateway) -> None:
     require_silence(talking)
 
 
-def test_http(talking: Gateway) -> None:
+def test_the_log_of_an_http_request_has_no_secret(talking: Gateway) -> None:
     guest = "Authorization: Basic " + b64encode(b"guest:guest").decode()
     wrong = f"Authorization: Basic {ENCODED}"
     form = f"username=guest&password={SECRET}"

@@ -37,7 +37,7 @@ def state(gateway: Gateway, name: str, vhost: str = "%2F") -> Any:
     return get(gateway, f"plugins/{vhost}/{name}")
 
 
-def test_over_http(gateway: Gateway, plugins_dir: Path) -> None:
+def test_plugins_are_changed_over_http(gateway: Gateway, plugins_dir: Path) -> None:
     gateway.start(f"plugins_dir={plugins_dir}")
     assert state(gateway, "mine")["state"] == "disabled"
     request(gateway, "PUT", f"{SLASH}/mine", {})
@@ -65,7 +65,7 @@ def test_a_virtual_host_made_over_http_enables_plugins(gateway: Gateway, plugins
     assert state(gateway, "exchange-modulus-hash", "made")["state"] == "enabled"
 
 
-def test_by_gatewayctl(gateway: Gateway, plugins_dir: Path) -> None:
+def test_plugins_are_changed_by_gatewayctl(gateway: Gateway, plugins_dir: Path) -> None:
     gateway.start(f"plugins_dir={plugins_dir}")
     ctl(gateway, "enable", "mine")
     assert "mine\tenabled" in ctl(gateway, "list", "-e", "-s").replace(" ", "")

@@ -62,7 +62,7 @@ def test_a_client_gets_the_certificate_of_the_host_it_names(
 
 
 @pytest.mark.parametrize("listener", ["mqtts", "stomps"])
-def test_every_listener_with_tls_has_them(running: Gateway, authority: Authority, listener: str) -> None:
+def test_every_listener_with_tls_has_all_certificates(running: Gateway, authority: Authority, listener: str) -> None:
     assert certificate_for(running, authority, "mqtt.example.com", listener) == "mqtt"
 
 
@@ -76,7 +76,7 @@ def test_a_client_that_checks_the_name_accepts_its_certificate(running: Gateway,
         assert b"PLAIN" in secure.recv(65536)
 
 
-def test_a_reload_renews_them(running: Gateway, authority: Authority, tmp_path: Path) -> None:
+def test_a_reload_renews_the_certificates(running: Gateway, authority: Authority, tmp_path: Path) -> None:
     renewed = authority.sign_together("renewed", "mqtt.example.com")
     (tmp_path / "mqtt-both.pem").write_bytes(renewed.read_bytes())
     assert request(running, "POST", "reload") == {"applied": [], "needs_restart": [], "kept": [], "certificates": 3}
@@ -93,7 +93,7 @@ def test_a_reload_by_signal_with_a_broken_one_changes_nothing(
     assert certificate_for(running, authority, "mqtt.example.com") == "mqtt"
 
 
-def test_the_report_of_tls_lists_them_with_their_names(running: Gateway) -> None:
+def test_the_report_of_tls_lists_the_certificates_with_their_names(running: Gateway) -> None:
     report = request(running, "GET", "tls")
     rows = [(row["is_default"], row["host_names"]) for row in report["certificates"]]
     assert rows == [
@@ -105,7 +105,7 @@ def test_the_report_of_tls_lists_them_with_their_names(running: Gateway) -> None
     assert "TLS_AES_256_GCM_SHA384" in report["cipher_suites"]
 
 
-def test_expiry_checks_cover_them(running: Gateway) -> None:
+def test_expiry_checks_cover_all_certificates(running: Gateway) -> None:
     with pytest.raises(Exception, match="503"):
         request(running, "GET", "health/checks/certificate-expiration/1/days")
 

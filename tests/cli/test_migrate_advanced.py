@@ -118,7 +118,7 @@ def test_a_file_that_is_no_term_is_refused_with_its_line(tmp_path: Path, text: s
         ('"a\\"b\\n".', 'a"b\n'),
     ],
 )
-def test_terms(text: str, term: object) -> None:
+def test_erlang_terms_are_read(text: str, term: object) -> None:
     assert read_term(text) == term
 
 

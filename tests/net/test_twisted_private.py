@@ -15,12 +15,12 @@ def reactor() -> epollreactor.EPollReactor:
 
 
 @pytest.mark.parametrize("name", REACTOR_NAMES)
-def test_the_reactor_has(name: str, reactor: epollreactor.EPollReactor) -> None:
+def test_the_reactor_has_the_private_names_in_use(name: str, reactor: epollreactor.EPollReactor) -> None:
     assert hasattr(reactor, name), f"Twisted renamed {name}: gateway/net/twisted_private.py has to follow"
 
 
 @pytest.mark.parametrize("name", TRANSPORT_NAMES)
-def test_a_transport_has(name: str, reactor: epollreactor.EPollReactor) -> None:
+def test_a_transport_has_the_private_names_in_use(name: str, reactor: epollreactor.EPollReactor) -> None:
     one, other = socketpair()
     with closing(one), closing(other):
         transport = tcp.Connection(one, None, reactor)  # type: ignore[no-untyped-call]  # Twisted's

@@ -46,7 +46,9 @@ def alerted(broker: FakeBroker) -> list[tuple[str, str]]:
     return sorted((body["routing_key"], body["since"][11:16]) for body in bodies)
 
 
-def test_tables_and_report(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
+def test_silent_devices_are_in_the_tables_and_the_report(
+    spark: SparkSession, broker: FakeBroker, archive: Path
+) -> None:
     write_file(archive, seen("b", 60), first=100)
     assert presence(broker, archive, 61, "--session-gap", "5m") == 0
     tables = ResultTables(archive.parent / "out")

@@ -101,14 +101,16 @@ def is_routed(exchange_type: ExchangeType, routing_key: str, headers: Mapping[st
 
 
 @pytest.mark.parametrize(("factory", "binding_key", "routing_key", "matches"), BY_KEY)
-def test_routing_by_key(factory: ExchangeFactory, binding_key: str, routing_key: str, matches: bool) -> None:
+def test_an_exchange_type_routes_by_key(
+    factory: ExchangeFactory, binding_key: str, routing_key: str, matches: bool
+) -> None:
     exchange_type = factory({})
     exchange_type.bind(stand_in_binding(StandIn("queue"), binding_key))
     assert is_routed(exchange_type, routing_key) is matches
 
 
 @pytest.mark.parametrize(("x_match", "wanted", "headers", "matches", "_"), BY_HEADERS, ids=HEADER_IDS)
-def test_routing_by_headers(
+def test_an_exchange_type_routes_by_headers(
     x_match: str | None, wanted: dict[str, Value], headers: dict[str, Value], matches: bool, _: str
 ) -> None:
     exchange_type = Headers({})

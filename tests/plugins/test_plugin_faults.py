@@ -42,7 +42,7 @@ def test_it_is_switched_off_after_the_limit_with_an_event(broker: LiveBroker) ->
     assert len(broker.vhost.bindings.of(broker.vhost.exchange("e"))) == 2
 
 
-def test_other_virtual_hosts_keep_it(broker: LiveBroker) -> None:
+def test_other_virtual_hosts_keep_the_plugin(broker: LiveBroker) -> None:
     publish(broker, LIMIT)
     publish(broker, LIMIT - 1, "other")
     broker.clock.advance(1)

@@ -16,7 +16,9 @@ from tests.storage.places import DeferringPlace, LmdbPlace, MemoryPlace
 
 @pytest.mark.parametrize("new_place", [MemoryPlace, DeferringPlace, LmdbPlace])
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__.strip("_"))
-def test_contract(check: Callable[[StorePlace], None], new_place: Callable[[], StorePlace]) -> None:
+def test_each_store_keeps_its_contract(
+    check: Callable[[StorePlace], None], new_place: Callable[[], StorePlace]
+) -> None:
     place = new_place()
     try:
         check(place)

@@ -261,7 +261,7 @@ def test_the_view_is_live_and_obeys_its_keys(terminal: Terminal, broker: FakeApi
     assert terminal.end() == 0
 
 
-def test_an_interrupt_ends_it(terminal: Terminal) -> None:
+def test_an_interrupt_ends_the_live_view(terminal: Terminal) -> None:
     terminal.wait_for("orders-000")
     terminal.type(b"\x03")
     assert terminal.end() == 0

@@ -311,7 +311,7 @@ OUT_OF_TURN = {
 
 @statements("4.3.3-4 4.3.3-5", "4.3.3-1")
 @pytest.mark.parametrize("case", OUT_OF_TURN)
-def test_unexpected_acknowledgements(gateway: Gateway, version: int, case: str) -> None:
+def test_unexpected_acknowledgements_are_answered_as_specified(gateway: Gateway, version: int, case: str) -> None:
     qos, answers, received = OUT_OF_TURN[case]
     if version == 4:  # which has no reasons
         answers = [answer if len(answer) == 4 else answer[:1] + b"\x02" + answer[2:4] for answer in answers]

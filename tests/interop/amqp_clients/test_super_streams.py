@@ -96,7 +96,7 @@ def test_a_key_maps_to_the_same_partition_in_every_protocol(
     assert "stream" in ctl("list_queues", "name", "type", "messages", "-s")
 
 
-def test_partitions_by_key(ctl: Ctl, channel: BlockingChannel, name: str) -> None:
+def test_the_key_of_a_message_selects_its_partition(ctl: Ctl, channel: BlockingChannel, name: str) -> None:
     ctl("add_super_stream", name, "--routing-keys", "amer,emea")
     channel.basic_publish(name, "emea", b"hello")
     assert bodies(channel, f"{name}-emea", 1) == [b"hello"]

@@ -82,7 +82,7 @@ async def test_messages_of_every_qos(server: MqttServer, name: str, version: int
 
 
 @on_a_loop
-async def test_request_and_response(server: MqttServer, name: str) -> None:
+async def test_a_request_is_answered_at_its_response_topic(server: MqttServer, name: str) -> None:
     async with connected(server, f"{name}-1") as client, connected(server, f"{name}-2") as responder:
         await client.subscribe_and_wait(f"{name}/answers", qos=1)
         await responder.subscribe_and_wait(f"{name}/questions", qos=1, subscription_identifier=5)

@@ -173,7 +173,7 @@ def test_a_group_shares_messages(tools: Tools, name: str) -> None:
     assert sorted(map(int, shares)) == list(range(20))
 
 
-def test_request_and_response(tools: Tools, paho: Callable[..., Paho], name: str) -> None:
+def test_a_request_is_answered_at_its_response_topic(tools: Tools, paho: Callable[..., Paho], name: str) -> None:
     responder = paho()
     responder.connect()
     responder.subscribe(f"{name}/q", qos=1)
@@ -195,7 +195,7 @@ def test_a_wrong_password_is_refused(server: MqttServer, version: str, code: int
     unknown_user.pub("-V", version, "-t", "x", "-m", "x", exit_code=code)  # the exit code is that of CONNACK
 
 
-def test_an_anonymous_client(server: MqttServer, name: str, version: str) -> None:
+def test_an_anonymous_client_publishes_and_subscribes(server: MqttServer, name: str, version: str) -> None:
     anonymous = Tools(server, "--quiet")
     anonymous.pub("-V", version, "-q", "1", "-r", "-t", name, "-m", "kept")
     assert anonymous.sub("-V", version, "-t", name, "-C", "1") == "kept\n"

@@ -13,7 +13,7 @@ TRANSPORTS = {"tcp": "mqtt://{login}@{host}:{mqtt}", "websocket": "ws://{login}@
 @pytest.mark.usefixtures("installed_package")
 @pytest.mark.parametrize("transport", TRANSPORTS if SERVER_URL is None else ["tcp"])
 @pytest.mark.parametrize("sentence", node_package.sentences("mqtt.mjs"))
-def test_mqtt_js(server: MqttServer, transport: str, sentence: str) -> None:
+def test_mqtt_js_works_unchanged(server: MqttServer, transport: str, sentence: str) -> None:
     login = f"{server.user}:{server.password}"
     url = TRANSPORTS[transport].format(login=login, host=server.host, **server.ports)
     node_package.check_scenario("mqtt.mjs", url, sentence)

@@ -55,7 +55,7 @@ def test_a_message_is_delivered_with_the_lower_qos(client: Client, name: str, pu
         pytest.param("räume/+/%", "räume/küche/%", True, id="any character"),
     ],
 )
-def test_filters(client: Client, name: str, filter: str, topic: str, matches: bool) -> None:
+def test_filters_match_as_specified(client: Client, name: str, filter: str, topic: str, matches: bool) -> None:
     one = client()
     one.connect()
     one.subscribe(f"{name}/{filter}", qos=1)

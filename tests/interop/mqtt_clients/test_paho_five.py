@@ -68,7 +68,7 @@ def test_every_property_is_delivered_unchanged(one: Paho, name: str) -> None:
     assert properties.UserProperty == pairs
 
 
-def test_request_and_response(client: Client, one: Paho, name: str) -> None:
+def test_a_request_is_answered_at_its_response_topic(client: Client, one: Paho, name: str) -> None:
     server = client("server")
     server.connect()
     server.subscribe(f"{name}/add", qos=1)
@@ -191,7 +191,7 @@ def test_overlapping_subscriptions_deliver_one_copy_with_the_highest_qos(one: Pa
     assert one.receives_nothing_more()
 
 
-def test_no_local(client: Client, one: Paho, name: str) -> None:
+def test_no_local_keeps_a_client_s_own_messages_away(client: Client, one: Paho, name: str) -> None:
     other = client("other")
     other.connect()
     one.subscribe(name, qos=1, noLocal=True)
@@ -201,7 +201,7 @@ def test_no_local(client: Client, one: Paho, name: str) -> None:
     assert one.receives_nothing_more()
 
 
-def test_retain_as_published(client: Client, one: Paho, name: str) -> None:
+def test_retain_as_published_keeps_the_retain_flag(client: Client, one: Paho, name: str) -> None:
     other = client("other")
     other.connect()
     one.subscribe(name, qos=1, retainAsPublished=True)
@@ -218,7 +218,7 @@ def test_retain_as_published(client: Client, one: Paho, name: str) -> None:
         pytest.param(SubscribeOptions.RETAIN_DO_NOT_SEND, 0, id="never"),
     ],
 )
-def test_retain_handling(one: Paho, name: str, handling: int, copies: int) -> None:
+def test_retain_handling_decides_on_retained_messages(one: Paho, name: str, handling: int, copies: int) -> None:
     one.publish(name, b"kept", qos=1, retain=True)
     one.subscribe(name, qos=1, retainHandling=handling)
     one.subscribe(name, qos=1, retainHandling=handling)

@@ -92,7 +92,7 @@ def test_user_name_and_password(paho: Client, version: MQTTProtocolVersion) -> N
     assert echoes(one)
 
 
-def test_an_anonymous_client(paho: Client, version: MQTTProtocolVersion) -> None:
+def test_an_anonymous_client_publishes_and_subscribes(paho: Client, version: MQTTProtocolVersion) -> None:
     one = paho(version, "one", user="")
     one.connect()
     assert echoes(one)

@@ -50,7 +50,7 @@ def test_changed_values_are_sent_again(one: Paho) -> None:
     assert int(first.payload.split()[0]) < int(second.payload.split()[0])
 
 
-def test_a_subscriber_to_all_topics_does_not_get_these(one: Paho) -> None:
+def test_a_subscriber_to_all_topics_gets_no_sys_topics(one: Paho) -> None:
     one.subscribe("#", qos=1)
     one.subscribe("$SYS/broker/uptime")
     received = [one.next().topic]
@@ -59,7 +59,7 @@ def test_a_subscriber_to_all_topics_does_not_get_these(one: Paho) -> None:
     assert {topic for topic in received if topic.startswith("$SYS")} == {"$SYS/broker/uptime"}
 
 
-def test_clients_cannot_publish_to_these_topics(one: Paho, version: MQTTProtocolVersion) -> None:
+def test_clients_cannot_publish_to_sys_topics(one: Paho, version: MQTTProtocolVersion) -> None:
     one.start_publish("$SYS/broker/uptime", b"for ever", qos=0, retain=True)
     reason = one.wait_for_the_end()
     assert version != V5 or reason.value == NOT_AUTHORIZED

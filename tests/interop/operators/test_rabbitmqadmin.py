@@ -68,7 +68,7 @@ def test_a_queue_from_declaration_to_deletion(admin: Admin, name: str) -> None:
     assert name not in admin("list", "queues")
 
 
-def test_exchanges_and_bindings(admin: Admin, name: str) -> None:
+def test_rabbitmqadmin_declares_exchanges_and_bindings(admin: Admin, name: str) -> None:
     assert admin("declare", "exchange", f"name={name}", "type=topic") == "exchange declared\n"
     admin("declare", "queue", f"name={name}")
     binding = (f"source={name}", f"destination={name}", "destination_type=queue")
@@ -97,7 +97,7 @@ def test_virtual_hosts_users_and_permissions(admin: Admin, name: str) -> None:
     assert name not in admin("list", "vhosts") + admin("list", "users") + admin("list", "permissions")
 
 
-def test_policies_and_parameters(admin: Admin, name: str) -> None:
+def test_rabbitmqadmin_sets_policies_and_parameters(admin: Admin, name: str) -> None:
     admin("declare", "queue", f"name={name}")
     admin("declare", "policy", f"name={name}", f"pattern=^{name}$", 'definition={"max-length":7}', "apply-to=queues")
     admin("declare", "operator_policy", f"name={name}", f"pattern=^{name}$", 'definition={"max-length":3}')
@@ -113,7 +113,7 @@ def test_policies_and_parameters(admin: Admin, name: str) -> None:
     admin("delete", "queue", f"name={name}")
 
 
-def test_limits(admin: Admin, name: str) -> None:
+def test_rabbitmqadmin_sets_limits(admin: Admin, name: str) -> None:
     admin("declare", "vhost", f"name={name}")
     admin("declare", "vhost_limit", f"vhost={name}", "name=max-queues", "value=3")
     assert [each for each in listed(admin, "vhost_limits") if each["vhost"] == name] == [
@@ -149,7 +149,7 @@ def test_definitions_are_exported_and_imported(admin: Admin, name: str, tmp_path
     admin("delete", "queue", f"name={name}")
 
 
-def test_the_overview(admin: Admin) -> None:
+def test_rabbitmqadmin_shows_the_overview(admin: Admin) -> None:
     assert "3.10.8" in admin("show", "overview")
     assert "gateway@" in admin("list", "nodes")
 

@@ -35,7 +35,7 @@ def example(language: str, about: str, gateway: Gateway, page: Path = PAGE) -> s
     return re.sub(r"(mosquitto_\w+)", rf"\1 -h 127.0.0.1 -p {mqtt}", found)
 
 
-def test_hello_world(gateway: Gateway) -> None:
+def test_the_first_example_prints_its_message(gateway: Gateway) -> None:
     program = [sys.executable, "-c", example("python", "Hello World!", gateway)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     assert ended.stdout == "b'Hello World!'\n"

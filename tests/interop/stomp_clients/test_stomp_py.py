@@ -31,7 +31,7 @@ def queue(name: str, client: Client) -> Iterator[str]:
     one.unsubscribe(id="leftovers")
 
 
-def test_login_and_disconnect(client: Client, version: str) -> None:
+def test_a_client_logs_in_and_disconnects(client: Client, version: str) -> None:
     one = client()
     assert one.welcome["version"] == version
     assert one.welcome["session"]

@@ -69,7 +69,7 @@ def secure(stomp: Callable[..., Stomp], secure_server: StompServer, authority: A
 
 
 @pytest.mark.parametrize("version", CONNECTIONS)
-def test_messages_over_tls(secure: Callable[..., Stomp], name: str, version: str) -> None:
+def test_messages_are_sent_and_received_over_tls(secure: Callable[..., Stomp], name: str, version: str) -> None:
     body = bytes(range(256)) * 1000
     one, other = secure(version).connect(), secure(version).connect()
     one.subscribe(f"/topic/{name}", ack="client")
@@ -92,7 +92,7 @@ def test_a_client_closes_the_connection_to_an_untrusted_server(secure: Callable[
 
 
 @pytest.mark.parametrize("version", CONNECTIONS)
-def test_login_by_certificate(secure: Callable[..., Stomp], version: str) -> None:
+def test_a_client_logs_in_by_its_certificate(secure: Callable[..., Stomp], version: str) -> None:
     lamp = secure(version, "lamp").connect_by_certificate()
     lamp.subscribe("/queue/light")
     lamp.send("/queue/light", "on")
@@ -117,7 +117,7 @@ def test_a_certificate_of_an_unknown_user_is_refused(secure: Callable[..., Stomp
 @pytest.mark.timeout(node_package.TIMEOUT_S)
 @pytest.mark.usefixtures("installed_package")
 @pytest.mark.parametrize("sentence", node_package.sentences("stompit.mjs"))
-def test_stompit_over_tls(secure_server: StompServer, authority: Authority, sentence: str) -> None:
+def test_stompit_works_over_tls(secure_server: StompServer, authority: Authority, sentence: str) -> None:
     files = urlencode({"ca": authority.certificate})
     url = f"stomps://{secure_server.login}@{secure_server.host}:{secure_server.ports['stomps']}?{files}"
     node_package.check_scenario("stompit.mjs", url, sentence)

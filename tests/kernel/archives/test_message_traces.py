@@ -350,7 +350,7 @@ def test_messages_that_nothing_distinguishes_have_a_trace_each() -> None:
     assert [traces.get(oldest.id + number) is not None for number in range(-1, 6)] == [False, *[True] * 5, False]
 
 
-def test_a_later_event_of_one_of_them_is_in_its_own_trace_only() -> None:
+def test_a_later_event_of_a_message_that_shared_a_trace_is_in_its_own_only() -> None:
     broker, recipient = consumed_at_once()
     for _ in range(5):
         publish_alike(broker)
@@ -361,7 +361,7 @@ def test_a_later_event_of_one_of_them_is_in_its_own_trace_only() -> None:
     assert dropped == ["deliver", "drop", "deliver", "deliver", "deliver", "deliver"]
 
 
-def test_the_oldest_of_them_are_dropped_one_by_one() -> None:
+def test_the_oldest_messages_that_share_a_trace_are_dropped_one_by_one() -> None:
     broker, recipient = consumed_at_once(most_messages=3)
     for _ in range(5):
         publish_alike(broker)

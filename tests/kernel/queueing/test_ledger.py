@@ -43,7 +43,7 @@ REMOVALS = [
 
 
 @pytest.mark.parametrize(("tag", "is_multiple", "removed", "left"), REMOVALS)
-def test_removal_by_tag(
+def test_a_delivery_is_removed_by_its_tag(
     ledger: Ledger, tag: int, is_multiple: bool, removed: list[int] | None, left: list[int]
 ) -> None:
     deliveries = ledger.remove(tag, is_multiple)

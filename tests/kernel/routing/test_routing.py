@@ -71,7 +71,9 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("topology", "exchange", "key", "queues"), ROUTES)
-def test_routing(broker: MemoryBroker, topology: Topology, exchange: str, key: str, queues: str) -> None:
+def test_messages_reach_the_queues_that_their_bindings_select(
+    broker: MemoryBroker, topology: Topology, exchange: str, key: str, queues: str
+) -> None:
     topology.declare(broker.vhost)
     for _ in range(2):  # the second time the route is cached
         verdict = broker.publish(key, exchange=exchange)
@@ -99,7 +101,9 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("arguments", "headers", "matches"), HEADERS)
-def test_headers_exchange(broker: MemoryBroker, arguments: Arguments, headers: dict[str, Value], matches: bool) -> None:
+def test_a_headers_exchange_routes_by_the_headers_of_its_bindings(
+    broker: MemoryBroker, arguments: Arguments, headers: dict[str, Value], matches: bool
+) -> None:
     Topology({"x": "headers"}, ["x q ignored"], arguments).declare(broker.vhost)
     verdict = broker.publish("another key", exchange="x", headers=headers)
     assert verdict is (Verdict.TAKEN if matches else Verdict.UNROUTED)
@@ -114,9 +118,7 @@ SENDER_SELECTED = [
 
 
 @pytest.mark.parametrize(("key", "sender_keys", "queues"), SENDER_SELECTED)
-def test_sender_selected_distribution(
-    broker: MemoryBroker, key: str, sender_keys: tuple[str, ...], queues: str
-) -> None:
+def test_cc_and_bcc_add_routing_keys(broker: MemoryBroker, key: str, sender_keys: tuple[str, ...], queues: str) -> None:
     """R29, also while the first key's route is cached, and without changing that route."""
     Topology({"x": "direct"}, ["x qa a", "x qb b", "x qc c"]).declare(broker.vhost)
     broker.publish(key, exchange="x")

@@ -48,7 +48,7 @@ def test_passwords_are_shown_to_administrators_who_ask_for_them(shovelling: Cons
     assert URI in shovelling.ask("GET", f"{path}?secrets=true").content.decode()
 
 
-def test_a_policymaker_cannot_ask_for_them(shovelling: Console) -> None:
+def test_a_policymaker_cannot_ask_for_secrets(shovelling: Console) -> None:
     shovelling.put("/users/p", {"password": "p", "tags": "policymaker"})
     shovelling.put("/permissions/%2F/p", {"configure": "", "write": "", "read": ""})
     assert shovelling.ask("GET", PATH, user="p").json["value"] == SHOWN_SHOVEL
@@ -56,7 +56,7 @@ def test_a_policymaker_cannot_ask_for_them(shovelling: Console) -> None:
     assert (refused.status, refused.json["reason"]) == (401, "Not administrator user")
 
 
-def test_a_setting_shows_them_as_rabbitmq_does(shovelling: Console) -> None:
+def test_a_setting_shows_secrets_as_rabbitmq_does(shovelling: Console) -> None:
     shovelling.context.shows_secrets = True
     assert shovelling.get(PATH)["value"] == SHOVEL
     assert URI in json.dumps(shovelling.get("/definitions"))

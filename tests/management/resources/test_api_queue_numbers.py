@@ -80,7 +80,7 @@ def test_capacity_is_the_share_of_samples_with_consumers_ready_for_more(console:
     assert queue(console)["consumer_capacity"] == 0
 
 
-def test_listings_can_be_sorted_by_these_fields(console: Console, peer: Peer) -> None:
+def test_listings_can_be_sorted_by_numbers_of_bytes(console: Console, peer: Peer) -> None:
     console.put("/queues/%2F/long", {})
     peer.send(publish("", "q", b"xx"), publish("", "long", b"x" * 50))
     peer.receive()

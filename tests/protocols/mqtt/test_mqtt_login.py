@@ -151,7 +151,7 @@ WELCOME = [
 
 
 @pytest.mark.parametrize(("packet", "arrival", "vhost", "user"), WELCOME)
-def test_accepted_logins(
+def test_these_logins_are_accepted(
     login_broker: LoginBroker, packet: Connect, arrival: ConnectionSource, vhost: str, user: str
 ) -> None:
     verdict = login_broker.verdict(packet, arrival)

@@ -9,7 +9,7 @@ from tests.simulation.disk.small_world import SimulatedPlace
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__.strip("_"))
-def test_contract(check: Callable[[StorePlace], None]) -> None:
+def test_the_store_on_a_simulated_disk_keeps_its_contract(check: Callable[[StorePlace], None]) -> None:
     for seed in range(3):
         place = SimulatedPlace(seed)
         try:
