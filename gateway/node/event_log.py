@@ -68,8 +68,8 @@ _NOTES: Final = frozenset(
 class EventLog:
     """Writes events to the log. A repeated fault is logged once a minute."""
 
-    def __init__(self, limit: RateLimit | None = None) -> None:
-        self._limit = limit or RateLimit(1, _FAULT_INTERVAL_S)
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._limit = RateLimit(1, _FAULT_INTERVAL_S, now_s)
 
     def __call__(self, event: Event) -> None:
         """Write one event."""

@@ -42,11 +42,15 @@ IDLE_INTERVAL_S: Final = 600.0
 class GarbageCollector:
     """Decides when the process collects garbage. ``longest_ms`` is its longest pause since the start.
 
-    ``frozen`` is the approximate number of frozen objects; ``full_collections`` counts full collections.
+    ``frozen`` is the approximate number of frozen objects; ``full_collections`` counts full collections. ``collect``
+    collects everything, also frozen objects, and returns how many were garbage.
     """
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, now_s: Callable[[], float] = time.monotonic, collect: Callable[[], int] = lambda: _collect_frozen()
+    ) -> None:
         self._now_s = now_s
+        self._collect = collect
         self._began_s = 0.0
         self._is_due = False
         self._full_at_s = now_s()
@@ -100,9 +104,7 @@ class GarbageCollector:
         return True
 
     def _collect_all(self) -> int:
-        gc.unfreeze()
-        found = gc.collect()
-        gc.freeze()
+        found = self._collect()
         self.frozen = gc.get_freeze_count()
         self.full_collections += 1
         return found
@@ -119,6 +121,13 @@ class GarbageCollector:
             if middle_collections >= _TOO_MANY:
                 self.frozen += _grown_old()
                 gc.freeze()
+
+
+def _collect_frozen() -> int:
+    gc.unfreeze()
+    found = gc.collect()
+    gc.freeze()
+    return found
 
 
 def _grown_old() -> int:

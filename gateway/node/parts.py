@@ -124,7 +124,7 @@ class NodeParts:
     def _subscribe_to_events(self) -> None:
         """Pass the events of the broker to the log, the audit record and the parts that depend on its objects."""
         subscribe = self.broker.events.subscribe
-        subscribe(EventLog())
+        subscribe(EventLog(self.reactor.seconds))
         subscribe(self.vhost_access.forget_deleted)
         subscribe(self.trace_files.forget_deleted)
         subscribe(self.live_plugins.forget_deleted)

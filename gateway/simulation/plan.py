@@ -60,6 +60,7 @@ _AMQP: Final[Sequence[type[Program]]] = (
     LimitedUser,
     ReturnedMessages,
     StreamProgram,
+    StreamProgram,
     Operator,
     PoliciedQueue,
     PriorityQueue,

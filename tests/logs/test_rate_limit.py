@@ -33,7 +33,7 @@ def test_an_unlimited_number_of_kinds_takes_bounded_memory() -> None:
 
 def test_a_repeated_fault_is_logged_once_a_minute(caplog: object) -> None:
     time = Time()
-    log = EventLog(RateLimit(1, 60.0, time))
+    log = EventLog(time)
     fault = Event(FAULT, "/", "odd", {"kind": "route", "plugin": "fickle", "place": "f.py:3"})
     for _ in range(5):
         log(fault)

@@ -1,13 +1,20 @@
 """Runs of the simulator: they replay exactly, and what they find is reported."""
 
+import pytest
+
 from gateway.simulation.run import run_seed
+
+#: With a plugin that answers nonsense, and with a memory alarm, when these seeds were chosen.
+REPLAYED = (5, 720_010, 720_077)
 
 #: Enough seeds that each kind of program and fault takes part.
 SEEDS = range(20)
 
 
-def test_a_seed_replays_exactly() -> None:
-    first, second = (run_seed(5, traces=True) for _ in range(2))
+@pytest.mark.parametrize("seed", REPLAYED)
+def test_a_seed_replays_exactly(seed: int) -> None:
+    """The second run has no leftovers of the first one: each address, duration and count in its log is simulated."""
+    first, second = (run_seed(seed, traces=True) for _ in range(2))
     assert len(first.lines) > 20
     assert first.lines == second.lines
     assert first.events == second.events

@@ -32,6 +32,13 @@ class _Undescribed(Exception):
         raise RuntimeError("no text")
 
 
+class _Nonsense:
+    """An object that is no answer to any call; shown without its address, which differs from run to run."""
+
+    def __repr__(self) -> str:
+        return "<nonsense>"
+
+
 class PluginMoods:
     """Owns the mood of one plugin: while ``share`` is above zero, that share of its calls has a fault.
 
@@ -85,4 +92,4 @@ class PluginMoods:
 
     def nonsense(self) -> Any:  # Any: it stands for an answer of any type
         """Return what is no answer to any call."""
-        return self._random.choice((None, 17, "yes", object(), [None]))
+        return self._random.choice((None, 17, "yes", _Nonsense(), [None]))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gateway.config import Configured, Settings
 from gateway.kernel.errors import StorageError
+from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
 from gateway.node.node import Node
 from gateway.simulation.findings import Findings, place_of
@@ -78,7 +79,9 @@ class NodeProcess:
         )
         self._is_ready = is_ready = Promise[bool]()
         try:
-            self.node = node = Node(Configured(self._settings, {}), reactor, host=host)
+            # a collection would take real time, and find what earlier runs left
+            collector = GarbageCollector(lambda: self._world.now_s, collect=lambda: 0)
+            self.node = node = Node(Configured(self._settings, {}), reactor, collector, host=host)
         except StorageError:  # the disk has a fault: a supervisor starts the process again
             self.kill()
             is_ready.fulfil(False)

@@ -22,7 +22,7 @@ NOT_FOUND: Final = 404
 _WHOLE_READS: Final = 65_536
 
 #: The share of publishers that publish very many messages in one write: more than a turn handles.
-_SHARE_OF_FLOODS: Final = 0.04
+_SHARE_OF_FLOODS: Final = 0.08
 _FLOOD: Final = 400
 
 
