@@ -37,6 +37,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.node.protocols.served:ServedProtocol.refusal": _INTERFACE,
     "gateway.node.protocols.stomp:StompProtocol.refusal": _PASSES,
     "gateway.plugins.files:load_file": "Python compiles the file",
+    "gateway.plugins.manager:HookManager.parse_hookimpl_opts": "it reads attributes of a module that Python has loaded",
     "gateway.plugins.registry:PluginRegistry.load_file_again": "Python reads the file",
     "gateway.recording.parsing:ByteFilter.feed": _INTERFACE,
     "gateway.recording.parsing:ParsingStep.take": _INTERFACE,
