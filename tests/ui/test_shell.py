@@ -1,5 +1,6 @@
 """The shell: login and logout, navigation, shortcuts, virtual host, theme, phone."""
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.ui.browser import PHONE, Browser
@@ -101,3 +102,21 @@ def test_the_menu_opens_on_a_phone(browser: Browser) -> None:
 def test_an_unknown_page_says_so(browser: Browser) -> None:
     browser.go("/nowhere")
     browser.see("There is no such page")
+
+
+def test_the_selected_tab_is_whole_on_a_phone(browser: Browser) -> None:
+    browser.resize(PHONE)
+    browser.open("/users/otto?tab=Password%20and%20tags")
+    beyond = """const end = (each) => document.querySelector(each).getBoundingClientRect().right;
+        return end('.tabs [aria-current]') - end('.tabs')"""
+    browser.wait(lambda: browser.driver.execute_script(beyond) < 1, "the selected tab is cut")
+
+
+@pytest.mark.parametrize("page", ["/users/otto", "/queues/%2F/orders.new?tab=Consumers"])
+def test_a_table_is_whole_on_a_phone(browser: Browser, page: str) -> None:
+    browser.resize(PHONE)
+    browser.open(page)
+    browser.wait(lambda: browser.all(".table-scroll td"), "there is no table")
+    beyond = """const excess = (each) => each.scrollWidth - each.clientWidth;
+        return Math.max(...[...document.querySelectorAll('.table-scroll')].map(excess))"""
+    assert browser.driver.execute_script(beyond) <= 0
