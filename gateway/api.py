@@ -51,9 +51,15 @@ from gateway.kernel.queueing.feature import Rejection
 from gateway.kernel.queueing.queue_like import QueueLike as Queue
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType, ExchangeTypes, KeepingType
+from gateway.kernel.routing.exchange_type import (
+    ExchangeFactory,
+    ExchangeType,
+    ExchangeTypes,
+    KeepingType,
+    LongRoute,
+)
 from gateway.kernel.routing.kept_messages import KeptMessages
-from gateway.kernel.routing.topic_trie import TopicTrie
+from gateway.kernel.routing.topic_trie import TooManyMatches, TopicTrie
 from gateway.kernel.settings.offered_settings import QueueSetting
 from gateway.kernel.vhosts.event_listeners import EventListener, ObservedVhost
 from gateway.kernel.vhosts.metric_source import MetricSample, MetricSource, PluginMetric
@@ -101,6 +107,7 @@ __all__ = [
     "Interceptor",
     "KeepingType",
     "KeptMessages",
+    "LongRoute",
     "Message",
     "MetricSample",
     "MetricSource",
@@ -135,6 +142,7 @@ __all__ = [
     "StructuredLog",
     "Success",
     "Timer",
+    "TooManyMatches",
     "TopicPatterns",
     "TopicTrie",
     "TracedVhost",

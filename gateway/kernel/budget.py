@@ -25,13 +25,17 @@ _TOO_LONG_S: Final = 2 * SLOW_S
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PendingWork:
-    """Work of a request that continues in later turns. ``is_refused`` is its outcome once it ``is_done``."""
+    """Work of a request that continues in later turns. ``is_refused`` is its outcome once it ``is_done``.
 
-    __slots__ = ("_calls", "is_done", "is_refused")
+    ``is_unrouted`` is whether it was a publish of a message without a route.
+    """
+
+    __slots__ = ("_calls", "is_done", "is_refused", "is_unrouted")
 
     def __init__(self) -> None:
         self.is_done = False
         self.is_refused = False
+        self.is_unrouted = False
         self._calls: list[Callable[[PendingWork], None]] = []
 
     def when_done(self, call: "Callable[[PendingWork], None]") -> None:

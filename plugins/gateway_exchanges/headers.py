@@ -6,12 +6,27 @@ A binding argument with a value requires that value, one without a value require
 ``any``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Final, TypeAlias
 
-from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message, PreconditionFailed, Value, hookimpl
+from gateway.api import (
+    Arguments,
+    Binding,
+    Destination,
+    ExchangeTypes,
+    LongRoute,
+    Message,
+    PreconditionFailed,
+    Value,
+    hookimpl,
+)
+
+#: Rules that are checked at once; more take several turns, of which each checks a part.
+_MOST_AT_ONCE: Final = 2048
+_PART: Final = 64
 
 MATCHES: Final = frozenset({"all", "any", "all-with-x", "any-with-x"})
 
@@ -68,24 +83,56 @@ class Headers:
                 if not rules:
                     del self._rules_by_requirement[requirement]
 
-    def route(self, message: Message) -> list[Destination]:
+    def route(self, message: Message) -> Iterable[Destination]:
         """Return the destinations of a message."""
         headers = {name: comparable(value) for name, value in message.headers.items()}
         found: list[Destination] = []
         unconditional = self._rule_by_terms.get(("all", frozenset()))
         if unconditional is not None:
             found += unconditional.destinations.values()
+        if len(self._rule_by_terms) > _MOST_AT_ONCE:
+            groups = list(self._groups(headers))
+            if sum(map(len, groups)) > _MOST_AT_ONCE:
+                return LongRoute(partial(_found, headers, found, [list(rules) for rules in groups]))
+        for rules in self._groups(headers):
+            for rule in rules:
+                if rule.matches(headers):
+                    found += rule.destinations.values()
+        return found
+
+    def _groups(self, headers: Mapping[str, object]) -> Iterator["dict[_Rule, None]"]:
+        """Yield the rules for each header, with its value or with any."""
         for requirement in headers.items():
             for each in dict.fromkeys((requirement, (requirement[0], None))):
-                for rule in self._rules_by_requirement.get(each, ()):
-                    if rule.matches(headers):
-                        found += rule.destinations.values()
-        return found
+                if (rules := self._rules_by_requirement.get(each)) is not None:
+                    yield rules
 
     def _rarest(self, wanted: frozenset[_Requirement]) -> frozenset[_Requirement]:
         """Return the requirement that the fewest rules are indexed by; none if there is no requirement."""
         rules = self._rules_by_requirement
         return frozenset(sorted(wanted, key=lambda requirement: len(rules.get(requirement, ())))[:1])
+
+
+def _found(
+    headers: Mapping[str, object], unconditional: list[Destination], groups: "list[list[_Rule]]"
+) -> Iterator[Destination | None]:
+    """Return the steps that check rules; a rule without bindings was removed meanwhile."""
+    yield from _in_parts(unconditional)
+    checked = 0
+    for rules in groups:
+        for rule in rules:
+            if rule.matches(headers):
+                yield from _in_parts(list(rule.destinations.values()))
+            checked += 1
+            if checked % _PART == 0:
+                yield None
+
+
+def _in_parts(destinations: list[Destination]) -> Iterator[Destination | None]:
+    for number, destination in enumerate(destinations, 1):
+        yield destination
+        if number % _PART == 0:
+            yield None
 
 
 class _Rule:

@@ -1,6 +1,23 @@
 """topic: routes to every binding whose key, a pattern of words, matches the routing key."""
 
-from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message, TopicTrie, hookimpl
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from gateway.api import (
+    Arguments,
+    Binding,
+    Destination,
+    ExchangeTypes,
+    LongRoute,
+    Message,
+    TooManyMatches,
+    TopicTrie,
+    hookimpl,
+)
+
+#: Patterns that are followed at once; a match of more takes several turns.
+_MOST_AT_ONCE: Final = 2048
 
 
 class Topic:
@@ -19,9 +36,12 @@ class Topic:
         """Remove a binding."""
         self._destinations.remove(binding.routing_key, binding)
 
-    def route(self, message: Message) -> list[Destination]:
+    def route(self, message: Message) -> Iterable[Destination]:
         """Return the destinations of a message."""
-        return self._destinations.match(message.routing_key)
+        try:
+            return self._destinations.match(message.routing_key, most=_MOST_AT_ONCE)
+        except TooManyMatches:
+            return LongRoute(partial(self._destinations.matching, message.routing_key))
 
 
 @hookimpl

@@ -200,6 +200,7 @@ class Channel:
         self._drop_assembly()
         self.last.forget()
         self._targets.close()
+        self._publisher.close()
         self._publisher = self._intake = Plain(self._vhost, self._scope.origin, _return_nothing)
 
     def drain(self) -> None:

@@ -17,7 +17,7 @@ from gateway.kernel.routing.exchange import Exchange, Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.verdict import REFUSED, UNROUTED
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNDECIDED, UNROUTED, Verdict
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway_amqp.errors import FrameError
 from gateway_amqp.holdings import OVERHEAD, Holdings
@@ -111,12 +111,24 @@ class Plain:
 
     def publish(self, target: Target, message: Message) -> None:
         """Route the message to its queues; return it if it is mandatory and there are none (R20)."""
-        if self._vhost.publish(target.exchange, message, self._origin) is UNROUTED:
+        verdict = self._vhost.publish(target.exchange, message, self._origin)
+        if verdict is not TAKEN:
+            self._not_taken(verdict, target, message)
+
+    def _not_taken(self, verdict: Verdict, target: Target, message: Message) -> None:
+        """Return a message without a route, in a later turn if that is not known yet."""
+        if verdict is UNROUTED:
             self._unrouted(target, message)
+        elif verdict is UNDECIDED:
+            self._vhost.wide_publishing.when_unrouted(lambda: self._unrouted(target, message))
 
     def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
         """Settle at once."""
         settle_all(deliveries, outcome)
+
+    def close(self) -> None:
+        """Return no message any more."""
+        self._unrouted = lambda target, message: None
 
 
 class Confirming(Plain):
@@ -131,8 +143,8 @@ class Confirming(Plain):
     def publish(self, target: Target, message: Message) -> None:
         """Route the message; its confirm is due at the end of the turn, or when the message is durable."""
         verdict = self._vhost.publish(target.exchange, message, self._origin)
-        if verdict is UNROUTED:
-            self._unrouted(target, message)
+        if verdict is not TAKEN:
+            self._not_taken(verdict, target, message)
         self.confirms.published(verdict is not REFUSED, message.id != 0)
 
 

@@ -13,7 +13,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
-from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNDECIDED, UNROUTED, Verdict
 from gateway_stomp.destinations import Destination, DestinationKind
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
@@ -100,6 +100,8 @@ class Publishing:
     def _published(self, head: Head, target: Target, message: Message, verdict: Verdict) -> None:
         if verdict is UNROUTED:
             target.tally.drop_unroutable += 1
+        elif verdict is UNDECIDED:
+            self._vhost.wide_publishing.when_unrouted(lambda: _count_unroutable(target))
         if head.receipt is not None:
             self._receipts.append(head.receipt)
             self._confirms.published(verdict is not REFUSED, message.id != 0)
@@ -236,3 +238,7 @@ class Publishing:
             raise PreconditionFailed(
                 f"user_id property set to '{user_id}' but authenticated user was '{principal.name}'"
             )
+
+
+def _count_unroutable(target: Target) -> None:
+    target.tally.drop_unroutable += 1

@@ -95,7 +95,9 @@ class DeadLetters:
         if exchange is None:
             return 0
         route = exchange.routes.get(routing_key)
-        return len(self._queue_by_name) if route is None else len(route.queues)
+        if route is not None:
+            return len(route.queues)
+        return MOST_QUEUES + 1 if exchange.has_long_routes else len(self._queue_by_name)
 
     def postpone_in_slices(self, drop: Drop) -> None:
         """Make a drop in later turns, as one step of the store, once no other step is open."""

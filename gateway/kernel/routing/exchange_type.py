@@ -1,6 +1,6 @@
 """The interface of exchange types, which plugins implement: an index of the bindings of one exchange."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from gateway.kernel.messages.message import Arguments, Message
@@ -8,12 +8,30 @@ from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.kept_messages import KeptMessages
 
 
+class LongRoute:
+    """An answer of ``ExchangeType.route`` that takes long to find: the matches among very many bindings.
+
+    ``find`` returns steps that yield destinations, and ``None`` after each part of the work, where other clients are
+    served and bindings may change. Each part takes less than half a millisecond.
+    """
+
+    __slots__ = ("find",)
+
+    def __init__(self, find: Callable[[], Iterator[Destination | None]]) -> None:
+        self.find = find
+
+    def __iter__(self) -> Iterator[Destination]:
+        """Find all destinations at once."""
+        return (destination for destination in self.find() if destination is not None)
+
+
 class ExchangeType(Protocol):
     """An index of bindings that selects the destinations of a message. One instance serves one exchange.
 
     ``bind`` and ``unbind`` come in pairs, each binding at most once at a time; the exchange keeps the list of bindings.
     ``route`` returns the destinations of the matching bindings of a published message, in any order; duplicates are
-    delivered once. All calls are made on the kernel's thread and must not block.
+    delivered once. All calls are made on the kernel's thread and must not block: a type that examines thousands of
+    bindings for a message returns a ``LongRoute``.
 
     A type whose ``route`` changes its own state also has a method ``peek`` with the same parameter and result, and
     without the change: an explanation of a route calls it instead.

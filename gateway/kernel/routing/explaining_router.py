@@ -1,11 +1,13 @@
 """A router for explanations: it takes the way of a message without publishing it, and notes each step."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.faults import described
 from gateway.kernel.routing.exchange import Route
+from gateway.kernel.routing.exchange_type import LongRoute
 from gateway.kernel.routing.router import Router, Walk
 
 if TYPE_CHECKING:
@@ -69,7 +71,10 @@ class ExplainingRouter(Router):
 
     def _selected(self, exchange: "Exchange", message: "Message") -> "Iterable[Destination]":
         visit = self._visit(exchange)
-        selected = tuple(getattr(exchange.type, "peek", exchange.type.route)(message))
+        answer = getattr(exchange.type, "peek", exchange.type.route)(message)
+        if isinstance(answer, LongRoute):
+            return LongRoute(partial(_noted, answer, visit))
+        selected = tuple(answer)
         visit.destinations.update(dict.fromkeys(selected))
         return selected
 
@@ -83,3 +88,11 @@ class ExplainingRouter(Router):
 
     def _contain(self, exchange: "Exchange", error: BaseException, walk: Walk) -> None:
         self._visit(exchange).fault = described(error)
+
+
+def _noted(answer: LongRoute, visit: Visit) -> "Iterator[Destination | None]":
+    """Return the steps of a long route, and note what they find."""
+    for destination in answer.find():
+        if destination is not None:
+            visit.destinations[destination] = None
+        yield destination

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.budget import LOOK_EVERY, SLOW_S
@@ -10,6 +11,7 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.plugin_times import CALL_LIMIT_S, CallTime, Overrun
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.exchange import MOST_QUEUES, Exchange, Route
+from gateway.kernel.routing.exchange_type import LongRoute
 
 if TYPE_CHECKING:
     from gateway.kernel.archives.archive import Archive
@@ -25,22 +27,28 @@ _NOTABLE_S: Final = 20e-6
 _STEP: Final = 64
 
 
+#: Parts of a long route that are found in the turn of the message.
+_PARTS_AT_ONCE: Final = 8
+
+
 class Walk:
     """The state of the routing of one message through bindings, from exchange to exchange.
 
     ``messages`` are the message under each of its sender's keys. Every exchange on the way tries all of them, as in
     RabbitMQ: a different key may match at the next exchange (R29). ``destinations`` are those of the exchange at hand
-    if they are very many: the walk then goes on in ``Router.steps``, which sets ``route``. ``selected`` are those of
-    ``start`` if they are known already.
+    if they are very many, and ``rest`` has the steps that find the others, if that takes long: the walk then goes on in
+    ``Router.steps``, which sets ``route``. ``selected`` are those of ``start`` if they are known already.
     """
 
     __slots__ = (
         "archives",
+        "at",
         "destinations",
         "found",
         "has_failed",
         "is_cacheable",
         "messages",
+        "rest",
         "route",
         "seen",
         "selected",
@@ -57,11 +65,23 @@ class Walk:
         self.archives: tuple[Archive, ...] = ()
         self.seen = {start}
         self.to_visit = [start]
+        self.at = start
         self.destinations: tuple[object, ...] = ()
+        self.rest: Iterator[object] | None = None
         self.is_cacheable = True
         self.has_failed = False
         self.route: Route | None = None
         self.selected: tuple[object, ...] | None = None
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the walk goes on in later turns."""
+        return self.rest is not None or bool(self.destinations)
+
+    @property
+    def has_queue(self) -> bool:
+        """Whether a queue was found already."""
+        return bool(self.found) or _has_queue(self.destinations)
 
 
 class Router:
@@ -85,7 +105,9 @@ class Router:
         return self.completed(self.find(exchange, message))
 
     def find(self, exchange: Exchange, message: Message) -> Route | Walk:
-        """Return the route of a message, or the walk to it if it leads to very many queues: to one at least."""
+        """Return the route of a message, or the walk to it if that takes long: it leads to very many queues, or past
+        very many bindings.
+        """
         if exchange.interceptor is not None and (taker := self._taker(exchange, message)) is not None:
             return self._route_to(exchange, (taker,), () if exchange.archive is None else (exchange.archive,))
         return self.find_past_interceptor(exchange, message)
@@ -119,8 +141,13 @@ class Router:
         starts_s = budget.monotonic_s()
         error: BaseException | None = None
         selected: tuple[object, ...] = ()
+        rest: Iterator[object] | None = None
         try:
-            selected = tuple(self._selected(exchange, message))
+            answer = self._selected(exchange, message)
+            if isinstance(answer, LongRoute):
+                selected, rest = _begun(answer)
+            else:
+                selected = tuple(answer)
         except BaseException as raised:  # plugin code: only this message is unroutable
             error = raised
         seconds = budget.monotonic_s() - starts_s
@@ -130,7 +157,7 @@ class Router:
             self._report_if_slow(exchange, seconds)
             if seconds > CALL_LIMIT_S:
                 self._contain_overrun(exchange, seconds)
-        if len(selected) == 1:
+        if len(selected) == 1 and rest is None:
             queue = selected[0]
             if isinstance(queue, QueueLike) and not queue.is_deleted:
                 budget.work += 2
@@ -139,11 +166,11 @@ class Router:
                     exchange.remember(message, route)
                 return route
         walk = Walk(exchange, (message,), self._version)
-        walk.selected = selected
+        walk.selected, walk.rest = selected, rest
         if error is not None:
             self._contain(exchange, error, walk)
         self._timed_advance(walk)
-        return walk if walk.destinations else self._finish(walk)
+        return walk if walk.is_unfinished else self._finish(walk)
 
     def _walked(self, exchange: Exchange, message: Message) -> Route | Walk:
         """Return the route of a message, found without the cache, or the walk to it."""
@@ -154,7 +181,7 @@ class Router:
         else:
             walk = Walk(exchange, (message,), self._version)
             self._timed_advance(walk)
-        return walk if walk.destinations else self._finish(walk)
+        return walk if walk.is_unfinished else self._finish(walk)
 
     def forget(self) -> None:
         """Clear every cached route: a binding, an exchange or a queue changed."""
@@ -171,7 +198,7 @@ class Router:
     def _route_to(self, exchange: Exchange, queues: "tuple[QueueLike, ...]", archives: "tuple[Archive, ...]") -> Route:
         """Return the route to these queues, which the exchange keeps until the next change."""
         route = None
-        if len(queues) <= MOST_QUEUES:  # the hash of 100,000 queues takes two milliseconds
+        if len(queues) <= MOST_QUEUES:
             route = exchange.route_by_ends.get((*queues, *archives) if archives else queues)
         if route is None:
             if exchange.is_full:
@@ -221,6 +248,10 @@ class Router:
                     found[taker] = None
                     continue
             destinations = self._destinations(exchange, walk)
+            if walk.rest is not None:
+                exchange.has_long_routes = walk.start.has_long_routes = True
+                walk.at, walk.destinations = exchange, destinations
+                return
             if len(destinations) > MOST_QUEUES and (found or _has_queue(destinations[:MOST_QUEUES])):
                 walk.destinations = destinations
                 return
@@ -245,16 +276,35 @@ class Router:
 
         Its bindings are those at the time of the message, without queues and exchanges that are deleted meanwhile.
         """
-        while walk.destinations:
+        while walk.is_unfinished:
             destinations, walk.destinations = walk.destinations, ()
+            rest, walk.rest = walk.rest, None
             for first in range(0, len(destinations), _STEP):
                 for destination in destinations[first : first + _STEP]:
                     self._take(destination, walk)
                 yield
+            if rest is not None:
+                yield from self._taking_rest(rest, walk, has_some=bool(destinations))
             self._advance(walk)
         queues = tuple(walk.found)
-        yield  # a tuple of 100,000 queues takes a millisecond, and its hash two
+        yield  # a tuple of 100,000 queues takes a millisecond
         walk.route = self._finish(walk, queues)
+
+    def _taking_rest(self, rest: Iterator[object], walk: Walk, *, has_some: bool) -> Iterator[None]:
+        """Return the steps that add the other destinations of an exchange; its alternate one if there are none."""
+        exchange = walk.at
+        try:
+            for destination in rest:
+                if destination is None:
+                    yield
+                else:
+                    has_some = True
+                    self._take(destination, walk)
+        except Exception as error:  # code of an exchange type: the destinations found before are sound
+            self._contain(exchange, error, walk)
+        if not has_some:
+            for alternate in self._alternates(exchange):
+                self._take(alternate, walk)
 
     def _take(self, destination: object, walk: Walk) -> None:
         """Add a destination to a walk, unless it was deleted meanwhile."""
@@ -284,16 +334,24 @@ class Router:
         destinations: tuple[object, ...]
         if walk.selected is not None:
             destinations, walk.selected = walk.selected, None
-            return destinations or self._alternates(exchange)
+            return destinations if destinations or walk.rest is not None else self._alternates(exchange)
         try:
             if len(messages) == 1:
-                destinations = tuple(self._selected(exchange, messages[0]))
+                answer = self._selected(exchange, messages[0])
+                if isinstance(answer, LongRoute):
+                    destinations, walk.rest = _begun(answer)
+                else:
+                    destinations = tuple(answer)
             else:
-                destinations = tuple([found for message in messages for found in self._selected(exchange, message)])
+                answers = [self._selected(exchange, message) for message in messages]
+                long = [answer.find() for answer in answers if isinstance(answer, LongRoute)]
+                walk.rest = chain.from_iterable(long) if long else None
+                destinations = tuple([found for each in answers if not isinstance(each, LongRoute) for found in each])
         except BaseException as error:  # plugin code: only this message is unroutable
             self._contain(exchange, error, walk)
             destinations = ()
-        return destinations or self._alternates(exchange)
+            walk.rest = None
+        return destinations if destinations or walk.rest is not None else self._alternates(exchange)
 
     def _taker(self, exchange: Exchange, message: Message) -> "Queue | None":
         """Return the queue that the interceptor of an exchange, if any, puts a message in instead of routing it."""
@@ -328,6 +386,19 @@ class Router:
         walk.has_failed = True
         function = getattr(type(exchange.type), "route", None)
         self._faults.contain_in_type("route", error, exchange.vhost_name, exchange.name, exchange.type_name, function)
+
+
+def _begun(answer: LongRoute) -> "tuple[tuple[object, ...], Iterator[object] | None]":
+    """Return what the first parts of the work find, and the rest of it; ``None`` if that was all."""
+    found, parts, steps = list[object](), 0, answer.find()
+    for destination in steps:
+        if destination is not None:
+            found.append(destination)
+            continue
+        parts += 1
+        if parts == _PARTS_AT_ONCE:
+            return tuple(found), steps
+    return tuple(found), None
 
 
 def _has_queue(destinations: tuple[object, ...]) -> bool:

@@ -73,10 +73,12 @@ class SlicedFanout(PendingWork):
         """Return the steps of the offers to all queues but streams. Their changes belong to a step of the store."""
         if isinstance(self._found, Walk):
             yield from self._router.steps(self._found)
-        self.route = self._router.completed(self._found)
+        self._found = self.route = self._router.completed(self._found)
         self.route.count += 1
+        self.is_unrouted = not self.route.queues
         if self._traffic is not None:
-            self._traffic.further_routes += len(self.route.queues) - 1
+            self._traffic.unroutable += self.is_unrouted
+            self._traffic.further_routes += max(0, len(self.route.queues) - 1)
         if self._trace is not None:
             self.message = self._trace(self.message, self.route.queues)
         journal, queues = self._journal, self.route.queues

@@ -4,14 +4,17 @@ Protocols differ in notation only: AMQP writes ``stock.*.nyse`` and ``stock.#``,
 The empty topic has no words, so it matches the empty filter, ``#``, ``#.#`` and so on.
 """
 
-from collections.abc import Hashable
-from sys import intern
+from collections.abc import Hashable, Iterator
+from sys import intern, maxsize
 from typing import Final, Generic, TypeVar
 
 #: The maximum number of words in a filter or topic; the rest counts as one word. Each word of a filter takes a node, so
 #: that a filter of 64 KB of separators took 14 MB. Protocols accept fewer words; stores of earlier versions may hold
 #: more.
 MOST_WORDS: Final = 1024
+
+#: Nodes and values that a match in steps examines at once.
+_STEP: Final = 64
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -107,22 +110,28 @@ class _Node(Generic[K, V]):
         del self.only_key, self.only_value
 
 
+class TooManyMatches(Exception):
+    """So many filters may match a topic that the match should be made in steps."""
+
+
 class TopicTrie(Generic[K, V]):
     """Values by topic filter. Each value of a filter has a key: a binding, or the subscriber.
 
     Matching visits each node at most once a word, so its time is never exponential.
     """
 
-    __slots__ = ("_any", "_one", "_root", "_separator")
+    __slots__ = ("_any", "_changes", "_one", "_root", "_separator")
 
     def __init__(self, separator: str = ".", one: str = "*", any: str = "#") -> None:
         self._separator = separator
         self._one = one
         self._any = any
         self._root: _Node[K, V] = _Node()
+        self._changes = 0
 
     def insert(self, filter: str, key: K, value: V) -> None:
         """Store ``value`` under ``filter``, replacing one with the same key."""
+        self._changes += 1
         node = self._root
         for word in self._words(filter):
             node = self._child(node, word) or self._grow(node, word)
@@ -130,6 +139,7 @@ class TopicTrie(Generic[K, V]):
 
     def remove(self, filter: str, key: K) -> V:
         """Remove a value and return it, with the nodes that become empty. :raises KeyError: when it does not exist."""
+        self._changes += 1
         words, path = self._words(filter), [self._root]
         for word in words:
             child = self._child(path[-1], word)
@@ -153,10 +163,12 @@ class TopicTrie(Generic[K, V]):
             return [node.only_value]
         return [] if node.values is None else list(node.values.values())
 
-    def match(self, topic: str, begins_with_its_word: bool = False) -> list[V]:
+    def match(self, topic: str, begins_with_its_word: bool = False, most: int = maxsize) -> list[V]:
         """Return the values of all matching filters, one for each filter and key.
 
         With ``begins_with_its_word``, ignore filters that begin with a wildcard.
+
+        :raises TooManyMatches: if more than ``most`` filters are to be followed at once, or one has more values.
         """
         level = [self._root]
         words = self._words(topic)
@@ -181,17 +193,73 @@ class TopicTrie(Generic[K, V]):
                     open_ended[child] = None
                     level.append(child)  # ``#`` also matches no word: the loop reaches this node before it ends
             level = [*reached, *open_ended] if open_ended else reached
+            if len(level) > most:
+                raise TooManyMatches
         found: list[V] = []
         for node in level:
             if node.has_only_value:
                 found.append(node.only_value)
             elif node.values is not None:
+                if len(node.values) > most:
+                    raise TooManyMatches
                 found += node.values.values()
             child = node.after_any
             if child is not None and child not in open_ended:
                 open_ended[child] = None
                 level.append(child)
         return found
+
+    def matching(self, topic: str) -> "Iterator[V | None]":
+        """Yield the values of all matching filters, and ``None`` where filters may change; begin again if they did.
+
+        The third attempt matches at once. A value may come several times.
+        """
+        for _ in range(2):
+            changes = self._changes
+            for found in self._visits(topic):
+                yield found
+                if changes != self._changes:
+                    break
+            else:
+                return
+        yield from self.match(topic)
+
+    def _visits(self, topic: str) -> "Iterator[V | None]":
+        """Yield what ``match`` returns, and ``None`` after some nodes and values; filters may not change meanwhile."""
+        level = [self._root]
+        open_ended: dict[_Node[K, V], None] = {}
+        visited = 0
+        for word in self._words(topic):
+            reached = []
+            for node in level:
+                child = node.after(word)
+                if child is not None:
+                    reached.append(child)
+                if node.after_one is not None:
+                    reached.append(node.after_one)
+                child = node.after_any
+                if child is not None and child not in open_ended:
+                    open_ended[child] = None
+                    level.append(child)
+                visited += 1
+                if visited % _STEP == 0:
+                    yield None
+            level = [*reached, *open_ended] if open_ended else reached
+        for node in level:
+            if node.has_only_value:
+                yield node.only_value
+            elif node.values is not None:
+                for number, value in enumerate(node.values.values(), 1):
+                    yield value
+                    if number % _STEP == 0:
+                        yield None
+            child = node.after_any
+            if child is not None and child not in open_ended:
+                open_ended[child] = None
+                level.append(child)
+            visited += 1
+            if visited % _STEP == 0:
+                yield None
 
     def __bool__(self) -> bool:
         return not self._root.is_empty

@@ -10,7 +10,7 @@ from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.traffic import VhostTraffic
-from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, Verdict
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNDECIDED, Verdict
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -62,9 +62,17 @@ class WidePublishing:
         fanout = self.fanout_of(found, message, origin)
         background = self._journal.clock.background
         (background.add if isinstance(found, Route) else background.add_later)(fanout.steps())
-        if not fanout.is_done and origin is not None:
+        if fanout.is_done:
+            return REFUSED if fanout.is_refused else TAKEN
+        if origin is not None:
             self._journal.budget.leave_pending(fanout)
-        return REFUSED if fanout.is_refused and fanout.is_done else TAKEN
+        return UNDECIDED if isinstance(found, Walk) and not found.has_queue else TAKEN
+
+    def when_unrouted(self, call: Callable[[], None]) -> None:
+        """Call if the message whose publish was ``UNDECIDED`` just now turns out to have no route."""
+        work = self._journal.budget.pending
+        assert work is not None
+        work.when_done(lambda done: call() if done.is_unrouted else None)
 
     def release(self) -> None:
         """Release the virtual host and its callback: it was deleted."""

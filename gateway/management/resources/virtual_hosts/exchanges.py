@@ -1,6 +1,11 @@
 """/exchanges: the exchanges, their bindings, and publishing."""
 
+from collections.abc import Generator
+
+from twisted.internet.defer import Deferred
+
 from gateway.access import Operation
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.errors import Refused
 from gateway.kernel.names import require_not_default
 from gateway.kernel.routing.exchange import Exchange
@@ -73,7 +78,7 @@ def delete_exchange(call: Call, vhost: str, name: str) -> None:
 
 
 @routes.post("/exchanges/<vhost>/<name>/publish", largest_body=ANY_BODY)
-def publish(call: Call, vhost: str, name: str) -> Fields:
+def publish(call: Call, vhost: str, name: str) -> "Fields | LongTask":
     """Publish a message; return whether it was routed to a queue."""
     fields = call.fields
     properties, routing_key, payload, encoding = require(
@@ -87,10 +92,20 @@ def publish(call: Call, vhost: str, name: str) -> Fields:
         require_publishable(call, virtual_host, exchange, message)
         message = virtual_host.interception.published(message, call.origin)
         verdict = virtual_host.publish(virtual_host.exchange(message.exchange), message, call.origin)
-        call.broker.journal.budget.take_pending()  # the request does not wait for a publish that goes on in slices
+        work = call.broker.journal.budget.take_pending()
     except Refused as refusal:
         raise as_channel_error(refusal) from None
-    return {"routed": verdict is not Verdict.UNROUTED}
+    if work is not None and verdict is Verdict.UNDECIDED:
+        return LongTask(_when_routed(work))
+    return {"routed": verdict is not Verdict.UNROUTED}  # this does not wait for a publish that goes on in slices
+
+
+def _when_routed(work: PendingWork) -> Generator[Deferred[None], None, Fields]:
+    """Return the steps that wait for the route of a message, and return whether it has one."""
+    done: Deferred[None] = Deferred()
+    work.when_done(lambda _: done.callback(None))
+    yield done
+    return {"routed": not work.is_unrouted}
 
 
 @routes.get("/exchanges/<vhost>/<name>/bindings/source")
