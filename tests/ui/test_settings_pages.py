@@ -77,6 +77,16 @@ def test_a_shovel_is_set_shown_and_removed(browser: Browser, shop: Gateway) -> N
     assert get(shop, "shovels") == []
 
 
+def test_a_bridge_to_mqtt_is_shown_with_the_other_broker(browser: Browser, shop: Gateway) -> None:
+    value = {"address": "mqtt://me:hidden@127.0.0.1:1", "topics": "plant/# out"}
+    request(shop, "PUT", "parameters/mqtt-bridge/%2F/plant", {"value": value})
+    browser.open("/bridges")
+    browser.see("MQTT bridge")
+    browser.see("mqtt://127.0.0.1:1")
+    assert "hidden" not in browser.text
+    request(shop, "DELETE", "parameters/mqtt-bridge/%2F/plant")
+
+
 def test_definitions_are_planned_before_they_are_applied(browser: Browser, shop: Gateway) -> None:
     conflicting = {
         "vhost": "/",

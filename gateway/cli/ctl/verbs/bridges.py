@@ -23,6 +23,7 @@ SHOVELS = NounListing(
         "destination_exchange": "dest_exchange",
         "destination_uri": "dest_uri",
         "destination_protocol": "dest_protocol",
+        "address": "address",
         "termination_reason": "reason",
         "last_changed": "timestamp",
         "forwarded": "forwarded",
@@ -30,7 +31,10 @@ SHOVELS = NounListing(
         "remaining": "remaining",
         "blocked_status": "blocked_status",
     },
-    defaults=("name", "vhost", "state", "source_uri", "destination_uri", "termination_reason", "last_changed"),
+    defaults=(
+        *("name", "vhost", "type", "state", "source_uri", "destination_uri", "address", "termination_reason"),
+        "last_changed",
+    ),
     banner="Shovel status ...",
 )
 

@@ -40,8 +40,8 @@ function State() {
     { title: "Name", isHeader: true, cell: (each) => html`<${Name} of=${each.name} />` },
     { title: "Virtual host", isExtra: true, cell: (each) => html`<bdi>${each.vhost}</bdi>` },
     { title: "State", className: "wrap", cell: stateOf },
-    { title: "From", isExtra: true, className: "wrap", cell: (each) => endOf(each, "src") },
-    { title: "To", isExtra: true, className: "wrap", cell: (each) => endOf(each, "dest") },
+    { title: "From", isExtra: true, className: "wrap", cell: (each) => (each.type === "mqtt-bridge" ? "MQTT bridge" : endOf(each, "src")) },
+    { title: "To", isExtra: true, className: "wrap", cell: (each) => (each.type === "mqtt-bridge" ? html`<span class="soft">${each.address}</span>` : endOf(each, "dest")) },
     { title: "Since", isExtra: true, cell: (each) => each.timestamp ?? "" },
     { title: "(Actions)", className: "actions-cell", cell: (each) => may("policymaker") && html`<button class="small quiet" onClick=${restart(path`/shovels/vhost/${each.vhost}/${each.name}/restart`, each.name, shovels.refresh)}>Restart</button>` },
   ];
