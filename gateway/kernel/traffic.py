@@ -65,7 +65,10 @@ class Traffic:
     def count(self, size: int) -> None:
         """Count a message with a body of ``size`` bytes."""
         self.bytes += size
-        self.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
+        if size <= SMALL:
+            self.sizes[0] += 1
+        else:
+            self.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
 
     def add(self, other: "Traffic") -> None:
         """Add the counts of another."""

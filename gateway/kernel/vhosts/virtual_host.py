@@ -1,6 +1,5 @@
 """A virtual host: exchanges, queues, bindings and sessions, and the operations on them that all protocols share."""
 
-from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ from gateway.kernel.sessions.sessions import Sessions
 from gateway.kernel.sessions.will_publisher import WillPublisher
 from gateway.kernel.sessions.wills import Wills
 from gateway.kernel.settings.policies import Policies
-from gateway.kernel.traffic import SIZE_BOUNDS, SMALL, VhostTraffic
+from gateway.kernel.traffic import VhostTraffic
 from gateway.kernel.vhosts.context import NodeContext, VhostContext
 from gateway.kernel.vhosts.declarations import ExchangeDeclaration, QueueDeclaration
 from gateway.kernel.vhosts.direct_reply_queues import DirectReplyQueues
@@ -213,9 +212,8 @@ class VirtualHost:
         if self.tracing is not None:
             message = self.tracing.published(message, queues, origin)
         route.count += 1
-        traffic, size = self._publishes["" if origin is None else origin.protocol], len(message.body)
-        traffic.bytes += size
-        traffic.sizes[0 if size <= SMALL else bisect_left(SIZE_BOUNDS, size)] += 1
+        traffic = self._publishes["" if origin is None else origin.protocol]
+        traffic.count(len(message.body))
         verdict = TAKEN
         for queue in queues:
             try:
