@@ -215,7 +215,7 @@ MUTATIONS: Final = (
         "what an exchange type could not route does not reach the alternate exchange",
         "gateway.kernel.routing.router",
         "            destinations, walk.selected = walk.selected, None\n"
-        "            return destinations or self._alternates(exchange)\n",
+        "            return destinations if destinations or walk.rest is not None else self._alternates(exchange)\n",
         "            destinations, walk.selected = walk.selected, None\n            return destinations\n",
     ),
     Mutation(
