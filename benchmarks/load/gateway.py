@@ -75,10 +75,12 @@ def free_ports(*listeners: str) -> dict[str, int]:
     return {listener: free_port() for listener in listeners}
 
 
-def command(directory: Path, ports: Mapping[str, int], options: Sequence[str] = ()) -> list[str]:
-    """Return the command that runs it with the data in this directory; all other listeners are off."""
+def command(
+    directory: Path, ports: Mapping[str, int], options: Sequence[str] = (), known: Sequence[str] = LISTENERS
+) -> list[str]:
+    """Return the command that runs it with the data in this directory; all other known listeners are off."""
     settings = {"bind": "127.0.0.1", f"{MQTT}.prefetch": str(PREFETCH)}
-    settings |= {f"{listener}.port": "off" for listener in LISTENERS}
+    settings |= {f"{listener}.port": "off" for listener in known}
     settings |= {f"{listener}.port": str(port) for listener, port in ports.items()}
     overrides = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     return [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options, *overrides]

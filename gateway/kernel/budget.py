@@ -14,7 +14,7 @@ from gateway.kernel.compiling import mypyc_attr
 TURN_S: Final = 0.005
 
 #: Units of work between two readings of the clock.
-LOOK_EVERY: Final = 128
+WORK_PER_CLOCK_READING: Final = 128
 
 #: Work that runs longer than this without a pause is reported by name, in seconds.
 SLOW_S: Final = 0.005
@@ -67,10 +67,10 @@ class TurnBudget:
     """The remaining budget of the current turn.
 
     ``work`` counts the units since the clock was last read. The hot path adds to it, and calls ``is_spent`` once it
-    reaches ``LOOK_EVERY``. The time of a turn starts with its first reading. ``on_slow`` is called with the cause and
-    the seconds of work that ran longer than ``SLOW_S``. ``pending`` is the work that the request at hand left to later
-    turns: its connection handles no further input until that is done. ``suspect`` was called last of its kind in this
-    turn.
+    reaches ``WORK_PER_CLOCK_READING``. The time of a turn starts with its first reading. ``on_slow`` is called with the
+    cause and the seconds of work that ran longer than ``SLOW_S``. ``pending`` is the work that the request at hand left
+    to later turns: its connection handles no further input until that is done. ``suspect`` was called last of its kind
+    in this turn.
     """
 
     __slots__ = ("_ends_s", "_last_suspect", "monotonic_s", "on_slow", "pending", "suspect", "work")
@@ -87,7 +87,7 @@ class TurnBudget:
     def leave_pending(self, work: PendingWork) -> None:
         """Stop handling the input of the connection at hand, until work of its request is done."""
         self.pending = work
-        self.work += LOOK_EVERY
+        self.work += WORK_PER_CLOCK_READING
 
     def take_pending(self) -> PendingWork | None:
         """Return the ``pending`` work, which then concerns no other connection."""

@@ -9,7 +9,7 @@ of them.
 from collections import deque
 from typing import Final
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S
+from gateway.kernel.budget import SLOW_S, WORK_PER_CLOCK_READING
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.journal.journal import Journal
 
@@ -118,7 +118,7 @@ class Turn:
             if now_s - before_s > 2 * SLOW_S:  # each may use a whole budget
                 budget.took(now_s - before_s)
                 budget.on_slow(f"connection {participant.connection_name}", now_s - before_s)
-            if budget.work >= LOOK_EVERY and budget.is_spent():
+            if budget.work >= WORK_PER_CLOCK_READING and budget.is_spent():
                 break
         budget.renew()
         self._gather(awake, now_s)

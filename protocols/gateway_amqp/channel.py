@@ -10,7 +10,7 @@ from pamqp.base import Frame
 
 from gateway.access import PermissionUnknown
 from gateway.kernel.broker.connections import ChannelInfo
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.errors import CommandInvalid, NotImplementedHere, PreconditionFailed
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.bounds import require_sender_keys
@@ -159,7 +159,11 @@ class Channel:
         If one of them is refused, ``last.position`` is the position after it.
         """
         last, budget = self.last, self._scope.journal.budget
-        while (repetition := last.repetition) is not None and self.assembly is None and budget.work < LOOK_EVERY:
+        while (
+            (repetition := last.repetition) is not None
+            and self.assembly is None
+            and budget.work < WORK_PER_CLOCK_READING
+        ):
             start = position + len(repetition.beginning)
             stop = start + repetition.body_size
             if stop >= end or data[position:start] != repetition.beginning or data[stop] != FRAME_END:

@@ -13,7 +13,7 @@ from pamqp.base import Frame
 
 from gateway.access import PermissionUnknown
 from gateway.kernel.broker.connections import PeerLoad
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.queueing.consumer import Resumption
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -45,7 +45,7 @@ from gateway_amqp.tables import MalformedField
 from gateway_amqp.tuning import FRAME_MIN, Tuning
 
 #: Units of work counted for a frame other than a complete publish or acknowledgement; most are declarations.
-_METHOD_WORK: Final = LOOK_EVERY // 2
+_METHOD_WORK: Final = WORK_PER_CLOCK_READING // 2
 
 #: Bytes a client may send before its authentication is decided: more than any handshake needs.
 _EARLY_LIMIT: Final = 128 * 1024
@@ -193,7 +193,7 @@ class Connection(Machine):
         channels = self.channels.open_by_number
         budget = self._budget
         while end - position >= 8:
-            if budget.work >= LOOK_EVERY and budget.is_spent():
+            if budget.work >= WORK_PER_CLOCK_READING and budget.is_spent():
                 self.is_held = True
                 self._incoming.keep(data, position, 0)
                 return

@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.access import Permissions, PermissionUnknown
 from gateway.kernel.broker.connections import PeerLoad
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.errors import ProtocolViolation, Refused
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue
@@ -176,7 +176,9 @@ class Connection(Machine):
         budget, packets = self._budget, self._packets
         try:
             while end - at > 1:
-                if (packets & _CHECK_MASK == _CHECK_MASK or budget.work >= LOOK_EVERY) and budget.is_spent():
+                if (
+                    packets & _CHECK_MASK == _CHECK_MASK or budget.work >= WORK_PER_CLOCK_READING
+                ) and budget.is_spent():
                     self.is_held = True
                     missing = 0
                     break

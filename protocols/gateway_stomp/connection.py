@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.access import Permissions, PermissionUnknown, Principal
 from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.errors import GatewayError, PreconditionFailed, ProtocolViolation, Refused
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue
@@ -129,7 +129,7 @@ class Connection(Machine):
                     self._send(decoder.head, decoder.body)
                 else:
                     self._perform(decoder.head, decoder.body)
-                if budget.work >= LOOK_EVERY and budget.is_spent() and self.state is not _AUTHENTICATING:
+                if budget.work >= WORK_PER_CLOCK_READING and budget.is_spent() and self.state is not _AUTHENTICATING:
                     self.is_held = True
                     decoder.stop()
         except GatewayError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S
+from gateway.kernel.budget import SLOW_S, WORK_PER_CLOCK_READING
 from gateway.kernel.faults import BadAnswer, shown
 from gateway.kernel.features.plugin_feature import FeatureQueue, PluginFeature, QueueFeatureType
 from gateway.kernel.interception.publish_chain import InterceptionContext
@@ -111,7 +111,7 @@ class HostedFeature(QueueFeature):
     def _ask(self, method: Callable[..., object], *values: object) -> object:
         """Call a method; return its answer, or ``None`` if it raises. A slow call is reported."""
         budget = self._context.budget
-        budget.work += LOOK_EVERY  # a feature may take milliseconds for a message
+        budget.work += WORK_PER_CLOCK_READING  # a feature may take milliseconds for a message
         starts_s = budget.monotonic_s()
         try:
             answer = method(*values)

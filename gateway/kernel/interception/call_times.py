@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S, Suspect, TurnBudget
+from gateway.kernel.budget import SLOW_S, WORK_PER_CLOCK_READING, Suspect, TurnBudget
 from gateway.kernel.faults import Faults
 from gateway.kernel.plugin_times import CALL_LIMIT_S, Overrun, PartTimes
 
@@ -120,7 +120,7 @@ class CallTimes(Suspect):
             if not self._reported:
                 self._report(self._interceptors, seconds)
         if seconds >= _NOTABLE_S:
-            budget.work += LOOK_EVERY
+            budget.work += WORK_PER_CLOCK_READING
             self.until_due = 0
         elif self._singles:
             budget.work += 1

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from gateway.kernel.budget import LOOK_EVERY, SLOW_S
+from gateway.kernel.budget import SLOW_S, WORK_PER_CLOCK_READING
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.messages.message import Message
 from gateway.kernel.plugin_times import CALL_LIMIT_S, CallTime, Overrun
@@ -153,7 +153,7 @@ class Router:
         seconds = budget.monotonic_s() - starts_s
         self.time_by_type[exchange.type_name].add(seconds)
         if seconds > _NOTABLE_S:  # an exchange type may take milliseconds for a message
-            budget.work += LOOK_EVERY
+            budget.work += WORK_PER_CLOCK_READING
             self._report_if_slow(exchange, seconds)
             if seconds > CALL_LIMIT_S:
                 self._contain_overrun(exchange, seconds)
@@ -235,7 +235,9 @@ class Router:
     def _advance(self, walk: Walk) -> None:
         """Visit the exchanges on the way, up to the next one with very many destinations."""
         messages = walk.messages
-        self._budget.work += LOOK_EVERY * len(messages)  # an exchange type may take milliseconds for a message
+        self._budget.work += WORK_PER_CLOCK_READING * len(
+            messages
+        )  # an exchange type may take milliseconds for a message
         found, seen, to_visit = walk.found, walk.seen, walk.to_visit
         while to_visit:
             exchange = to_visit.pop()

@@ -7,7 +7,7 @@ import pytest
 from gateway.kernel.backlog.buffered_runs import room_of
 from gateway.kernel.backlog.paging import MOVED_FOR_EACH, MOVED_IN_A_TURN, PAGED_OUT_IN_A_TURN
 from gateway.kernel.backlog.ready import FEW, SEGMENT_BYTES
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.queue import Queue
@@ -103,14 +103,14 @@ def test_recovered_messages_are_paged_in_gradually() -> None:
 
 
 def test_paging_uses_up_the_budget_of_the_turn() -> None:
-    broker = MemoryBroker(resident_messages=LOOK_EVERY)
+    broker = MemoryBroker(resident_messages=WORK_PER_CLOCK_READING)
     broker.vhost.declare_queue("q")
     work = []
-    for _ in range(2 * LOOK_EVERY):
+    for _ in range(2 * WORK_PER_CLOCK_READING):
         broker.publish("q")
         work.append(broker.kernel.journal.budget.work)
         broker.kernel.journal.budget.renew()
-    assert work[-1] >= LOOK_EVERY
+    assert work[-1] >= WORK_PER_CLOCK_READING
 
 
 def test_the_publisher_waits_until_the_deferred_page_outs_are_done() -> None:

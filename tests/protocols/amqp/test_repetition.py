@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pamqp import commands
 
 from gateway.api import Interceptor, Message, Origin, Refusal
-from gateway.kernel.budget import LOOK_EVERY
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import Publication, Sent, content_header, frame, publish, wire
 
@@ -166,7 +166,7 @@ def test_repeated_publishes_end_with_the_budget_of_the_turn_and_go_on_later(gate
     budget.monotonic_s = lambda: 1e9
     publisher.send(*[publish("amq.fanout", "", b"body")] * 100)
     assert publisher.machine.is_held
-    assert len(queue) == 3 + LOOK_EVERY // 2, "each message is a unit of work for each queue"
+    assert len(queue) == 3 + WORK_PER_CLOCK_READING // 2, "each message is a unit of work for each queue"
     budget.renew()
     publisher.machine.receive(b"")
     assert len(queue) == 103
