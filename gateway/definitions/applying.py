@@ -14,6 +14,7 @@ from gateway.definitions.records import Records
 from gateway.definitions.validation import validate
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import ConfigurationError, NotFound, PreconditionFailed, Refused, ResourceLocked
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.names import RESERVED_PREFIX
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
@@ -152,12 +153,12 @@ class _Applier:
             vhost.bind(source, destination, binding.routing_key, binding.arguments)
 
     def policy(self, policy: model.Policy) -> None:
-        self._broker.put_policy(self._records.policy(self._existing(policy.vhost), policy))
+        self._put_policy(self._records.policy(self._existing(policy.vhost), policy))
 
     def parameter(self, parameter: model.AnyParameter) -> None:
         vhost = self._existing(parameter.vhost)
         if isinstance(parameter, model.OperatorPolicy):
-            self._broker.put_policy(self._records.operator_policy(vhost, parameter))
+            self._put_policy(self._records.operator_policy(vhost, parameter))
         elif isinstance(parameter, model.VhostLimits):
             self._broker.limit_vhost(vhost, parameter.value)
         else:
@@ -174,6 +175,11 @@ class _Applier:
 
     def global_parameter(self, parameter: model.GlobalParameter) -> None:
         self._broker.parameters.put(self._records.global_parameter(parameter))
+
+    def _put_policy(self, record: PolicyRecord) -> None:
+        """Set a policy, unless it exists as it is: it may have settings of a plugin that is disabled now."""
+        if self._broker.policies.get(record.key) != record:
+            self._broker.put_policy(record)
 
     def _existing(self, vhost: str | None) -> str:
         """Return the name of the virtual host, or of the default one. :raises NotFound: if it does not exist."""

@@ -34,8 +34,10 @@ class TopologyCheck:
 
     def declare_exchange(self, declaration: ExchangeDeclaration) -> None:
         """Check an exchange; an existing one is left unchanged. :raises Refused: if it cannot be declared."""
-        factory_of(self._types, declaration.type, declaration.arguments)
-        if self._has_exchange(declaration.name) or declaration.name in self._exchanges:
+        existing = self._existing_exchange(declaration.name)
+        if existing is None or existing.type_name != declaration.type:  # an inert one may exist
+            factory_of(self._types, declaration.type, declaration.arguments)
+        if existing is not None or declaration.name in self._exchanges:
             return
         declaration.require_new()
         self._exchanges[declaration.name] = self._created(declaration)
@@ -90,16 +92,16 @@ class TopologyCheck:
     def _has_queue(self, name: str) -> bool:
         return name in self._queues or (self._vhost is not None and name in self._vhost.queue_by_name)
 
-    def _has_exchange(self, name: str) -> bool:
-        return self._vhost is not None and name in self._vhost.exchange_by_name
+    def _existing_exchange(self, name: str) -> Exchange | None:
+        return self._vhost.exchange_by_name.get(name) if self._vhost is not None else None
 
     def _will_have_exchange(self, name: str) -> bool:
-        return name in self._exchanges or self._has_exchange(name)
+        return name in self._exchanges or self._existing_exchange(name) is not None
 
     def _source(self, name: str) -> Exchange | None:
         """Return a throwaway exchange of this name for checking bindings; ``None`` if none will exist."""
         if name not in self._exchanges:
-            existing = self._vhost.exchange_by_name.get(name) if self._vhost is not None else None
+            existing = self._existing_exchange(name)
             if existing is None or existing.inert_reason:
                 return None
             self._exchanges[name] = self._created(

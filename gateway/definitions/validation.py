@@ -150,6 +150,8 @@ class _EntryChecks:
         self._broker.parameters.require_valid(self._records.global_parameter(parameter))
 
     def _require_policy(self, record: PolicyRecord) -> None:
+        if self._broker.policies.get(record.key) == record:
+            return  # it may have settings of a plugin that is disabled now
         require_valid_policy(record, self._broker.compile_pattern, self._topology(record.vhost).offered)
 
     def _require_user(self, name: str) -> None:

@@ -197,7 +197,7 @@ class HttpProtocol(Protocol):
             return
         size = len(head.target) + sum(len(name) + len(value) for name, value in headers)
         if size > self._limits.max_header_size:  # h11 limits only incomplete heads
-            self._refuse(HttpError(431, "bad_request", _REASONS[431]))
+            self._refuse_large_head(len(head.target))
             return
         self._stage = Stage.AUTHORIZATION
         peer_host = plain_host(getattr(transport.getPeer(), "host", ""))
@@ -219,8 +219,18 @@ class HttpProtocol(Protocol):
         if self._request.receive_body(data) > self._request.largest_body:
             self._refuse(too_large(self._request.largest_body))
 
+    def _refuse_large_head(self, target_size: int) -> None:
+        """Refuse a head that is too large: with 400 if the path and the query alone are."""
+        if target_size > self._limits.max_header_size:
+            self._refuse(HttpError(400, "bad_request", "the path and the query are too long"))
+        else:
+            self._refuse(HttpError(431, "bad_request", _REASONS[431]))
+
     def _refuse_malformed(self, error: h11.RemoteProtocolError) -> None:
         status = error.error_status_hint
+        if status == 431 and self._stage is Stage.HEAD:  # an incomplete head; its first line may be whole
+            self._refuse_large_head(len(self._http.trailing_data[0].partition(b"\r\n")[0]))
+            return
         fault = str(error).partition(":")[0]  # the rest quotes the client's bytes, which may contain a password
         self._refuse(HttpError(status, "bad_request", _REASONS.get(status, fault)))
 

@@ -187,6 +187,23 @@ def test_a_malformed_or_too_large_head_is_refused(console: Console, lines: list[
     assert client.answer.json["error"] == "bad_request"
 
 
+@pytest.mark.parametrize("piece", [4_000, 30_000], ids=["in pieces", "whole"])
+def test_a_query_that_is_too_long_is_a_bad_request(console: Console, piece: int) -> None:
+    client = ClientConnection(console)
+    head = b"GET /api/queues?name=" + b"y" * 20_000 + b" HTTP/1.1\r\nHost: 192.0.2.7:15672\r\n\r\n"
+    for start in range(0, len(head), piece):
+        client.send(head[start : start + piece])
+    assert (client.answer.status, client.answer.headers["connection"]) == (400, "close")
+    assert client.answer.json == {"error": "bad_request", "reason": "the path and the query are too long"}
+
+
+def test_a_long_query_within_the_limit_of_a_head_is_answered(console: Console) -> None:
+    client = ClientConnection(console)
+    client.ask("GET /api/queues?unknown=" + "y" * 15_000, LOGIN)
+    client.wait()
+    assert client.answer.status == 200
+
+
 def test_a_chunk_above_the_limit_is_refused_while_it_is_received(console: Console) -> None:
     client = ClientConnection(console)
     client.ask("PUT /api/queues/%2F/q", LOGIN, "Transfer-Encoding: chunked")
