@@ -8,6 +8,7 @@ Needs the libraries of the extra: ``pip install 'gateway-broker[opentelemetry]'`
 """
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -120,7 +121,7 @@ def _context_of(message: Message) -> dict[str, str]:
     return {name: value for name, value in found.items() if isinstance(value, str)}
 
 
-def provider_of(settings: OpenTelemetrySettings, node: str) -> "TracerProvider":
+def provider_of(settings: OpenTelemetrySettings, vhost: str, node: str) -> "TracerProvider":
     """Return a provider that exports to the collector. :raises ConfigurationError: without the libraries."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -128,12 +129,14 @@ def provider_of(settings: OpenTelemetrySettings, node: str) -> "TracerProvider":
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+
+        from gateway_tracing.span_export import ReportedExporter
     except ImportError as error:
         extra = "pip install 'gateway-broker[opentelemetry]'"
         raise ConfigurationError(f"needs the library {error.name}: {extra}") from None
     resource = Resource.create({"service.name": settings.service_name, "service.instance.id": node})
     provider = TracerProvider(ParentBased(TraceIdRatioBased(settings.sample)), resource)
-    exporter = OTLPSpanExporter(settings.endpoint or None)
+    exporter = ReportedExporter(OTLPSpanExporter(settings.endpoint or None), vhost, time.monotonic)
     batch = min(512, settings.max_waiting)
     provider.add_span_processor(BatchSpanProcessor(exporter, settings.max_waiting, max_export_batch_size=batch))
     return provider
@@ -148,4 +151,4 @@ def gateway_settings_model() -> type[PluginSettings]:
 @hookimpl
 def gateway_interceptors(vhost: TracedVhost, settings: OpenTelemetrySettings) -> Sequence[Interceptor]:
     """Offer the spans. :raises ConfigurationError: without the libraries."""
-    return [Spans(vhost.name, provider_of(settings, vhost.node))]
+    return [Spans(vhost.name, provider_of(settings, vhost.name, vhost.node))]

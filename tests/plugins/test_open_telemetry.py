@@ -133,7 +133,7 @@ def test_it_fulfils_the_contract_of_interceptors(exporter: InMemorySpanExporter)
 
 
 def test_the_service_and_the_node_are_the_resource() -> None:
-    provider = provider_of(OpenTelemetrySettings(service_name="shop"), "gateway@here")
+    provider = provider_of(OpenTelemetrySettings(service_name="shop"), "/", "gateway@here")
     attributes = provider.resource.attributes
     provider.shutdown()
     assert (attributes["service.name"], attributes["service.instance.id"]) == ("shop", "gateway@here")

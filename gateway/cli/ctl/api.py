@@ -7,7 +7,14 @@ paths, so that a queue named ``..`` can be addressed. It is also fast to import,
 import json
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import (
+    BadStatusLine,
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    RemoteDisconnected,
+)
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -250,9 +257,17 @@ def _reason(reason: Json) -> str:
 
 
 def _error_text(error: Exception) -> str:
-    """Describe a network error without its number."""
+    """Describe a network error without its number, and what may be mended."""
     if isinstance(error, TimeoutError):
         return "timed out"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}; --cacert or a profile's ca names its CA"
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return "it does not speak TLS, as a port of http:// does not"
+    if isinstance(error, RemoteDisconnected):
+        return "it closed the connection without an answer, as a port of https:// does"
+    if isinstance(error, BadStatusLine):
+        return "it is not an HTTP server"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

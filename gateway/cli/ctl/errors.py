@@ -69,8 +69,17 @@ class TimedOut(CommandFailed):
     exit_code = TIMED_OUT
 
 
+#: The reasons of a 404 that do not say what is missing: those of the path, and that of an answer without a reason.
+_NAMELESS: Final = frozenset({"Not Found", "vhost_not_found", "HTTP status 404"})
+
+
 class UnknownEntity(Declined):
-    """The broker answered 404. Verbs add the kind of the entity."""
+    """The broker answered 404. Verbs add the kind of the entity, unless the broker names it."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the broker names what is missing, which may be something else than what the verb acts on."""
+        return str(self) not in _NAMELESS
 
 
 class Unhealthy(Declined):

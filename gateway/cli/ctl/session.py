@@ -49,11 +49,13 @@ class VerbSession:
 
     @contextmanager
     def reporting_missing(self, entity: str) -> Iterator[None]:
-        """On 404, raise an error that names the missing entity, or its virtual host if that is missing."""
+        """On 404, raise an error that names the missing entity, its virtual host, or what else the broker names."""
         try:
             yield
-        except UnknownEntity:
+        except UnknownEntity as error:
             self.require_vhost()
+            if error.is_named:
+                raise Declined(str(error)) from None
             raise Declined(f"{entity} does not exist in vhost '{self.vhost}'") from None
 
     @contextmanager

@@ -21,7 +21,7 @@ from gateway.kernel.workbench.scanning import look_up
 from gateway.kernel.workbench.targets import ExchangeTarget, QueueTarget, Target, origin_of
 from gateway.management.http.bodies import boolean, integer, text
 from gateway.management.http.call import Call
-from gateway.management.http.errors import bad_request
+from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.routes import Fields
 from gateway.management.permission_checks import require_no_alarm, require_publishable
 from gateway.management.resources.virtual_hosts.exchanges import real_name
@@ -185,7 +185,10 @@ def _target(call: Call, source_vhost: str, value: object) -> Target:
     if "queue" in value:
         if "routing_key" in value:
             raise bad_request("to.routing_key: has no effect for a queue; use changes.routing_key")
-        return QueueTarget(permitted_queue(call, vhost, text(value, "queue"), Operation.WRITE), call.broker.journal)
+        name = text(value, "queue")
+        if name not in vhost.queue_by_name:  # another 404 than that for the queue of the messages
+            raise HttpError(404, "not_found", f"to.queue: no queue '{name}' in vhost '{vhost.name}'")
+        return QueueTarget(permitted_queue(call, vhost, name, Operation.WRITE), call.broker.journal)
     exchange = vhost.exchange(real_name(text(value, "exchange")))
     routing_key = text(value, "routing_key") if "routing_key" in value else None
     require_publishable(call, vhost, exchange, Message(exchange.name, routing_key or "", _NO_HEADER, b""))

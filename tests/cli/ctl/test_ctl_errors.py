@@ -6,6 +6,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,7 +180,39 @@ def test_https_requires_a_trusted_certificate(ctl: Ctl, authority: Authority, tl
     assert ctl("authenticate_user", "bob", "secret", "-q", *trust).out == "Success\n"
     result = ctl("ping", "-q", "--url", tls_api.url)
     assert result.code == 69
-    assert "certificate verify failed" in result.err.lower().replace("_", " ")
+    unknown = "its certificate is not trusted: unable to get local issuer certificate"
+    assert result.err == f"Error: no answer from {tls_api.url}: {unknown}; --cacert or a profile's ca names its CA\n"
+
+
+def test_https_to_a_port_of_http_is_named(ctl: Ctl, api: FakeApi) -> None:
+    url = api.url.replace("http:", "https:")
+    result = ctl("list_users", "--url", url)
+    assert result.err == f"Error: no answer from {url}: it does not speak TLS, as a port of http:// does not\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        (b"", "it closed the connection without an answer, as a port of https:// does"),
+        (b"AMQP\x00\x00\x09\x01", "it is not an HTTP server"),
+    ],
+    ids=["nothing", "AMQP"],
+)
+def test_a_port_of_another_protocol_is_named(ctl: Ctl, said: bytes, fault: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(said)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        result = ctl("list_users", "--url", url)
+        server.join(10)
+    assert (result.code, result.err) == (69, f"Error: no answer from {url}: {fault}\n")
 
 
 def test_a_missing_file_of_certificates_exits_with_65(ctl: Ctl) -> None:

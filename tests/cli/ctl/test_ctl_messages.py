@@ -57,6 +57,14 @@ def test_a_job_that_stopped_is_an_error(api: FakeApi, ctl: Ctl) -> None:
     assert (result.code, "the job was stopped: full" in result.err) == (69, True)
 
 
+def test_an_error_names_the_queue_that_does_not_exist(api: FakeApi, ctl: Ctl) -> None:
+    api.answer("GET vhosts/%2F", {"name": "/"})
+    missing = {"error": "not_found", "reason": "to.queue: no queue 'b' in vhost '/'"}
+    api.answer("POST workbench/%2F/a/move", missing, status=404)
+    result = ctl("messages", "move", "a", "--all", "--to", "b")
+    assert (result.code, result.err) == (69, "Error: to.queue: no queue 'b' in vhost '/'\n")
+
+
 def test_what_can_be_undone_is_listed(api: FakeApi, ctl: Ctl) -> None:
     api.answer("GET workbench/undo", [{"id": 7, "action": "move", "queue": "a"}])
     assert "7\tmove\t" in ctl("messages", "undo").out
@@ -68,6 +76,7 @@ def test_what_can_be_undone_is_listed(api: FakeApi, ctl: Ctl) -> None:
         (("delete", "a"), "select messages by filters such as --header, by --id, or by --all"),
         (("delete", "a", "--all", "--id", "4"), "select messages by filters such as --header, by --id, or by --all"),
         (("move", "a", "--all"), "give either --to or --to-exchange"),
+        (("edit", "a", "--all"), "give a change: --set-body, --set-key, --set-header, "),
         (("search", "a", "--body", "x", "--body-pattern", "x"), "give either --body or --body-pattern"),
         (("edit", "a", "--all", "--set-header", "x"), "'x' is not NAME=VALUE"),
     ],

@@ -139,6 +139,14 @@ def test_messages_are_moved_and_back(console: Console) -> None:
     assert console.ask("POST", f"/workbench/undo/{report['undo']}").status == 404
 
 
+def test_a_target_that_does_not_exist_is_named(console: Console) -> None:
+    request = {"filter": {}, "to": {"queue": "nowhere"}}
+    answer = console.ask("POST", f"{QUEUE}/move", request)
+    assert (answer.status, answer.json["error"]) == (404, "not_found")
+    assert answer.json["reason"] == "to.queue: no queue 'nowhere' in vhost '/'"
+    assert console.ask("POST", "/workbench/%2F/nowhere/delete", {"filter": {}}).json["error"] == "Object Not Found"
+
+
 def test_a_message_that_was_consumed_meanwhile_is_not_moved_back(console: Console) -> None:
     report = act(console, "move", {"filter": {"headers": {"kind": "a"}}, "to": {"queue": "other"}})
     console.post("/queues/%2F/other/get", {"ackmode": "ack_requeue_false", "count": 1, "encoding": "auto"})

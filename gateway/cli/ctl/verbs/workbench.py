@@ -144,6 +144,8 @@ def copy(session: VerbSession, queue: str, **options: Any) -> None:
 @_CHANGES
 def edit(session: VerbSession, queue: str, **options: Any) -> None:
     """Put changed messages in the places of the messages."""
+    if not _changes(options):
+        raise WrongUsage("give a change: --set-body, --set-key, --set-header, --remove-header or --set-property")
     _act(session, "edit", queue, options)
 
 
