@@ -131,9 +131,10 @@ class _Applier:
         if queue.name.startswith(RESERVED_PREFIX):
             _log.warning("queue with a reserved name skipped", vhost=vhost.name, queue=queue.name)
             return
+        arguments = queue.arguments_in(vhost.record.default_queue_type or self._broker.queue_rules.default_type)
         try:
             vhost.declare_queue(
-                queue.name, is_durable=queue.durable, is_auto_delete=queue.auto_delete, arguments=queue.arguments
+                queue.name, is_durable=queue.durable, is_auto_delete=queue.auto_delete, arguments=arguments
             )
         except (PreconditionFailed, ResourceLocked) as refusal:
             if queue.name not in vhost.queue_by_name:

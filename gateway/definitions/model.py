@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from gateway.access.passwords import ALGORITHMS, is_password_hash
 from gateway.access.scram import ScramCredential
+from gateway.kernel.vhosts.queue_rules import QUEUE_TYPES
 
 JsonObject: TypeAlias = dict[str, Any]
 Name = Annotated[str, Field(min_length=1)]
@@ -161,13 +162,20 @@ class ExchangeDefinition(Definition):
 
 
 class QueueDefinition(Definition):
-    """A queue."""
+    """A queue. RabbitMQ's command line exports its type also where no argument names it."""
 
     name: Name
     vhost: Name | None = None
     durable: bool = True
     auto_delete: bool = False
+    type: str | None = None
     arguments: Arguments = Field(default_factory=dict)
+
+    def arguments_in(self, default_type: str) -> JsonObject:
+        """Return the arguments, with the type if it is another than that of queues without one in the virtual host."""
+        if "x-queue-type" in self.arguments or self.type not in QUEUE_TYPES or self.type == default_type:
+            return self.arguments
+        return {**self.arguments, "x-queue-type": self.type}
 
 
 class BindingDefinition(Definition):

@@ -1,7 +1,8 @@
 """The state of each entity, as definitions describe it and as the broker has it, in one form that can be compared."""
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gateway.definitions import model
@@ -10,6 +11,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.names import RESERVED_PREFIX
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.declarations import QueueDeclaration
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 State: TypeAlias = dict[str, Any]
@@ -77,7 +79,7 @@ def wanted_states(
         yield EntityKey("policies", record_of.vhost, (policy.name,)), _rule(record_of)
     for each in definitions.parameters:
         yield _wanted_parameter(records, each, each.vhost or default_vhost)
-    yield from _wanted_topology(definitions, default_vhost)
+    yield from _wanted_topology(definitions, broker, default_vhost)
 
 
 def current_states(broker: Broker, vhost: str | None) -> Iterator[tuple[EntityKey, State]]:
@@ -137,7 +139,9 @@ def _wanted_parameter(records: Records, parameter: model.AnyParameter, vhost: st
     return key, {"value": parameter.value}
 
 
-def _wanted_topology(definitions: model.Definitions, default_vhost: str) -> Iterator[tuple[EntityKey, State]]:
+def _wanted_topology(
+    definitions: model.Definitions, broker: Broker, default_vhost: str
+) -> Iterator[tuple[EntityKey, State]]:
     for exchange in definitions.exchanges:
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             yield (
@@ -150,21 +154,36 @@ def _wanted_topology(definitions: model.Definitions, default_vhost: str) -> Iter
                     "arguments": dict(exchange.arguments),
                 },
             )
+    types = default_types(definitions, broker)
     for queue in definitions.queues:
         if not queue.name.startswith(RESERVED_PREFIX):
-            yield (
-                EntityKey("queues", queue.vhost or default_vhost, (queue.name,)),
-                {
-                    "durable": queue.durable,
-                    "auto_delete": queue.auto_delete,
-                    "arguments": _queue_arguments(queue.arguments),
-                },
-            )
+            vhost = queue.vhost or default_vhost
+            yield EntityKey("queues", vhost, (queue.name,)), _wanted_queue(queue, vhost, types[vhost])
     for binding in definitions.bindings:
         if binding.source:
             vhost = binding.vhost or default_vhost
             kind, arguments = binding.destination_type, binding.arguments
             yield binding_key(vhost, binding.source, kind, binding.destination, binding.routing_key, arguments), {}
+
+
+def default_types(definitions: model.Definitions, broker: Broker) -> Mapping[str, str]:
+    """Return the type of queues without one for each virtual host, once the definitions are applied."""
+    types = defaultdict(lambda: broker.queue_rules.default_type)
+    for name, existing in broker.vhost_by_name.items():
+        types[name] = existing.record.default_queue_type or types[name]
+    for vhost in definitions.vhosts:
+        types[vhost.name] = vhost.effective_metadata.default_queue_type or types[vhost.name]
+    return types
+
+
+def _wanted_queue(queue: model.QueueDefinition, vhost: str, default_type: str) -> State:
+    arguments = queue.arguments_in(default_type)
+    declared = QueueDeclaration(vhost, queue.name, queue.durable, None, queue.auto_delete, arguments)
+    return {
+        "durable": queue.durable,
+        "auto_delete": queue.auto_delete,
+        "arguments": _queue_arguments(declared.typed(default_type).arguments),
+    }
 
 
 def _current_access(broker: Broker) -> Iterator[tuple[EntityKey, State]]:

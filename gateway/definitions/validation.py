@@ -122,10 +122,10 @@ class _EntryChecks:
     def queue(self, queue: model.QueueDefinition) -> None:
         topology = self._topology(queue.vhost)
         if not queue.name.startswith(RESERVED_PREFIX):
+            arguments = queue.arguments_in(topology.default_type or self._broker.queue_rules.default_type)
+            name = printable(queue.name)
             topology.declare_queue(
-                QueueDeclaration(
-                    topology.name, printable(queue.name), queue.durable, None, queue.auto_delete, queue.arguments
-                )
+                QueueDeclaration(topology.name, name, queue.durable, None, queue.auto_delete, arguments)
             )
 
     def binding(self, binding: model.BindingDefinition) -> None:

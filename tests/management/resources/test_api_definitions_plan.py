@@ -18,6 +18,8 @@ SHOP: Fields = {
     "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
 }
 
+TYPES = ("classic", "quorum", "stream")
+
 
 def plan(console: Console, definitions: Fields, query: str = "", vhost: str = "") -> Fields:
     found: Fields = console.post(f"/definitions-plan{vhost}{query}", definitions)
@@ -52,6 +54,28 @@ def test_applying_again_has_nothing_to_do(console: Console) -> None:
     assert plan(console, SHOP, "?prune=true")["steps"] == []
     older = {**SHOP, "rabbit_version": "3.8.0", "queues": [{"name": "q", "vhost": "/", "arguments": {}}]}
     assert plan(console, older)["steps"] == []
+
+
+@pytest.mark.parametrize("default", ["classic", "quorum"])
+def test_queues_without_a_type_have_that_of_their_virtual_host(console: Console, default: str) -> None:
+    queues = [{"name": "q", "vhost": "v"}, {"name": "brief", "vhost": "v", "auto_delete": True}]
+    wanted = {"vhosts": [{"name": "v", "default_queue_type": default}], "queues": queues}
+    apply(console, wanted)
+    assert console.get("/queues/v/q")["type"] == default
+    assert plan(console, wanted)["steps"] == []
+    assert plan(console, {"queues": queues})["steps"] == []
+    assert plan(console, {"queues": [{"name": "q"}]}, vhost="/v")["steps"] == []
+
+
+@pytest.mark.parametrize("default", ["classic", "quorum", "stream"])
+def test_queues_have_the_type_that_an_export_names_beside_their_arguments(console: Console, default: str) -> None:
+    queues = [{"name": type, "vhost": "v", "type": type, "arguments": {}} for type in TYPES]
+    wanted = {"vhosts": [{"name": "v", "metadata": {"default_queue_type": default}}], "queues": queues}
+    apply(console, wanted)
+    assert {row["name"]: row["type"] for row in console.get("/queues/v")} == {each: each for each in TYPES}
+    assert plan(console, wanted)["steps"] == []
+    console.post("/definitions", wanted)
+    assert {row["name"]: row["type"] for row in console.get("/queues/v")} == {each: each for each in TYPES}
 
 
 def test_the_export_of_the_broker_has_nothing_to_do(console: Console) -> None:
