@@ -168,7 +168,7 @@ def _wanted_topology(
 
 def default_types(definitions: model.Definitions, broker: Broker) -> Mapping[str, str]:
     """Return the type of queues without one for each virtual host, once the definitions are applied."""
-    types = defaultdict(lambda: broker.queue_rules.default_type)
+    types: defaultdict[str, str] = defaultdict(lambda: broker.queue_rules.default_type)
     for name, existing in broker.vhost_by_name.items():
         types[name] = existing.record.default_queue_type or types[name]
     for vhost in definitions.vhosts:

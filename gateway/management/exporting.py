@@ -19,6 +19,7 @@ from gateway.management.http.routes import Fields, Pieces
 from gateway.management.views.json import encode
 from gateway.management.views.metadata import metadata_view
 from gateway.management.views.policies import policy_view, rule_view
+from gateway.management.views.queues import queue_type
 from gateway.version import RABBITMQ_VERSION, VERSION
 
 _RESERVED: Final = "amq."
@@ -124,6 +125,7 @@ def _queue(queue: QueueLike, vhost_fields: Fields) -> Fields:
     return {
         "name": queue.name,
         **vhost_fields,
+        "type": queue_type(queue),  # as rabbitmqctl exports it: the virtual host may have another default type
         "durable": queue.is_durable,
         "auto_delete": queue.is_auto_delete,
         "arguments": dict(queue.arguments),

@@ -78,6 +78,18 @@ def test_queues_have_the_type_that_an_export_names_beside_their_arguments(consol
     assert {row["name"]: row["type"] for row in console.get("/queues/v")} == {each: each for each in TYPES}
 
 
+def test_queues_keep_their_type_in_an_export_of_a_virtual_host_with_another_default(console: Console) -> None:
+    console.put("/vhosts/v", {"default_queue_type": "classic"})
+    console.put("/permissions/v/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    console.put("/queues/v/q", {"durable": True})
+    console.put("/vhosts/v", {"default_queue_type": "quorum"})
+    exported = console.get("/definitions")
+    assert plan(console, exported, "?prune=true")["steps"] == []
+    console.delete("/queues/v/q")
+    console.post("/definitions", exported)
+    assert console.get("/queues/v/q")["type"] == "classic"
+
+
 def test_the_export_of_the_broker_has_nothing_to_do(console: Console) -> None:
     apply(console, SHOP)
     console.add_user("u", "management")
