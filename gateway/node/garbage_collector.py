@@ -34,8 +34,8 @@ _TOO_MANY: Final = 2
 #: Shortest time between two full collections when memory is short, in seconds.
 FULL_INTERVAL_S: Final = 60.0
 
-#: Shortest time between two full collections while no client is connected, in seconds. With clients there are none:
-#: a broker with few entities was paused for 130 to 260 ms.
+#: Shortest time between two full collections while no client is connected, not even one of the HTTP API or of the
+#: metrics, in seconds. With clients there are none: a broker with few entities was paused for 130 to 260 ms.
 IDLE_INTERVAL_S: Final = 600.0
 
 

@@ -13,6 +13,7 @@ from gateway.management.metrics.paths import metric_paths
 from gateway.management.metrics.scrapes import node_scrape
 from gateway.management.metrics.sources import MetricSources, PluginTime
 from gateway.management.metrics.statsd import StatsdPusher
+from gateway.management.web.factory import HttpFactory
 from gateway.net.listeners import Listeners
 from gateway.net.turn_watch import TurnWatch
 from gateway.node.clockwork import Clockwork
@@ -73,7 +74,7 @@ def _start_statsd(settings: Settings, sources: MetricSources, reactor: Any, cloc
     clockwork.start_sliced(rules.interval_s, pusher.pushing)
 
 
-def metrics_factory(settings: Settings, sources: MetricSources) -> Any:
+def metrics_factory(settings: Settings, sources: MetricSources) -> HttpFactory:
     """Return the factory of the listeners."""
     rules = settings.prometheus
     paths = metric_paths(sources, requires_login=rules.authentication, per_object=rules.per_object)

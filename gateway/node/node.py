@@ -230,7 +230,7 @@ class Node:
 
     def _check_memory(self) -> None:
         """Collect garbage that is due, and compare memory and disk with their limits."""
-        self._parts.collector.tick(is_idle=not len(self.broker.connections))
+        self._parts.collector.tick(is_idle=not len(self.broker.connections) and not self._ports.http_clients)
         self._watermarks.tick()
 
     def _store_failed(self, reason: str) -> None:

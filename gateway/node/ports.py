@@ -42,6 +42,12 @@ class NodePorts:
         self._wire_clock = ReactorClock(reactor, lambda: None)  # for connections outside the turns: it is never paused
         self.listeners = Listeners(reactor, self._wire_clock, settings.bind)
         self.tls_contexts: list[TlsContext] = []
+        self._http: list[HttpFactory] = []
+
+    @property
+    def http_clients(self) -> int:
+        """The number of connections to the HTTP API and to the metrics, idle ones too."""
+        return sum(len(factory.connections) for factory in self._http)
 
     def bind(self) -> None:
         """Bind the ports that are not off. :raises ConfigurationError: if one cannot be bound."""
@@ -52,14 +58,20 @@ class NodePorts:
             self.listeners.bind(name, port)
         bind_metrics(self._settings, self.listeners)
 
-    def serve(self, management: HttpFactory, metrics: Callable[[], Any]) -> None:
+    def serve(self, management: HttpFactory, metrics: Callable[[], HttpFactory]) -> None:
         """Serve clients of the protocols, of the HTTP API and of the metrics at all bound ports."""
+        self._http.append(management)
+
+        def counted_metrics() -> HttpFactory:
+            self._http.append(metrics())
+            return self._http[-1]
+
         for listener in LISTENERS:
             if listener.name in self.listeners.addresses:
                 factory = self._protocols[listener.protocol].factory_of(listener)
                 self._serve(listener, TapFactory(listener.name, factory, self._recorder))
         self._serve_management(lambda name: TapFactory(name, management, self._recorder))
-        serve_metrics(self.listeners, metrics, self._tls_context)
+        serve_metrics(self.listeners, counted_metrics, self._tls_context)
 
     def serve_not_ready(self, recovery: Recovery) -> None:
         """Answer on all bound ports that the broker is not ready, with the progress."""

@@ -60,12 +60,13 @@ class History:
     sample. If a monotonic count decreases, another subject has the same name now, and all earlier samples are dropped.
     """
 
-    __slots__ = ("_names", "_rates", "_rows", "sampled_at_s")
+    __slots__ = ("_is_cut", "_names", "_rates", "_rows", "sampled_at_s")
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
         self._rows: deque[tuple[float, tuple[int, ...]]] = deque()
         self._rates: tuple[float, ...] = ()
+        self._is_cut = False  # older samples were dropped for lack of room
         self.sampled_at_s = 0.0
 
     def __len__(self) -> int:
@@ -85,11 +86,14 @@ class History:
             before = rows[-1][1]
             self._rates = tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
         else:
-            self._rates = ()
+            self._rates, self._is_cut = (), False
         if not rows or rows[-1][1] != values:
             rows.append((now_s, values))
         self.sampled_at_s = now_s
-        while len(rows) > keep or (len(rows) > 1 and rows[1][0] <= now_s - keep_s):
+        while len(rows) > keep:
+            rows.popleft()
+            self._is_cut = True
+        while len(rows) > 1 and rows[1][0] <= now_s - keep_s:
             rows.popleft()
 
     def _has_decreased(self, values: tuple[int, ...]) -> bool:
@@ -113,20 +117,25 @@ class History:
             return 0.0
 
     def samples(self, name: str, times_s: list[float]) -> list[int]:
-        """Return the values of a count at these times, in descending order; 0 before the first sample."""
+        """Return the values of a count at these times, in descending order; 0 before the first sample.
+
+        If samples were dropped for lack of room, the oldest one stands for them: 0 would look like a steep rise.
+        """
         if name not in self._names:
             return [0] * len(times_s)
         column = self._names.index(name)
-        rows = iter(reversed(self._rows))
-        return list(_steps(rows, column, times_s))
+        before = self._rows[0][1][column] if self._is_cut else 0
+        return list(_steps(iter(reversed(self._rows)), column, times_s, before))
 
 
-def _steps(rows: Iterator[tuple[float, tuple[int, ...]]], column: int, times_s: list[float]) -> Iterator[int]:
+def _steps(
+    rows: Iterator[tuple[float, tuple[int, ...]]], column: int, times_s: list[float], before: int
+) -> Iterator[int]:
     row = next(rows, None)
     for time_s in times_s:
         while row is not None and row[0] > time_s:
             row = next(rows, None)
-        yield row[1][column] if row is not None else 0
+        yield row[1][column] if row is not None else before
 
 
 class Trend:

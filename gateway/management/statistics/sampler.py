@@ -48,7 +48,8 @@ INTERVAL_S: Final = 5.0
 LONG_RETENTION_S: Final = 86_400
 _MINUTE_S: Final = 60.0
 
-#: Maximum and minimum number of samples of one subject, and of all together: with many subjects each has fewer.
+#: Maximum and minimum number of samples of one subject, and of all together that change: with many of them each has
+#: fewer. A subject that does not change has one. The broker and the node always have the maximum.
 _MAX_SAMPLES: Final = 122
 _MAX_LONG_SAMPLES: Final = 1442
 _MIN_SAMPLES: Final = 3
@@ -73,6 +74,7 @@ class Statistics:
         self._now_s = now_s
         self._data = data
         self._histories: dict[Key, History] = {}
+        self._changing = 0  # subjects with more than one sample
         self._capacities: dict[Key, float] = {}
         self._octets_by_vhost: dict[str, Counts] = {}
         self._disk: Counts = {"disk_reads": 0, "disk_writes": 0}
@@ -86,19 +88,21 @@ class Statistics:
     def sample(self) -> Iterator[None]:
         """Take one sample of every subject, in small steps."""
         now_s = self._now_s()
-        keep = max(_MIN_SAMPLES, min(_MAX_SAMPLES, _SAMPLE_BUDGET // (len(self._histories) + 1)))
+        keep = max(_MIN_SAMPLES, min(_MAX_SAMPLES, _SAMPLE_BUDGET // (self._changing + 1)))
         seen: dict[Key, History] = {}
+        changing = 0
         for sampled in self._all_counts():
             if sampled is None:
                 yield
                 continue
             key, counts = sampled
             history = seen[key] = self._histories.get(key) or History()
-            history.record(now_s, counts, keep, RETENTION_S)
+            history.record(now_s, counts, _MAX_SAMPLES if key in (BROKER, NODE) else keep, RETENTION_S)
+            changing += len(history) > 1
             yield
         self._sample_long(now_s, seen)
         self.collections = gc.get_stats()[0]["collections"]
-        self._histories = seen
+        self._histories, self._changing = seen, changing
         self._capacities = {key: share for key, share in self._capacities.items() if key in seen}
         self._octets_by_vhost = {
             name: octets for name, octets in self._octets_by_vhost.items() if ("vhost", name) in seen

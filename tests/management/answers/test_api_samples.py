@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 from pamqp import commands
 
+from gateway.management.statistics import sampler
 from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frames import publish
@@ -122,3 +123,22 @@ def test_a_queue_is_idle_after_a_sample_without_changes(console: Console, peer: 
     peer.receive()
     take_sample(console)
     assert "idle_since" not in console.get("/queues/%2F/q")
+
+
+@pytest.mark.parametrize("path", ["/overview", "/queues/%2F/q", "/vhosts/%2F"])
+def test_idle_queues_take_no_samples_from_active_ones(
+    console: Console, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(sampler, "_SAMPLE_BUDGET", 200)
+    for number in range(500):
+        console.gateway.vhost.declare_queue(f"idle-{number}")
+    peer = console.gateway.connect()
+    peer.send(commands.Queue.Declare(queue="q")).receive()
+    for _ in range(10):
+        take_sample(console)
+        peer.send(*[publish("", "q") for _ in range(10)])
+        peer.receive()
+    take_sample(console)
+    details = console.get(f"{path}?msg_rates_age=40&msg_rates_incr=5")["message_stats"]["publish_details"]
+    assert [each["sample"] for each in details["samples"]] == [100, 90, 80, 70, 60, 50, 40, 30, 20]
+    assert details["rate"] == 2.0

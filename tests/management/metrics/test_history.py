@@ -40,6 +40,13 @@ def test_the_number_and_the_age_of_samples_are_limited() -> None:
     assert history.samples("publish", [1995.0, 1400.0]) == [1995, 1400]
 
 
+def test_samples_that_were_dropped_for_lack_of_room_are_not_zero() -> None:
+    history = history_of(*((float(n), n * 10) for n in range(0, 60, 5)), keep=3)
+    assert history.samples("publish", [55.0, 50.0, 45.0, 40.0, 10.0]) == [550, 500, 450, 450, 450]
+    history.record(60.0, {"publish": 1}, 3, 600)  # another subject with the same name
+    assert history.samples("publish", [60.0, 55.0]) == [1, 0]
+
+
 def test_a_value_at_a_time_is_that_of_the_last_sample_before() -> None:
     history = history_of((0, 5), (5, 10), (11, 20))
     assert history.samples("publish", [12.0, 11.0, 10.9, 5.0, 4.9, 0.0, -1.0]) == [20, 20, 10, 10, 5, 5, 0]
