@@ -16,6 +16,7 @@ from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.plugins.registry import load_plugins
 from gateway.testing import MemoryBroker, Recipient
 from gateway_tracing.event_exchange import EXCHANGE, headers_of
+from tests.management.console import Console
 from tests.plugins.test_plugin_docs import examples
 from tests.scenarios.all_protocols_broker import AllProtocolsBroker
 
@@ -74,6 +75,17 @@ def test_failed_logins_are_reported_by_every_protocol(gateway: AllProtocolsBroke
     gateway.advance(1)
     failure = recording.named("user.authentication.failure")
     assert (failure.subject, failure.details["protocol"]) == ("eve", "mqtt")
+
+
+def test_logins_over_http_are_reported_with_the_name_and_the_address() -> None:
+    console, recording = Console(), Recording()
+    listen(console.gateway.broker, recording)
+    console.get("/whoami")
+    success = recording.named("user.authentication.success")
+    assert (success.subject, success.details["peer_host"]) == ("guest", "127.0.0.1")
+    console.ask("GET", "/whoami", user="eve")
+    failure = recording.named("user.authentication.failure")
+    assert (failure.subject, failure.details["protocol"], failure.details["peer_host"]) == ("eve", "http", "127.0.0.1")
 
 
 def test_topology_users_permissions_and_alarms_are_reported() -> None:

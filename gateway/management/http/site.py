@@ -103,19 +103,19 @@ class ApiSite:
         if (principal := principal_of_session(self._context, request)) is not None:
             self._admit(route, request, names, principal)
             return
-        login = authenticate(self._context.login, credentials_of(request))
+        credentials = credentials_of(request)
+        login = authenticate(self._context.login, credentials)
         request.when_lost(login.cancel)
         if not login.called:
             login.addTimeout(LOGIN_TIMEOUT_S, self._context.reactor, _refuse_late_login)
-        login.addCallback(partial(self._logged_in, route, request, names))
+        login.addCallback(partial(self._logged_in, route, request, names, credentials.username))
         login.addErrback(partial(self._failed, request))
 
     def _logged_in(
-        self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal | None
+        self, route: Endpoint, request: Request, names: Mapping[str, str], claimed: str, principal: Principal | None
     ) -> None:
-        self._context.broker.connections.count_login(
-            "http", principal is not None, "" if principal is None else principal.name
-        )
+        user = claimed if principal is None else principal.name
+        self._context.broker.connections.count_login("http", principal is not None, user, request.peer_host)
         if principal is None:
             raise login_failed()
         self._admit(route, request, names, principal)

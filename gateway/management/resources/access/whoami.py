@@ -37,7 +37,7 @@ def login(call: Call) -> "Deferred[Reply]":
         raise bad_request("the form has too many fields") from None
     username, password = (form.get(name, [""])[-1] for name in ("username", "password"))
     credentials = Credentials("PLAIN", username, password, peer_host=call.peer_host)
-    return authenticate(call.context.login, credentials).addCallback(partial(_logged_in, call))
+    return authenticate(call.context.login, credentials).addCallback(partial(_logged_in, call, username))
 
 
 @routes.delete("/login", level=AccessLevel.PUBLIC)
@@ -60,8 +60,8 @@ def hashed(call: Call, password: str) -> Fields:
     return {"ok": hash_password(password)}
 
 
-def _logged_in(call: Call, principal: Principal | None) -> Reply:
-    call.broker.connections.count_login("http", principal is not None)
+def _logged_in(call: Call, user: str, principal: Principal | None) -> Reply:
+    call.broker.connections.count_login("http", principal is not None, user, call.peer_host)
     if principal is None:
         raise not_logged_in("Login failed", {})
     if (refusal := AccessLevel.MANAGEMENT.refusal(principal.tags)) is not None:
