@@ -38,7 +38,19 @@ A plugin of gateway. Run its tests with `pytest`. To try it, install it beside t
 broker, and enable it in one virtual host:
 
     gatewayctl plugin enable $name -p VHOST
+
+Or copy `$module.py` into the directory of the setting `plugins_dir`, without a restart. Then the name of the plugin is
+`$module`, and `gatewayctl plugin reload $module -p VHOST` uses a new version of the file.
 """)
+
+_AUTH_README: Final = Template(
+    _README.template
+    + """
+Its users need permissions, too: from `gatewayctl set_permissions`, after `gatewayctl add_user` and
+`gatewayctl clear_password` have created them in the broker without a password, or from an authorizer of the plugin
+(`gateway_authorizers`).
+"""
+)
 
 _EXCHANGE: Final = (
     Template('''\
@@ -244,7 +256,7 @@ def plugin_files(name: str, kind: str) -> dict[str, str]:
     module, test = KINDS[kind]
     templates = {
         "pyproject.toml": _PROJECT,
-        "README.md": _README,
+        "README.md": _AUTH_README if kind == "auth" else _README,
         f"{words['module']}.py": module,
         f"test_{words['module']}.py": test,
     }
