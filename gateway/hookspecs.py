@@ -51,7 +51,10 @@ hookimpl = HookimplMarker(PROJECT)
 
 
 class TracedVhost(Protocol):
-    """The virtual host as seen by a tracer, an interceptor or an HTTP resource: names, and a method to publish."""
+    """The virtual host as seen by a tracer, an interceptor or an HTTP resource.
+
+    Its methods are called on the kernel's thread.
+    """
 
     @property
     def name(self) -> str:
@@ -69,6 +72,22 @@ class TracedVhost(Protocol):
         No interceptor sees the publish. It is not traced but its deliveries are, so a tracer must ignore its own
         messages.
         """
+        ...
+
+    def publish_to_queue(
+        self, queue: str, exchange: str, routing_key: str, properties: Properties, body: bytes
+    ) -> bool:
+        """Publish a message of the broker itself to one queue, as if the exchange had routed it there.
+
+        Consumers see the exchange and the routing key; no exchange is asked. For answers to one client: the queues of
+        an MQTT client are ``mqtt-subscription-IDqos0`` and ``...qos1``, and it gets only topics that it subscribed to.
+
+        :returns: whether the queue exists and took the message.
+        """
+        ...
+
+    def close_connections(self, user: str, reason: str) -> None:
+        """Close the connections of a user to this virtual host, in later turns; the clients are sent the reason."""
         ...
 
 

@@ -46,6 +46,11 @@ def gateway_interceptors():
 #: One that inspects the messages of another exchange only.
 ELSEWHERE: Final = IDLE.replace("class Idle(Interceptor):\n", 'class Idle(Interceptor):\n    exchanges = {"other"}\n')
 
+#: One whose answers for headers that repeat are reused.
+BY_HEADER: Final = IDLE.replace(
+    "class Idle(Interceptor):\n", "class Idle(Interceptor):\n    decides_by_header = True\n"
+)
+
 #: The settings of the brokers.
 PLAIN: Final[Mapping[str, str]] = {}
 TRACED: Final = {"traces.sample": "1"}
@@ -72,6 +77,7 @@ CASES: Final = (
     Case("plain", "plain"),
     Case("three idle interceptors", "interceptors", base="plain", limit=1.15),
     Case("three for other exchanges", "elsewhere", base="plain", limit=1.15),
+    Case("three that decide by the header", "by_header", base="plain", limit=1.15),
     Case("every message traced", "traced", base="plain", limit=2.0),
     Case("direct, 1,000 keys", "plain", "direct"),
     Case("x-consistent-hash, 1,000 keys", "plain", "x-consistent-hash", base="direct, 1,000 keys", limit=1.3),
@@ -171,7 +177,7 @@ def _settings(stack: ExitStack) -> Mapping[str, Mapping[str, str]]:
     """Return the settings of each broker."""
     plugins = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plugins-")))
     brokers = {"plain": PLAIN, "traced": TRACED}
-    for broker, source in (("interceptors", IDLE), ("elsewhere", ELSEWHERE)):
+    for broker, source in (("interceptors", IDLE), ("elsewhere", ELSEWHERE), ("by_header", BY_HEADER)):
         names = [f"{number}_{broker}" for number in ("first", "second", "third")]
         for name in names:
             (plugins / f"{name}.py").write_text(source)

@@ -34,6 +34,12 @@ class Idle(Interceptor):
         return message
 
 
+class ByHeader(Idle):
+    """The same, declared to decide by the header."""
+
+    decides_by_header = True
+
+
 class Vhost:
     """The virtual host of the built-in interceptors."""
 
@@ -52,6 +58,7 @@ CASES: Final[Mapping[str, Sequence[Interceptor]]] = {
     "none": (),
     "one that does nothing": (Idle(),),
     "three that do nothing": (Idle(), Idle(), Idle()),
+    "three that decide by the header": (ByHeader(), ByHeader(), ByHeader()),
     "interceptor-routing-node": _built_in("interceptor-routing-node"),
     "interceptor-timestamp": _built_in("interceptor-timestamp"),
 }

@@ -70,6 +70,15 @@ class _NullVhost:
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
         """Discard the message."""
 
+    def publish_to_queue(
+        self, queue: str, exchange: str, routing_key: str, properties: Properties, body: bytes
+    ) -> bool:
+        """Discard the message: there is no queue."""
+        return False
+
+    def close_connections(self, user: str, reason: str) -> None:
+        """Close nothing."""
+
     def provide_exchange(self, name: str) -> None:
         """Create nothing."""
 

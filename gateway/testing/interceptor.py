@@ -4,7 +4,7 @@ No broker runs. An interceptor's own tests cover what it decides; this check cov
 whatever the message, and that messages are not modified in place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import Final, get_args
 
@@ -38,17 +38,23 @@ def check_interceptor(interceptor: Interceptor, messages: Sequence[Message] = ()
         for origin in ORIGINS:
             before = content_of(message)
             _check_publish(interceptor, message, origin)
+            _check_repetition(interceptor, message, origin)
             _check_deliver(interceptor, message, origin)
             if content_of(message) != before:
                 raise AssertionError(f"The interceptor modified {described(message)} in place; return an edited copy.")
 
 
 def _inspected(message: Message, interceptor: Interceptor) -> Message:
-    """Return a message as one for an exchange that the interceptor declares."""
-    exchanges = interceptor.exchanges
-    if not exchanges or message.exchange in exchanges:
+    """Return a message as one with an exchange and a routing key that the interceptor declares."""
+    exchange = _declared(message.exchange, interceptor.exchanges)
+    routing_key = _declared(message.routing_key, interceptor.routing_keys)
+    if (exchange, routing_key) == (message.exchange, message.routing_key):
         return message
-    return message.with_address(min(exchanges), message.routing_key, message.header)
+    return message.with_address(exchange, routing_key, message.header)
+
+
+def _declared(name: str, names: Collection[str] | None) -> str:
+    return name if not names or name in names else min(names)
 
 
 def _check_publish(interceptor: Interceptor, message: Message, origin: Origin) -> None:
@@ -72,6 +78,27 @@ def _check_publish(interceptor: Interceptor, message: Message, origin: Origin) -
         raise AssertionError(f"on_publish() returned {decision!r} for {described(message)}, which is no decision.")
     elif decision.exchange != message.exchange:
         raise AssertionError(f"on_publish() moved {described(message)} to another exchange; that needs a Diversion.")
+
+
+def _check_repetition(interceptor: Interceptor, message: Message, origin: Origin) -> None:
+    """Check that the answer for a message is also the one for a message with another body, if that is declared."""
+    if not interceptor.decides_by_header:
+        return
+    first, other = message, Message(message.exchange, message.routing_key, message.header, message.body + b"other")
+    outcomes = [_without_body(interceptor.on_publish(each, origin), each) for each in (first, other, first)]
+    if outcomes[0] is None or outcomes.count(outcomes[0]) != len(outcomes):
+        raise AssertionError(
+            f"decides_by_header is declared, but on_publish() decides about {described(message)} by more than its "
+            "header, or changes more."
+        )
+
+
+def _without_body(decision: object, message: Message) -> object:
+    """Return what a decision says about the header; ``None`` for a message with another body or routing key."""
+    if not isinstance(decision, Message):
+        return decision
+    is_kept = decision.body == message.body and decision.routing_key == message.routing_key
+    return (decision.header.format.name, decision.header.raw) if is_kept else None
 
 
 def _is_slow(interceptor: Interceptor, message: Message, origin: Origin) -> bool:

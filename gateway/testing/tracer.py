@@ -25,16 +25,29 @@ HEADERS: Final[Sequence[Mapping[str, Value]]] = (
 
 
 class StandInVhost:
-    """Stands in for the virtual host of a tracer: keeps what the tracer publishes."""
+    """Stands in for the virtual host of a plugin: keeps what the plugin publishes, and the users it disconnects."""
 
     def __init__(self, name: str = "/", node: str = "gateway@test") -> None:
         self.name = name
         self.node = node
         self.published: list[tuple[str, str, Properties, bytes]] = []
+        self.published_to_queues: list[tuple[str, str, str, Properties, bytes]] = []
+        self.closed: list[tuple[str, str]] = []
 
     def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> None:
         """Keep a message of the tracer; the publisher's exchange and key come first."""
         self.published.append((exchange, routing_key, properties, body))
+
+    def publish_to_queue(
+        self, queue: str, exchange: str, routing_key: str, properties: Properties, body: bytes
+    ) -> bool:
+        """Keep a message for one queue, which takes it."""
+        self.published_to_queues.append((queue, exchange, routing_key, properties, body))
+        return True
+
+    def close_connections(self, user: str, reason: str) -> None:
+        """Keep the user and the reason."""
+        self.closed.append((user, reason))
 
 
 def check_tracer(make: Callable[[TracedVhost], Tracer]) -> None:

@@ -44,6 +44,8 @@ class RewriteSettings(PluginSettings):
 class Rewrite(Interceptor):
     """Applies rules to the headers of messages."""
 
+    decides_by_header = True
+
     def __init__(self, rules: Sequence[RewriteRule]) -> None:
         self._on_publish = [rule for rule in rules if rule.on == "publish"]
         named = {rule.exchange for rule in self._on_publish if rule.exchange is not None}

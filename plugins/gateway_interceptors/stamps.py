@@ -13,9 +13,10 @@ class StampSettings(PluginSettings):
 
 
 class Stamp(Interceptor):
-    """Sets one header of each published message. ``value`` returns it, ``None`` to set nothing."""
+    """Sets one header of each published message. ``value`` returns it, always the same, ``None`` to set nothing."""
 
     on_error = "pass"
+    decides_by_header = True
 
     def __init__(self, header: str, value: Callable[[Origin], Value], *, overwrite: bool) -> None:
         self._header = header

@@ -197,7 +197,8 @@ class Channels:
             require_room_for_channel(settings.broker, user)
         except NotAllowed as refusal:
             raise FrameError(530, str(refusal)) from None  # on the connection, without a method, as RabbitMQ
-        origin = Origin(owner.driver.name, number, user, "amqp091")
+        assert owner.identity.principal is not None
+        origin = Origin(owner.driver.name, number, user, "amqp091", grant=owner.identity.principal.grant)
         settings.broker.connections.channel_opened(user, origin, owner.vhost.name)
         journal, largest = settings.broker.journal, settings.max_message_size
         scope = Scope(number, owner, owner.vhost, self._outbox, journal, origin, settings.token, largest)

@@ -54,7 +54,10 @@ class Target:
 
     def for_key(self, routing_key: str, is_mandatory: bool) -> "Target":
         """Return the target of a publish to the same exchange."""
-        return Target(self.exchange, routing_key, is_mandatory, self.version, self.tally, self.chain)
+        chain = self.chain
+        if chain is not None and chain.is_keyed:
+            chain = chain.for_key(routing_key)
+        return Target(self.exchange, routing_key, is_mandatory, self.version, self.tally, chain)
 
 
 def parse_publish(payload: bytes) -> tuple[str, str, bool]:

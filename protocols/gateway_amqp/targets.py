@@ -67,7 +67,7 @@ class Targets:
         exchange.require_working()
         scope.host.publishing()
         tally = self._counters.for_exchange(exchange_name)
-        chain = vhost.interception.publishing_to(exchange_name)
+        chain = vhost.interception.publishing_to_exchange(exchange_name)
         usual = self._by_exchange[exchange_name] = Target(exchange, "", False, version, tally, chain)
         self._on_exchange()
         return usual

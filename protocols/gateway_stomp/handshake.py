@@ -175,7 +175,7 @@ class Handshake:
     def _enter(self, connection: Visitor, principal: Principal, vhost: VirtualHost) -> None:
         settings, version = connection.settings, self.version
         session = f"session-{settings.token()}"
-        origin = Origin(connection.driver.name, 1, principal.name, version.protocol)
+        origin = Origin(connection.driver.name, 1, principal.name, version.protocol, grant=principal.grant)
         scope = Scope(connection, settings, vhost, connection.outbox, origin, version, session, self.client_id)
         connection.opened(Conversation(scope))
         if not self._is_implicit:

@@ -84,7 +84,7 @@ class Publishing:
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
-            if self._vhost.interception.publishing_to(target.exchange_name) is not None:
+            if self._is_intercepted(target):
                 self._send_intercepted(head, body)
                 return
         header = head.header or self.header(head)
@@ -210,9 +210,12 @@ class Publishing:
         target = self._targets.get(written)
         if target is None or target.version != self._vhost.version:
             target = self._learn(self._scope.destination(written), head)
-        if self._vhost.interception.publishing_to(target.exchange_name) is None:  # else each SEND comes here again
+        if not self._is_intercepted(target):  # else each SEND comes here again
             head.target = target
         return target
+
+    def _is_intercepted(self, target: Target) -> bool:
+        return self._vhost.interception.publishing_to(target.exchange_name, target.routing_key) is not None
 
     def _learn(self, destination: Destination, head: Head) -> Target:
         scope = self._scope

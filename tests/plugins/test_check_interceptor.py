@@ -50,6 +50,35 @@ class Declaring(Interceptor):
         return message
 
 
+class Sized(Interceptor):
+    """Decides by the body, although it declares that it does not."""
+
+    decides_by_header = True
+
+    def on_publish(self, message: Message, origin: Origin) -> Decision:
+        return message.edited({"size": len(message.body)})
+
+
+class Shouting(Interceptor):
+    """Changes the body, although it declares that it does not."""
+
+    decides_by_header = True
+
+    def on_publish(self, message: Message, origin: Origin) -> Decision:
+        return message.edited(body=message.body + b"!")
+
+
+class Keyed(Interceptor):
+    """Declares ``routing_keys``, and fails for a message with another one."""
+
+    def __init__(self, routing_keys: Any) -> None:
+        self.routing_keys = routing_keys
+
+    def on_publish(self, message: Message, origin: Origin) -> Decision:
+        assert message.routing_key in self.routing_keys
+        return message
+
+
 class Raising(Interceptor):
     def on_publish(self, message: Message, origin: Origin) -> Decision:
         return message.edited({"size": message.body[0]})
@@ -89,6 +118,10 @@ def test_an_interceptor_gets_messages_of_the_exchanges_that_it_declares() -> Non
     check_interceptor(Declaring({"orders", "payments"}))
 
 
+def test_an_interceptor_gets_messages_with_the_routing_keys_that_it_declares() -> None:
+    check_interceptor(Keyed({"a.b", "c"}))
+
+
 @pytest.mark.parametrize(
     ("interceptor", "complaint"),
     [
@@ -102,6 +135,9 @@ def test_an_interceptor_gets_messages_of_the_exchanges_that_it_declares() -> Non
         (Declaring("orders"), "exchanges must be a set of names, not 'orders'"),
         (Declaring(3), "exchanges must be a set of names, not 3"),
         (Declaring({3}), "exchanges has 3, which is not a name"),
+        (Keyed("orders"), "routing_keys must be a set of names, not 'orders'"),
+        (Sized(), "decides_by_header is declared, but on_publish.. decides about .* by more than its header"),
+        (Shouting(), "decides_by_header is declared, but on_publish.. decides about .* or changes more"),
         (Raising(), "on_publish.. raised IndexError"),
         (RaisingLater(), "on_deliver.. raised KeyError"),
         (Modifying(), "in place"),

@@ -81,10 +81,10 @@ class Broker:
         self._queue_id = 0
         self.events = Events()
         self.journal = Journal(store, clock, formats)
-        self.plugins_in_use = PluginsInUse(node, self.events, self.journal.budget)
+        self.connections = Connections()
+        self.plugins_in_use = PluginsInUse(node, self.events, self.journal.budget, self.connections, clock.background)
         self.faults = self.plugins_in_use.faults
         self.alarms = Alarms()
-        self.connections = Connections()
         self.audit = AuditLog(self.journal, self.events.emit, audit_rules or AuditRules())
         self.directory = Directory(self.journal.record, compile_pattern)
         self.user_tallies = UserTallies(self._limits_of_user)

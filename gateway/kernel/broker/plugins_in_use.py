@@ -1,9 +1,11 @@
 """The plugins that the virtual hosts of one node use, and the objects that they supply."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.broker.connections import Connections, Peer
 from gateway.kernel.events import Events
 from gateway.kernel.faults import Faults
 from gateway.kernel.plugin_times import CallTime
@@ -16,6 +18,7 @@ from gateway.kernel.vhosts.traced_vhost import VhostTracingScope
 if TYPE_CHECKING:
     from gateway.kernel.archives.tracer import Tracer
     from gateway.kernel.budget import TurnBudget
+    from gateway.kernel.clock import Background
     from gateway.kernel.vhosts.plugins import VhostPlugins
     from gateway.kernel.vhosts.virtual_host import VirtualHost
 
@@ -27,8 +30,12 @@ class PluginsInUse:
     interception. ``faults`` contains the exceptions of all of them, ``slow_calls`` reports their long calls.
     """
 
-    def __init__(self, node: str, events: Events, budget: "TurnBudget") -> None:
+    def __init__(
+        self, node: str, events: Events, budget: "TurnBudget", connections: Connections, background: "Background"
+    ) -> None:
         self._node = node
+        self._connections = connections
+        self._background = background
         self._view_by_vhost: dict[str, VhostPlugins] = {}
         self._tracing_by_vhost: dict[str, VhostTracing] = {}
         self.faults = Faults(events, self.plugin_of)
@@ -66,8 +73,22 @@ class PluginsInUse:
     def scope_of(self, vhost: "VirtualHost") -> VhostTracingScope:
         """Return the interface of a virtual host to its tracers, interceptors and event listeners."""
         return VhostTracingScope(
-            vhost.name, self._node, vhost.publish_trace, vhost.exchanges.provide_internal, vhost.is_bound
+            vhost.name,
+            self._node,
+            vhost.publish_trace,
+            vhost.exchanges.provide_internal,
+            vhost.is_bound,
+            vhost.publish_to_queue,
+            partial(self._close_connections, vhost.name),
         )
+
+    def _close_connections(self, vhost: str, user: str, reason: str) -> None:
+        """Close the connections of a user to a virtual host, in later turns."""
+
+        def is_meant(peer: Peer) -> bool:
+            return peer.vhost_name == vhost and peer.user_name == user
+
+        self._background.add(self._connections.force_closes(reason, is_meant))
 
     def plugin_of(self, vhost: str, part: object) -> str:
         """Return the plugin that supplies a component of a virtual host; ``""`` if unknown."""

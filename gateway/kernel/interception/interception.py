@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gateway.kernel.clock import drained
 from gateway.kernel.interception.delivery_chain import DeliveryChain
 from gateway.kernel.interception.interceptor import Interceptor, Refusal
-from gateway.kernel.interception.publish_chain import InterceptionContext, PublishChain
+from gateway.kernel.interception.publish_chain import InterceptionContext, PublishChain, publish_chain
 
 if TYPE_CHECKING:
     from gateway.kernel.clock import Clock
@@ -50,7 +50,7 @@ class Interception:
         """
         publishing = _overriding(interceptors, "on_publish")
         delivering = _overriding(interceptors, "on_deliver")
-        self.publishing = PublishChain(publishing, self._context, self._has_exchange) if publishing else None
+        self.publishing = publish_chain(publishing, self._context, self._has_exchange) if publishing else None
         if delivering or self.delivering is not None:
             self.delivering = DeliveryChain(delivering, self._context) if delivering else None
             self._clock.background.add(self._watching_all())
@@ -63,13 +63,18 @@ class Interception:
         for consumer in queue.consumers:
             consumer.recipient = consumer.subscriber if delivering is None else delivering.recipient_of(consumer)
 
-    def publishing_to(self, exchange: str) -> PublishChain | None:
-        """Return the interceptors that inspect publishes to an exchange; ``None`` if there are none."""
+    def publishing_to(self, exchange: str, routing_key: str) -> PublishChain | None:
+        """Return the interceptors that inspect publishes to an exchange with a routing key; ``None`` without one."""
+        chain = self.publishing_to_exchange(exchange)
+        return None if chain is None else chain.for_key(routing_key)
+
+    def publishing_to_exchange(self, exchange: str) -> PublishChain | None:
+        """Return the interceptors that inspect publishes to an exchange, with some routing keys at least."""
         return None if self.publishing is None else self.publishing.for_exchange(exchange)
 
     def published(self, message: "Message", origin: "Origin") -> "Message":
         """Return the message to publish, whose exchange exists. :raises Refused: if an interceptor refuses it."""
-        chain = self.publishing_to(message.exchange)
+        chain = self.publishing_to(message.exchange, message.routing_key)
         published = message if chain is None else chain.intercept(message, origin)
         if isinstance(published, Refusal):
             raise published.error()

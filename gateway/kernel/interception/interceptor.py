@@ -75,15 +75,31 @@ class Interceptor(Protocol):
     exchange. A client publishes to one exchange; those that are bound to it make no difference.
     """
 
+    routing_keys: Collection[str] | None = None
+    """The routing keys of the messages that ``on_publish`` is called for; ``None`` for all.
+
+    Read once, as ``exchanges``. They are compared as they are, without wildcards, with the key of the publish; further
+    keys in ``CC`` and ``BCC`` make no difference. A topic of MQTT is the key that it becomes.
+    """
+
+    decides_by_header: bool = False
+    """Whether the answer of ``on_publish`` depends on the exchange, the routing key, headers, properties and the
+    origin alone: not on the body, the time, earlier messages or anything else that changes. It then changes neither
+    body nor routing key.
+
+    If all interceptors of a message declare this, the broker reuses their answers for messages that repeat these, as
+    most do, and calls them for the others. Read once, as ``exchanges``.
+    """
+
     def on_publish(self, message: Message, origin: Origin) -> Decision:
         """Return the message to publish: the same object if it is unchanged, or an ``edited`` copy of it.
 
         A ``Refusal`` or a ``Diversion`` ends the call: later interceptors do not see the message. An edited copy keeps
         the exchange.
 
-        Called once for each message for one of the ``exchanges``, after the permissions of its publisher were checked
-        and before it is routed; in a transaction when it is published, not at the commit. Not called for messages of
-        the broker itself: dead letters, copies of tracers, ``$SYS`` topics.
+        Called once for each message for one of the ``exchanges`` with one of the ``routing_keys``, after its
+        publisher's permissions were checked and before it is routed; in a transaction when it is published, not at the
+        commit. Not called for messages of the broker itself: dead letters, copies of tracers, ``$SYS`` topics.
         """
         return message
 
@@ -98,10 +114,18 @@ class Interceptor(Protocol):
 
 def problem_of_interceptor(interceptor: object) -> str | None:
     """Return the fault in the declarations of an interceptor, or ``None``."""
-    exchanges = getattr(interceptor, "exchanges", None)
-    if exchanges is None:
+    decides_by_header = getattr(interceptor, "decides_by_header", False)
+    if not isinstance(decides_by_header, bool):
+        return f"decides_by_header must be true or false, not {decides_by_header!r}"
+    problems = (_problem_of_names(interceptor, declared) for declared in ("exchanges", "routing_keys"))
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def _problem_of_names(interceptor: object, declared: str) -> str | None:
+    names = getattr(interceptor, declared, None)
+    if names is None:
         return None
-    if isinstance(exchanges, str) or not isinstance(exchanges, Collection):
-        return f"exchanges must be a set of names, not {exchanges!r}"
-    wrong = next((name for name in exchanges if not isinstance(name, str)), None)
-    return None if wrong is None else f"exchanges has {wrong!r}, which is not a name"
+    if isinstance(names, str) or not isinstance(names, Collection):
+        return f"{declared} must be a set of names, not {names!r}"
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    return None if wrong is None else f"{declared} has {wrong!r}, which is not a name"

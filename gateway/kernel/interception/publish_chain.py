@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gateway.kernel.budget import TurnBudget
 from gateway.kernel.faults import BadAnswer, Faults, shown
 from gateway.kernel.interception.call_times import CallTimes
+from gateway.kernel.interception.header_decisions import HeaderDecisions
 from gateway.kernel.interception.interceptor import Diversion, Interceptor, Refusal
 from gateway.kernel.messages.message import Message
 
@@ -40,7 +41,8 @@ class InterceptionContext:
 class PublishChain:
     """The interceptors of one virtual host that inspect publishes, in order. ``has_exchange``: whether one exists.
 
-    Each call ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
+    ``is_keyed``: whether one of them inspects only some routing keys, so that ``for_key`` has to be called. Each call
+    ends within the turn. A fault of an interceptor is contained; its ``on_error`` decides what follows.
     """
 
     __slots__ = (
@@ -50,7 +52,10 @@ class PublishChain:
         "_context",
         "_exchanges",
         "_has_exchange",
+        "_has_failed",
+        "_routing_keys",
         "interceptors",
+        "is_keyed",
         "times",
     )
 
@@ -65,15 +70,26 @@ class PublishChain:
             context.budget, context.faults, context.vhost_name, interceptors, "publish", "on_publish"
         )
         self._has_exchange = has_exchange
-        self._exchanges = [_declared(interceptor) for interceptor in interceptors]
+        self._exchanges = [_declared(interceptor, "exchanges") for interceptor in interceptors]
+        self._routing_keys = [_declared(interceptor, "routing_keys") for interceptor in interceptors]
+        self.is_keyed = self._routing_keys != [None] * len(self.interceptors)
         self._by_interceptors: dict[tuple[bool, ...], PublishChain | None] = {}
+        self._has_failed = False
 
     def for_exchange(self, exchange: str) -> "PublishChain | None":
         """Return the chain for the messages of an exchange; ``None`` if no interceptor inspects them.
 
         The times of an interceptor are counted together.
         """
-        inspects = tuple([exchanges is None or exchange in exchanges for exchanges in self._exchanges])
+        return self._inspecting(tuple([names is None or exchange in names for names in self._exchanges]))
+
+    def for_key(self, routing_key: str) -> "PublishChain | None":
+        """Return the chain for the messages with a routing key; ``None`` if no interceptor inspects them."""
+        if not self.is_keyed:
+            return self
+        return self._inspecting(tuple([names is None or routing_key in names for names in self._routing_keys]))
+
+    def _inspecting(self, inspects: tuple[bool, ...]) -> "PublishChain | None":
         if all(inspects):
             return self
         if inspects not in self._by_interceptors:
@@ -84,7 +100,7 @@ class PublishChain:
         chosen = [each for each, is_chosen in zip(self.interceptors, inspects, strict=True) if is_chosen]
         if not chosen:
             return None
-        part = PublishChain(chosen, self._context, self._has_exchange)
+        part = publish_chain(chosen, self._context, self._has_exchange)
         part.times.part_times = self.times.part_times
         return part
 
@@ -150,6 +166,7 @@ class PublishChain:
     def _after_fault(self, number: int, error: BaseException, message: Message) -> Message | Refusal:
         """Contain a fault of an interceptor; return the decision that replaces its own."""
         interceptor = self.interceptors[number]
+        self._has_failed = True
         self.times.contain(interceptor, error)
         return message if interceptor.on_error == "pass" else Refusal("the broker could not inspect the message")
 
@@ -168,10 +185,42 @@ class PublishChain:
         return answer
 
 
-def _declared(interceptor: Interceptor) -> frozenset[str] | None:
-    """Return the exchanges that an interceptor declares; ``None`` for all."""
-    exchanges = getattr(interceptor, "exchanges", None)
-    return None if exchanges is None else frozenset(exchanges)
+class HeaderChain(PublishChain):
+    """A chain whose interceptors all decide by the header: their answers for messages that repeat it are kept."""
+
+    __slots__ = ("_decisions",)
+
+    def __init__(
+        self, interceptors: Sequence[Interceptor], context: InterceptionContext, has_exchange: Callable[[str], bool]
+    ) -> None:
+        super().__init__(interceptors, context, has_exchange)
+        self._decisions = HeaderDecisions()
+
+    def intercept(self, message: Message, origin: "Origin") -> Message | Refusal:
+        """Return the message to publish, or why it is refused, from the kept decisions if possible."""
+        published = self._decisions.find(message, origin)
+        if published is not None:
+            return published
+        self._has_failed = False
+        outcome = super().intercept(message, origin)
+        if isinstance(outcome, Message) and not self._has_failed:
+            self._decisions.keep(message, origin, outcome)
+        return outcome
+
+
+def publish_chain(
+    interceptors: Sequence[Interceptor], context: InterceptionContext, has_exchange: Callable[[str], bool]
+) -> PublishChain:
+    """Return the chain of these interceptors."""
+    decide_by_header = [getattr(interceptor, "decides_by_header", False) for interceptor in interceptors]
+    chain = HeaderChain if all(decide_by_header) else PublishChain
+    return chain(interceptors, context, has_exchange)
+
+
+def _declared(interceptor: Interceptor, what: str) -> frozenset[str] | None:
+    """Return the exchanges or the routing keys that an interceptor declares; ``None`` for all."""
+    names = getattr(interceptor, what, None)
+    return None if names is None else frozenset(names)
 
 
 def _diverted(message: Message, diversion: Diversion) -> Message:

@@ -1,7 +1,7 @@
 """The origin of a publish or delivery: connection, channel, user and protocol."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 #: Names of protocols in traces, by those of origins; others are the same.
@@ -21,7 +21,8 @@ class Origin:
     """The publisher or consumer of a message, for tracers, interceptors, logs and listings.
 
     ``client_id`` is that of an MQTT client, empty for others. A message that no connection publishes has an empty
-    ``connection``: a will has the id of its client, a publish over HTTP the user.
+    ``connection``: a will has the id of its client, a publish over HTTP the user. ``grant`` is that of the principal
+    that logged in: an interceptor recognizes by it the clients that its own plugin accepted.
     """
 
     connection: str
@@ -29,6 +30,7 @@ class Origin:
     user: str
     protocol: str
     client_id: str = ""
+    grant: object = field(default=None, compare=False, repr=False)
 
     @property
     def protocol_in_traces(self) -> str:

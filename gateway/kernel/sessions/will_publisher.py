@@ -36,7 +36,7 @@ class WillPublisher:
     def publish(self, message: "Message", is_retained: bool, client_id: str) -> None:
         """Publish a client's will; drop it if its exchange does not exist, or an interceptor refuses it."""
         published: Message | Refusal = message
-        chain = self._interception.publishing_to(message.exchange)
+        chain = self._interception.publishing_to(message.exchange, message.routing_key)
         if chain is not None:
             published = chain.intercept(message, Origin("", 0, "", "mqtt", client_id))
         if isinstance(published, Refusal):

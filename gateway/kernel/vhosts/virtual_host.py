@@ -346,6 +346,11 @@ class VirtualHost:
         if target is not None:
             self.publish(target, message)
 
+    def publish_to_queue(self, queue: str, message: Message) -> bool:
+        """Publish a message of a plugin to one queue; return whether the queue exists and took it."""
+        found = self.queue_by_name.get(queue)
+        return found is not None and self.publish_to_route(Route((found,)), message) is TAKEN
+
     # Bindings
 
     def is_bound(self, exchange: str) -> bool:

@@ -69,7 +69,7 @@ class Call:
     @property
     def origin(self) -> Origin:
         """The origin of messages that the request publishes or fetches."""
-        return Origin("", 0, self.principal.name, "HTTP")
+        return Origin("", 0, self.principal.name, "HTTP", grant=self.principal.grant)
 
     @property
     def fields(self) -> Fields:

@@ -251,8 +251,8 @@ class Handshake:
             return
         self._accept(accepted)
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
-        protocol = PROTOCOLS[connect.version]
-        origin = Origin(connection.driver.name, _NO_CHANNEL, accepted.principal.name, protocol, self.client_id)
+        name, protocol, grant = connection.driver.name, PROTOCOLS[connect.version], accepted.principal.grant
+        origin = Origin(name, _NO_CHANNEL, user, protocol, self.client_id, grant)
         outbox = connection.packet_outbox
         scope = Scope(connection, settings, accepted.vhost, session, outbox, origin, connect.version, rules)
         receive_maximum = min(

@@ -160,7 +160,7 @@ class Publishing:
             return
         self._counters.publish += 1
         self._counters.payload_received += len(message.body)
-        chain = self._vhost.interception.publishing_to(message.exchange)
+        chain = self._vhost.interception.publishing_to(message.exchange, message.routing_key)
         is_repeated = first & 0x04 and packet_id in self._qos2_state.received
         if chain is not None and not is_repeated:
             published = chain.intercept(message, self._origin)
@@ -317,7 +317,7 @@ class Publishing:
         routing_key = scope.mapping.routing_key(text)
         scope.host.publishing()
         version = self._vhost.version
-        is_intercepted = self._vhost.interception.publishing_to(scope.exchange.name) is not None
+        is_intercepted = self._vhost.interception.publishing_to(scope.exchange.name, routing_key) is not None
         target = Target(scope.exchange, routing_key, self._refusal(text, routing_key), version, is_intercepted)
         if len(topic) <= _LONGEST_CACHED_TOPIC:
             remember(self._targets, topic, target, _MAX_CACHED)

@@ -48,16 +48,16 @@ def explain(call: Call, vhost: str) -> LongTask:
             "declares_queue": address.declares_queue or None,
             "allowed": all(check["allowed"] for check in checks),
             "checks": checks,
-            "interceptors": _interceptors(call, virtual_host, address.exchange),
+            "interceptors": _interceptors(call, virtual_host, message),
             **view,
         }
 
     return LongTask(steps())
 
 
-def _interceptors(call: Call, vhost: VirtualHost, exchange: str) -> list[str]:
+def _interceptors(call: Call, vhost: VirtualHost, message: Message) -> list[str]:
     """Return the plugins whose interceptors would see the message first, in order; they are not called."""
-    chain = vhost.interception.publishing_to(exchange)
+    chain = vhost.interception.publishing_to(message.exchange, message.routing_key)
     return (
         [] if chain is None else [call.broker.plugins_in_use.plugin_of(vhost.name, each) for each in chain.interceptors]
     )
