@@ -198,3 +198,44 @@ def test_a_closed_file_is_checked_no_more(tmp_path: Path) -> None:
     watched.close()
     watched.close()
     assert not clock.getDelayedCalls()
+
+
+#: As Mosquitto 2.0.11 writes it: clients are members of groups there, and a missing priority is -1.
+OF_MOSQUITTO = {
+    "clients": [{"username": "anna", "roles": [{"rolename": "all"}]}, {"username": "bert", "disabled": True}],
+    "groups": [
+        {"groupname": "guests", "roles": [{"rolename": "all"}], "clients": [{"username": "anna"}]},
+        {
+            "groupname": "staff",
+            "roles": [{"rolename": "rooms", "priority": 0}],
+            "clients": [{"username": "anna", "priority": 0}],
+        },
+    ],
+    "roles": [
+        {"rolename": "all", "acls": [{"acltype": "publishClientSend", "topic": "halls/#", "allow": True}]},
+        {"rolename": "rooms", "acls": [{"acltype": "publishClientSend", "topic": "rooms/#", "allow": True}]},
+    ],
+}
+
+
+def test_the_members_of_groups_in_a_file_of_mosquitto_have_their_roles() -> None:
+    rules = parse_dynamic_security(json.dumps(OF_MOSQUITTO))
+    assert rules.may_publish(ANNA, levels_of("rooms/1"))
+    assert [each.groupname for each in rules.memberships(rules.clients[0])] == ["staff", "guests"]
+
+
+def test_a_client_that_was_removed_or_disabled_may_not_stay() -> None:
+    rules = parse_dynamic_security(json.dumps(OF_MOSQUITTO))
+    admitted = [rules.admits(MqttClient(user, "lamp")) for user in ("anna", "bert", "gone", "")]
+    assert admitted == [True, False, False, True]
+
+
+def test_a_check_that_began_before_a_replacement_does_not_bring_the_old_content_back(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    file = WatchedFile(str(path), str, 5, Clock())
+    read = ((0, 0), "older")
+    number = file._replacements
+    file.replace("new")
+    file._take(read, number)
+    assert file.content == "new"

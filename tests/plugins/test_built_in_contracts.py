@@ -120,10 +120,10 @@ ACCEPTED: Mapping[str, Callable[[Place, int], Credentials]] = {
     "auth-mosquitto": lambda place, variant: ANNA if variant < 2 else Credentials("CLIENT-ID", client_id="lamp"),
 }
 
-#: Plugins with settings with which they have nothing to show to operators.
-WITHOUT_SERVICES = {("auth-mosquitto", 0), ("auth-mosquitto", 2)}
+#: Plugins with settings with which they have neither interceptors nor anything to show to operators.
+WITHOUT_OPTIONAL = {("auth-mosquitto", 0), ("auth-mosquitto", 2)}
 
-SERVICES = {"gateway_http_resources", "gateway_ctl_verbs", "gateway_ui_panels"}
+OPTIONAL = {"gateway_http_resources", "gateway_ctl_verbs", "gateway_ui_panels", "gateway_interceptors"}
 
 #: Each plugin with each of its settings and each of its hooks.
 CASES = [
@@ -131,7 +131,7 @@ CASES = [
     for plugin in BUILT_IN_MODULES
     for variant in range(len(SETTINGS.get(plugin, "?")))
     for hook in load_plugins().hooks(plugin)
-    if hook not in SERVICES or (plugin, variant) not in WITHOUT_SERVICES
+    if hook not in OPTIONAL or (plugin, variant) not in WITHOUT_OPTIONAL
 ]
 
 
@@ -236,6 +236,7 @@ class Case:
         return _each(self.own(self.view.tracers(VHOST)), lambda part: check_tracer(lambda vhost: part))
 
     def check_interceptors(self) -> int:
+        self._make_all()
         return _each(self.own(self.view.interceptors(VHOST)), check_interceptor)
 
     def check_event_listeners(self) -> int:

@@ -1,7 +1,8 @@
 """The JSON file of Mosquitto's dynamic security plugin: clients, groups, roles and default access."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -47,21 +48,29 @@ class RoleOf(_Fields):
     """The role of a client or a group."""
 
     rolename: str
-    priority: int = 0
+    priority: int = -1
 
 
 class GroupOf(_Fields):
     """The group of a client."""
 
     groupname: str
-    priority: int = 0
+    priority: int = -1
+
+
+class Member(_Fields):
+    """A client of a group; the priority is that of the group for this client."""
+
+    username: str
+    priority: int = -1
 
 
 class Group(_Fields):
-    """A group and its roles."""
+    """A group, its roles and its clients. Mosquitto writes the membership here only, not with the client."""
 
     groupname: str
     roles: list[RoleOf] = []
+    clients: list[Member] = []
 
 
 class FileClient(_Fields):
@@ -101,10 +110,46 @@ class DynamicSecurity(_Fields):
 
     def client(self, name: str, client_id: str) -> FileClient | None:
         """Return a client that may log in with this identifier."""
-        found = next((each for each in self.clients if each.username == name), None)
+        found = self._client_by_name.get(name)
         if found is None or found.disabled or found.clientid not in ("", client_id):
             return None
         return found
+
+    def admits(self, client: MqttClient) -> bool:
+        """Whether a client that has logged in may stay: an anonymous one, or one that could log in now."""
+        return not client.user or self.client(client.user, client.client_id) is not None
+
+    def memberships(self, client: FileClient) -> list[GroupOf]:
+        """Return the groups of a client, the first that decides first."""
+        found = {each.groupname: each for each in client.groups}
+        found |= {each.groupname: each for each in self._groups_by_user.get(client.username, ())}
+        return sorted(found.values(), key=lambda each: -each.priority)
+
+    @cached_property
+    def _groups_by_user(self) -> Mapping[str, list[GroupOf]]:
+        found: dict[str, list[GroupOf]] = {}
+        for group in self.groups:
+            for member in group.clients:
+                membership = GroupOf(groupname=group.groupname, priority=member.priority)
+                found.setdefault(member.username, []).append(membership)
+        return found
+
+    @cached_property
+    def _client_by_name(self) -> Mapping[str, FileClient]:
+        return {client.username: client for client in reversed(self.clients)}  # the first one of a name counts
+
+    @cached_property
+    def _group_by_name(self) -> Mapping[str, Group]:
+        return {group.groupname: group for group in self.groups}
+
+    @cached_property
+    def _rules_by_role(self) -> Mapping[str, list[RoleRule]]:
+        return {role.rolename: sorted(role.acls, key=lambda each: -each.priority) for role in self.roles}
+
+    def may_control(self, client: MqttClient, topic: Levels) -> bool:
+        """Whether a rule permits a client to publish to a topic; the default access does not suffice."""
+        rules = self._rules(client, "publishClientSend")
+        return next((rule.allow for rule, levels in rules if covers(levels, topic)), False)
 
     def may_publish(self, client: MqttClient, asked: Levels) -> bool:
         """Whether a client may publish to a topic."""
@@ -133,21 +178,19 @@ class DynamicSecurity(_Fields):
         return self.default_access.publish_client_receive
 
     def _rules(self, client: MqttClient, *types: AclType) -> Iterator[tuple[RoleRule, Levels]]:
-        acls = {role.rolename: role.acls for role in self.roles}
         for held in self._roles_of(client):
-            for rule in sorted(acls.get(held.rolename, []), key=lambda each: -each.priority):
+            for rule in self._rules_by_role.get(held.rolename, ()):
                 topic = replaced(levels_of(rule.topic), client)
                 if rule.acltype in types and topic is not None:
                     yield rule, topic
 
     def _roles_of(self, client: MqttClient) -> Iterator[RoleOf]:
-        found = next((each for each in self.clients if client.user and each.username == client.user), None)
+        found = self._client_by_name.get(client.user) if client.user else None
         anonymous = [GroupOf(groupname=self.anonymous_group)] if not client.user and self.anonymous_group else []
-        roles, memberships = (found.roles, found.groups) if found is not None else ([], anonymous)
+        roles, memberships = (found.roles, self.memberships(found)) if found is not None else ([], anonymous)
         yield from sorted(roles, key=lambda each: -each.priority)
-        groups = {group.groupname: group for group in self.groups}
-        for membership in sorted(memberships, key=lambda each: -each.priority):
-            group = groups.get(membership.groupname)
+        for membership in memberships:
+            group = self._group_by_name.get(membership.groupname)
             if group is not None:
                 yield from sorted(group.roles, key=lambda each: -each.priority)
 

@@ -18,7 +18,9 @@ from gateway.api import (
     Credentials,
     CtlVerb,
     HttpResource,
+    Interceptor,
     Operation,
+    Origin,
     PasswordCheck,
     Permissions,
     PluginSettings,
@@ -29,6 +31,7 @@ from gateway.api import (
 )
 from gateway_auth.mosquitto import report
 from gateway_auth.mosquitto.acl_file import parse_acl_file
+from gateway_auth.mosquitto.control.control_topic import ControlTopic
 from gateway_auth.mosquitto.dynamic_security import DynamicSecurity, parse_dynamic_security
 from gateway_auth.mosquitto.password_file import UNKNOWN_USER, PasswordHash, parse_password_file
 from gateway_auth.mosquitto.rules import MqttClient, OpenTopics, TopicRules
@@ -39,7 +42,8 @@ from gateway_auth.mosquitto.watched_file import WatchedFile
 _OWN_QUEUE: Final = "mqtt-subscription-{}qos"
 _SHARED_QUEUE: Final = "mqtt-shared-"
 
-#: The dynamic security file of each virtual host's authorizer, for the hook of resources, which is called after it.
+#: The dynamic security file of each virtual host's authenticator and authorizer, for the hooks that are called later.
+_logins: Final[WeakValueDictionary[str, WatchedFile[DynamicSecurity]]] = WeakValueDictionary()
 _secured: Final[WeakValueDictionary[str, WatchedFile[DynamicSecurity]]] = WeakValueDictionary()
 
 
@@ -163,20 +167,27 @@ class MosquittoPermissions(Permissions):
 class MosquittoAuthorizer:
     """Authorizes the clients that logged in by this plugin; ``rules`` returns the current rules.
 
-    ``close`` ends the checks of their file.
+    ``close`` ends the checks of their file. ``admits`` tells whether a client may still be connected.
     """
 
     def __init__(
-        self, settings: MosquittoSettings, rules: Callable[[], TopicRules], close: Callable[[], None] = lambda: None
+        self,
+        settings: MosquittoSettings,
+        rules: Callable[[], TopicRules],
+        close: Callable[[], None] = lambda: None,
+        admits: Callable[[MqttClient], bool] = lambda client: True,
     ) -> None:
         self._settings = settings
         self._rules = rules
+        self._admits = admits
         self.close = close
 
     def permissions(self, principal: Principal, vhost: str) -> Permissions | None:
-        """Return the permissions; ``None`` for a client that logged in by other means."""
+        """Return the permissions; ``None`` for a client that logged in by other means, or was removed since."""
         grant = principal.grant
         if not isinstance(grant, MosquittoGrant) or not self._settings.accepts_as(grant.settings):
+            return None
+        if not self._admits(grant.client):
             return None
         return MosquittoPermissions(principal.name, vhost, grant.client, self._rules())
 
@@ -194,11 +205,14 @@ def gateway_settings_model() -> type[PluginSettings]:
 
 
 @hookimpl
-def gateway_authenticators(settings: MosquittoSettings, passwords: PasswordCheck) -> Sequence[Authenticator]:
+def gateway_authenticators(
+    vhost: str, settings: MosquittoSettings, passwords: PasswordCheck
+) -> Sequence[Authenticator]:
     """Offer the authenticator of clients of MQTT."""
     reactor, interval_s = _reactor(), settings.reload_s
     if settings.dynamic_security_file:
         secured = WatchedFile(settings.dynamic_security_file, parse_dynamic_security, interval_s, reactor)
+        _logins[vhost] = secured
 
         def find(user: str, client_id: str) -> PasswordHash | None:
             found = secured.content.client(user, client_id)
@@ -224,11 +238,34 @@ def gateway_authorizers(
             path, parse_dynamic_security, interval_s, reactor, permissions_changed
         )
         _secured[vhost] = secured
-        return [MosquittoAuthorizer(settings, lambda: secured.content, secured.close)]
+
+        def admits(client: MqttClient) -> bool:
+            return secured.content.admits(client)
+
+        return [MosquittoAuthorizer(settings, lambda: secured.content, secured.close, admits)]
     if settings.acl_file:
         acl = WatchedFile(settings.acl_file, parse_acl_file, interval_s, reactor, permissions_changed)
         return [MosquittoAuthorizer(settings, lambda: acl.content, acl.close)]
     return [MosquittoAuthorizer(settings, OpenTopics)]
+
+
+@hookimpl
+def gateway_interceptors(vhost: TracedVhost, settings: MosquittoSettings) -> Sequence[Interceptor]:
+    """Offer the topic for commands that change a dynamic security file."""
+    path = settings.dynamic_security_file
+    if not path:
+        return []
+    logins, secured = _logins[vhost.name], _secured[vhost.name]
+
+    def use(content: DynamicSecurity) -> None:
+        logins.replace(content)
+        secured.replace(content)
+
+    def client_of(origin: Origin) -> MqttClient | None:
+        grant = origin.grant
+        return grant.client if isinstance(grant, MosquittoGrant) and settings.accepts_as(grant.settings) else None
+
+    return [ControlTopic(vhost, path, client_of, lambda: secured.content, use, settings.anonymous_user)]
 
 
 @hookimpl

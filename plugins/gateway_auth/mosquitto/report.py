@@ -19,14 +19,16 @@ class DynamicSecurityReport:
 
     def clients(self, request: HttpRequest) -> Iterator[dict[str, Any]]:
         """Yield the clients, with the names of their roles and groups, the first that decides first."""
-        yield from map(_client_row, self._rules().clients)
+        rules = self._rules()
+        for client in rules.clients:
+            yield _client_row(client, [each.groupname for each in rules.memberships(client)])
 
     def groups(self, request: HttpRequest) -> Iterator[dict[str, Any] | None]:
         """Yield the groups, with the names of their roles and members."""
         rules = self._rules()
         members: dict[str, list[str]] = {}
         for client in rules.clients:
-            for membership in client.groups:
+            for membership in rules.memberships(client):
                 members.setdefault(membership.groupname, []).append(client.username)
             yield None  # ends a step
         for group in rules.groups:
@@ -51,15 +53,14 @@ class DynamicSecurityReport:
         return [{"acltype": kind, "allow": allow} for kind, allow in found.items()]
 
 
-def _client_row(client: FileClient) -> dict[str, Any]:
-    groups = sorted(client.groups, key=lambda each: -each.priority)
+def _client_row(client: FileClient, groups: Sequence[str]) -> dict[str, Any]:
     return {
         "username": client.username,
         "clientid": client.clientid,
         "disabled": client.disabled,
         "has_password": bool(client.password),
         "roles": [each.rolename for each in sorted(client.roles, key=lambda each: -each.priority)],
-        "groups": [each.groupname for each in groups],
+        "groups": groups,
     }
 
 

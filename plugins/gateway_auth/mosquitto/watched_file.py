@@ -35,13 +35,21 @@ class WatchedFile(Generic[T]):
         self._changed = changed
         self._state, self.content = self._read()
         self._is_closed = False
+        self._replacements = 0
         self._next_check: Any = reactor.callLater(interval_s, self.check)
 
     def check(self) -> None:
         """Read the file in a thread, if it has changed, then schedule the next check."""
+        number = self._replacements
         done: Any = deferToThread(self._read_if_changed)
-        done.addCallbacks(self._take, self._log_error)
+        done.addCallbacks(lambda read: self._take(read, number), self._log_error)
         done.addBoth(lambda _: self._check_later())
+
+    def replace(self, content: T) -> None:
+        """Use this content, which was written to the file; a check that is under way may have read the old one."""
+        self._replacements += 1
+        self.content = content
+        self._changed()
 
     def close(self) -> None:
         """Check no more."""
@@ -65,8 +73,8 @@ class WatchedFile(Generic[T]):
             raise ConfigurationError(f"cannot read {self._path}: {error}") from None
         return None if (found.st_mtime_ns, found.st_size) == self._state else self._read()
 
-    def _take(self, read: tuple[tuple[int, int], T] | None) -> None:
-        if read is not None and not self._is_closed:
+    def _take(self, read: tuple[tuple[int, int], T] | None, number: int) -> None:
+        if read is not None and not self._is_closed and number == self._replacements:
             self._state, self.content = read
             self._changed()
 

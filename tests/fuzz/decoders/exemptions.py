@@ -69,5 +69,6 @@ NO_DECODERS_IN: Final[Mapping[str, str]] = {
     "gateway.management.pipeline.streams": "one JSON list of a query, of which it checks each item",
     "gateway.management.web.request": "http-queries calls it through request_info",
     "gateway.node.otlp": "it splits a URL of the settings, which they have checked",
+    "gateway_auth.mosquitto.control.edits": "it reads a file that access-mosquitto-files decodes",
     "gateway_interceptors.validation.avro": "it decodes a schema of the settings when the broker starts",
 }

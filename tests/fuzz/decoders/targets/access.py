@@ -14,6 +14,8 @@ from gateway.api import ConfigurationError, Principal
 from gateway_auth.http import backend
 from gateway_auth.ldap.queries import VARIABLES, parse_query
 from gateway_auth.mosquitto.acl_file import parse_acl_file
+from gateway_auth.mosquitto.control.commands import parse_batch, perform_batch
+from gateway_auth.mosquitto.control.document import Document
 from gateway_auth.mosquitto.dynamic_security import parse_dynamic_security
 from gateway_auth.mosquitto.password_file import parse_hash, parse_password_file
 from gateway_auth.mosquitto.rules import MqttClient
@@ -140,6 +142,43 @@ def _ldap(data: bytes) -> None:
 
 
 _MQTT_CLIENT: Final = MqttClient("anna", "client")
+
+
+#: Commands of Mosquitto's dynamic security, those of one message together.
+_COMMANDS: Final = (
+    [
+        {"command": "createClient", "username": "c", "groups": [{"groupname": "g", "priority": 1}]},
+        {"command": "setClientPassword", "username": "c", "password": "p"},
+        {"command": "modifyClient", "username": "c", "roles": [{"rolename": "r"}], "clientid": "i"},
+        {"command": "deleteClient", "username": "c", "correlationData": "1"},
+    ],
+    [
+        {"command": "createRole", "rolename": "q", "acls": [{"acltype": "subscribePattern", "topic": "a/#"}]},
+        {"command": "addRoleACL", "rolename": "q", "acltype": "subscribeLiteral", "topic": "b", "priority": 3},
+        {"command": "listRoles", "verbose": True, "count": 1, "offset": 1},
+    ],
+    [
+        {"command": "modifyGroup", "groupname": "g", "clients": [{"username": "c"}], "textname": "t"},
+        {"command": "setDefaultACLAccess", "acls": [{"acltype": "subscribe", "allow": True}]},
+        {"command": "setAnonymousGroup", "groupname": "g"},
+    ],
+)
+
+
+def _mosquitto_commands(data: bytes) -> None:
+    """Commands are performed or refused, and the file stays valid."""
+    document = Document(
+        {
+            "groups": [{"groupname": "g", "clients": [{"username": "c"}]}],
+            "roles": [{"rolename": "r"}],
+            "clients": [{"username": "c"}],
+        }
+    )
+    batch = parse_batch(data)
+    responses = perform_batch(document, batch)
+    require(len(responses) == (1 if batch.error else len(batch.commands)), "each command has a response")
+    json.dumps(responses).encode()
+    parse_dynamic_security(document.text())
 
 
 def _mosquitto(data: bytes) -> None:
@@ -303,6 +342,24 @@ TARGETS: Final = (
             b'"',
             b":",
             b"true",
+        ),
+    ),
+    Target(
+        "access-mosquitto-commands",
+        _mosquitto_commands,
+        ("gateway_auth.mosquitto.control.commands:parse_batch",),
+        lambda: tuple(json.dumps({"commands": commands}).encode() for commands in _COMMANDS),
+        (
+            b'"commands":',
+            b'"command":',
+            b'"username":',
+            b'"groupname":',
+            b'"rolename":',
+            b'"priority":',
+            b'"acls":',
+            b'"acltype":',
+            b'"topic":',
+            b'"clients":',
         ),
     ),
     Target(
