@@ -56,6 +56,15 @@ def test_a_queue_is_declared_and_deleted_and_the_deletion_undone(browser: Browse
     request(shop, "DELETE", "queues/%2F/declared")
 
 
+def test_the_form_of_an_opened_panel_keeps_away_from_its_border(browser: Browser) -> None:
+    browser.open("/queues")
+    browser.press("Declare a queue")
+    gap = (
+        "return arguments[0].getBoundingClientRect().left - arguments[0].closest('.panel').getBoundingClientRect().left"
+    )
+    assert browser.driver.execute_script(gap, browser.field("Name")) > 10
+
+
 def test_a_refusal_is_shown_at_its_form(browser: Browser) -> None:
     browser.open("/queues")
     browser.press("Declare a queue")
