@@ -65,6 +65,14 @@ def test_the_form_of_an_opened_panel_keeps_away_from_its_border(browser: Browser
     assert browser.driver.execute_script(gap, browser.field("Name")) > 10
 
 
+def test_the_check_boxes_of_a_form_stand_in_a_row(browser: Browser) -> None:
+    browser.open("/exchanges")
+    browser.press("Declare an exchange")
+    boxes = [browser.field(label).rect for label in ("Durable", "Auto-delete", "Internal")]
+    assert len({box["y"] for box in boxes}) == 1
+    assert boxes[0]["x"] < boxes[1]["x"] < boxes[2]["x"]
+
+
 def test_a_refusal_is_shown_at_its_form(browser: Browser) -> None:
     browser.open("/queues")
     browser.press("Declare a queue")
