@@ -1,7 +1,7 @@
 """The plan of a run: its programs and faults, chosen by the seed; some of them may be left out."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -21,7 +21,9 @@ from gateway.simulation.faults import (
     Restart,
     SlowDisk,
 )
+from gateway.simulation.process.limits import chosen_limits
 from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, TransactionalPublisher
+from gateway.simulation.programs.cascading import CascadingQueue
 from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
 from gateway.simulation.programs.mqtt.publisher import MqttPublisher
@@ -38,12 +40,14 @@ from gateway.simulation.programs.policies import PoliciedQueue
 from gateway.simulation.programs.priorities import PriorityQueue
 from gateway.simulation.programs.processing import TransactionalWorker
 from gateway.simulation.programs.program import Program
+from gateway.simulation.programs.purged import PurgedQueue
 from gateway.simulation.programs.returning import ReturnedMessages
 from gateway.simulation.programs.stomp.consumer import StompConsumer, StompDurable, StompPassing
 from gateway.simulation.programs.stomp.heartbeats import StompHeartbeats
 from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTransactions
 from gateway.simulation.programs.stomp.revoked import RevokedStomp
 from gateway.simulation.programs.streaming import StreamProgram
+from gateway.simulation.programs.wide import WideRoutes
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
@@ -67,6 +71,9 @@ _AMQP: Final[Sequence[type[Program]]] = (
     TransactionalWorker,
     PluginRouted,
     PluginUser,
+    WideRoutes,
+    CascadingQueue,
+    PurgedQueue,
 )
 _MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,
@@ -132,12 +139,16 @@ _MOST_FAULTS: Final = 4
 
 @dataclass
 class RunPlan:
-    """The programs and faults of a run; ``size`` is their number before some were left out."""
+    """The programs and faults of a run; ``size`` is their number before some were left out.
+
+    ``limits`` are those of the work of a turn that are smaller than usual, by their names.
+    """
 
     topology: SharedTopology
     programs: list[Program]
     faults: list[Fault]
     size: int
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def chosen(cls, scene: Scene, only: Collection[int] | None = None) -> "RunPlan":
@@ -148,7 +159,7 @@ class RunPlan:
         kinds = random.choice(CHOICES)
         programs = [random.choice(kinds) for _ in range(random.randint(2, _MOST_PROGRAMS))]
         faults = [random.choice(FAULTS) for _ in range(random.randint(0, _MOST_FAULTS))]
-        plan = cls(topology, [], [], len(programs) + len(faults))
+        plan = cls(topology, [], [], len(programs) + len(faults), chosen_limits(seed))
         for number, kind in enumerate(programs):
             program = kind(scene, topology, number, Random(f"{seed} item {number}"))
             if only is None or number in only:

@@ -13,6 +13,7 @@ from gateway.simulation.network.network import Network
 from gateway.simulation.plan import RunPlan
 from gateway.simulation.plugins.registry import ACCESS
 from gateway.simulation.process.disk import NodeDisk
+from gateway.simulation.process.limits import small_limits
 from gateway.simulation.process.node_process import NodeProcess
 from gateway.simulation.programs.amqp import Drain
 from gateway.simulation.programs.program import Program
@@ -80,7 +81,8 @@ def run_seed(
     try:
         with seeded_randomness(seed), checked_log(findings, lambda line: trace.add("log", line)):
             plan = RunPlan.chosen(scene, only) if plan_for is None else plan_for(scene)
-            _run(scene, plan)
+            with small_limits(plan.limits):
+                _run(scene, plan)
     finally:
         disk.kill()  # else its threads would end in a later collection of garbage
         if was_collecting:

@@ -32,6 +32,7 @@ def write_plan(plan: RunPlan, seed: int, path: Path) -> None:
         "exchange": topology.exchange,
         "qos": topology.qos,
         "priorities": topology.priorities,
+        "limits": plan.limits,
         "queues": [
             {"name": queue.name, "durable": queue.is_durable, "arguments": queue.arguments, "keys": queue.keys}
             for queue in topology.queues
@@ -62,6 +63,7 @@ class StoredPlan:
                 QueuePlan(str(each["name"]), bool(each["durable"]), dict(each["arguments"]), tuple(each["keys"]))
                 for each in document["queues"]
             ]
+            self._limits = dict(document.get("limits", {}))
             self._programs = [(_PROGRAMS[each["kind"]], int(each["number"])) for each in document["programs"]]
             self._faults = [
                 (_FAULTS[each["kind"]], int(each["number"]), float(each["at_s"]), float(each["lasts_s"]))
@@ -78,7 +80,7 @@ class StoredPlan:
         """Return the plan for a run; once only."""
         topology = self._topology
         topology.complete(scene.history)
-        plan = RunPlan(topology, [], [], len(self._programs) + len(self._faults))
+        plan = RunPlan(topology, [], [], len(self._programs) + len(self._faults), self._limits)
         for program, number in self._programs:
             plan.programs.append(program(scene, topology, number, Random(f"{self.seed} item {number}")))
         for kind, number, at_s, lasts_s in self._faults:

@@ -86,6 +86,7 @@ class Connection(Machine):
         self._limit = settings.max_packet_size_unauthenticated
         self._packets = 0
         self._task: Iterator[None] | None = None
+        self._lost_user: str | None = None  # the user name, once the transport is lost
 
     # Queries of the transport
 
@@ -101,8 +102,8 @@ class Connection(Machine):
 
     @property
     def user_name(self) -> str:
-        """The user name; empty before login."""
-        return self.handshake.user_name
+        """The user name; empty before login. Long jobs of the client act for it after the transport is lost."""
+        return self.handshake.user_name if self._lost_user is None else self._lost_user
 
     @property
     def surface(self) -> str:
@@ -383,6 +384,7 @@ class Connection(Machine):
         self.state = State.CLOSED
         self._release_all()
         self.conversation = self._inflight = None
+        self._lost_user = self.handshake.user_name
         del self.handshake
 
     def _release_all(self) -> None:

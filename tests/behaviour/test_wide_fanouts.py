@@ -15,6 +15,7 @@ from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import publish, wire
 from tests.protocols.broker_harness import BrokerHarness
 from tests.protocols.mqtt.dialogue import Gateway as MqttGateway
+from tests.protocols.mqtt.packets import session_expiry
 from tests.protocols.stomp.dialogue import Gateway as StompGateway
 from tests.protocols.stomp.dialogue import frame, receipt
 from tests.step_store import StepStore
@@ -206,6 +207,46 @@ def test_mqtt_acknowledges_when_all_queues_have_it(clock: TickingClock, qos: int
         gateway.turn.go_on()
     assert [answer.split(" ")[0] for answer in answers] == ["PUBREC" if qos == 2 else "PUBACK"] * 2
     assert taken(gateway) == QUEUES
+
+
+def test_a_crash_in_between_forgets_the_packet_identifier_with_the_message(
+    clock: TickingClock, store: StepStore
+) -> None:
+    """Found by the simulation: the publisher sent the message again, and the broker took it for a repetition."""
+    gateway = MqttGateway(store=store, clock=clock)
+    bind_many(gateway.vhost, "amq.topic")
+    client = gateway.client("c", is_clean=False, expiry=60)
+    client.io.take(client.write.publish("k", b"1", qos=2, id=1))
+    assert client.receive() == []  # other turns are stored meanwhile
+    gateway = gateway.crashed()
+    client = gateway.client("c", is_clean=False, expiry=60)
+    client.io.take(client.write.publish("k", b"1", qos=2, id=1, dup=True))
+    clock.advance(0)
+    assert client.receive() == ["PUBREC #1"]
+    assert taken(gateway) == QUEUES
+
+
+def test_a_publish_that_is_sent_again_meanwhile_is_acknowledged_when_all_queues_have_the_first(
+    clock: TickingClock, store: StepStore
+) -> None:
+    gateway = MqttGateway(store=store, clock=clock)
+    bind_many(gateway.vhost, "amq.topic")
+    first = gateway.client("c", is_clean=False, expiry=60)
+    first.io.take(first.write.publish("k", b"1", qos=2, id=1))
+    second = gateway.new_client()
+    second.send(second.write.connect("c", is_clean=False, properties=session_expiry(60)))
+    second.io.take(second.write.publish("k", b"1", qos=2, id=1, dup=True))
+    assert [line.split(" ")[0] for line in second.receive_now()] == ["CONNACK"]
+    gateway.store.commit()
+    assert second.receive_now() == []
+    assert taken(gateway) < QUEUES
+    clock.advance(0)
+    assert second.receive() == ["PUBREC #1"]
+    assert taken(gateway) == QUEUES
+    assert {len(queue) for queue in gateway.vhost.queue_by_name.values()} == {1}
+    again = gateway.crashed().client("c", is_clean=False, expiry=60)
+    assert again.publish("k", b"1", qos=2, id=1, dup=True) == ["PUBREC #1"]
+    assert {len(queue) for queue in again.gateway.vhost.queue_by_name.values()} == {1}
 
 
 def test_mqtt_releases_the_identifier_of_a_refused_message(clock: TickingClock) -> None:

@@ -37,13 +37,15 @@ class Walk:
     ``messages`` are the message under each of its sender's keys. Every exchange on the way tries all of them, as in
     RabbitMQ: a different key may match at the next exchange (R29). ``destinations`` are those of the exchange at hand
     if they are very many, and ``rest`` has the steps that find the others, if that takes long: the walk then goes on in
-    ``Router.steps``, which sets ``route``. ``selected`` are those of ``start`` if they are known already.
+    ``Router.steps``, which sets ``route``. ``selected`` are those of ``start`` if they are known already. ``faulty`` is
+    the exchange at hand once something else than a destination was found in the answer of its type.
     """
 
     __slots__ = (
         "archives",
         "at",
         "destinations",
+        "faulty",
         "found",
         "has_failed",
         "is_cacheable",
@@ -66,6 +68,7 @@ class Walk:
         self.seen = {start}
         self.to_visit = [start]
         self.at = start
+        self.faulty: Exchange | None = None
         self.destinations: tuple[object, ...] = ()
         self.rest: Iterator[object] | None = None
         self.is_cacheable = True
@@ -255,7 +258,7 @@ class Router:
                 walk.at, walk.destinations = exchange, destinations
                 return
             if len(destinations) > MOST_QUEUES and (found or _has_queue(destinations[:MOST_QUEUES])):
-                walk.destinations = destinations
+                walk.at, walk.destinations = exchange, destinations
                 return
             has_wrong = False
             for destination in destinations:
@@ -281,12 +284,13 @@ class Router:
         while walk.is_unfinished:
             destinations, walk.destinations = walk.destinations, ()
             rest, walk.rest = walk.rest, None
+            has_some = False
             for first in range(0, len(destinations), _STEP):
                 for destination in destinations[first : first + _STEP]:
-                    self._take(destination, walk)
+                    has_some = self._take(destination, walk) or has_some
                 yield
             if rest is not None:
-                yield from self._taking_rest(rest, walk, has_some=bool(destinations))
+                yield from self._taking_rest(rest, walk, has_some=has_some)
             self._advance(walk)
         queues = tuple(walk.found)
         yield  # a tuple of 100,000 queues takes a millisecond
@@ -300,16 +304,15 @@ class Router:
                 if destination is None:
                     yield
                 else:
-                    has_some = True
-                    self._take(destination, walk)
+                    has_some = self._take(destination, walk) or has_some
         except Exception as error:  # code of an exchange type: the destinations found before are sound
             self._contain(exchange, error, walk)
         if not has_some:
             for alternate in self._alternates(exchange):
                 self._take(alternate, walk)
 
-    def _take(self, destination: object, walk: Walk) -> None:
-        """Add a destination to a walk, unless it was deleted meanwhile."""
+    def _take(self, destination: object, walk: Walk) -> bool:
+        """Add a destination to a walk, unless it was deleted meanwhile; return false if it is none."""
         if isinstance(destination, QueueLike):
             if not destination.is_deleted:
                 walk.found[destination] = None
@@ -319,7 +322,9 @@ class Router:
                 walk.seen.add(destination)
                 walk.to_visit.append(destination)
         else:
-            walk.is_cacheable = False
+            self._contain_other(destination, walk)
+            return False
+        return True
 
     def _finish(self, walk: Walk, queues: "tuple[QueueLike, ...] | None" = None) -> Route:
         """Return the route that was found, and cache it if it depends on the routing key only."""
@@ -383,6 +388,13 @@ class Router:
         wrong = shown(self._wrong(destinations)[0])
         error = BadAnswer(f"route() returned {wrong}, which is not an existing queue or exchange")
         self._contain(exchange, error, walk)
+
+    def _contain_other(self, found: object, walk: Walk) -> None:
+        """Count an answer with something that is neither a queue nor an exchange, once for all of its slices."""
+        if walk.faulty is not walk.at:
+            walk.faulty = walk.at
+            error = BadAnswer(f"route() returned {shown(found)}, which is not an existing queue or exchange")
+            self._contain(walk.at, error, walk)
 
     def _contain(self, exchange: Exchange, error: BaseException, walk: Walk) -> None:
         walk.has_failed = True

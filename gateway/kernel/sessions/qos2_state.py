@@ -8,6 +8,7 @@ the next connection: such a message may be delivered twice.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.clock import drained
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.records.sessions import HandshakeRecord
@@ -22,10 +23,20 @@ class Qos2State:
     ``received`` are incoming identifiers that wait for PUBREL, ``releasing`` outgoing ones whose message the subscriber
     has. ``remembered`` maps the position of a message to the identifier and QoS under which a previous connection sent
     it. Without ``record`` nothing survives a restart. ``_has_others`` is set when identifiers besides those in flight
-    may be in use.
+    may be in use. ``publishing`` has the work of received publishes whose messages are offered to very many queues.
     """
 
-    __slots__ = ("_client_id", "_has_others", "_last_id", "_record", "_vhost", "received", "releasing", "remembered")
+    __slots__ = (
+        "_client_id",
+        "_has_others",
+        "_last_id",
+        "_record",
+        "_vhost",
+        "publishing",
+        "received",
+        "releasing",
+        "remembered",
+    )
 
     def __init__(self, vhost: str, client_id: str, record: Callable[[Change], None] | None) -> None:
         self._vhost = vhost
@@ -34,6 +45,7 @@ class Qos2State:
         self._last_id = 0
         self._has_others = False
         self.received: set[int] = set()
+        self.publishing: dict[int, PendingWork] = {}
         self.releasing: dict[int, None] = {}
         self.remembered: dict[int, tuple[int, int]] = {}
 
@@ -52,12 +64,26 @@ class Qos2State:
         self._put(True, packet_id)
         return True
 
+    def receive_with(self, packet_id: int, work: PendingWork) -> None:
+        """Record the first publish with an identifier once its work is done, in the turn that stores its message.
+
+        A record of an earlier turn could survive a crash without the message, which the publisher then sends in vain.
+        """
+        self.received.add(packet_id)
+        self.publishing[packet_id] = work
+        work.when_done(lambda _: self._record_late(packet_id))
+
+    def _record_late(self, packet_id: int) -> None:
+        if self.publishing.pop(packet_id, None) is not None:
+            self._put(True, packet_id)
+
     def release(self, packet_id: int) -> bool:
         """Forget a publish that its publisher has released; return whether it was known."""
         if packet_id not in self.received:
             return False
         self.received.remove(packet_id)
-        self._remove(True, packet_id)
+        if self.publishing.pop(packet_id, None) is None:  # else nothing is recorded yet
+            self._remove(True, packet_id)
         return True
 
     # Deliveries to the client
@@ -133,6 +159,7 @@ class Qos2State:
 
     def forgetting(self) -> Iterator[None]:
         """Return the steps that delete all records: the session ends."""
+        self.publishing.clear()
         for packet_id in drained(list(self.received)):
             self._remove(True, packet_id)
             yield

@@ -11,7 +11,7 @@ from gateway.simulation.world.world import World, WorldEvent
 _READ_SIZE: Final = 65_536
 
 
-#: Pieces of fewer bytes than this have no longer delay than that, in seconds.
+#: Pieces of this many bytes or fewer have no longer delay than that, in seconds.
 _SMALL: Final = 20
 _SHORT_S: Final = 0.002
 
@@ -29,7 +29,7 @@ class LinkQuality:
         """Choose the character of a connection."""
         most_delay_s = random.choice((0.0, 0.0005, 0.002, 0.05))
         largest_piece = random.choice((1, 3, 20, 300, _READ_SIZE, _READ_SIZE))
-        if largest_piece < _SMALL:  # byte by byte, a long answer would take minutes
+        if largest_piece <= _SMALL:  # byte by byte, a long answer would take minutes
             most_delay_s = min(most_delay_s, _SHORT_S)
         return cls(0.0, most_delay_s, largest_piece)
 

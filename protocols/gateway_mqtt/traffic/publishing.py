@@ -8,6 +8,7 @@ from gateway.kernel.interception.interceptor import Refusal
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway_mqtt.codec.data_types import text_of
 from gateway_mqtt.codec.encoding import PUBACK, PUBCOMP, PUBREC, ack
@@ -127,6 +128,9 @@ class Publishing:
         is_exactly_once = first & 0x04
         if is_exactly_once and packet_id in self._qos2_state.received:
             # a resent PUBLISH: its message is published already and must not be published twice (MQTT-4.3.3-10)
+            work = self._qos2_state.publishing.get(packet_id)
+            if work is not None:  # it is still offered to very many queues: this PUBREC waits for that as well
+                self._scope.journal.budget.leave_pending(work)
             self._await(PacketType.PUBREC, packet_id, TAKEN, self._qos2_state.is_durable)
             return
         if len(self._answers) + len(self._qos2_state.received) >= self._receive_maximum:
@@ -139,13 +143,21 @@ class Publishing:
         if is_exactly_once:
             is_stored = is_stored or self._qos2_state.is_durable
             if verdict is not REFUSED:
-                self._qos2_state.receive(packet_id)
+                self._receive(packet_id)
         if verdict is TAKEN and not is_stored and self._is_safe_now:
             self._traffic.confirmed_at_once += 1
             head = PUBREC if is_exactly_once else PUBACK
             self._scope.outbox.write(head + packet_id.to_bytes(2, "big"))
         else:
             self._await(PacketType.PUBREC if is_exactly_once else PacketType.PUBACK, packet_id, verdict, is_stored)
+
+    def _receive(self, packet_id: int) -> None:
+        """Record the identifier of a QoS 2 publish, in the step of the store that has its message."""
+        work = self._scope.journal.budget.pending
+        if isinstance(work, SlicedFanout):
+            self._qos2_state.receive_with(packet_id, work)
+        else:
+            self._qos2_state.receive(packet_id)
 
     def _publish_intercepted(
         self, first: int, packet_id: int, exchange: Exchange, message: Message, properties: PublishProperties

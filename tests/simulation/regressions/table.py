@@ -84,6 +84,33 @@ REGRESSIONS: Final = (
         ),
     ),
     Regression(
+        "run-long-session",
+        Mutation(
+            "a client that has left has no name for the jobs that it began",
+            "gateway_mqtt.connection",
+            "        return self.handshake.user_name if self._lost_user is None else self._lost_user\n",
+            "        return self.handshake.user_name\n",
+        ),
+    ),
+    Regression(
+        "run-wide-nonsense",
+        Mutation(
+            "what is no destination among very many is ignored",
+            "gateway.kernel.routing.router",
+            "            self._contain_other(destination, walk)\n",
+            "            walk.is_cacheable = False\n",
+        ),
+    ),
+    Regression(
+        "run-wide-qos2",
+        Mutation(
+            "the packet identifier of a publish to very many queues is stored before its message",
+            "gateway_mqtt.traffic.publishing",
+            "        if isinstance(work, SlicedFanout):\n",
+            "        if False:\n",
+        ),
+    ),
+    Regression(
         "run-lent-header",
         mutation_named("a publish in pieces that repeats the one before lends its header to the next ones"),
     ),
