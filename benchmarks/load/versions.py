@@ -114,8 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     comparison = Comparison(
         [checkout.peer for checkout in checkouts], options.directory, say=lambda line: print(line, flush=True)
     )
-    comparison.run_workloads(workloads, options.seconds, options.repetitions)
+    comparison.run_workloads(workloads, options.seconds, repetitions=0)  # do both start?
     results = comparison.results
+    if not results.failures:
+        comparison.run_workloads(workloads, options.seconds, options.repetitions)
     parts = [
         f"Machine: {describe(options.directory)}.",
         " ".join(f"{name} is {product}." for name, product in results.products.items()),

@@ -24,21 +24,22 @@ SMALL: Final = 100
 class Traffic:
     """The messages that were published over one protocol in one virtual host.
 
-    ``sizes`` counts them by class of body size, ``bytes`` is the sum of these sizes. ``further_routes`` is the number
-    of queues that they were routed to beyond one for each message; a message without a queue counts as -1.
-    ``unroutable`` ones reached no queue, ``returned`` of those were sent back. ``expecting_confirms`` is the number of
-    those whose publishers want confirms, ``confirmed`` of those that were confirmed, both without
-    ``confirmed_at_once``: those that were confirmed within their publish.
+    ``small`` is the number of those with a body of at most ``SMALL`` bytes, ``bytes`` is the sum of all body sizes.
+    ``further_routes`` is the number of queues that they were routed to beyond one for each message; a message without a
+    queue counts as -1. ``unroutable`` ones reached no queue, ``returned`` of those were sent back.
+    ``expecting_confirms`` is the number of those whose publishers want confirms, ``confirmed`` of those that were
+    confirmed, both without ``confirmed_at_once``: those that were confirmed within their publish.
     """
 
     __slots__ = (
+        "_larger",
         "bytes",
         "confirmed",
         "confirmed_at_once",
         "expecting_confirms",
         "further_routes",
         "returned",
-        "sizes",
+        "small",
         "unroutable",
     )
 
@@ -49,13 +50,19 @@ class Traffic:
         self.expecting_confirms = 0
         self.further_routes = 0
         self.returned = 0
-        self.sizes: list[int] = [0] * (len(SIZE_BOUNDS) + 1)
+        self.small = 0
         self.unroutable = 0
+        self._larger = [0] * len(SIZE_BOUNDS)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of messages by class of body size; see ``SIZE_BOUNDS``."""
+        return [self.small, *self._larger]
 
     @property
     def published(self) -> int:
         """The number of messages."""
-        return sum(self.sizes)
+        return self.small + sum(self._larger)
 
     @property
     def routed(self) -> int:
@@ -66,9 +73,9 @@ class Traffic:
         """Count a message with a body of ``size`` bytes."""
         self.bytes += size
         if size <= SMALL:
-            self.sizes[0] += 1
+            self.small += 1
         else:
-            self.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
+            self._larger[bisect_left(SIZE_BOUNDS, size) - 1] += 1
 
     def add(self, other: "Traffic") -> None:
         """Add the counts of another."""
@@ -78,9 +85,10 @@ class Traffic:
         self.expecting_confirms += other.expecting_confirms
         self.further_routes += other.further_routes
         self.returned += other.returned
+        self.small += other.small
         self.unroutable += other.unroutable
-        for number, count in enumerate(other.sizes):
-            self.sizes[number] += count
+        for number, count in enumerate(other._larger):
+            self._larger[number] += count
 
 
 class VhostTraffic:
@@ -92,13 +100,23 @@ class VhostTraffic:
     that every target queue took.
     """
 
-    __slots__ = ("by_protocol", "dead_letters", "delivered", "departed")
+    __slots__ = ("_last", "_last_protocol", "by_protocol", "dead_letters", "delivered", "departed")
 
     def __init__(self) -> None:
         self.by_protocol: defaultdict[str, Traffic] = defaultdict(Traffic)
+        self._last: Traffic | None = None
+        self._last_protocol = ""
         self.delivered: defaultdict[tuple[str, str], Counters] = defaultdict(Counters)
         self.departed: defaultdict[str, Counters] = defaultdict(Counters)
         self.dead_letters: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+
+    def published_by(self, protocol: str) -> Traffic:
+        """Return the traffic of the publishes of a protocol; usually the same as for the last message."""
+        last = self._last
+        if last is None or protocol is not self._last_protocol:
+            last = self._last = self.by_protocol[protocol]
+            self._last_protocol = protocol
+        return last
 
     # Totals of all protocols
 
@@ -141,6 +159,7 @@ class VhostTraffic:
             self.dead_letters[cause] += count
         for counts in (other.by_protocol, other.delivered, other.departed, other.dead_letters):
             counts.clear()
+        other._last = None
 
     def _all(self) -> "Iterator[Traffic]":
         return iter(self.by_protocol.values())

@@ -1,4 +1,4 @@
-/* The system calls made for every message: wait, receive, send and the time. syscalls.py documents the functions.
+/* What is called for every message: wait, receive, send, the time and the stopwatch. syscalls.py documents them.
 
    They do less than those of the standard library: they do not accept arguments of several types, they use descriptors
    instead of socket objects, and they do not release the interpreter's lock for a call that never waits. Only `wait`
@@ -6,8 +6,10 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 
 #include <errno.h>
+#include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -203,6 +205,92 @@ static PyTypeObject WaiterType = {
     .tp_methods = waiter_methods,
 };
 
+/* Measures turns and their parts. Most are short, and cost no object and no Python code. */
+typedef struct {
+    PyObject_HEAD
+    double short_s;  /* turns below this are only counted */
+    double part_s;   /* parts below this are not reported */
+    double started_s;
+    double part_started_s;
+    double short_total_s;
+    long long short_count;
+} Stopwatch;
+
+static double
+monotonic_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static PyObject *
+Stopwatch_start(Stopwatch *self, PyObject *Py_UNUSED(nothing))
+{
+    self->started_s = self->part_started_s = monotonic_s();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+Stopwatch_part(Stopwatch *self, PyObject *Py_UNUSED(nothing))
+{
+    double now_s = monotonic_s();
+    double seconds = now_s - self->part_started_s;
+    self->part_started_s = now_s;
+    if (seconds <= self->part_s)
+        Py_RETURN_NONE;
+    return PyFloat_FromDouble(seconds);
+}
+
+static PyObject *
+Stopwatch_stop(Stopwatch *self, PyObject *Py_UNUSED(nothing))
+{
+    double seconds = monotonic_s() - self->started_s;
+    if (seconds >= self->short_s)
+        return PyFloat_FromDouble(seconds);
+    self->short_count++;
+    self->short_total_s += seconds;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+Stopwatch_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
+{
+    double short_s, part_s;
+    if (!PyArg_ParseTuple(arguments, "dd", &short_s, &part_s))
+        return NULL;
+    Stopwatch *self = (Stopwatch *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->short_s = short_s;
+    self->part_s = part_s;
+    self->started_s = self->part_started_s = monotonic_s();
+    return (PyObject *)self;
+}
+
+static PyMethodDef stopwatch_methods[] = {
+    {"start", (PyCFunction)Stopwatch_start, METH_NOARGS, NULL},
+    {"part", (PyCFunction)Stopwatch_part, METH_NOARGS, NULL},
+    {"stop", (PyCFunction)Stopwatch_stop, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef stopwatch_members[] = {
+    {"short_count", T_LONGLONG, offsetof(Stopwatch, short_count), READONLY, NULL},
+    {"short_total_s", T_DOUBLE, offsetof(Stopwatch, short_total_s), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyTypeObject StopwatchType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "gateway.net._syscalls.Stopwatch",
+    .tp_basicsize = sizeof(Stopwatch),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = Stopwatch_new,
+    .tp_methods = stopwatch_methods,
+    .tp_members = stopwatch_members,
+};
+
 static PyObject *
 wall_ms(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
 {
@@ -229,7 +317,7 @@ PyMODINIT_FUNC
 PyInit__syscalls(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddType(module, &WaiterType) < 0)
+    if (module != NULL && (PyModule_AddType(module, &WaiterType) < 0 || PyModule_AddType(module, &StopwatchType) < 0))
         Py_CLEAR(module);
     return module;
 }

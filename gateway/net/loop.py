@@ -59,6 +59,7 @@ class Loop(Schedule):
         "_also_due",
         "_ios",
         "_login_poller",
+        "_part",
         "_reactor",
         "busy",
         "due",
@@ -77,6 +78,7 @@ class Loop(Schedule):
         self.due: Turn | None = None
         self._also_due: list[Turn] = []
         self.watch = TurnWatch()
+        self._part = self.watch.stopwatch.part
         self.is_stopping = False
         self.soonest: Any = None
 
@@ -109,6 +111,7 @@ class Loop(Schedule):
         Returning to Twisted's main loop after each turn would cost as much as the answer to a small packet.
         """
         reactor, leaving, wait = self._reactor, self.leaving, self._login_poller.wait
+        start, stop = self.watch.stopwatch.start, self.watch.stopwatch.stop
         # Twisted replaces these lists only while this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
         timed_calls: list[Any] = reactor.timed_calls
@@ -121,24 +124,33 @@ class Loop(Schedule):
             ready = wait(_NOT if leaving or self.busy else until_s, MOST_EVENTS)
             if ready is None:
                 return
-            started_s = monotonic_s()
-            if len(ready) == 2:  # one event: ``_ended`` measures it, because reading the clock costs a part of its time
+            start()
+            if (
+                len(ready) == 2
+            ):  # one event: the turn's end measures it, because reading the clock costs a part of its time
                 self._serve_one(ready[0], ready[1])
             elif len(ready) < _MANY:
-                self._serve_all(ready, started_s)
+                self._serve_all(ready)
             else:
-                self._serve_many(ready, started_s)
+                self._serve_many(ready)
             if leaving:
-                reactor.notify_closed(MOST_LEAVING)
-                self._report_slow_ends(started_s)
+                self._notify_closed()
             if self.due is not None:
                 self.end_turns()
-            if self.busy:
+            is_busy = len(self.busy) > 0
+            if is_busy:
                 self._go_on()
-                self._ended(ready, started_s)
-                return
-            self._ended(ready, started_s)
-            if not ready or leaving or thread_calls or new_timed_calls or self.due is not None or self.is_stopping:
+            if (seconds := stop()) is not None:
+                self._ended(ready, seconds)
+            if (
+                is_busy
+                or not ready
+                or leaving
+                or thread_calls
+                or new_timed_calls
+                or self.due is not None
+                or self.is_stopping
+            ):
                 return
             if not timed_calls:
                 until_s = _FOR_EVER
@@ -146,9 +158,8 @@ class Loop(Schedule):
                 self.soonest = timed_calls[0]
                 until_s = self.soonest.time
 
-    def _ended(self, ready: tuple[int, ...], started_s: float) -> None:
+    def _ended(self, ready: tuple[int, ...], seconds: float) -> None:
         """Report the length of a turn to the turn watch. A long turn with a single event is that event's."""
-        seconds = monotonic_s() - started_s
         if seconds > LONG_PART_S and len(ready) == 2:
             self._report_slow(ready[0], seconds)
         self.watch.ended(seconds)
@@ -177,25 +188,20 @@ class Loop(Schedule):
         if self.due is not None:
             self.end_turns()
 
-    def _serve_many(self, ready: tuple[int, ...], now_s: float) -> None:
+    def _serve_many(self, ready: tuple[int, ...]) -> None:
         """Serve these events, and poll again in the same turn while polls are full and the turn is short."""
         ends_s = self._reactor.seconds() + LONG_TURN_S
-        now_s = self._serve_all(ready, now_s)
+        self._serve_all(ready)
         while len(ready) == _MANY and self._reactor.seconds() < ends_s:
             ready = self._login_poller.wait(_NOT, MOST_EVENTS) or ()
-            now_s = self._serve_all(ready, now_s)
+            self._serve_all(ready)
 
-    def _serve_all(self, ready: tuple[int, ...], now_s: float) -> float:
-        """Serve the events: descriptors, each followed by its flags. Return the time after the last one."""
-        before_s = now_s
+    def _serve_all(self, ready: tuple[int, ...]) -> None:
+        """Serve the events: descriptors, each followed by its flags."""
         for at in range(0, len(ready), 2):
-            descriptor = ready[at]
-            self._serve_one(descriptor, ready[at + 1])
-            now_s = monotonic_s()
-            if now_s - before_s > LONG_PART_S:
-                self._report_slow(descriptor, now_s - before_s)
-            before_s = now_s
-        return now_s
+            self._serve_one(ready[at], ready[at + 1])
+            if (seconds := self._part()) is not None:
+                self._report_slow(ready[at], seconds)
 
     def _serve_one(self, descriptor: int, event: int) -> None:
         ios = self._ios
@@ -217,10 +223,11 @@ class Loop(Schedule):
             io.took(seconds)
             self.watch.part(f"connection {io.connection_name}", seconds)
 
-    def _report_slow_ends(self, started_s: float) -> None:
-        """Report to the turn watch that notifying closed connections took long."""
-        seconds = monotonic_s() - started_s
-        if seconds > 2 * LONG_PART_S:
+    def _notify_closed(self) -> None:
+        """Notify the protocols of some closed connections; report it to the turn watch if that takes long."""
+        self._part()
+        self._reactor.notify_closed(MOST_LEAVING)
+        if (seconds := self._part()) is not None:
             self.watch.part("connections that ended", seconds)
 
     def _serve(self, descriptor: int, event: int) -> None:
@@ -234,9 +241,8 @@ class Loop(Schedule):
     def _serve_newcomers(self) -> None:
         """Serve connections that have not logged in, for at most ``LONG_TURN_S``; a login can be expensive."""
         ready = self._login_poller.newcomers(MOST_NEWCOMERS)
-        now_s = monotonic_s()
-        ends_s = now_s + LONG_TURN_S
+        ends_s = monotonic_s() + LONG_TURN_S
         for at in range(0, len(ready), 2):
-            now_s = self._serve_all(ready[at : at + 2], now_s)
-            if now_s >= ends_s:
+            self._serve_all(ready[at : at + 2])
+            if monotonic_s() >= ends_s:
                 return

@@ -1,4 +1,4 @@
-"""The system calls made for every message: wait, receive, send and the time.
+"""The system calls made for every message: wait, receive, send, the time, and the stopwatch of turns.
 
 They are in C if the packages are compiled. The standard library's wrappers accept arguments of many types and release
 the interpreter's lock around calls that never wait. For a small packet that is a large part of its cost
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from select import epoll
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 try:
     from gateway.net import _syscalls as native
@@ -61,3 +61,55 @@ def _wall_ms() -> int:
 
 #: Milliseconds since the epoch.
 wall_ms: Final[Callable[[], int]] = _wall_ms if native is None else native.wall_ms
+
+
+class Stopwatch(Protocol):
+    """Measures turns and their parts, in seconds. Short turns are counted; nothing else is known of them."""
+
+    @property
+    def short_count(self) -> int:
+        """The number of short turns."""
+
+    @property
+    def short_total_s(self) -> float:
+        """The sum of their lengths."""
+
+    def start(self) -> None:
+        """Start a turn and its first part."""
+
+    def part(self) -> float | None:
+        """End a part, and start the next one; return its length if it is long."""
+
+    def stop(self) -> float | None:
+        """End the turn; return its length if it is not short."""
+
+
+class _Stopwatch:
+    __slots__ = ("_part_s", "_part_started_s", "_short_s", "_started_s", "short_count", "short_total_s")
+
+    def __init__(self, short_s: float, part_s: float) -> None:
+        self.short_count = 0
+        self.short_total_s = 0.0
+        self._short_s = short_s
+        self._part_s = part_s
+        self.start()
+
+    def start(self) -> None:
+        self._started_s = self._part_started_s = time.monotonic()
+
+    def part(self) -> float | None:
+        now_s = time.monotonic()
+        seconds, self._part_started_s = now_s - self._part_started_s, now_s
+        return seconds if seconds > self._part_s else None
+
+    def stop(self) -> float | None:
+        seconds = time.monotonic() - self._started_s
+        if seconds >= self._short_s:
+            return seconds
+        self.short_count += 1
+        self.short_total_s += seconds
+        return None
+
+
+#: Return a stopwatch: turns shorter than the first number of seconds are short, parts longer than the second are long.
+stopwatch: Final[Callable[[float, float], Stopwatch]] = _Stopwatch if native is None else native.Stopwatch

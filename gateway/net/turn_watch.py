@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gateway.net.syscalls import stopwatch
+
 #: A part of a turn that takes longer than this is reported by name, in seconds.
 LONG_PART_S: Final = 0.005
 
@@ -25,19 +27,20 @@ _CLASSES: Final = 32
 class TurnWatch:
     """Counts turns by length, and remembers the longest since the start and in about the last minute.
 
-    Long parts of a turn are reported with ``part``; the longest of them is the turn's cause. ``on_slow`` is called with
-    the length in seconds and the cause of each turn longer than ``SLOW_TURN_S``.
+    Turns are measured by ``stopwatch``, which counts the short ones; others are reported with ``ended``. Long parts of
+    a turn are reported with ``part``; the longest of them is the turn's cause. ``on_slow`` is called with the length in
+    seconds and the cause of each turn longer than ``SLOW_TURN_S``.
     """
 
     def __init__(self) -> None:
         self.on_slow: Callable[[float, str], None] = lambda seconds, cause: None
-        self.turns = 0
+        self.stopwatch = stopwatch(_SHORT_S, LONG_PART_S)
         self.slow_turns = 0
-        self.total_s = 0.0
         self.longest_s = 0.0
         self.longest_cause = ""
+        self._longer_turns = 0
+        self._longer_total_s = 0.0
         self._counts = [0] * _CLASSES
-        self._short_turns = 0
         self._recent_s = 0.0
         self._earlier_s = 0.0
         self._part_s = 0.0
@@ -52,13 +55,10 @@ class TurnWatch:
             self._part_s, self._cause = seconds, cause
 
     def ended(self, seconds: float) -> None:
-        """Count a turn."""
-        self.turns += 1
-        self.total_s += seconds
-        if seconds < _SHORT_S:
-            self._short_turns += 1
-        else:
-            self._counts[min(int(seconds * 1e6).bit_length(), _CLASSES - 1)] += 1
+        """Count a turn that was not short."""
+        self._longer_turns += 1
+        self._longer_total_s += seconds
+        self._counts[min(int(seconds * 1e6).bit_length(), _CLASSES - 1)] += 1
         if seconds > self._recent_s:
             self._recent_s = seconds
             if seconds > self.longest_s:
@@ -74,16 +74,26 @@ class TurnWatch:
         self._earlier_s, self._recent_s = self._recent_s, 0.0
 
     @property
+    def turns(self) -> int:
+        """The number of turns."""
+        return self.stopwatch.short_count + self._longer_turns
+
+    @property
+    def total_s(self) -> float:
+        """The sum of their lengths."""
+        return self.stopwatch.short_total_s + self._longer_total_s
+
+    @property
     def recent_longest_s(self) -> float:
-        """The longest turn of the last half to one minute."""
+        """The longest turn of the last half to one minute; 0 if all were short."""
         return max(self._recent_s, self._earlier_s)
 
     def quantile_s(self, share: float) -> float:
         """Return a length that this share of all turns does not exceed: at most twice the exact quantile."""
         wanted = share * self.turns
-        counted = self._short_turns
+        counted = self.stopwatch.short_count
         if counted and counted >= wanted:
-            return min(_SHORT_S, self.longest_s)
+            return _SHORT_S
         for number, count in enumerate(self._counts):
             counted += count
             if count and counted >= wanted:
@@ -97,7 +107,7 @@ class TurnWatch:
         """
         first, last = int(_SHORT_S * 1e6).bit_length(), _LAST_CLASS
         bounds = [float(1 << number) * 1e-6 for number in range(first - 1, last)]
-        counts = [self._short_turns, *self._counts[first:last], sum(self._counts[last:])]
+        counts = [self.stopwatch.short_count, *self._counts[first:last], sum(self._counts[last:])]
         return bounds, counts
 
     def shown(self) -> Mapping[str, float | int | str]:

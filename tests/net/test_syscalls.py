@@ -10,7 +10,7 @@ from select import EPOLLIN, EPOLLOUT, epoll
 
 import pytest
 
-from gateway.net.syscalls import MOST_BYTES, receive, send, wait_for
+from gateway.net.syscalls import MOST_BYTES, receive, send, stopwatch, wait_for
 from tests.net.pairs import Pair, connected
 
 
@@ -142,3 +142,30 @@ def test_waiting_on_a_closed_poller_raises_an_error(poller: epoll) -> None:
     poller.close()
     with pytest.raises((OSError, ValueError)):
         wait(0.0, 128)
+
+
+def test_a_stopwatch_counts_short_turns_and_returns_the_length_of_others() -> None:
+    watch = stopwatch(0.02, 0.0)
+    watch.start()
+    assert watch.stop() is None
+    assert watch.short_count == 1
+    assert 0.0 < watch.short_total_s < 0.02
+    slow = stopwatch(0.0, 0.0)
+    slow.start()
+    seconds = slow.stop()
+    assert seconds is not None
+    assert 0.0 < seconds < 1.0
+    assert slow.short_count == 0
+
+
+def test_a_stopwatch_returns_the_length_of_a_part_since_the_one_before_if_it_is_long() -> None:
+    watch = stopwatch(0.0, 0.05)
+    watch.start()
+    assert watch.part() is None
+    end = time.monotonic() + 0.06
+    while time.monotonic() < end:
+        pass
+    seconds = watch.part()
+    assert seconds is not None
+    assert seconds > 0.05
+    assert watch.part() is None

@@ -68,7 +68,6 @@ class VirtualHost:
         self.tracing: VhostTracing | None = None
         self.archiving: Archives | None = None
         self.traffic = VhostTraffic()
-        self._publishes = self.traffic.by_protocol
         self._budget = journal.budget
         self.queue_by_name: dict[str, QueueLike] = {}
         replies: dict[str, QueueLike] = {}
@@ -212,7 +211,7 @@ class VirtualHost:
         if self.tracing is not None:
             message = self.tracing.published(message, queues, origin)
         route.count += 1
-        traffic = self._publishes["" if origin is None else origin.protocol]
+        traffic = self.traffic.published_by("" if origin is None else origin.protocol)
         traffic.count(len(message.body))
         verdict = TAKEN
         for queue in queues:
