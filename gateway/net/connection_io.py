@@ -168,6 +168,7 @@ class ConnectionIO(TurnParticipant):
         if self._is_pending:
             self._unread += data  # the transport had read it before reading stopped
             return
+        outputs_before = self._turn.output_count
         self._acting.source = machine = self.machine
         try:
             machine.receive(data)
@@ -178,6 +179,8 @@ class ConnectionIO(TurnParticipant):
             self._wait_for_pending_work()
         if self.machine.is_held and not self.has_leftover:
             self._hold()
+            if self._is_in_rotation:
+                self._turn.gather_since(outputs_before)
         if not self._turn.is_scheduled and self._journal.has_begun:  # output schedules the turn itself
             self._turn.touch()
 

@@ -96,6 +96,19 @@ class Turn:
         if len(self._held) == 1:
             self._schedule.go_on_soon(self)
 
+    @property
+    def output_count(self) -> int:
+        """The number of participants with output in this turn."""
+        return len(self._awake)
+
+    def gather_since(self, count: int) -> None:
+        """Let little output wait for that of input which is left over: that of all participants but the first ones.
+
+        The first ``count`` had output before that input was served.
+        """
+        output = self._gathering + self._awake[count:]
+        self._gather(output, self._awake[:count], self.budget.monotonic_s())
+
     def go_on(self) -> None:
         """Serve the participants with leftover input in rotation, within one budget.
 
@@ -121,17 +134,17 @@ class Turn:
             if budget.work >= WORK_PER_CLOCK_READING and budget.is_spent():
                 break
         budget.renew()
-        self._gather(awake, now_s)
+        self._gather(self._gathering + self._awake, awake, now_s)
         if held:
             self._schedule.go_on_soon(self)
         if self._awake or self._journal.has_begun:
             self.touch()
 
-    def _gather(self, others: list[TurnParticipant], now_s: float) -> None:
-        """Let the output of ``go_on`` wait for that of the next ones, if it is little. ``others`` are flushed now."""
-        output, self._awake = self._gathering + self._awake, others
+    def _gather(self, output: list[TurnParticipant], others: list[TurnParticipant], now_s: float) -> None:
+        """Let the output of leftover input wait for that of its next shares, if it is little; flush ``others`` now."""
         if not self._gathering:
             self._gathers_until_s = now_s + GATHER_S
+        self._awake = others
         self._gathering = []
         if not self._held or now_s >= self._gathers_until_s:
             others += output

@@ -247,6 +247,21 @@ def test_little_output_of_leftover_input_is_gathered_for_a_few_turns() -> None:
     assert written_in_each_turn(events) == [[], [], [], ["a"], [], ["publisher", "a"]]
 
 
+def test_little_output_of_the_first_share_of_leftover_input_is_gathered_with_that_of_the_next() -> None:
+    events = Events()
+    speak(events, Subscriber("innocent", events))
+    publisher = Publisher(events, 2, Subscriber("a", events))
+    before = events.turn.output_count
+    speak(events, publisher.subscribers[0])
+    events.awake.add("a")
+    events.turn.hold(publisher)
+    events.turn.gather_since(before)
+    del events[:]
+    events.turn.end()
+    assert events == ["journal", "innocent.flush"]
+    assert written_in_each_turn(events) == [[], ["publisher", "a"]]
+
+
 def test_much_output_of_leftover_input_is_written_at_once() -> None:
     events = Events()
     events.turn.hold(Publisher(events, 3, Subscriber("a", events, is_little=False), Subscriber("b", events)))
