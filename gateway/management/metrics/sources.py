@@ -46,9 +46,13 @@ class Commits(Protocol):
 class Turns(Protocol):
     """The turns of the event loop by duration."""
 
-    total_s: float
     slow_turns: int
     longest_s: float
+
+    @property
+    def total_s(self) -> float:
+        """The sum of their lengths."""
+        ...
 
     @property
     def recent_longest_s(self) -> float:
