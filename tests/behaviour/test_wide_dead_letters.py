@@ -2,11 +2,13 @@
 
 import pytest
 
+from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.pending_dead_letters import FIRST_RETRY_MS, LONGEST_RETRY_MS
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.routing.exchange import MOST_QUEUES
 from gateway.testing import MemoryBroker, Recipient
+from gateway.testing.broker import header_of
 from gateway.testing.clock import FakeClock
 from tests.behaviour.wide_letters import (
     WIDTH,
@@ -146,7 +148,7 @@ def test_a_fault_in_a_drop_is_contained_and_the_others_are_made(broker: MemoryBr
 
 
 def test_a_fault_in_a_drop_for_very_many_queues_does_not_hold_up_later_ones(very_wide: MemoryBroker) -> None:
-    postpone = very_wide.vhost.dead_letters.postponer("wide", "source")
+    postpone = very_wide.vhost.dead_letters.postponer("wide", "source", Message("", "source", header_of(), b""))
     assert postpone is not None
     postpone(lambda: 1 // 0)  # type: ignore[arg-type, return-value]  # raises before it returns
     very_wide.publish("source", b"second", is_persistent=True)

@@ -76,7 +76,7 @@ class DeadLetter(QueueFeature):
     def postponer(self, message: Message) -> "Callable[[Callable[[], None]], None] | None":
         """Postpone a drop if the dead letter goes to very many queues, or this turn has published many."""
         key = message.routing_key if self._routing_key is None else self._routing_key
-        return self._letters.postponer(self._exchange_name, key)
+        return self._letters.postponer(self._exchange_name, key, message)
 
     def dropped(self, message: Message, reason: DeathReason) -> None:
         """Publish a dead letter for the message."""
@@ -93,7 +93,7 @@ class DeadLetter(QueueFeature):
         letter = self._letter(message, reason)
         if letter is None:
             return
-        if self._letters.postponer(letter.exchange, letter.routing_key) is None:
+        if self._letters.postponer(letter.exchange, letter.routing_key, message) is None:
             self._publish(letter, reason)
         else:
             entry = self._queue.enter(letter, PENDING_DEAD_LETTER)
@@ -135,7 +135,7 @@ class DeadLetter(QueueFeature):
             letter = letter.with_address(self._exchange_name, key, letter.header)
         end = on_offered if self._is_at_least_once else lambda _: on_offered(None)
         publish = partial(self._letters.publish, letter, last_reason(letter.headers), takers, end)
-        postpone = self._letters.postponer(letter.exchange, letter.routing_key)
+        postpone = self._letters.postponer(letter.exchange, letter.routing_key, letter)
         if postpone is None:
             publish()
         else:

@@ -244,6 +244,15 @@ class Journal:
         """Whether a step is open."""
         return bool(self._open_steps)
 
+    @property
+    def entered_step(self) -> OpenStep | None:
+        """The step that changes are recorded in now; ``None`` for the turn."""
+        return self._step
+
+    def is_shared(self, message_id: int) -> bool:
+        """Whether changes to a message belong to an open step, though others that are recorded now do not."""
+        return any(message_id in step.message_ids for step in self._open_steps if step is not self._step)
+
     def open_step(self) -> OpenStep:
         """Begin a step that spans several turns; ``enter`` it for each part."""
         step = OpenStep()
@@ -271,6 +280,7 @@ class Journal:
         publishers until it is written.
         """
         self._open_steps.remove(step)
+        step.is_open = False
         self._changes += step.changes
         self._gathered += len(step.changes)
 

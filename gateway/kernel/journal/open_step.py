@@ -12,12 +12,14 @@ class OpenStep:
     """The ``changes`` collected so far, about ``size`` bytes with their bodies.
 
     ``message_ids`` are the contents that the step's changes refer to; ``contents`` are those that it stores first.
+    ``is_open`` until its changes are part of a turn.
     """
 
-    __slots__ = ("_seen", "changes", "contents", "message_ids", "size")
+    __slots__ = ("_seen", "changes", "contents", "is_open", "message_ids", "size")
 
     def __init__(self) -> None:
         self._seen = 0
+        self.is_open = True
         self.changes: list[Change] = []
         self.contents: dict[int, Message] = {}
         self.message_ids: set[int] = set()

@@ -76,16 +76,36 @@ class DeadLetters:
         """Return whether the exchange exists; if not, the dead letter is dropped silently (R103)."""
         return exchange_name in self._exchange_by_name
 
-    def postponer(self, exchange_name: str, routing_key: str) -> "Callable[[Drop], None] | None":
+    def postponer(self, exchange_name: str, routing_key: str, message: "Message") -> "Callable[[Drop], None] | None":
         """Return what postpones the drop of a message with this dead letter, or ``None`` to drop it now."""
         width = self._most_queues(exchange_name, routing_key)
         if width > MOST_QUEUES:
             return self.postpone_in_slices
         journal = self._journal
-        if self.postponed.are_waiting or (journal.lettered and journal.lettered + width > _MOST_OFFERS):
-            return self.postponed.add
+        if (
+            self.postponed.are_waiting
+            or (journal.lettered and journal.lettered + width > _MOST_OFFERS)
+            or (journal.has_open_steps and self._waits_for_step(exchange_name, routing_key, message))
+        ):
+            return partial(self._postpone, message)
         journal.lettered += width
         return None
+
+    def _waits_for_step(self, exchange_name: str, routing_key: str, message: "Message") -> bool:
+        """Whether a drop cannot be made now because a step of the store is open.
+
+        Either the removal of the message would belong to that step and its letter would not, or the letter would belong
+        to it and may be for a stream or archive, which get their messages in the turn of a step.
+        """
+        if self._journal.is_shared(message.id):
+            return True
+        if self._journal.entered_step is None:
+            return False
+        exchange = self._exchange_by_name.get(exchange_name)
+        if exchange is None:
+            return False
+        route = exchange.routes.get(routing_key)
+        return route is None or route.is_late
 
     def _most_queues(self, exchange_name: str, routing_key: str) -> int:
         """Return about the largest number of queues to which a dead letter may go."""
@@ -98,6 +118,24 @@ class DeadLetters:
         if route is not None:
             return len(route.queues)
         return MOST_QUEUES + 1 if exchange.has_long_routes else len(self._queue_by_name)
+
+    def _postpone(self, message: "Message", drop: Drop) -> None:
+        """Make a drop in a later turn, once the step is closed that the message belongs to."""
+        self.postponed.add(partial(self._past_steps, message, self._journal.entered_step, drop))
+
+    def _past_steps(self, message: "Message", step: "OpenStep | None", drop: Drop) -> Iterator[None] | None:
+        """Make a drop, or return the steps of one that has to wait, for ``step`` or another one."""
+        if self._has_to_wait(message, step):
+            return self._waiting_for_steps(message, step, drop)
+        return drop()
+
+    def _waiting_for_steps(self, message: "Message", step: "OpenStep | None", drop: Drop) -> Iterator[None]:
+        while self._has_to_wait(message, step):
+            yield
+        yield from drop() or ()
+
+    def _has_to_wait(self, message: "Message", step: "OpenStep | None") -> bool:
+        return (step is not None and step.is_open) or self._journal.is_shared(message.id)
 
     def postpone_in_slices(self, drop: Drop) -> None:
         """Make a drop in later turns, as one step of the store, once no other step is open."""

@@ -49,6 +49,16 @@ class Route:
         self.count = 0
         self.has_stream: bool | None = None
 
+    @property
+    def is_late(self) -> bool:
+        """Whether a message has to be published in the turn in which the store gets its step.
+
+        Streams and archives give positions in the order of the store's steps.
+        """
+        if self.has_stream is None:
+            self.has_stream = any(queue.is_stream for queue in self.queues)
+        return bool(self.archives) or self.has_stream
+
 
 class Exchange(ExchangeIdentity):
     """One exchange of one virtual host.

@@ -105,7 +105,7 @@ class Commit(Generic[A]):
             return
         fanout = self._fanout_of(action, route)
         yield from fanout.offers(step)
-        if _is_late(route):
+        if route.is_late:
             self._last_calls.append(lambda: self._complete(action, fanout))
         else:
             self._complete(action, fanout)
@@ -121,7 +121,7 @@ class Commit(Generic[A]):
             route = self._route = self._next_route()
             if isinstance(route, Walk):
                 return
-            if route is not None and (_width(route) > MOST_QUEUES or _is_late(route)):
+            if route is not None and (_width(route) > MOST_QUEUES or route.is_late):
                 return
             work += max(1, _width(route))
             self._perform_next()
@@ -145,13 +145,6 @@ def _looking_for_streams(route: Route) -> Iterator[None]:
             return
         yield
     route.has_stream = bool(route.has_stream)
-
-
-def _is_late(route: Route) -> bool:
-    """Whether a message has to be published in the turn in which the store gets the step."""
-    if route.has_stream is None:
-        route.has_stream = any(queue.is_stream for queue in route.queues)
-    return bool(route.archives) or route.has_stream
 
 
 def _width(route: Route | None) -> int:
