@@ -5,7 +5,7 @@ routing to many queues, a route that is not cached. The clock is read only after
 costs a tenth of a small message.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.kernel.compiling import mypyc_attr
@@ -27,16 +27,18 @@ _TOO_LONG_S: Final = 2 * SLOW_S
 class PendingWork:
     """Work of a request that continues in later turns. ``is_refused`` is its outcome once it ``is_done``.
 
-    ``is_unrouted`` is whether it was a publish of a message without a route.
+    ``is_unrouted`` is whether it was a publish of a message without a route. The work may ``cause`` more, such as dead
+    letters: its request is answered without that, but its connection handles no further input until it is ``over``.
     """
 
-    __slots__ = ("_calls", "is_done", "is_refused", "is_unrouted")
+    __slots__ = ("_calls", "_caused", "is_done", "is_refused", "is_unrouted")
 
     def __init__(self) -> None:
         self.is_done = False
         self.is_refused = False
         self.is_unrouted = False
         self._calls: list[Callable[[PendingWork], None]] = []
+        self._caused: list[PendingWork] = []
 
     def when_done(self, call: "Callable[[PendingWork], None]") -> None:
         """Call ``call`` once the work is done, in the turn in which the store gets its changes; now if it is."""
@@ -51,6 +53,27 @@ class PendingWork:
         calls, self._calls = self._calls, []
         for call in calls:
             call(self)
+
+    def cause(self, work: "PendingWork") -> None:
+        """Add work that this work leaves to later turns."""
+        if work not in self._caused:
+            self._caused.append(work)
+
+    @property
+    def rest(self) -> "PendingWork | None":
+        """Work that this one caused and that is not done, if there is any."""
+        caused = self._caused
+        while caused and caused[-1].is_done:
+            caused.pop()
+        return caused[-1] if caused else None
+
+    def when_over(self, call: "Callable[[PendingWork], None]") -> None:
+        """Call ``call`` once this work is done, and what it caused; now if it is."""
+        work = self.rest if self.is_done else self
+        if work is None:
+            call(self)
+        else:
+            work.when_done(lambda _: self.when_over(call))
 
 
 class Suspect:
@@ -88,6 +111,29 @@ class TurnBudget:
         """Stop handling the input of the connection at hand, until work of its request is done."""
         self.pending = work
         self.work += WORK_PER_CLOCK_READING
+
+    def leave_rest_pending(self, work: PendingWork) -> None:
+        """Stop handling the input of the connection at hand, until work that began in this turn is over, if it is not.
+
+        If the work is done, its request is: only what it caused is pending.
+        """
+        rest = work.rest if work.is_done else work
+        if rest is not None:
+            self.leave_pending(rest)
+
+    def caused_by(self, work: PendingWork, steps: Iterator[None]) -> Iterator[None]:
+        """Return the same steps; work that they leave pending is caused by ``work``, not by the request at hand."""
+        while True:
+            former, self.pending = self.pending, None
+            try:
+                next(steps)
+            except StopIteration:
+                return
+            finally:
+                caused, self.pending = self.pending, former
+                if caused is not None:
+                    work.cause(caused)
+            yield
 
     def take_pending(self) -> PendingWork | None:
         """Return the ``pending`` work, which then concerns no other connection."""

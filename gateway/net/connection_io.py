@@ -201,7 +201,7 @@ class ConnectionIO(TurnParticipant):
         work = self._turn.budget.take_pending()
         if work is not None:
             self._is_pending = True
-            work.when_done(self._pending_work_done)
+            work.when_over(self._pending_work_done)
             if not self.has_leftover:
                 self._hold()
 

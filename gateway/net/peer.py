@@ -142,6 +142,7 @@ class PeerProtocol(Protocol):
                 self.machine.lost()
         except Exception:  # an error in one connection's end must not affect the others
             self._log.error("internal error", exc_info=True, connection=self.name)
+        self._turn.budget.take_pending()  # no other connection has to wait for what the end of this one causes
         self.io.detach()
         self._turn.touch()
         self._log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)

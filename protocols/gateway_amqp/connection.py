@@ -13,7 +13,7 @@ from pamqp.base import Frame
 
 from gateway.access import PermissionUnknown
 from gateway.kernel.broker.connections import PeerLoad
-from gateway.kernel.budget import WORK_PER_CLOCK_READING
+from gateway.kernel.budget import WORK_PER_CLOCK_READING, PendingWork
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.kernel.queueing.consumer import Resumption
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -132,11 +132,13 @@ class Connection(Machine):
         self.settings.broker.clock.background.add(self._working(steps, then))
 
     def _working(self, steps: Iterator[None], then: Callable[[], None]) -> Iterator[None]:
+        work = PendingWork()
         try:
-            yield from steps
+            yield from self._budget.caused_by(work, steps)
             then()
         finally:
-            self.request_ended()
+            work.finish()
+            work.when_over(lambda _: self.request_ended())
 
     # Bytes in
 

@@ -125,9 +125,9 @@ class Transactions:
             work.finish()
         else:
             self._publishing.wait_for(work)
-            self._clock.background.add(_committing(commit, work))
-            if not work.is_done:
-                self._journal.budget.leave_pending(work)
+            steps = self._journal.budget.caused_by(work, commit.steps())
+            self._clock.background.add(_committing(steps, work))
+            self._journal.budget.leave_rest_pending(work)
         return work
 
     def _commit_of(self, transaction: Transaction, work: PendingWork) -> "Commit[Prepared]":
@@ -200,9 +200,9 @@ class Transactions:
         return transaction
 
 
-def _committing(commit: "Commit[Prepared]", work: PendingWork) -> Iterator[None]:
+def _committing(steps: Iterator[None], work: PendingWork) -> Iterator[None]:
     try:
-        yield from commit.steps()
+        yield from steps
     finally:
         work.finish()
 

@@ -9,6 +9,7 @@ from gateway.kernel.queueing.queue_identity import QueueIdentity
 from gateway.kernel.settings.effective_settings import EffectiveSettings, effective
 
 if TYPE_CHECKING:
+    from gateway.kernel.budget import TurnBudget
     from gateway.kernel.clock import Clock
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -69,6 +70,11 @@ class ConsumedQueue(QueueIdentity):
 
     def __len__(self) -> int:
         """Return the number of messages that consumers may get, without the unsettled ones."""
+        raise NotImplementedError
+
+    @property
+    def budget(self) -> "TurnBudget":
+        """The budget of the turn."""
         raise NotImplementedError
 
     @property

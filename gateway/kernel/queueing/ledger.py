@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
 if TYPE_CHECKING:
@@ -138,12 +139,26 @@ class Ledger:
 
 
 def settle_all(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> None:
-    """Settle deliveries with one outcome, oldest first, and dispatch requeued messages; many go in slices."""
+    """Settle deliveries with one outcome, oldest first, and dispatch requeued messages; many go in slices.
+
+    The client that rejects many waits for that: each may become a dead letter for many queues.
+    """
     if len(deliveries) > MOST_AT_ONCE:
-        deliveries[0].queue.clock.background.add(settlement_steps(deliveries, outcome))
+        queue, work = deliveries[0].queue, PendingWork()
+        steps = queue.budget.caused_by(work, settlement_steps(deliveries, outcome))
+        queue.clock.background.add(_settling_many(work, steps))
+        if outcome is DeliveryOutcome.REJECTED:
+            queue.budget.leave_rest_pending(work)
     else:
         for _ in settlement_steps(deliveries, outcome):
             pass
+
+
+def _settling_many(work: PendingWork, steps: "Iterator[None]") -> "Iterator[None]":
+    try:
+        yield from steps
+    finally:
+        work.finish()
 
 
 def settlement_steps(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> "Iterator[None]":

@@ -11,6 +11,7 @@ from gateway.kernel.queueing.feature_dispatch import NO_FEATURES, dispatch_of
 from gateway.kernel.queueing.scheduler import ConsumerScheduler
 
 if TYPE_CHECKING:
+    from gateway.kernel.budget import TurnBudget
     from gateway.kernel.clock import Clock
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.settings.user_counters import ConsumerTally
@@ -60,6 +61,11 @@ class QueueLike(ConsumedQueue):
         self.recipient_of: Callable[[Consumer], Subscriber] | None = None
         self.used_at_ms = journal.now_ms
         self.user = ""
+
+    @property
+    def budget(self) -> "TurnBudget":
+        """The budget of the turn."""
+        return self._journal.budget
 
     @property
     def clock(self) -> "Clock":

@@ -64,7 +64,7 @@ class SlicedFanout(PendingWork):
         """
         step = step or self._journal.open_step()
         try:
-            yield from self.offers(step)
+            yield from self._journal.budget.caused_by(self, self.offers(step))
         finally:
             self._journal.close_step(step)
         self.complete()

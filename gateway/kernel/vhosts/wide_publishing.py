@@ -62,10 +62,10 @@ class WidePublishing:
         fanout = self.fanout_of(found, message, origin)
         background = self._journal.clock.background
         (background.add if isinstance(found, Route) else background.add_later)(fanout.steps())
+        if origin is not None:
+            self._journal.budget.leave_rest_pending(fanout)
         if fanout.is_done:
             return REFUSED if fanout.is_refused else TAKEN
-        if origin is not None:
-            self._journal.budget.leave_pending(fanout)
         return UNDECIDED if isinstance(found, Walk) and not found.has_queue else TAKEN
 
     def when_unrouted(self, call: Callable[[], None]) -> None:
