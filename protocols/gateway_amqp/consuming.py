@@ -17,6 +17,7 @@ from gateway.kernel.queueing.consumer import Consumer, Credit, Resumption, Subsc
 from gateway.kernel.queueing.consumer_arguments import priority_of
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.expired_heads import drop_expired_steps
+from gateway.kernel.queueing.leaving import leave
 from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.queueing.queue_like import QueueLike
@@ -151,11 +152,7 @@ class Consuming(Subscriber):
         """Cancel all consumers, and requeue their deliveries at their old positions (R88)."""
         consumers = list(self._consumer_by_tag.values())
         self._consumer_by_tag.clear()
-        for consumer in consumers:
-            consumer.queue.cancel(consumer)
-        settle_all(self._ledger.clear(), DeliveryOutcome.REQUEUED)
-        for consumer in consumers:
-            self._end(consumer)
+        leave(consumers, self._ledger.clear(), self._end)
         self.replies.abandon()
         self._transaction, self._settle = None, settle_all
 

@@ -8,8 +8,8 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue, Consumer, Credit, Resumption, Selection
 from gateway.kernel.queueing.consumer_arguments import priority_of
-from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.ledger import Delivery, Ledger, settle_all
+from gateway.kernel.queueing.leaving import leave
+from gateway.kernel.queueing.ledger import Delivery, Ledger
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway_stomp.endpoints import Endpoints
 from gateway_stomp.errors import StompError
@@ -133,18 +133,12 @@ class Subscribing:
 
     def close(self) -> None:
         """Cancel all consumers, and requeue unsettled deliveries at their old positions."""
-        subscriptions = list(self._subscription_by_tag.values())
-        consumers = self.consumers
-        everything = list(self._all())
+        consumers = list(self.consumers)
+        deliveries = [delivery for subscription in self._all() for delivery in subscription.ledger.clear()]
         self._subscription_by_tag.clear()
         self._consumer_by_tag.clear()
         self._left.clear()
-        for consumer in consumers:
-            consumer.queue.cancel(consumer)
-        for subscription in everything:
-            settle_all(subscription.ledger.clear(), DeliveryOutcome.REQUEUED)
-        for subscription in subscriptions:
-            self._leave(subscription)
+        leave(consumers, deliveries, lambda consumer: self._leave(consumer.queue))
 
     def resume(self) -> None:
         """Resume the subscriptions that waited while the outbox was full."""
@@ -191,10 +185,9 @@ class Subscribing:
         subscription.queue.cancel(self._consumer_by_tag.pop(subscription.tag))
         if len(subscription.ledger):
             self._left[subscription.tag] = subscription
-        self._leave(subscription)
+        self._leave(subscription.queue)
 
-    def _leave(self, subscription: Subscription) -> None:
-        queue = subscription.queue
+    def _leave(self, queue: ConsumedQueue) -> None:
         self._scope.vhost.delete_queue_if_done(queue)
         queue.dispatch()  # another consumer may be active now
 

@@ -1,5 +1,7 @@
 """Single active consumer: a queue serves one consumer, and the others are standbys (R93-R96)."""
 
+from heapq import heapify, heappop, heappush
+
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.scheduler import Consumers, ConsumerScheduler, ConsumerSet
@@ -12,6 +14,38 @@ def consumers_for(arguments: Arguments) -> ConsumerScheduler:
     return QuorumSingleActive() if arguments.get("x-queue-type") == "quorum" else SingleActive()
 
 
+class Ranking:
+    """The consumers of a set by priority, the oldest first within one.
+
+    Removed ones are dropped when they come to the top, or together when they are the most.
+    """
+
+    __slots__ = ("_heap", "_members", "_number")
+
+    def __init__(self, members: dict[Consumer, None]) -> None:
+        self._members = members
+        self._number = 0
+        self._heap: list[tuple[int, int, Consumer]] = []
+
+    def add(self, consumer: Consumer) -> None:
+        """Add a consumer that was added to the set."""
+        if len(self._heap) > 2 * len(self._members):
+            self._heap = [(-each.priority, number, each) for number, each in enumerate(self._members)]
+            self._number = len(self._heap)
+            heapify(self._heap)
+        else:
+            heappush(self._heap, (-consumer.priority, self._number, consumer))
+            self._number += 1
+
+    @property
+    def first(self) -> Consumer | None:
+        """The best consumer of the set."""
+        heap = self._heap
+        while heap and heap[0][2] not in self._members:
+            heappop(heap)
+        return heap[0][2] if heap else None
+
+
 class SingleActive(ConsumerSet):
     """The first consumer is active until it is removed; its successor has the highest priority, oldest first.
 
@@ -19,11 +53,12 @@ class SingleActive(ConsumerSet):
     consumers are refused, since they contradict standbys (R95).
     """
 
-    __slots__ = ("_active",)
+    __slots__ = ("_active", "_ranking")
 
     def __init__(self) -> None:
         super().__init__()
         self._active: Consumer | None = None
+        self._ranking = Ranking(self._members)
 
     @property
     def permits_exclusive(self) -> bool:
@@ -37,6 +72,7 @@ class SingleActive(ConsumerSet):
     def add(self, consumer: Consumer) -> None:
         """Add a consumer, active if it is the first."""
         self._members[consumer] = None
+        self._ranking.add(consumer)
         if self._active is None:
             self._active = consumer
 
@@ -44,7 +80,7 @@ class SingleActive(ConsumerSet):
         """Remove a consumer; if it was active, choose its successor."""
         del self._members[consumer]
         if consumer is self._active:
-            self._active = max(self._members, key=lambda member: member.priority, default=None)
+            self._active = self._ranking.first
 
     def resume(self, consumer: Consumer) -> None:
         """Resume a waiting consumer."""
@@ -91,10 +127,9 @@ class QuorumSingleActive(SingleActive):
     def remove(self, consumer: Consumer) -> None:
         """Remove a consumer; if it was the successor, the active one continues."""
         super().remove(consumer)
-        self._best = self._active
-        for member in self._members:
-            if self._best is None or member.priority > self._best.priority:
-                self._best = member
+        first, active = self._ranking.first, self._active
+        is_better = first is not None and (active is None or first.priority > active.priority)
+        self._best = first if is_better else active
         if self._active is not None:
             self._active.is_waiting = False
 
