@@ -43,7 +43,7 @@ class DepartedSubscriber(Subscriber):
         raise NotImplementedError
 
     def cancelled(self, consumer: Consumer) -> None:
-        """Do nothing: there is nobody to notify."""
+        """Do nothing: the client is gone."""
 
 
 def leave(consumers: list[Consumer], deliveries: "Sequence[Delivery]", end: Callable[[Consumer], None]) -> None:
