@@ -9,6 +9,7 @@ from typing import Any, Final
 from gateway.simulation.faults import Fault, start
 from gateway.simulation.findings import Finding, Findings, checked_log
 from gateway.simulation.history import MessageHistory
+from gateway.simulation.leaks import LivingObjects
 from gateway.simulation.network.network import Network
 from gateway.simulation.plan import RunPlan
 from gateway.simulation.plugins.registry import ACCESS
@@ -98,6 +99,7 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     process, findings = scene.process, scene.findings
     started = scene.start("start", start(scene, plan.topology))
     scene.run(lambda: started.is_over, _LONGEST_STEP_S)
+    living = LivingObjects()
     items: list[Program | Fault] = [*plan.programs, *plan.faults]
     tasks = [scene.start(each.name, each.run()) for each in items]
     work = [task for task, item in zip(tasks, items, strict=True) if not (isinstance(item, Program) and item.is_reader)]
@@ -122,7 +124,7 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     has_restarted = process.starts > 1
     scene.history.check_losses(has_restarted)
     scene.history.check_transactions()
-    _check_end(scene)
+    _check_end(scene, living)
 
 
 def are_over(tasks: Iterable[ProgramTask]) -> Callable[[], bool]:
@@ -137,7 +139,7 @@ def are_over(tasks: Iterable[ProgramTask]) -> Callable[[], bool]:
     return is_over
 
 
-def _check_end(scene: Scene) -> None:
+def _check_end(scene: Scene, living: LivingObjects) -> None:
     """Check that nothing of the clients is left in the node."""
     node, findings = scene.process.node, scene.findings
     assert node is not None
@@ -148,6 +150,10 @@ def _check_end(scene: Scene) -> None:
     for vhost in broker.vhost_by_name.values():
         for queue in vhost.queue_by_name.values():
             findings.require(not queue.consumer_count, "no consumer is left", queue.name)
+    scene.run(lambda: not len(broker.clock.background), _LONGEST_STEP_S)
+    if scene.process.starts == 1:
+        excess = living.excess(broker)
+        findings.require(not excess, "no message and no connection is left in memory", excess)
     stopped = scene.process.stop()
     findings.require(scene.run(lambda: stopped.is_done, _LONGEST_STEP_S), "a stop ends", "the node did not stop")
     has_plugins = bool(scene.process.plugins.enabled)

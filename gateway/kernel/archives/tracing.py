@@ -116,6 +116,7 @@ class VhostTracing:
         seconds = self._monotonic_s() - starts_s
         if error is not None:  # event listeners may take long with the report, which is not the tracer's time
             self._contain(tracer, error)
+            error = None  # its traceback refers to this frame: the cycle would keep the connection in memory
         self.part_times.of(tracer).add(seconds)
         if seconds > SLOW_S:
             what = f"{method}() of the tracer {type(tracer).__qualname__}"

@@ -172,6 +172,7 @@ class Router:
         walk.selected, walk.rest = selected, rest
         if error is not None:
             self._contain(exchange, error, walk)
+            error = None  # its traceback refers to this frame: the cycle would keep the connection in memory
         self._timed_advance(walk)
         return walk if walk.is_unfinished else self._finish(walk)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import Consumer, Subscriber
     from gateway.kernel.streams.filters import Filter
     from gateway.kernel.streams.stream_log import StreamLog
+    from gateway.kernel.streams.tail import Tail
     from gateway.kernel.streams.tracking import OffsetTracker
 
 DeliverRun: TypeAlias = "Callable[[Consumer, Sequence[QueuedMessage]], None]"
@@ -146,7 +147,7 @@ class Cursor:
             return 1
         if log.tail.holds(offset):
             self._end = log.tail.slice_end(offset, end, READ_SIZE)
-            self._pending = self._from_tail(offset)
+            self._pending = _from_tail(log.tail, offset, self._end, self.wanted)
             return 1
         data = log.read(offset, READ_SIZE)
         if data is None:  # another owner truncated it: nothing readable is skipped
@@ -157,17 +158,18 @@ class Cursor:
         self._pending = queued_messages(data, offset, self._end, self._read, self.wanted, self.unreadable)
         return 1 + len(data) // _BYTES_PER_COST
 
-    def _from_tail(self, offset: int) -> Iterator[QueuedMessage]:
-        wanted = self.wanted
-        for value, entry in self.log.tail.messages(offset, self._end):
-            if wanted is None or wanted.takes(value):
-                yield entry
-
     def _skipped(self, offset: int, wanted: "Filter") -> int:
         """Return the next offset in a segment that may hold a matching message."""
         while (segment := self.log.segment_of(offset)) is not None and not wanted.may_match(segment.bloom):
             offset = segment.end
         return offset
+
+
+def _from_tail(tail: "Tail", offset: int, end: int, wanted: "Filter | None") -> Iterator[QueuedMessage]:
+    """Yield messages of the tail. The iterator refers to no cursor: that would keep its connection in memory."""
+    for value, entry in tail.messages(offset, end):
+        if wanted is None or wanted.takes(value):
+            yield entry
 
 
 def _run_of(recipient: "Subscriber") -> "DeliverRun":

@@ -159,6 +159,7 @@ class PluginMetrics:
         seconds = self._monotonic_s() - starts_s
         if error is not None:  # event listeners may take long with the report, which is not the time of the source
             self._faults.contain_in_part(FAULT, error, vhost, source, function=source.metrics)
+            error = None  # its traceback refers to this frame: the cycle would stay in memory
         self._times_by_vhost[vhost].of(source).add(seconds)
         if seconds > SLOW_S:
             what = f"the metric source {type(source).__qualname__}"

@@ -305,6 +305,26 @@ MUTATIONS: Final = (
         "        else:\n"
         "            self.is_repeated = True\n",
     ),
+    Mutation(
+        "every delivery stays in memory",
+        "gateway.kernel.queueing.ledger",
+        "        self._deliveries[tag] = Delivery(tag, queue, entry, consumer)\n",
+        "        self._deliveries[tag] = Delivery(tag, queue, entry, consumer)\n"
+        "        vars(Ledger.add).setdefault('kept', []).append(self._deliveries[tag])\n",
+    ),
+    Mutation(
+        "connections that have ended stay in memory",
+        "gateway.net.connection_io",
+        "        self._owner = _CLOSED_OWNER\n",
+        "        self._owner = _CLOSED_OWNER\n"
+        "        vars(ConnectionIO.detach).setdefault('kept', []).append(self.machine)\n",
+    ),
+    Mutation(
+        "a drop that has to wait is forgotten",
+        "gateway.kernel.routing.postponed_drops",
+        "        self._drops.append(drop)\n",
+        "        pass\n",
+    ),
 )
 
 
