@@ -11,6 +11,9 @@ T = TypeVar("T")
 #: The length of a slice, which all long jobs of a node share, in seconds.
 SLICE_S: Final = 0.005
 
+#: Objects that are freed between two readings of the clock.
+_FREED_IN_STEP: Final = 64
+
 #: The time between two checks whether jobs may run, while the store is busy, in seconds.
 PAUSE_S: Final = 0.005
 
@@ -113,6 +116,13 @@ def drained(items: list[T]) -> Iterator[T]:
     items.reverse()
     while items:
         yield items.pop()
+
+
+def freeing(items: list[T]) -> Iterator[None]:
+    """Return the steps that empty a list, as a job: to free 100,000 messages at once takes 30 ms."""
+    for number, _ in enumerate(drained(items)):
+        if not number % _FREED_IN_STEP:
+            yield
 
 
 def _name_of(work: Iterator[None]) -> str:

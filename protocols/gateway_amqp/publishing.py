@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import ClassVar, Final, Protocol, TypeAlias
 
+from gateway.kernel.clock import freeing
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed
 from gateway.kernel.interception.publish_chain import PublishChain
 from gateway.kernel.journal.confirms import Confirms
@@ -85,6 +86,9 @@ def parse_publish(payload: bytes) -> tuple[str, str, bool]:
 
 #: Actions of a large transaction between two checks of the clock, and the most deliveries that one of them settles.
 _STEP: Final = 64
+
+#: Actions of a transaction that are dropped in one turn; more are freed in slices.
+_FREED_AT_ONCE: Final = 4096
 
 Unrouted = Callable[[Target, Message], None]
 """Returns a mandatory message that was not routed to its publisher."""
@@ -235,10 +239,13 @@ class Transactional(Plain):
 
     def rollback(self) -> None:
         """Drop everything that was held; the deliveries are unsettled again."""
-        settled, self._held, self._settled = self._settled, [], []
+        held, self._held = self._held, []
+        settled, self._settled = self._settled, []
         self._release_held()
         for deliveries in settled:
             self._restore_unsettled(deliveries)
+        if len(held) > _FREED_AT_ONCE:
+            self._journal.clock.background.add_later(freeing(held))
 
     def _hold(self, size: int) -> None:
         self._holdings.hold(size)

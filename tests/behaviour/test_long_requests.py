@@ -213,3 +213,24 @@ def test_a_declaration_waits_for_the_deletion_of_the_queue_of_that_name(
     clock.advance(0)
     assert other.receive()[-1].startswith("Queue.DeclareOk(queue='q'")
     assert not gateway.vhost.queue("q").is_durable
+
+
+@pytest.mark.parametrize("end", ["rollback", "loss of the connection"])
+def test_the_messages_of_a_large_dropped_transaction_are_freed_in_slices(
+    gateway: Gateway, peer: Peer, clock: TickingClock, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway_amqp.publishing._FREED_AT_ONCE", COUNT - 1)
+    publish_in_transaction(peer, COUNT)
+    if end == "rollback":
+        peer.send(commands.Tx.Rollback())
+        assert peer.receive() == ["Tx.RollbackOk()"]
+    else:
+        peer.lose()
+    assert len(clock.background) == 1
+    slices: list[str] = []
+    clock.background.on_slice = lambda job, seconds: slices.append(job)
+    clock.advance(0)
+    assert slices == ["freeing"] * len(slices)
+    assert len(slices) > 1
+    assert not len(clock.background)
+    assert len(gateway.vhost.queue("q")) == 0

@@ -14,6 +14,7 @@ from gateway.kernel.broker.audit_log import AuditLog, AuditRules
 from gateway.kernel.broker.connections import Connections
 from gateway.kernel.broker.directory import Directory
 from gateway.kernel.broker.entity_checks import require_valid_vhost
+from gateway.kernel.broker.flow_updates import FlowUpdates
 from gateway.kernel.broker.parameters import Parameters
 from gateway.kernel.broker.plugins_in_use import PluginsInUse
 from gateway.kernel.broker.store_reports import StoreReports
@@ -116,9 +117,10 @@ class Broker:
         self.connections.listeners = self.plugins_in_use.event_listeners
         self.journal.on_fault = partial(self.faults.contain, "turn")
         self.journal.on_set_aside = self.store_reports.on_set_aside
-        self.journal.disk_backlog.on_change = self.connections.update_flow_control
+        flow_updates = FlowUpdates(self.connections, partial(self.clock.call_later, 0))
+        self.journal.disk_backlog.on_change = flow_updates.update_all
         self.archive_context.blocked_publishers.on_change = self.connections.update_flow_control_of
-        self.alarms.subscribe(self.connections.update_flow_control)
+        self.alarms.subscribe(flow_updates.update_all)
         self.clock.background.is_paused = partial(getattr, self.journal, "is_filling")
 
     # Virtual hosts

@@ -206,6 +206,9 @@ class Connections:
     def __len__(self) -> int:
         return len(self._peers)
 
+    def __contains__(self, peer: object) -> bool:
+        return peer in self._peers
+
     def __iter__(self) -> Iterator[Peer]:
         """Yield the current connections, except those that close during the iteration."""
         return (peer for peer in tuple(self._peers) if peer in self._peers)
@@ -241,11 +244,6 @@ class Connections:
             _count_out(self._count_by_user, place[1])
             if (listeners := self._present_listeners) is not None:
                 listeners.pass_on(Event("connection.closed", place[0], peer.name, {"user": place[1]}))
-
-    def update_flow_control(self) -> None:
-        """Check again for each connection whether its publishes are blocked."""
-        for peer in self:
-            peer.update_flow_control()
 
     def update_flow_control_of(self, name: str) -> None:
         """Check again whether the publishes of the connection of this name are blocked."""
