@@ -148,8 +148,8 @@ MUTATIONS: Final = (
     Mutation(
         "a rollback keeps what was published",
         "gateway_amqp.publishing",
-        "        settled, self._held, self._settled = self._settled, [], []\n",
-        "        settled, self._settled = self._settled, []\n",
+        "        held, self._held = self._held, []\n        settled, self._settled",
+        "        held = list(self._held)\n        settled, self._settled",
     ),
     Mutation(
         "recovery reads the messages of a queue in another order",
