@@ -1,7 +1,12 @@
 """The identity of a queue: name, properties, arguments and owner."""
 
+from typing import Final
+
 from gateway.kernel.errors import ResourceLocked
 from gateway.kernel.messages.message import Arguments
+
+#: Owns the exclusive queues that were deleted.
+_FORMER_OWNER: Final = object()
 
 
 class QueueIdentity:
@@ -46,6 +51,11 @@ class QueueIdentity:
     def shares_credit(self) -> bool:
         """Whether its consumers may share a limit with those of other queues (global QoS)."""
         return not self.stores_all
+
+    def disown(self) -> None:
+        """Forget the connection that owned this deleted queue, because the counts of an exchange may keep the queue."""
+        if self.owner is not None:
+            self.owner = _FORMER_OWNER
 
     def require_owner(self, owner: object) -> None:
         """Check that a connection may use the queue (R31). :raises ResourceLocked: if another one owns it."""

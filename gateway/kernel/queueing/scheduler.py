@@ -9,6 +9,9 @@ from gateway.kernel.queueing.consumer import Consumer
 #: Of more consumers than this in a ring, removed ones are skipped first: finding one of 100,000 takes 0.5 ms.
 _FEW: Final = 64
 
+#: They are taken out once they are this part of the ring, because each keeps its connection in memory.
+_GONE_PART: Final = 16
+
 
 class ConsumerScheduler:
     """The consumers of one queue, and the choice of the next one."""
@@ -123,7 +126,7 @@ class RoundRobin:
         row = self._row
         if len(row) > _FEW:
             self._gone.add(consumer)
-            if len(self._gone) > len(row) // 2:
+            if len(self._gone) > len(row) // _GONE_PART or len(row) - len(self._gone) <= _FEW:
                 self._tidy()
             return
         index = row.index(consumer)

@@ -15,35 +15,44 @@ def consumers_for(arguments: Arguments) -> ConsumerScheduler:
 
 
 class Ranking:
-    """The consumers of a set by priority, the oldest first within one.
+    """Some consumers by priority, the oldest first within one.
 
-    Removed ones are dropped when they come to the top, or together when they are the most.
+    The heap has numbers of removed ones, until they come to the top or are the most. It has no consumers, because a
+    removed one would keep its connection in memory.
     """
 
-    __slots__ = ("_heap", "_members", "_number")
+    __slots__ = ("_consumer_by_number", "_heap", "_number", "_number_by_consumer")
 
-    def __init__(self, members: dict[Consumer, None]) -> None:
-        self._members = members
+    def __init__(self) -> None:
         self._number = 0
-        self._heap: list[tuple[int, int, Consumer]] = []
+        self._heap: list[tuple[int, int]] = []
+        self._consumer_by_number: dict[int, Consumer] = {}
+        self._number_by_consumer: dict[Consumer, int] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Add a consumer that was added to the set."""
-        if len(self._heap) > 2 * len(self._members):
-            self._heap = [(-each.priority, number, each) for number, each in enumerate(self._members)]
-            self._number = len(self._heap)
+        """Add a consumer."""
+        self._number += 1
+        self._consumer_by_number[self._number] = consumer
+        self._number_by_consumer[consumer] = self._number
+        heappush(self._heap, (-consumer.priority, self._number))
+
+    def remove(self, consumer: Consumer) -> None:
+        """Remove a consumer."""
+        del self._consumer_by_number[self._number_by_consumer.pop(consumer)]
+        if len(self._heap) > 2 * len(self._consumer_by_number):
+            self._heap = [(-each.priority, number) for number, each in self._consumer_by_number.items()]
             heapify(self._heap)
-        else:
-            heappush(self._heap, (-consumer.priority, self._number, consumer))
-            self._number += 1
 
     @property
     def first(self) -> Consumer | None:
-        """The best consumer of the set."""
+        """The consumer of the highest priority, the oldest of them."""
         heap = self._heap
-        while heap and heap[0][2] not in self._members:
+        while heap:
+            consumer = self._consumer_by_number.get(heap[0][1])
+            if consumer is not None:
+                return consumer
             heappop(heap)
-        return heap[0][2] if heap else None
+        return None
 
 
 class SingleActive(ConsumerSet):
@@ -58,7 +67,7 @@ class SingleActive(ConsumerSet):
     def __init__(self) -> None:
         super().__init__()
         self._active: Consumer | None = None
-        self._ranking = Ranking(self._members)
+        self._ranking = Ranking()
 
     @property
     def permits_exclusive(self) -> bool:
@@ -79,6 +88,7 @@ class SingleActive(ConsumerSet):
     def remove(self, consumer: Consumer) -> None:
         """Remove a consumer; if it was active, choose its successor."""
         del self._members[consumer]
+        self._ranking.remove(consumer)
         if consumer is self._active:
             self._active = self._ranking.first
 

@@ -33,6 +33,9 @@ _FEW = 2048
 #: Queues whose counts are added up between two readings of the clock.
 _STEP = 256
 
+#: Counts of deleted queues are removed once there are this many counts.
+_FEWEST_COUNTS = 64
+
 
 class Route:
     """A set of queues that messages are routed to together, with a count. The publisher increments it.
@@ -72,6 +75,7 @@ class Exchange(ExchangeIdentity):
 
     __slots__ = (
         "_added_up",
+        "_next_removal",
         "_passed_on",
         "_past",
         "_published_in",
@@ -116,6 +120,7 @@ class Exchange(ExchangeIdentity):
         self._wide_routes: list[Route] = []
         self._width = 0  # the queues of all cached routes
         self._passed_on: dict[QueueLike, int] = {}
+        self._next_removal = _FEWEST_COUNTS  # the number of counts at which those of deleted queues are removed
         self._past: deque[Route] = deque()  # forgotten routes whose counts are not in ``_passed_on`` yet
         self._added_up = 0  # the queues of the first of these whose counts are
         self._published_in = 0
@@ -208,6 +213,20 @@ class Exchange(ExchangeIdentity):
                     yield
             self._past.popleft()
             self._added_up = 0
+        yield from self._forgetting_deleted()
+
+    def _forgetting_deleted(self) -> "Iterator[None]":
+        """Return the steps that remove the counts of deleted queues, each time that there are twice as many counts."""
+        passed_on = self._passed_on
+        if len(passed_on) < self._next_removal:
+            return
+        queues = list(passed_on)
+        for first in range(0, len(queues), _STEP):
+            for queue in queues[first : first + _STEP]:
+                if queue.is_deleted:
+                    passed_on.pop(queue, None)
+            yield
+        self._next_removal = max(_FEWEST_COUNTS, 2 * len(passed_on))
 
     # Counts
 

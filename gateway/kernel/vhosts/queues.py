@@ -303,6 +303,7 @@ class Queues:
         for _ in _cancelling(queue):
             pass
         context.events.emit(Event("queue.deleted", context.vhost_name, queue.name))
+        queue.disown()
         return count
 
 

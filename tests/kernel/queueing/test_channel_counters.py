@@ -1,5 +1,7 @@
 """Counters of a channel per exchange and queue, and counters of an exchange's routes."""
 
+import weakref
+
 import pytest
 
 from gateway.kernel.messages.message import Message, Properties
@@ -51,6 +53,27 @@ def test_counts_survive_a_change_of_routes() -> None:
     vhost.bind(vhost.exchange("fan"), vhost.declare_queue("c"), "")
     publish(vhost, "fan", count=3)
     assert (routed_by_queue(vhost, "fan"), in_and_out(vhost, "fan")) == ({"a": 5, "b": 5, "c": 3}, (5, 13))
+
+
+class Owner:
+    """The connection of an exclusive queue."""
+
+
+def test_exclusive_queues_of_connections_that_come_and_go_stay_in_no_counts() -> None:
+    vhost = vhost_with_a_fanout()
+    fan = vhost.exchange("fan")
+    last: weakref.ref[Owner] | None = None
+    for number in range(500):
+        owner = Owner()
+        last = weakref.ref(owner)
+        queue = vhost.declare_queue(f"reply {number}", owner=owner)
+        vhost.bind(fan, queue, "")
+        publish(vhost, "fan")
+        vhost.release(owner)
+        del owner, queue
+        assert last() is None
+    assert len(fan._passed_on) < 100
+    assert routed_by_queue(vhost, "fan") == {"a": 500, "b": 500}
 
 
 def test_a_deleted_queue_counts_in_the_total_only() -> None:
