@@ -4,8 +4,10 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.journal.records.topology import PolicyRecord
+from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.queue_like import QueueLike
 from tests.clocks import TickingClock
+from tests.garbage import left_by
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import publish
 from tests.step_store import StepStore
@@ -234,3 +236,22 @@ def test_the_messages_of_a_large_dropped_transaction_are_freed_in_slices(
     assert len(slices) > 1
     assert not len(clock.background)
     assert len(gateway.vhost.queue("q")) == 0
+
+
+def test_a_large_commit_with_messages_for_a_stream_leaves_no_messages_in_memory(
+    gateway: Gateway, clock: TickingClock
+) -> None:
+    stream = gateway.vhost.declare_queue("s", is_durable=True, arguments={"x-queue-type": "stream"})
+    gateway.vhost.declare_queue("q", is_durable=True)
+    peer = gateway.connect()
+
+    def commit() -> None:
+        publish_in_transaction(peer, COUNT)
+        peer.send(*[publish("", "s", b"for the stream", delivery_mode=2) for _ in range(5)], commands.Tx.Commit())
+        clock.advance(0)
+        gateway.settle()
+        assert "Tx.CommitOk()" in peer.receive()
+
+    commit()
+    assert [each for each in left_by(commit) if isinstance(each, Message)] == []
+    assert len(stream) == 10

@@ -78,7 +78,8 @@ class Commit(Generic[A]):
             yield from self._steps_before_last(step)
         finally:
             self._journal.close_step(step)
-        for call in self._last_calls:
+            last_calls, self._last_calls = self._last_calls, []  # they refer to this object: a cycle
+        for call in last_calls:
             call()
 
     def _steps_before_last(self, step: "OpenStep") -> Iterator[None]:
