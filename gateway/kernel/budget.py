@@ -123,6 +123,7 @@ class TurnBudget:
 
     def caused_by(self, work: PendingWork, steps: Iterator[None]) -> Iterator[None]:
         """Return the same steps; work that they leave pending is caused by ``work``, not by the request at hand."""
+        caused: PendingWork | None
         while True:
             former, self.pending = self.pending, None
             try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.broker.tls.certificates import Authority
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 #: Debian installs it where ordinary users have no path.
@@ -80,8 +81,7 @@ def open_ldap(directory: Path, authority: Authority | None = None, scheme: str =
     entries.write_text(_ENTRIES)
     options = ["-f", str(configuration)]
     subprocess.run([SLAPD, "-T", "add", *options, "-l", str(entries)], check=True, capture_output=True, timeout=30)
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"{scheme}://127.0.0.1:{port}"
     server = subprocess.Popen([SLAPD, "-d", "0", *options, "-h", url])
     try:

@@ -1,6 +1,5 @@
 """Fixtures: two gateways as child processes, and pika clients of both."""
 
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 from pika.exceptions import AMQPError
 
 from tests.interop.amqp_clients.pika_client import parameters
+from tests.ports import free_port
 from tests.running import Gateway
 
 
@@ -32,13 +32,6 @@ def far(tmp_path: Path) -> Iterator[Gateway]:
     gateway = Gateway(tmp_path / "far", *_ports(), "node_name=far").start()
     yield gateway
     gateway.end()
-
-
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 ChannelOf = Callable[[Gateway], BlockingChannel]

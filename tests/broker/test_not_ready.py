@@ -17,7 +17,7 @@ from pika.exceptions import IncompatibleProtocolError
 
 from tests.broker.conftest import Connect
 from tests.broker.many_queues import fill
-from tests.interop.operators.test_gatewayctl import free_port
+from tests.ports import free_port
 from tests.running import HOST, Gateway, connected_when_it_listens
 
 QUEUES = 60_000

@@ -9,7 +9,8 @@ from pika.exceptions import AMQPError
 
 from tests.broker.conftest import Connect
 from tests.broker.raw import HEADER
-from tests.running import HOST, Gateway, connected_when_it_listens
+from tests.ports import free_port
+from tests.running import Gateway, connected_when_it_listens
 from tests.waiting import wait_until
 
 SLOW = """
@@ -33,8 +34,7 @@ def test_clients_wait_while_the_broker_starts(gateway: Gateway) -> None:
     plugins = gateway.directory / "plugins"
     plugins.mkdir(mode=0o755)
     (plugins / "slow.py").write_text(SLOW)
-    with socket.create_server((HOST, 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     gateway._spawn((f"plugins_dir={plugins}", 'vhosts."/".plugins.slow={}', f"amqp.port={port}"))
     with connected_when_it_listens(port) as peer:
         assert "is running" not in gateway.output

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 SCRIPTS: Final = Path("/usr/lib/rabbitmq/bin")
@@ -41,7 +42,7 @@ class RabbitServer:
         if not (SCRIPTS / "rabbitmq-server").exists():
             pytest.fail("rabbitmq-server is not installed: run tests/interop/install-tools.sh as root", pytrace=False)
         self.directory = directory
-        self.port, self._http, self._epmd, distribution = (_free_port() for _ in range(4))
+        self.port, self._http, self._epmd, distribution = (free_port() for _ in range(4))
         (directory / "enabled_plugins").write_text(f"[{', '.join(PLUGINS)}].")
         (directory / "rabbitmq.conf").write_text(
             f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {self._http}\ncluster_name = rabbit-far\n"
@@ -139,12 +140,6 @@ def running_rabbitmq(directory: Path) -> Iterator[RabbitServer]:
         yield server.start()
     finally:
         server.kill()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _is_listening(port: int) -> bool:

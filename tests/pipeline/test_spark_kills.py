@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from tests.interop.broker import PROJECT
 from tests.pipeline.conftest import PIPELINE, process_groups_below
 from tests.pipeline.killed_job import ROWS_PER_BATCH
 from tests.pipeline.stream_broker import StreamBroker, stream_broker
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 #: Messages at the start, and those published between the kills: more than are read before the last kill.
@@ -29,9 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[StreamBroker]:
     """A gateway with fixed ports across restarts, with the stream ``numbers``."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with stream_broker(tmp_path / "gateway", f"management.port={port}") as broker:
+    with stream_broker(tmp_path / "gateway", f"management.port={free_port()}") as broker:
         broker.declare_stream("numbers")
         broker.publish("numbers", bodies(0, FIRST))
         yield broker

@@ -15,6 +15,7 @@ import pytest
 from tests.broker.tls.certificates import Authority
 from tests.cli.ctl.fake_api import FakeApi, fake_api
 from tests.cli.ctl.running import Ctl
+from tests.ports import free_port
 
 PROJECT = Path(__file__).parents[3]
 
@@ -131,13 +132,6 @@ def test_an_answer_that_is_not_json_is_reported(ctl: Ctl, api: FakeApi) -> None:
     api.answers["GET whoami"] = (200, b"<html>")
     result = ctl("ping", "-q")
     assert (result.code, result.err) == (70, f"Error: {api.url} is not a management API: its answer is not JSON\n")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_a_refused_connection_exits_with_69(ctl: Ctl) -> None:

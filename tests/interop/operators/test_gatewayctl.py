@@ -6,7 +6,6 @@ runs the same tests against a RabbitMQ with its management plugin.
 
 import json
 import os
-import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from pika.exceptions import NackError
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import BROKER_URL, PROJECT, Broker
 from tests.interop.tools import run
+from tests.ports import free_port
 from tests.running import running_gateway
 from tests.waiting import wait_until
 
@@ -40,13 +40,6 @@ class ManagedBroker:
 
 
 Ctl = Callable[..., str]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module")

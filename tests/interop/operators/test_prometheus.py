@@ -16,7 +16,7 @@ from paho.mqtt import publish
 
 from gateway.management.metrics.documenting import node_families
 from tests.interop.operators.overview_queries import queries
-from tests.interop.operators.test_gatewayctl import free_port
+from tests.ports import free_port
 from tests.running import Gateway
 from tests.waiting import wait_until
 

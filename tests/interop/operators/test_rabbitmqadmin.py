@@ -12,8 +12,8 @@ import pytest
 
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import Broker
-from tests.interop.operators.test_gatewayctl import free_port
 from tests.interop.tools import program, run
+from tests.ports import free_port
 from tests.running import running_gateway
 
 Admin = Callable[..., str]
