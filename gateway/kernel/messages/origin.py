@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 #: Names of protocols in traces, by those of origins; others are the same.
 TRACE_NAMES: Final[Mapping[str, str]] = {
@@ -30,7 +30,7 @@ class Origin:
     user: str
     protocol: str
     client_id: str = ""
-    grant: object = field(default=None, compare=False, repr=False)
+    grant: Any = field(default=None, compare=False, repr=False)  # an object of the authenticator's
 
     @property
     def protocol_in_traces(self) -> str:
