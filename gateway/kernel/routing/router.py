@@ -239,9 +239,8 @@ class Router:
     def _advance(self, walk: Walk) -> None:
         """Visit the exchanges on the way, up to the next one with very many destinations."""
         messages = walk.messages
-        self._budget.work += WORK_PER_CLOCK_READING * len(
-            messages
-        )  # an exchange type may take milliseconds for a message
+        # An exchange type may take milliseconds for a message.
+        self._budget.work += WORK_PER_CLOCK_READING * len(messages)
         found, seen, to_visit = walk.found, walk.seen, walk.to_visit
         while to_visit:
             exchange = to_visit.pop()

@@ -83,7 +83,7 @@ class WidePublishing:
         """Count a message, and return its offers to the queues of a route, for ``Background``."""
         tracing, archiving = self._vhost.tracing, self._vhost.archiving
         trace = None if tracing is None else partial(_traced, tracing, origin)
-        traffic = self._traffic.by_protocol["" if origin is None else origin.protocol]
+        traffic = self._traffic.published_by("" if origin is None else origin.protocol)
         traffic.count(len(message.body))
         fanout = SlicedFanout(found, message, self._journal, self._router, self._offer, traffic, trace)
         if archiving is not None:
