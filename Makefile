@@ -38,7 +38,7 @@ run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" p
 # The groups of all tests, the longest first; the last one has all other folders. Three run at a time: together they keep
 # two cores busy for half of the time, the rest is waiting. A failure of one does not stop the others.
 TEST_JOBS := 3
-TEST_GROUPS := broker durability pipeline rest interop compiled kernel network
+TEST_GROUPS := broker durability pipeline rest interop cluster compiled kernel network
 TESTS_pipeline := pipeline
 TESTS_interop := interop
 TESTS_durability := durability fuzz
@@ -46,8 +46,9 @@ TESTS_compiled := compiled cli
 TESTS_broker := broker bridges auth
 TESTS_network := ui management net
 TESTS_kernel := kernel behaviour plugins
+TESTS_cluster := cluster jetstream
 # These need nothing but Python, so they run while the tools are installed.
-GROUPS_WITHOUT_TOOLS := durability kernel rest
+GROUPS_WITHOUT_TOOLS := durability cluster kernel rest
 NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
 PYTEST := $(BIN)/python -m pytest
 

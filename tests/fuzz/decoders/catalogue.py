@@ -7,6 +7,7 @@ from tests.fuzz.decoders.target import Target
 from tests.fuzz.decoders.targets import (
     access,
     amqp,
+    cluster,
     connections,
     http,
     kernel,
@@ -19,7 +20,21 @@ from tests.fuzz.decoders.targets import (
     store,
 )
 
-_MODULES: Final = (amqp, mqtt, stomp, connections, kernel, store, net, http, access, settings, plugins, recording)
+_MODULES: Final = (
+    amqp,
+    mqtt,
+    stomp,
+    connections,
+    kernel,
+    store,
+    net,
+    http,
+    access,
+    settings,
+    plugins,
+    recording,
+    cluster,
+)
 
 TARGETS: Final[dict[str, Target]] = {target.name: target for module in _MODULES for target in module.TARGETS}
 

@@ -20,6 +20,9 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.cli.migrate.ldap_queries:LdapQueries.convert": "settings-rabbitmq-conf calls it line by line",
     "gateway.cli.migrate.rabbitmq:RabbitmqFile.convert_key": "settings-rabbitmq-conf calls it line by line",
     "gateway.cli.migrate.command:SourceFile.convert": _INTERFACE,
+    "gateway.cluster.bus:BusListener.on_frame": _INTERFACE,
+    "gateway.cluster.bus:BusListener.on_request": _INTERFACE,
+    "gateway.cluster.log_writer:LogWriter.append": _WRITES,
     "gateway.kernel.messages.message:HeaderFormat.edited": _INTERFACE,
     "gateway.kernel.messages.message:HeaderFormat.header": _INTERFACE,
     "gateway.kernel.messages.message:HeaderFormat.properties": _INTERFACE,
@@ -55,6 +58,9 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway_amqp.incoming:IncomingBytes.append": _PASSES,
     "gateway_amqp.incoming:IncomingBytes.release": _PASSES,
     "gateway_exchanges.murmur:murmur3": _COMPUTES,
+    "gateway_jetstream.ports.admission:MonitoringBody.dataReceived": _PASSES,
+    "gateway_jetstream.client.protocol:NatsConnection.dataReceived": _PASSES,
+    "gateway_memory.cluster.bus:MemoryRequest.end": _PASSES,
     "gateway_lmdb.stream_tables:heads_from": "LMDB reads the table; kernel-chunks reads the heads",
 }
 

@@ -1,0 +1,208 @@
+"""Reads a stream in order, without gaps: what is missing is asked for again, from the last good sequence on."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from gateway_jetstream.client.subscriptions import NatsSubscription
+from gateway_jetstream.codec.frames import Delivered
+from gateway_jetstream.codec.headers import decode_headers
+from gateway_jetstream.errors import NatsError
+from gateway_jetstream.jetstream.api import JetStreamApi
+from gateway_jetstream.jetstream.stream_message import StreamMessage, parse_place
+
+#: The heartbeat of a consumer. Without anything for three of them, it is made again.
+_HEARTBEAT_S: Final = 2.0
+_SILENCE_S: Final = 3 * _HEARTBEAT_S
+
+#: The server forgets a consumer without a subscriber after so long.
+_INACTIVE_S: Final = 30.0
+
+#: The pause before a consumer that could not be made is made again.
+_RETRY_S: Final = 0.25
+
+#: How often a server that is not wished for is refused.
+_MOST_REFUSED: Final = 20
+
+_NS: Final = 1_000_000_000
+
+
+class OrderedConsumer:
+    """Delivers messages of some subjects in rising sequence, each once, until it is stopped.
+
+    It uses consumers of JetStream without acknowledgements, one after the other: a new one after a gap, a silence or a
+    new connection. ``start`` says where the first one begins, such as ``{"deliver_policy": "all"}``. ``accepts`` tells
+    whether a server may be read from; servers are drawn at random, so this is a wish.
+    """
+
+    def __init__(
+        self,
+        api: JetStreamApi,
+        reactor: Any,  # Any: Twisted's interfaces are not types
+        stream: str,
+        subjects: Sequence[str],
+        on_message: Callable[[StreamMessage], None],
+        *,
+        start: Mapping[str, Any],
+        on_current: Callable[[], None] = lambda: None,
+        accepts: Callable[[str], bool] = lambda server: True,
+    ) -> None:
+        self._api = api
+        self._reactor = reactor
+        self._stream = stream
+        self._subjects = list(subjects)
+        self._on_message = on_message
+        self._on_current: Callable[[], None] | None = on_current
+        self._accepts = accepts
+        self._refused = 0
+        self._start = dict(start)
+        #: The sequence of the last message of the stream that was delivered, and of the consumer.
+        self.last_sequence = 0
+        self._last_delivery = 0
+        self.restarts = -1
+        #: The server that the present consumer reads from; empty until it is made, and in a single server.
+        self.source = ""
+        self.error: NatsError | None = None
+        self._name = ""
+        self._subscription: NatsSubscription | None = None
+        self._silence: Any = None
+        self._retry: Any = None
+        self._is_stopped = False
+        api.client.on_opened.append(self._connected)
+        self._restart()
+
+    def stop(self) -> None:
+        """Make no more calls; safe to call twice."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        self._api.client.on_opened.remove(self._connected)
+        self._forget()
+
+    def restart(self) -> None:
+        """Use another consumer from now on, perhaps of another server."""
+        self._restart()
+
+    def _connected(self, server: str) -> None:
+        self._restart()
+
+    # ---- Consumers -----------------------------------------------------------------------------------------------
+
+    def _restart(self) -> None:
+        """Make a consumer that goes on after the last message that was delivered."""
+        self._forget()
+        self.restarts += 1
+        self._last_delivery = 0
+        self._name = f"o{secrets.token_hex(8)}"
+        inbox = self._api.client.new_inbox()
+        name = self._name
+        self._watch_silence()
+        creating: Deferred[None] = Deferred.fromCoroutine(self._create(name, inbox))
+        creating.addErrback(self._not_created, name)
+
+    async def _create(self, name: str, inbox: str) -> None:
+        config = {
+            "name": name,
+            "deliver_subject": inbox,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "flow_control": True,
+            "idle_heartbeat": int(_HEARTBEAT_S * _NS),
+            "inactive_threshold": int(_INACTIVE_S * _NS),
+            "filter_subjects": self._subjects,
+            **self._start,
+        }
+        if self.last_sequence:
+            config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": self.last_sequence + 1}
+        found = await self._api.call(
+            f"CONSUMER.CREATE.{self._stream}.{name}", {"stream_name": self._stream, "config": config}
+        )
+        if name != self._name or self._is_stopped:
+            return
+        self.error = None
+        cluster = found.get("cluster")
+        self.source = str(cluster.get("leader", "")) if isinstance(cluster, dict) else ""
+        if not self._accepts(self.source) and self._refused < _MOST_REFUSED:
+            self._refused += 1
+            self._restart()
+            return
+        # Not earlier: without a subscriber the server delivers nothing.
+        self._subscription = self._api.client.subscribe(inbox, lambda message: self._deliver(name, message))
+        if found.get("num_pending") == 0 and not self._last_delivery:
+            self._report_current()
+
+    def _not_created(self, failure: Failure, name: str) -> None:
+        error = failure.value
+        if not isinstance(error, NatsError):
+            failure.raiseException()
+        if name != self._name or self._is_stopped:
+            return
+        self.error = error
+        if self._retry is None:
+            self._retry = self._reactor.callLater(_RETRY_S, self._restart)
+
+    def _forget(self) -> None:
+        """Give the present consumer up, and ask the server to remove it."""
+        for call in (self._silence, self._retry):
+            if call is not None and call.active():
+                call.cancel()
+        self._silence = self._retry = None
+        self.source = ""
+        if self._subscription is not None:
+            self._subscription.stop()
+            self._subscription = None
+        name, self._name = self._name, ""
+        if name and self._api.client.is_open:
+            self._api.client.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{name}", b"")
+
+    def _watch_silence(self) -> None:
+        if self._silence is not None and self._silence.active():
+            self._silence.reset(_SILENCE_S)
+        else:
+            self._silence = self._reactor.callLater(_SILENCE_S, self._restart)
+
+    # ---- Deliveries ----------------------------------------------------------------------------------------------
+
+    def _deliver(self, name: str, delivered: Delivered) -> None:
+        if name != self._name or self._is_stopped:
+            return
+        self._watch_silence()
+        if delivered.header and not delivered.reply.startswith("$JS.ACK."):
+            headers = decode_headers(delivered.header)
+            if headers.status:
+                self._control(headers.status, headers.fields, delivered.reply)
+                return
+        place = parse_place(delivered.reply)
+        if place.consumer_sequence != self._last_delivery + 1:
+            self._restart()
+            return
+        message = StreamMessage(delivered.subject, place.stream_sequence, delivered.header, delivered.payload)
+        self._last_delivery = place.consumer_sequence
+        self.last_sequence = place.stream_sequence
+        self._on_message(message)
+        if place.pending == 0:
+            self._report_current()
+
+    def _control(self, status: int, fields: Mapping[str, str], reply: str) -> None:
+        """Answer a flow control request, compare a heartbeat, or replace a consumer that the server removed."""
+        if status != 100:
+            if self._retry is None:
+                self._retry = self._reactor.callLater(_RETRY_S, self._restart)
+            return
+        stalled = fields.get("Nats-Consumer-Stalled", "")
+        for subject in (reply, stalled):
+            if subject:
+                self._api.client.publish(subject, b"")
+        last = fields.get("Nats-Last-Consumer")
+        if last is not None and last != str(self._last_delivery):
+            self._restart()
+
+    def _report_current(self) -> None:
+        on_current, self._on_current = self._on_current, None
+        if on_current is not None:
+            on_current()

@@ -1,0 +1,95 @@
+"""Logs of queues in memory."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
+
+from gateway.cluster.errors import Deposed, Outdated
+from gateway.cluster.queue_log import (
+    UNCLAIMED,
+    AppendAnswer,
+    AppendOutcome,
+    Claim,
+    Epoch,
+    Position,
+    QueueId,
+    StoredBatch,
+)
+from gateway.kernel.clock import Clock
+
+#: The size of the largest batch, as with JetStream.
+_MOST_BATCH_BYTES: Final = 256 * 1024
+
+
+class MemoryQueueLogs:
+    """Logs, shared by the nodes of one process. Appends are stored at once, and answered in a later turn."""
+
+    def __init__(self, clock: Clock, most_batch_bytes: int = _MOST_BATCH_BYTES) -> None:
+        self.most_batch_bytes = most_batch_bytes
+        self._clock = clock
+        self._position = 0
+        self._claims: dict[QueueId, Claim] = {}
+        self._batches: defaultdict[QueueId, dict[Position, bytes]] = defaultdict(dict)
+        self._positions: dict[tuple[QueueId, Epoch, int], Position] = {}
+
+    async def owner(self, queue: QueueId) -> Claim | None:
+        """Return the last claim."""
+        return self._claims.get(queue)
+
+    async def claim(self, queue: QueueId, node: str, expected: Epoch) -> Claim:
+        """Claim a queue. :raises Outdated: if the last epoch is not the expected one."""
+        last = self._claims.get(queue)
+        epoch = UNCLAIMED if last is None else last.epoch
+        if epoch != expected:
+            raise Outdated(f"queue {queue} has epoch {epoch}, not {expected}")
+        claim = self._claims[queue] = Claim(queue, node, Epoch(self._next_position()))
+        return claim
+
+    def append(self, claim: Claim, number: int, data: bytes, answered: Callable[[AppendAnswer], None]) -> None:
+        """Append a batch under the last claim."""
+        answer = self._append(claim, number, data)
+        self._clock.call_later(0, lambda: answered(answer))
+
+    def _append(self, claim: Claim, number: int, data: bytes) -> AppendAnswer:
+        key = (claim.queue, claim.epoch, number)
+        if key in self._positions:
+            return AppendAnswer(AppendOutcome.STORED, self._positions[key])
+        last = self._claims[claim.queue]
+        if last.epoch != claim.epoch:
+            return AppendAnswer(AppendOutcome.DEPOSED, reason=f"{last.node} has claimed queue {claim.queue}")
+        position = self._positions[key] = Position(self._next_position())
+        self._batches[claim.queue][position] = data
+        return AppendAnswer(AppendOutcome.STORED, position)
+
+    async def last(self, claim: Claim) -> StoredBatch | None:
+        """Return the last batch before a claim."""
+        return self._before(claim)[-1] if self._before(claim) else None
+
+    async def read(self, claim: Claim, take: Callable[[StoredBatch], None]) -> None:
+        """Give each batch before a claim to ``take``. :raises Deposed: if there is a later claim."""
+        last = self._claims[claim.queue]
+        if last.epoch != claim.epoch:
+            raise Deposed(f"{last.node} has claimed queue {claim.queue}")
+        for stored in self._before(claim):
+            take(stored)
+
+    async def read_elsewhere(self, claim: Claim) -> None:
+        """Do nothing: there is one copy."""
+
+    async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
+        """Return the batch at a position."""
+        return self._batches[queue].get(position)
+
+    def purge(self, claim: Claim, below: Position) -> None:
+        """Remove what is below a position."""
+        batches = self._batches[claim.queue]
+        for position in [each for each in batches if each < below]:
+            del batches[position]
+
+    def _before(self, claim: Claim) -> list[StoredBatch]:
+        batches = self._batches[claim.queue]
+        return [StoredBatch(position, data) for position, data in batches.items() if position < claim.epoch]
+
+    def _next_position(self) -> int:
+        self._position += 1
+        return self._position

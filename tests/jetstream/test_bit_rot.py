@@ -1,0 +1,132 @@
+"""A bit flips in one copy of a log, and that copy becomes the leader: a replay notices, and reads another copy."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gateway.cluster.log_replay import LogRecord, replay
+from gateway.cluster.queue_log import QueueId
+from gateway.testing.cluster.queue_logs import OwnedLog
+from gateway_jetstream.jetstream.api import JetStreamApi
+from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
+from gateway_jetstream.jetstream.publishing import JetStreamPublisher
+from gateway_jetstream.jetstream.stream_message import StreamMessage
+from gateway_jetstream.ports.copies import Copies
+from gateway_jetstream.ports.queue_logs import JetStreamQueueLogs
+from tests.jetstream.nats_servers import NatsServers
+from tests.jetstream.places import JetStreamPlace
+
+#: The record that is damaged, and the number of all. They fill several files of a server: damage in the last one is
+#: repaired by the server itself, because then it lacks the end.
+_DAMAGED = 20
+_RECORDS = 100
+_FILLER = bytes(200_000)
+
+
+def text_of(at: int) -> bytes:
+    return b"record-%d-of-a-log-that-rots" % at
+
+
+def record_of(at: int) -> bytes:
+    return text_of(at) + _FILLER
+
+
+def flip_bit(store: Path, text: bytes) -> int:
+    """Flip a bit of a text in the files of a server; return how often it was there."""
+    count = 0
+    for path in store.rglob("*.blk"):
+        data = bytearray(path.read_bytes())
+        at = data.find(text)
+        if at >= 0:
+            data[at + len(text) - 1] ^= 1
+            path.write_bytes(data)
+            count += 1
+    return count
+
+
+def read_from(place: JetStreamPlace, stream: str, subject: str, server: str) -> list[StreamMessage]:
+    """Return the messages of a subject that one server delivers: it may stop at the damage."""
+    found: list[StreamMessage] = []
+    is_current: list[bool] = []
+    consumer = OrderedConsumer(
+        JetStreamApi(place.client()),
+        place.loop.reactor,
+        stream,
+        [subject],
+        found.append,
+        start={"deliver_policy": "all"},
+        on_current=lambda: is_current.append(True),
+        accepts=lambda name: name == server,
+    )
+    is_late: list[bool] = []
+    place.clock.call_later(5.0, lambda: is_late.append(True))
+    place.until(lambda: is_current or is_late)
+    source = consumer.source
+    consumer.stop()
+    assert source == server
+    return found
+
+
+def rot(place: JetStreamPlace, servers: NatsServers, stream: str, text: bytes) -> str:
+    """Flip a bit in the copy of a follower, make that server the leader, and return its name."""
+    api = JetStreamApi(place.client())
+    state = place.run(api.stream(stream))
+    name = next(each for each in state.replicas if each != state.leader)
+    server = servers.named(name)
+    server.stop()
+    assert flip_bit(server.store, text) >= 1, "the record is not in the files of the server"
+    server.start()
+    servers.wait_until_ready()
+
+    def leads() -> bool:
+        if place.leader_of(stream) == name:
+            return True
+        place.run(
+            JetStreamApi(place.client()).call(f"STREAM.LEADER.STEPDOWN.{stream}", {"placement": {"preferred": name}})
+        )
+        return False
+
+    place.until(leads)
+    return name
+
+
+class FirstFrom(Copies):
+    """Reads from one server first, and then as always."""
+
+    def __init__(self, api: JetStreamApi, reactor: Any, server: str) -> None:
+        super().__init__(api, reactor)
+        self._first = server
+        self.reads: list[str] = []
+
+    async def wished(self, stream: str, queue: QueueId) -> Callable[[str], bool]:
+        if not self.reads:
+            return lambda server: server == self._first
+        return await super().wished(stream, queue)
+
+    def note_read(self, queue: QueueId, server: str) -> None:
+        super().note_read(queue, server)
+        self.reads.append(server)
+
+
+def test_what_one_copy_lost_is_read_from_another(place: JetStreamPlace, servers: NatsServers) -> None:
+    queue = place.new_queue()
+    log = OwnedLog(place, queue)
+    for at in range(_RECORDS):
+        log.append(record_of(at))
+    cluster = place.cluster()
+    stream, subject = cluster.layout.stream(queue), cluster.layout.log_subject(queue)
+    damaged = rot(place, servers, stream, text_of(_DAMAGED))
+    assert len(read_from(place, stream, subject, damaged)) < _RECORDS, "the server repaired its copy: nothing is tested"
+
+    client = place.client()
+    api = JetStreamApi(client)
+    copies = FirstFrom(api, place.loop.reactor, damaged)
+    logs = JetStreamQueueLogs(api, JetStreamPublisher(client), place.loop.reactor, cluster.layout, copies)
+    records: list[LogRecord] = []
+    claim = place.run(logs.claim(queue, "later", log.claim.epoch))
+    place.run(replay(logs, claim, records.append))
+    assert copies.reads[0] == damaged
+    assert damaged not in copies.reads[1:], "the damaged copy was read again"
+    assert place.leader_of(stream) != damaged, "the damaged copy still leads"
+    assert [record.index for record in records] == list(range(1, _RECORDS + 1))
+    assert [record.payload[: -len(_FILLER)] for record in records] == [text_of(at) for at in range(_RECORDS)]
