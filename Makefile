@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-fast test-fast-kernel test-fast-checks test-fast-protocols test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
+.PHONY: run test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -66,19 +66,22 @@ $(TEST_GROUPS:%=test-%): test-%: $(VENV)/.tested
 	@echo "== $*: $(or $(TESTS_$*),all other folders)"
 	@$(PYTEST) $(if $(TESTS_$*),$(TESTS_$*:%=tests/%),$(NAMED_TESTS:%=--ignore=%)) </dev/null
 
-# The property tests try fewer examples than those of "make test".
+# The property tests try fewer examples than those of "make test", and tests of volume are left out. The longest group is
+# first.
+FAST_GROUPS := kernel checks protocols mqtt
+FAST_kernel := kernel
+FAST_checks := architecture
+FAST_protocols := protocols/amqp protocols/stomp protocols/test_refusals_at_start.py selectors storage/test_memory_store.py storage/test_values.py
+FAST_mqtt := protocols/mqtt
+
+.PHONY: $(FAST_GROUPS:%=test-fast-%)
+
 test-fast: export GATEWAY_TEST_EFFORT := little
 test-fast: $(VENV)/.tested ## run in two minutes: kernel, protocols, the store in memory, types, style, import contracts
-	@$(MAKE) --jobs=2 --keep-going --output-sync=target test-fast-kernel test-fast-checks test-fast-protocols
+	@$(MAKE) --jobs=2 --keep-going --output-sync=target $(FAST_GROUPS:%=test-fast-%)
 
-test-fast-kernel:
-	@$(PYTEST) -q tests/kernel </dev/null
-
-test-fast-checks:
-	@$(PYTEST) -q tests/architecture </dev/null
-
-test-fast-protocols:
-	@$(PYTEST) -q tests/protocols tests/selectors tests/storage/test_memory_store.py tests/storage/test_values.py </dev/null
+$(FAST_GROUPS:%=test-fast-%): test-fast-%:
+	@$(PYTEST) -q -m "not volume" $(FAST_$*:%=tests/%) </dev/null
 
 test-wheel: $(BUILT) ## run the tests of what is compiled against it; make test-wheel ARGS="tests/net" runs others
 	@$(WITH_COMPILED) $(BIN)/python -m pytest -o pythonpath= --import-mode=append \

@@ -222,6 +222,7 @@ def test_delayed_messages_are_listed_by_due_time_and_can_be_cancelled(broker: Me
     assert ready(restarted.vhost.queue("q")) == [b"200"]
 
 
+@pytest.mark.volume
 def test_a_listing_and_a_search_of_many_delayed_messages_have_short_steps(broker: MemoryBroker) -> None:
     """Each step looks at a few thousand of them at most; see ADR 0018."""
     queue = delayed_queue(broker)

@@ -58,6 +58,7 @@ def test_a_queue_takes_at_most_half_of_the_remaining_budget() -> None:
     assert held == [500, 250, 120]
 
 
+@pytest.mark.volume
 @pytest.mark.parametrize("is_persistent", [False, True], ids=["transient", "persistent"])
 def test_a_burst_within_the_budget_is_not_paged_out(is_persistent: bool) -> None:
     broker = MemoryBroker(reserve=64 * 2**20)

@@ -79,12 +79,14 @@ def test_large_bodies_are_paged_out_gradually() -> None:
     assert max(paged_out) <= MOST_OUT
 
 
+@pytest.mark.volume
 def test_messages_within_the_memory_budget_are_moved_gradually() -> None:
     room = room_of(QueuedMessage(Message("x", "", header_of(), b""), 1, 0, False))
     broker = broker_with_fanout(reserve=20 * SEGMENT * QUEUES * room)
     assert max(growth(broker, 6 * SEGMENT, kept)) <= MOST
 
 
+@pytest.mark.volume
 def test_messages_dropped_by_a_length_limit_are_paged_in_gradually() -> None:
     broker = broker_with_fanout(arguments={"x-max-length": 4 * SEGMENT})
     paged_in = list(growth(broker, 10 * SEGMENT, reads))
@@ -92,6 +94,7 @@ def test_messages_dropped_by_a_length_limit_are_paged_in_gradually() -> None:
     assert max(paged_in) <= MOST + FEW * QUEUES
 
 
+@pytest.mark.volume
 def test_recovered_messages_are_paged_in_gradually() -> None:
     broker = broker_with_fanout(arguments={"x-max-length": 4 * SEGMENT}, is_durable=True)
     for _ in range(4 * SEGMENT):

@@ -113,6 +113,7 @@ def test_new_messages_follow_a_recovered_backlog(small: MemoryBroker) -> None:
     assert drained(restarted) == bodies
 
 
+@pytest.mark.volume
 @pytest.mark.parametrize("persistent_every", [0, 1, 2], ids=["transient", "persistent", "mixed"])
 def test_a_queue_of_fifty_thousand_messages_keeps_a_bounded_number_in_memory(
     persistent_every: int, living_messages: Callable[[], int]
@@ -126,6 +127,7 @@ def test_a_queue_of_fifty_thousand_messages_keeps_a_bounded_number_in_memory(
     assert living_messages() <= RESIDENT_MESSAGES + SEGMENT_LENGTH
 
 
+@pytest.mark.volume
 def test_draining_a_long_queue_keeps_a_bounded_number_in_memory(living_messages: Callable[[], int]) -> None:
     """R134."""
     broker = MemoryBroker()

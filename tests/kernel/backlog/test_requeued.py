@@ -82,6 +82,7 @@ def test_a_paged_message_in_the_middle_can_be_removed() -> None:
     assert len(list(queue.ready.positions())) == len(queue.ready) == COUNT - 3
 
 
+@pytest.mark.volume
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "in reverse order"])
 def test_a_requeued_message_pages_out_a_bounded_number_and_the_order_stays(is_reversed: bool) -> None:
     journal = MemoryBroker().kernel.journal

@@ -1,12 +1,13 @@
 """Publisher confirms: in order, once for each message, and never before it is safe (R119-R121)."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Value
 from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient
+from tests.effort import examples
 
 Answer = tuple[int, bool, bool]
 
@@ -150,6 +151,7 @@ def test_numbers_count_from_one_for_each_publisher(broker: MemoryBroker) -> None
 KINDS = ("persistent", "transient", "refused")
 
 
+@settings(max_examples=examples(100))
 @given(steps=st.lists(st.sampled_from([*KINDS, "end", "commit"]), max_size=40))
 def test_every_message_is_confirmed_once_in_order_and_not_too_early(steps: list[str]) -> None:
     broker = MemoryBroker()

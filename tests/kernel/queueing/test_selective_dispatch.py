@@ -367,6 +367,7 @@ def test_a_search_ends_with_its_consumer_or_its_queue() -> None:
     assert stays.calls == before
 
 
+@pytest.mark.volume
 def test_each_message_is_examined_once_even_without_a_match(broker: MemoryBroker, queue: Queue) -> None:
     nothing = WordSelection(b"nothing")
     Recipient().consume(queue, selection=nothing)

@@ -172,6 +172,7 @@ def test_a_route_through_a_headers_exchange_is_not_cached(broker: MemoryBroker) 
     assert broker.publish("k", exchange="x", headers={"wanted": "no"}) is Verdict.UNROUTED
 
 
+@pytest.mark.volume
 def test_the_cache_of_routes_is_bounded(broker: MemoryBroker) -> None:
     exchange = broker.vhost.exchange("amq.topic")
     for number in range(25_000):

@@ -294,6 +294,7 @@ def test_last_starts_with_the_last_durable_message(broker: MemoryBroker) -> None
     assert numbers_received(recipient) == [1]
 
 
+@pytest.mark.volume
 @given(
     gaps=st.lists(st.integers(0, 3), min_size=1, max_size=40),
     commits=st.sets(st.integers(0, 40)),
