@@ -34,8 +34,22 @@ class LatestTraces:
         """Add and return the trace of the latest message."""
         self.count += 1
         latest, before = self._latest, self._before
-        if latest is not None and latest.is_delivered_only:
-            if before is not None and latest.repeats(before):
+        if (  # the latest message was delivered at once without a position, and that is all
+            latest is not None
+            and latest.deliver is not None
+            and latest.position is None
+            and latest.rows is None
+            and latest.settle is None
+        ):
+            if (  # the one before it has the same events; a late event belongs to that one alone
+                before is not None
+                and latest.deliver is before.deliver
+                and latest.enqueue is before.enqueue
+                and latest.publication is before.publication
+                and latest.id == before.id + before.count
+                and before.rows is None
+                and before.settle is None
+            ):
                 before.count += 1
                 latest.id = id
                 latest.publication = publication
@@ -48,16 +62,20 @@ class LatestTraces:
         self._places.append(trace)
         return trace
 
-    def drop_oldest(self) -> MessageTrace:
-        """Drop the oldest message; there is one. Return its trace, which ``is_evicted`` unless others share it."""
+    def drop_oldest(self, most: int) -> MessageTrace:
+        """Drop the oldest message, and up to ``most`` of its trace; there is one.
+
+        Return the trace, which ``is_evicted`` if all its messages are dropped.
+        """
         first, places = self._first, self._places
         trace = places[first]
         assert trace is not None
-        self.count -= 1
-        if trace.count > 1:
-            trace.count -= 1
-            trace.id += 1
+        if trace.count > most:
+            self.count -= most
+            trace.count -= most
+            trace.id += most
             return trace
+        self.count -= trace.count
         trace.is_evicted = True
         if trace is self._before:
             self._before = None

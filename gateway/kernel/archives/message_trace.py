@@ -98,10 +98,6 @@ class SharedEvent:
         self.detail = detail
         self.origin = origin
 
-    def covers(self, at_ms: int, detail: str, origin: "Origin | None") -> bool:
-        """Return whether an event of the same kind is the same."""
-        return at_ms == self.at_ms and origin is self.origin and detail == self.detail
-
 
 @mypyc_attr(acyclic=True)  # ten thousand of them live at once: the garbage collector need not visit each
 class MessageTrace:
@@ -167,22 +163,6 @@ class MessageTrace:
         """The estimated memory of the trace of one message, in bytes."""
         rows = self.rows
         return self.publication.size if rows is None else self.publication.size + EVENT_BYTES * len(rows)
-
-    @property
-    def is_delivered_only(self) -> bool:
-        """Whether the message was enqueued and delivered without a position: it needs no acknowledgement."""
-        return self.deliver is not None and self.position is None and self.rows is None and self.settle is None
-
-    def repeats(self, earlier: "MessageTrace") -> bool:
-        """Return whether this message is the next one of a trace, and has the same events."""
-        return (
-            self.deliver is earlier.deliver
-            and self.enqueue is earlier.enqueue
-            and self.publication is earlier.publication
-            and self.id == earlier.id + earlier.count
-            and earlier.rows is None  # a late event belongs to the earlier message alone
-            and earlier.settle is None
-        )
 
     def of_message(self, id: int) -> "MessageTrace":
         """Return the trace of one of the messages: itself, or a copy."""

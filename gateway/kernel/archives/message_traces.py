@@ -5,7 +5,7 @@ The oldest traces are dropped first: the store has a limit of messages and one o
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.archives.departures import Departures
 from gateway.kernel.archives.latest_traces import LatestTraces
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.message import Message
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.queueing.queue_identity import QueueIdentity
+
+#: A full store drops this part of its limits at once, so that not each new message pays for the drop of an old one.
+_ROOM: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class MessageTraces:
         if trace.rows is None and trace.enqueue is None and queue == trace.publication.only_queue:
             journal = self._journal
             at_ms, event = journal.turn_ms or journal.now_ms, self._enqueue
-            if event is None or not event.covers(at_ms, applied, None):
+            if event is None or at_ms != event.at_ms or applied != event.detail:
                 event = self._enqueue = SharedEvent(at_ms, applied, None)
             trace.enqueue = event
             trace.position = position
@@ -190,7 +193,7 @@ class MessageTraces:
         if is_first and position == trace.position and queue == trace.publication.only_queue:
             journal = self._journal
             at_ms, event = journal.turn_ms or journal.now_ms, self._deliver
-            if event is None or not event.covers(at_ms, "", origin):
+            if event is None or at_ms != event.at_ms or origin is not event.origin:
                 event = self._deliver = SharedEvent(at_ms, "", origin)
             trace.deliver = event
         else:
@@ -202,7 +205,7 @@ class MessageTraces:
         if is_first and queue == trace.publication.only_queue:
             journal = self._journal
             at_ms, event = journal.turn_ms or journal.now_ms, self._settle
-            if event is None or not event.covers(at_ms, outcome, None):
+            if event is None or at_ms != event.at_ms or outcome != event.detail:
                 event = self._settle = SharedEvent(at_ms, outcome, None)
             trace.settle = event
         else:
@@ -255,12 +258,14 @@ class MessageTraces:
         return self._trace_by_place.get((queue, position))
 
     def _evict(self) -> None:
-        """Drop the oldest traces, up to the limits; the latest one stays."""
+        """Drop the oldest traces until there is room for some; the latest one stays."""
         traces = self._traces
-        while traces.count > 1 and (self.bytes > self._most_bytes or traces.count > self._most_messages):
-            trace = traces.drop_oldest()
-            self.bytes -= trace.size
-            self.evicted += 1
+        kept, kept_bytes = (limit - limit // _ROOM for limit in (self._most_messages, self._most_bytes))
+        while (count := traces.count) > 1 and (self.bytes > kept_bytes or count > kept):
+            trace = traces.drop_oldest(max(1, count - kept))
+            dropped = count - traces.count
+            self.bytes -= trace.size * dropped
+            self.evicted += dropped
             if trace.rows is not None or trace.position is not None:
                 self._forget(trace)
 

@@ -47,17 +47,18 @@ class TraceEvents:
 
     def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
         """Record a publish and the queues it is routed to; return the message with its number, if it gets one."""
-        is_sampled = self.traces.sample > 0 and self.traces.chooses()
-        if not is_sampled and not self.table.is_on:
+        traces, table, journal = self.traces, self.table, self._journal
+        is_sampled = traces.sample >= 1 or (traces.sample > 0 and traces.chooses())
+        if not is_sampled and not table.is_on:
             return message
-        self._number += 1
-        numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, self._number)
+        self._number = number = self._number + 1
+        numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, number)
         # the publisher holds another object for this message: the journal must not report it as stored nowhere
-        self._journal.indirect_lsn = self._journal.lsn
-        if self.table.is_on:
-            self.table.published(numbered, queues, origin)
+        journal.indirect_lsn = journal.lsn
+        if table.is_on:
+            table.published(numbered, queues, origin)
         if is_sampled:
-            numbered.trace = self.traces.published(self._number, numbered, queues, origin)
+            numbered.trace = traces.published(number, numbered, queues, origin)
         return numbered
 
     def enqueued(self, queue: "QueueIdentity", message: Message, position: int | None, applied: str) -> None:
@@ -67,16 +68,24 @@ class TraceEvents:
         """
         if self.table.is_on:
             self.table.enqueued(queue, message, position)
-        if (trace := self._trace_of(message, queue.name, None)) is not None:
+        trace = message.trace if isinstance(message, TracedMessage) else None
+        if trace is None or trace.count > 1 or trace.id != message.trace_id:
+            trace = self._trace_of(message, queue.name, None)
+        if trace is not None:
             self.traces.enqueued(trace, queue.name, message, position, applied)
 
     def delivered(
         self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None
     ) -> None:
-        """Record a delivery."""
+        """Record a delivery, while events are recorded."""
         if self.table.is_on:
             self.table.delivered(message, queue, redelivered, origin, position)
-        if (trace := self._trace_of(message, queue.name, position)) is not None:
+        elif not self.traces.sample:
+            return
+        trace = message.trace if isinstance(message, TracedMessage) else None
+        if trace is None or trace.count > 1 or trace.id != message.trace_id:
+            trace = self._trace_of(message, queue.name, position)
+        if trace is not None:
             self.traces.delivered(trace, queue.name, position, origin, redelivered)
 
     def settled(self, queue: "QueueIdentity", message: Message, position: int, outcome: "DeliveryOutcome") -> None:

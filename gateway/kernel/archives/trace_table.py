@@ -55,7 +55,11 @@ class TracedMessage(Message):
         trace_id: int,
         trace: "MessageTrace | None" = None,
     ) -> None:
-        super().__init__(exchange, routing_key, header, body)
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self.header = header
+        self.body = body
+        self.id = 0
         self.trace_id = trace_id
         self.trace = trace
 

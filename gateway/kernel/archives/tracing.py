@@ -68,7 +68,7 @@ class VhostTracing:
         """
         if origin is not None and (self.tells_tracers or self._added):
             self._tell_published(message, names_of(queues), origin)
-        return self._events.published(message, queues, origin) if self._events.is_on else message
+        return self._events.published(message, queues, origin)
 
     def delivered(
         self,
@@ -81,9 +81,7 @@ class VhostTracing:
         """Report a delivery that was written; ``entry`` is ``None`` if the delivery needs no settling."""
         if self.tells_tracers or self._added:
             self._tell_delivered(message, queue.name, redelivered, origin)
-        if self._events.is_on:
-            position = None if entry is None else entry.position
-            self._events.delivered(message, queue, redelivered, origin, position)
+        self._events.delivered(message, queue, redelivered, origin, None if entry is None else entry.position)
 
     # The closures are in functions of their own: a compiled function that has one allocates an object at each call.
 

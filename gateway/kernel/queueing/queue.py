@@ -143,7 +143,8 @@ class Queue(QueueLike):
         if consumer is not None and not consumer.needs_settling:
             self.counters.deliver_no_ack += 1
             if feature_dispatch.accepting:
-                feature_dispatch.accepted(message, None)
+                for feature in feature_dispatch.accepting:
+                    feature.accepted(message, None)
             consumer.recipient.deliver(consumer, message, False, None)
             return None
         entry = self.enter(message)
