@@ -34,12 +34,8 @@ class LatestTraces:
         """Add and return the trace of the latest message."""
         self.count += 1
         latest, before = self._latest, self._before
-        if (  # the latest message was delivered at once without a position, and that is all
-            latest is not None
-            and latest.deliver is not None
-            and latest.position is None
-            and latest.rows is None
-            and latest.settle is None
+        if (  # the latest message was delivered at once without a position, so it is not settled
+            latest is not None and latest.deliver is not None and latest.position is None and latest.rows is None
         ):
             if (  # the one before it has the same events; a late event belongs to that one alone
                 before is not None
@@ -48,7 +44,6 @@ class LatestTraces:
                 and latest.publication is before.publication
                 and latest.id == before.id + before.count
                 and before.rows is None
-                and before.settle is None
             ):
                 before.count += 1
                 latest.id = id

@@ -42,12 +42,13 @@ class MessageTraces:
     """Owns the traces of one virtual host.
 
     A message that was paged out has lost its number; it is found by its place in the queue, or as a stored content.
-    ``evicted`` counts traces that were dropped for later ones, ``departures`` are the purges and deletions.
+    ``evicted`` counts traces that were dropped for later ones, ``departures`` are the purges and deletions. Messages are
+    traced while it ``is_on``, each of them while it ``is_full``.
     """
 
     def __init__(self, journal: "Journal", rules: TraceRules) -> None:
         self.use(rules)
-        self.sample = rules.sample
+        self.trace(rules.sample)
         self.bytes = 0
         self.evicted = 0
         self._journal = journal
@@ -75,10 +76,11 @@ class MessageTraces:
         self._most_messages = rules.most_messages
         self._most_bytes = rules.most_bytes
 
-    @property
-    def is_on(self) -> bool:
-        """Whether messages are traced."""
-        return self.sample > 0
+    def trace(self, sample: float) -> None:
+        """Trace this fraction of the messages from now on."""
+        self.sample = sample
+        self.is_on = sample > 0
+        self.is_full = sample >= 1
 
     def get(self, id: int) -> MessageTrace | None:
         """Return the trace of this number."""
@@ -96,7 +98,7 @@ class MessageTraces:
 
     def chooses(self) -> bool:
         """Return whether the next message is traced: one in every ``1 / sample``, evenly."""
-        if self.sample >= 1:
+        if self.is_full:
             return True
         self._share += self.sample
         if self._share < 1:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.archives.message_trace import MOST_ROUTES
 from gateway.kernel.archives.trace_table import TracedMessage, TraceTable
+from gateway.kernel.archives.tracing import Tracing
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.messages.death_records import DeathReason
     from gateway.kernel.messages.origin import Origin
+    from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 #: Message numbers start at the time in milliseconds, so that two runs of the node never use the same ones.
@@ -28,7 +30,7 @@ _WORDS: Final = {
 }
 
 
-class TraceEvents:
+class TraceEvents(Tracing):
     """Passes each event to the trace table and to the traces in memory, as far as they are on.
 
     A message has one number in both. Of messages that are not sampled, only the table records events.
@@ -48,7 +50,7 @@ class TraceEvents:
     def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
         """Record a publish and the queues it is routed to; return the message with its number, if it gets one."""
         traces, table, journal = self.traces, self.table, self._journal
-        is_sampled = traces.sample >= 1 or (traces.sample > 0 and traces.chooses())
+        is_sampled = traces.is_full or (traces.is_on and traces.chooses())
         if not is_sampled and not table.is_on:
             return message
         self._number = number = self._number + 1
@@ -61,38 +63,33 @@ class TraceEvents:
             numbered.trace = traces.published(number, numbered, queues, origin)
         return numbered
 
-    def enqueued(self, queue: "QueueIdentity", message: Message, position: int | None, applied: str) -> None:
-        """Record that a queue accepted a message; ``position`` is ``None`` if it was settled on delivery.
-
-        ``applied`` is what the queue applies to the message: its policy.
-        """
-        if self.table.is_on:
-            self.table.enqueued(queue, message, position)
-        trace = message.trace if isinstance(message, TracedMessage) else None
-        if trace is None or trace.count > 1 or trace.id != message.trace_id:
-            trace = self._trace_of(message, queue.name, None)
-        if trace is not None:
-            self.traces.enqueued(trace, queue.name, message, position, applied)
-
     def delivered(
-        self, message: Message, queue: "QueueIdentity", redelivered: bool, origin: "Origin", position: int | None
+        self,
+        message: Message,
+        queue: "QueueIdentity",
+        redelivered: bool,
+        origin: "Origin",
+        entry: "QueuedMessage | None",
     ) -> None:
-        """Record a delivery, while events are recorded."""
+        """Record a delivery."""
+        position, name = None if entry is None else entry.position, queue.name
         if self.table.is_on:
             self.table.delivered(message, queue, redelivered, origin, position)
-        elif not self.traces.sample:
-            return
-        trace = message.trace if isinstance(message, TracedMessage) else None
-        if trace is None or trace.count > 1 or trace.id != message.trace_id:
-            trace = self._trace_of(message, queue.name, position)
+        if (
+            not isinstance(message, TracedMessage)
+            or (trace := message.trace) is None
+            or trace.count > 1
+            or trace.id != message.trace_id
+        ):
+            trace = self.trace_of(message, name, position)
         if trace is not None:
-            self.traces.delivered(trace, queue.name, position, origin, redelivered)
+            self.traces.delivered(trace, name, position, origin, redelivered)
 
     def settled(self, queue: "QueueIdentity", message: Message, position: int, outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""
         if self.table.is_on:
             self.table.settled(queue, message, position, outcome)
-        if (trace := self._trace_of(message, queue.name, position)) is not None:
+        if (trace := self.trace_of(message, queue.name, position)) is not None:
             if outcome is DeliveryOutcome.ACCEPTED:
                 self.traces.accepted(trace, queue.name, position, "accepted")
             else:
@@ -103,7 +100,7 @@ class TraceEvents:
         """Record that a queue dropped or rejected a message."""
         if self.table.is_on:
             self.table.dropped_from(queue, message, reason)
-        if (trace := self._trace_of(message, queue.name, None)) is not None:
+        if (trace := self.trace_of(message, queue.name, None)) is not None:
             kind = "expire" if reason.value == "expired" else "drop"
             self.traces.noted(trace, kind, queue.name, None, reason.value)
 
@@ -111,27 +108,27 @@ class TraceEvents:
         """Record the publish of a dead letter."""
         if self.table.is_on:
             self.table.dead_lettered(letter, reason)
-        if isinstance(letter, TracedMessage) and (trace := self._trace_of(letter, "", None)) is not None:
+        if isinstance(letter, TracedMessage) and (trace := self.trace_of(letter, "", None)) is not None:
             self.traces.dead_lettered(trace, letter, reason.value)
 
     # Of the traces in memory only
 
     def refused(self, message: Message, origin: "Origin", reason: str) -> None:
         """Record a publish that an interceptor refuses."""
-        if self.traces.sample > 0 and self.traces.chooses():
+        if self.traces.is_on and self.traces.chooses():
             self._number += 1
             self.traces.published(self._number, message, (), origin, reason)
 
     def delayed(self, place: TracedPlace, message: Message, position: int, due_at_ms: int) -> None:
         """Record that a queue or an exchange delays a message until ``due_at_ms`` (wall time)."""
-        if self.traces.is_on and (trace := self._trace_of(message, place.queue, position)) is not None:
+        if self.traces.is_on and (trace := self.trace_of(message, place.queue, position)) is not None:
             self.traces.delayed(trace, place, message, position, due_at_ms)
 
     def due(
         self, place: TracedPlace, message: Message, position: int, queues: "Sequence[QueueIdentity] | None"
     ) -> None:
         """Record that a delay is over, and the ``queues`` to which an exchange routes the message then."""
-        if not self.traces.is_on or (trace := self._trace_of(message, place.queue, position)) is None:
+        if not self.traces.is_on or (trace := self.trace_of(message, place.queue, position)) is None:
             return
         self.traces.noted_at(trace, "due", place, position)
         for queue in (queues or ())[:MOST_ROUTES]:
@@ -143,7 +140,7 @@ class TraceEvents:
 
     def kept_out(self, place: TracedPlace, message: Message, reason: str) -> None:
         """Record that a message is dropped for a reason of the broker's own: a ``duplicate``, a ``cycle``."""
-        if self.traces.is_on and (trace := self._trace_of(message, place.queue, None)) is not None:
+        if self.traces.is_on and (trace := self.trace_of(message, place.queue, None)) is not None:
             self.traces.noted_at(trace, "drop", place, None, reason)
 
     def cancelled(self, place: TracedPlace, position: int) -> None:
@@ -155,7 +152,8 @@ class TraceEvents:
         """Record that the messages of a place are gone; ``word`` is one of ``whereabouts``, such as ``purged``."""
         self.traces.left(place, word)
 
-    def _trace_of(self, message: Message, queue: str, position: int | None) -> "MessageTrace | None":
+    def trace_of(self, message: Message, queue: str, position: int | None) -> "MessageTrace | None":
+        """Return the trace of a message in a queue, for an event of this message alone; ``None`` if it has none."""
         if isinstance(message, TracedMessage):
             trace = message.trace
             if trace is not None and (trace.count > 1 or trace.id != message.trace_id):  # it is shared

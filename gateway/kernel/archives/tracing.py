@@ -18,7 +18,26 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 
-class VhostTracing:
+class Tracing:
+    """What is told of the publishes and deliveries of one virtual host."""
+
+    def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
+        """Report a publish and its queues; return the message to enqueue."""
+        raise NotImplementedError
+
+    def delivered(
+        self,
+        message: Message,
+        queue: "QueueIdentity",
+        redelivered: bool,
+        origin: "Origin",
+        entry: "QueuedMessage | None",
+    ) -> None:
+        """Report a delivery that was written; ``entry`` is ``None`` if the delivery needs no settling."""
+        raise NotImplementedError
+
+
+class VhostTracing(Tracing):
     """Passes publishes and deliveries of one virtual host to its tracers and its trace events.
 
     An exception in a tracer does not affect the message: ``faults`` contain it. Tracers of plugins are called while
@@ -57,9 +76,11 @@ class VhostTracing:
         self._added = tuple(each for each in self._added if each is not tracer)
 
     @property
-    def is_needed(self) -> bool:
-        """Whether a tracer or a record of events is active."""
-        return self.tells_tracers or self._events.is_on or bool(self._added)
+    def in_use(self) -> Tracing | None:
+        """What is to be told: itself, the trace events alone if no tracer is active, or nothing."""
+        if self.tells_tracers or self._added:
+            return self
+        return self._events if self._events.is_on else None
 
     def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
         """Report a publish and its queues; return the message to enqueue.
@@ -81,7 +102,8 @@ class VhostTracing:
         """Report a delivery that was written; ``entry`` is ``None`` if the delivery needs no settling."""
         if self.tells_tracers or self._added:
             self._tell_delivered(message, queue.name, redelivered, origin)
-        self._events.delivered(message, queue, redelivered, origin, None if entry is None else entry.position)
+        if self._events.is_on:
+            self._events.delivered(message, queue, redelivered, origin, entry)
 
     # The closures are in functions of their own: a compiled function that has one allocates an object at each call.
 

@@ -266,7 +266,7 @@ class Broker:
         :raises NotAllowed: when it does not exist.
         """
         vhost = self.vhost(name)
-        vhost.message_traces.sample = sample
+        vhost.message_traces.trace(sample)
         self.plugins_in_use.apply_tracing(vhost)
         vhost.policy_applier.reapply_all()
 

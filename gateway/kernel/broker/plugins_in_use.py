@@ -129,4 +129,4 @@ class PluginsInUse:
         """Connect a virtual host to its tracing while a tracer or a record of events is active."""
         tracing = self._tracing_by_vhost[vhost.name]
         tracing.tells_tracers = vhost.record.tracing
-        vhost.tracing = tracing if tracing.is_needed else None
+        vhost.tracing = tracing.in_use

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.departures import TracedPlace
+from gateway.kernel.archives.trace_table import TracedMessage
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.queueing.feature import QueueFeature
 
@@ -31,8 +32,19 @@ class QueueTracing(QueueFeature):
         self._applied = "" if policy is None else f"policy {policy.name}"  # other settings need new features
 
     def accepted(self, message: "Message", position: int | None) -> None:
-        """Record that the queue accepted a message."""
-        self._events.enqueued(self._queue, message, position, self._applied)
+        """Record that the queue accepted a message, and what it applies to it: its policy."""
+        events, name = self._events, self._queue.name
+        if events.table.is_on:
+            events.table.enqueued(self._queue, message, position)
+        if (
+            not isinstance(message, TracedMessage)
+            or (trace := message.trace) is None
+            or trace.count > 1
+            or trace.id != message.trace_id
+        ):
+            trace = events.trace_of(message, name, None)
+        if trace is not None:
+            events.traces.enqueued(trace, name, message, position, self._applied)
 
     def settled(self, entry: "QueuedMessage", outcome: "DeliveryOutcome") -> None:
         """Record the outcome of a delivery."""

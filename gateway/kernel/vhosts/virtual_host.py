@@ -7,7 +7,7 @@ from gateway.kernel.archives.archives import Archives
 from gateway.kernel.archives.message_traces import MessageTraces
 from gateway.kernel.archives.trace_events import TraceEvents
 from gateway.kernel.archives.trace_table import TraceTable
-from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.archives.tracing import Tracing
 from gateway.kernel.errors import NotFound
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
@@ -65,7 +65,7 @@ class VirtualHost:
         self.name = record.name
         self._faults = faults
         self.version = 0
-        self.tracing: VhostTracing | None = None
+        self.tracing: Tracing | None = None
         self.archiving: Archives | None = None
         self.traffic = VhostTraffic()
         self._budget = journal.budget

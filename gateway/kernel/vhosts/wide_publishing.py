@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives
-from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.archives.tracing import Tracing
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     class Observed(Protocol):
         """The virtual host whose publishes are traced and archived, while these are in use."""
 
-        tracing: VhostTracing | None
+        tracing: Tracing | None
         archiving: Archives | None
 
 
 class Unobserved:
     """A deleted virtual host: nothing is traced or archived."""
 
-    tracing: VhostTracing | None = None
+    tracing: Tracing | None = None
     archiving: Archives | None = None
 
 
@@ -92,6 +92,6 @@ class WidePublishing:
 
 
 def _traced(
-    tracing: VhostTracing, origin: "Origin | None", message: "Message", queues: "tuple[QueueLike, ...]"
+    tracing: Tracing, origin: "Origin | None", message: "Message", queues: "tuple[QueueLike, ...]"
 ) -> "Message":
     return tracing.published(message, queues, origin)
