@@ -1,6 +1,6 @@
 """The traces of one virtual host in the order of their numbers, of which the oldest is dropped first."""
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -31,31 +31,35 @@ class LatestTraces:
         self._latest: MessageTrace | None = None
 
     def begin(self, id: int, publication: "Publication") -> MessageTrace:
-        """Add and return the trace of the latest message."""
+        """Add and return the trace of the latest message, whose number follows that of the one before."""
         self.count += 1
         latest, before = self._latest, self._before
-        if (  # the latest message was delivered at once without a position, so it is not settled
-            latest is not None and latest.deliver is not None and latest.position is None and latest.rows is None
+        if (  # the latest two messages have the same events; a late event belongs to one alone
+            before is not None
+            and latest is not None
+            and latest.deliver is before.deliver
+            and latest.enqueue is before.enqueue
+            and latest.publication is before.publication
+            and latest.position is None
+            and latest.rows is None
+            and before.rows is None
         ):
-            if (  # the one before it has the same events; a late event belongs to that one alone
-                before is not None
-                and latest.deliver is before.deliver
-                and latest.enqueue is before.enqueue
-                and latest.publication is before.publication
-                and latest.id == before.id + before.count
-                and before.rows is None
-            ):
-                before.count += 1
-                latest.id = id
-                latest.publication = publication
-                latest.enqueue = latest.deliver = None
-                return latest
-            self._before = latest
-        else:
-            self._before = None
+            before.id = latest.id
+            before.count += 1
+            latest.id = id
+            latest.publication = publication
+            latest.enqueue = latest.deliver = None
+            return latest
+        # what was delivered at once without a position is not settled
+        is_over = latest is not None and latest.deliver is not None and latest.position is None and latest.rows is None
+        self._before = latest if is_over else None
         trace = self._latest = MessageTrace(id, publication)
         self._places.append(trace)
         return trace
+
+    def skip(self) -> None:
+        """Note that a number is left out: the messages around it share no trace."""
+        self._before = self._latest = None
 
     def drop_oldest(self, most: int) -> MessageTrace:
         """Drop the oldest message, and up to ``most`` of its trace; there is one.
@@ -68,7 +72,6 @@ class LatestTraces:
         if trace.count > most:
             self.count -= most
             trace.count -= most
-            trace.id += most
             return trace
         self.count -= trace.count
         trace.is_evicted = True
@@ -85,7 +88,7 @@ class LatestTraces:
         """Return the traces of the messages of now, the latest first."""
         self._before = self._latest = None
         found = [(trace, trace.id, trace.count) for trace in reversed(self._places) if trace is not None]
-        return (trace.of_message(number) for trace, id, count in found for number in range(id + count - 1, id - 1, -1))
+        return (trace.of_message(number) for trace, id, count in found for number in range(id, id - count, -1))
 
     def get(self, id: int) -> MessageTrace | None:
         """Return the trace of the message with this number."""
@@ -102,8 +105,8 @@ class LatestTraces:
         trace = self._trace(index)
         if trace.count == 1:
             return trace
-        own, after = trace.part(id, 1), trace.id + trace.count - id - 1
-        parts = [trace.part(trace.id, id - trace.id), own, trace.part(id + 1, after)]
+        own, after = trace.part(id, 1), trace.id - id
+        parts = [trace.part(id - 1, trace.count - after - 1), own, trace.part(trace.id, after)]
         self._places[index : index + 1] = [part for part in parts if part.count]
         return own
 
@@ -118,8 +121,11 @@ class LatestTraces:
 
     def _index(self, id: int) -> int | None:
         """Return the place of a message; ``None`` if it is not there."""
-        index = bisect_right(self._places, id, lo=self._first, key=_number) - 1
-        return index if index >= self._first and id < self._trace(index).id + self._trace(index).count else None
+        index = bisect_left(self._places, id, lo=self._first, key=_number)
+        if index == len(self._places):
+            return None
+        trace = self._trace(index)
+        return index if id > trace.id - trace.count else None
 
     def _trace(self, index: int) -> MessageTrace:
         trace = self._places[index]

@@ -103,7 +103,7 @@ class SharedEvent:
 class MessageTrace:
     """The events of one message, in order, with its number ``id``; or of ``count`` messages with consecutive numbers.
 
-    A trace of several messages has their first number; no event follows for any of them, unless it is separated.
+    A trace of several messages has their last number; no event follows for any of them, unless it is separated.
     Most messages have one queue, and are enqueued, delivered and acknowledged once, in this order, at one ``position``
     or none: these events are ``enqueue``, ``deliver`` and ``settle``. All other and later events are ``rows``, of which
     ``left_out`` in the middle are gone.
@@ -170,9 +170,9 @@ class MessageTrace:
             return self
         return self.part(id, 1)
 
-    def part(self, first: int, count: int) -> "MessageTrace":
-        """Return a copy for some of the messages: ``count`` from the number ``first`` on."""
-        part = MessageTrace(first, self.publication)
+    def part(self, last: int, count: int) -> "MessageTrace":
+        """Return a copy for some of the messages: ``count`` up to the number ``last``."""
+        part = MessageTrace(last, self.publication)
         part.count = count
         part.enqueue, part.deliver = self.enqueue, self.deliver
         return part

@@ -42,8 +42,8 @@ class MessageTraces:
     """Owns the traces of one virtual host.
 
     A message that was paged out has lost its number; it is found by its place in the queue, or as a stored content.
-    ``evicted`` counts traces that were dropped for later ones, ``departures`` are the purges and deletions. Messages are
-    traced while it ``is_on``, each of them while it ``is_full``.
+    ``evicted`` counts traces that were dropped for later ones, ``departures`` are the purges and deletions.
+    Messages are traced while it ``is_on``, each of them while it ``is_full``.
     """
 
     def __init__(self, journal: "Journal", rules: TraceRules) -> None:
@@ -114,9 +114,8 @@ class MessageTraces:
         message: "Message",
         queues: "tuple[QueueIdentity, ...]",
         origin: "Origin | None",
-        refusal: str | None = None,
     ) -> MessageTrace:
-        """Begin a trace with the publish and the queues that the message is routed to, or why it is refused."""
+        """Begin a trace with the publish and the queues that the message is routed to."""
         journal, publication = self._journal, self._publication
         at_ms = journal.turn_ms or journal.now_ms
         if (
@@ -134,13 +133,13 @@ class MessageTraces:
         traces = self._traces
         trace = traces.begin(id, publication)
         self.bytes += publication.size
-        if refusal is not None:
-            self.noted(trace, "refuse", "", None, refusal)
-        elif not queues:
-            self.noted(trace, "drop", "", None, "unroutable")
         if self.bytes > self._most_bytes or traces.count > self._most_messages:
             self._evict()
         return trace
+
+    def skipped(self) -> None:
+        """Note that the next number belongs to a message that is not traced here."""
+        self._traces.skip()
 
     def enqueued(self, trace: MessageTrace, queue: str, message: "Message", position: int | None, applied: str) -> None:
         """Note that a queue accepted a message, and what the queue ``applied``: its policy."""
@@ -190,9 +189,14 @@ class MessageTraces:
         self, trace: MessageTrace, queue: str, position: int | None, origin: "Origin", redelivered: bool
     ) -> None:
         """Note a delivery."""
-        is_first = trace.rows is None and trace.deliver is None and trace.enqueue is not None and not redelivered
-        # a delivery has no position if it needs no acknowledgement
-        if is_first and position == trace.position and queue == trace.publication.only_queue:
+        if (
+            trace.rows is None
+            and trace.deliver is None
+            and trace.enqueue is not None
+            and not redelivered
+            and (position is trace.position or position == trace.position)  # it has none if it needs no acknowledgement
+            and queue == trace.publication.only_queue
+        ):
             journal = self._journal
             at_ms, event = journal.turn_ms or journal.now_ms, self._deliver
             if event is None or at_ms != event.at_ms or origin is not event.origin:
@@ -262,7 +266,8 @@ class MessageTraces:
     def _evict(self) -> None:
         """Drop the oldest traces until there is room for some; the latest one stays."""
         traces = self._traces
-        kept, kept_bytes = (limit - limit // _ROOM for limit in (self._most_messages, self._most_bytes))
+        kept = self._most_messages - self._most_messages // _ROOM
+        kept_bytes = self._most_bytes - self._most_bytes // _ROOM
         while (count := traces.count) > 1 and (self.bytes > kept_bytes or count > kept):
             trace = traces.drop_oldest(max(1, count - kept))
             dropped = count - traces.count

@@ -49,18 +49,23 @@ class TraceEvents(Tracing):
 
     def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
         """Record a publish and the queues it is routed to; return the message with its number, if it gets one."""
-        traces, table, journal = self.traces, self.table, self._journal
+        traces, journal, is_in_table = self.traces, self._journal, self.table.is_on
         is_sampled = traces.is_full or (traces.is_on and traces.chooses())
-        if not is_sampled and not table.is_on:
+        if not is_sampled and not is_in_table:
             return message
         self._number = number = self._number + 1
-        numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, number)
         # the publisher holds another object for this message: the journal must not report it as stored nowhere
         journal.indirect_lsn = journal.lsn
-        if table.is_on:
-            table.published(numbered, queues, origin)
+        trace = None
         if is_sampled:
-            numbered.trace = traces.published(number, numbered, queues, origin)
+            trace = traces.published(number, message, queues, origin)
+            if not queues:
+                traces.noted(trace, "drop", "", None, "unroutable")
+        else:
+            traces.skipped()
+        numbered = TracedMessage(message.exchange, message.routing_key, message.header, message.body, number, trace)
+        if is_in_table:
+            self.table.published(numbered, queues, origin)
         return numbered
 
     def delivered(
@@ -78,8 +83,7 @@ class TraceEvents(Tracing):
         if (
             not isinstance(message, TracedMessage)
             or (trace := message.trace) is None
-            or trace.count > 1
-            or trace.id != message.trace_id
+            or trace.id != message.trace_id  # it is shared
         ):
             trace = self.trace_of(message, name, position)
         if trace is not None:
@@ -117,7 +121,8 @@ class TraceEvents(Tracing):
         """Record a publish that an interceptor refuses."""
         if self.traces.is_on and self.traces.chooses():
             self._number += 1
-            self.traces.published(self._number, message, (), origin, reason)
+            trace = self.traces.published(self._number, message, (), origin)
+            self.traces.noted(trace, "refuse", "", None, reason)
 
     def delayed(self, place: TracedPlace, message: Message, position: int, due_at_ms: int) -> None:
         """Record that a queue or an exchange delays a message until ``due_at_ms`` (wall time)."""

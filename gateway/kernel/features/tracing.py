@@ -28,19 +28,19 @@ class QueueTracing(QueueFeature):
     def __init__(self, queue: "QueueLike", events: "TraceEvents") -> None:
         policy = queue.settings.policy
         self._queue = queue
+        self._name = queue.name
         self._events = events
         self._applied = "" if policy is None else f"policy {policy.name}"  # other settings need new features
 
     def accepted(self, message: "Message", position: int | None) -> None:
         """Record that the queue accepted a message, and what it applies to it: its policy."""
-        events, name = self._events, self._queue.name
+        events, name = self._events, self._name
         if events.table.is_on:
             events.table.enqueued(self._queue, message, position)
         if (
             not isinstance(message, TracedMessage)
             or (trace := message.trace) is None
-            or trace.count > 1
-            or trace.id != message.trace_id
+            or trace.id != message.trace_id  # it is shared
         ):
             trace = events.trace_of(message, name, None)
         if trace is not None:
