@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.archives.departures import TracedPlace
+from gateway.kernel.archives.message_observer import MessageObserver
 from gateway.kernel.archives.message_trace import MOST_ROUTES
 from gateway.kernel.archives.trace_table import TracedMessage, TraceTable
-from gateway.kernel.archives.tracing import Tracing
 from gateway.kernel.messages.message import Message
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 
@@ -30,7 +30,7 @@ _WORDS: Final = {
 }
 
 
-class TraceEvents(Tracing):
+class TraceEvents(MessageObserver):
     """Passes each event to the trace table and to the traces in memory, as far as they are on.
 
     A message has one number in both. Of messages that are not sampled, only the table records events.

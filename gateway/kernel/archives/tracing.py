@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gateway.kernel.archives.message_observer import MessageObserver
 from gateway.kernel.archives.tracer import names_of
 from gateway.kernel.budget import SLOW_S
 from gateway.kernel.faults import Faults
@@ -18,26 +19,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.queue_identity import QueueIdentity
 
 
-class Tracing:
-    """What is told of the publishes and deliveries of one virtual host."""
-
-    def published(self, message: Message, queues: "tuple[QueueIdentity, ...]", origin: "Origin | None") -> Message:
-        """Report a publish and its queues; return the message to enqueue."""
-        raise NotImplementedError
-
-    def delivered(
-        self,
-        message: Message,
-        queue: "QueueIdentity",
-        redelivered: bool,
-        origin: "Origin",
-        entry: "QueuedMessage | None",
-    ) -> None:
-        """Report a delivery that was written; ``entry`` is ``None`` if the delivery needs no settling."""
-        raise NotImplementedError
-
-
-class VhostTracing(Tracing):
+class VhostTracing(MessageObserver):
     """Passes publishes and deliveries of one virtual host to its tracers and its trace events.
 
     An exception in a tracer does not affect the message: ``faults`` contain it. Tracers of plugins are called while
@@ -76,7 +58,7 @@ class VhostTracing(Tracing):
         self._added = tuple(each for each in self._added if each is not tracer)
 
     @property
-    def in_use(self) -> Tracing | None:
+    def in_use(self) -> MessageObserver | None:
         """What is to be told: itself, the trace events alone if no tracer is active, or nothing."""
         if self.tells_tracers or self._added:
             return self

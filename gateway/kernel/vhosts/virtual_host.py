@@ -4,10 +4,10 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives
+from gateway.kernel.archives.message_observer import MessageObserver
 from gateway.kernel.archives.message_traces import MessageTraces
 from gateway.kernel.archives.trace_events import TraceEvents
 from gateway.kernel.archives.trace_table import TraceTable
-from gateway.kernel.archives.tracing import Tracing
 from gateway.kernel.errors import NotFound
 from gateway.kernel.features.context import FeatureContext
 from gateway.kernel.features.deduplication_caches import DeduplicationCaches
@@ -65,7 +65,7 @@ class VirtualHost:
         self.name = record.name
         self._faults = faults
         self.version = 0
-        self.tracing: Tracing | None = None
+        self.tracing: MessageObserver | None = None
         self.archiving: Archives | None = None
         self.traffic = VhostTraffic()
         self._budget = journal.budget

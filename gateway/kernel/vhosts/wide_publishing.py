@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives
-from gateway.kernel.archives.tracing import Tracing
+from gateway.kernel.archives.message_observer import MessageObserver
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     class Observed(Protocol):
         """The virtual host whose publishes are traced and archived, while these are in use."""
 
-        tracing: Tracing | None
+        tracing: MessageObserver | None
         archiving: Archives | None
 
 
 class Unobserved:
     """A deleted virtual host: nothing is traced or archived."""
 
-    tracing: Tracing | None = None
+    tracing: MessageObserver | None = None
     archiving: Archives | None = None
 
 
@@ -92,6 +92,6 @@ class WidePublishing:
 
 
 def _traced(
-    tracing: Tracing, origin: "Origin | None", message: "Message", queues: "tuple[QueueLike, ...]"
+    tracing: MessageObserver, origin: "Origin | None", message: "Message", queues: "tuple[QueueLike, ...]"
 ) -> "Message":
     return tracing.published(message, queues, origin)
