@@ -1,4 +1,4 @@
-"""What observes the messages of one virtual host: its tracers, its trace events, or both."""
+"""The port through which the messages of one virtual host are observed: by tracers, by trace events, or by both."""
 
 from typing import TYPE_CHECKING
 

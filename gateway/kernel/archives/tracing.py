@@ -59,7 +59,7 @@ class VhostTracing(MessageObserver):
 
     @property
     def in_use(self) -> MessageObserver | None:
-        """What is to be told: itself, the trace events alone if no tracer is active, or nothing."""
+        """Return itself, the trace events alone if no tracer is active, or ``None`` if nothing is recorded."""
         if self.tells_tracers or self._added:
             return self
         return self._events if self._events.is_on else None
