@@ -5,13 +5,13 @@ whatever the message, and that messages are not modified in place.
 """
 
 from collections.abc import Collection, Sequence
-from time import perf_counter
 from typing import Final, get_args
 
 from gateway.kernel.budget import SLOW_S
 from gateway.kernel.interception.interceptor import Diversion, Interceptor, OnError, Refusal, problem_of_interceptor
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
+from gateway.testing.call_timer import CallTimer, is_slower
 from gateway.testing.unusual_messages import content_of, described, unusual_messages
 
 ORIGINS: Final = (
@@ -58,12 +58,12 @@ def _declared(name: str, names: Collection[str] | None) -> str:
 
 
 def _check_publish(interceptor: Interceptor, message: Message, origin: Origin) -> None:
-    starts_s = perf_counter()
+    timer = CallTimer()
     try:
         decision = interceptor.on_publish(message, origin)
     except Exception as error:  # foreign code: any exception is a finding
         raise AssertionError(f"on_publish() raised {error!r} for {described(message)}.") from error
-    if perf_counter() - starts_s > SLOW_S and _is_slow(interceptor, message, origin):
+    if is_slower(lambda: interceptor.on_publish(message, origin), timer.seconds, SLOW_S):
         raise AssertionError(f"on_publish() takes longer than {SLOW_S * 1000:g} ms for {described(message)}.")
     if isinstance(decision, Refusal):
         if not decision.reason or len(decision.reason.encode()) > LONGEST_REASON:
@@ -99,16 +99,6 @@ def _without_body(decision: object, message: Message) -> object:
         return decision
     is_kept = decision.body == message.body and decision.routing_key == message.routing_key
     return (decision.header.format.name, decision.header.raw) if is_kept else None
-
-
-def _is_slow(interceptor: Interceptor, message: Message, origin: Origin) -> bool:
-    """Return whether the fastest of some further calls is slow as well: the machine may have been busy."""
-    times_s = []
-    for _ in range(5):
-        starts_s = perf_counter()
-        interceptor.on_publish(message, origin)
-        times_s.append(perf_counter() - starts_s)
-    return min(times_s) > SLOW_S
 
 
 def _check_deliver(interceptor: Interceptor, message: Message, origin: Origin) -> None:

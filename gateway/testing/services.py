@@ -1,8 +1,7 @@
 """The contracts of HTTP resources, verbs and panels of plugins as checks. No broker runs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from time import perf_counter
 from typing import Final
 
 from twisted.internet.defer import Deferred
@@ -14,6 +13,7 @@ from gateway.management.plugin_replies import encoded_row, reply_of
 from gateway.plugins.services.ctl_verb import CtlVerb, problem_of_verb
 from gateway.plugins.services.http_resource import HttpRequest, HttpResource, problem_of_resource
 from gateway.plugins.services.ui_panel import UiPanel, problem_of_panel
+from gateway.testing.call_timer import CallTimer, is_slower
 
 #: Texts that clients may send as variables of a path and in a query.
 TEXTS: Final = ("", "unknown", "a/b", "-1", "Ä\n", "x" * 1000, "999999999999999999999", "NaN", "%s{0}")
@@ -94,14 +94,14 @@ _REFUSED: Final = object()
 
 def _answer(resource: HttpResource, request: HttpRequest) -> object:
     """Return the answer of a resource, rows as a list."""
-    starts_s = perf_counter()
+    timer = CallTimer()
     try:
         answer = resource.answer(request)
     except Refused:
         return _REFUSED
     except Exception as error:  # foreign code: any exception is a finding
         raise AssertionError(f"The resource raised {error!r} for {_described(request)}.") from error
-    if perf_counter() - starts_s > CALL_LIMIT_S and _fastest_s(lambda: resource.answer(request)) > CALL_LIMIT_S:
+    if is_slower(lambda: resource.answer(request), timer.seconds, CALL_LIMIT_S):
         raise AssertionError(f"The resource takes longer than {CALL_LIMIT_S * 1e3:g} ms for {_described(request)}.")
     if answer is None or isinstance(answer, Deferred):
         return answer
@@ -115,16 +115,6 @@ def _answer(resource: HttpResource, request: HttpRequest) -> object:
     except Exception as error:  # also of a generator of the plugin
         raise AssertionError(f"The answer to {_described(request)} cannot be sent: {error!r}.") from error
     return answer
-
-
-def _fastest_s(call: Callable[[], object]) -> float:
-    """Return the shortest time of three further calls: the machine may have been busy."""
-    times_s = []
-    for _ in range(3):
-        starts_s = perf_counter()
-        call()
-        times_s.append(perf_counter() - starts_s)
-    return min(times_s)
 
 
 def _unusual_requests(resource: HttpResource) -> Iterator[HttpRequest]:
