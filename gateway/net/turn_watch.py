@@ -1,6 +1,6 @@
 """Statistics of the loop's turns: their lengths, and the causes of long ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from gateway.net.syscalls import stopwatch
@@ -25,7 +25,7 @@ _CLASSES: Final = 32
 
 
 class TurnWatch:
-    """Counts turns by length, and remembers the longest since the start and in about the last minute.
+    """Counts turns by length, and remembers the longest, since the start and in about the last minute.
 
     Turns are measured by ``stopwatch``, which counts the short ones; others are reported with ``ended``. Long parts of
     a turn are reported with ``part``; the longest of them is the turn's cause. ``on_slow`` is called with the length in
@@ -43,6 +43,7 @@ class TurnWatch:
         self._counts = [0] * _CLASSES
         self._recent_s = 0.0
         self._earlier_s = 0.0
+        self._counts_before = self._counts_of_period = self._all_counts()
         self._part_s = 0.0
         self._cause = ""
 
@@ -70,8 +71,9 @@ class TurnWatch:
             self._part_s, self._cause = 0.0, ""
 
     def start_period(self) -> None:
-        """Start a new period for the recent longest turn; called every half minute."""
+        """Start a new period for the recent turns; called every half minute."""
         self._earlier_s, self._recent_s = self._recent_s, 0.0
+        self._counts_before, self._counts_of_period = self._counts_of_period, self._all_counts()
 
     @property
     def turns(self) -> int:
@@ -90,15 +92,16 @@ class TurnWatch:
 
     def quantile_s(self, share: float) -> float:
         """Return a length that this share of all turns does not exceed: at most twice the exact quantile."""
-        wanted = share * self.turns
-        counted = self.stopwatch.short_count
-        if counted and counted >= wanted:
-            return _SHORT_S
-        for number, count in enumerate(self._counts):
-            counted += count
-            if count and counted >= wanted:
-                return min(float(1 << number) * 1e-6, self.longest_s)
-        return self.longest_s
+        return _quantile_s(share, self._all_counts(), self.longest_s)
+
+    def recent_quantile_s(self, share: float) -> float:
+        """Return the same of the turns of the last half to one minute."""
+        counts = [now - before for now, before in zip(self._all_counts(), self._counts_before, strict=True)]
+        return _quantile_s(share, counts, self.recent_longest_s)
+
+    def _all_counts(self) -> list[int]:
+        """Return the number of short turns, and of others by class."""
+        return [self.stopwatch.short_count, *self._counts]
 
     def classes(self) -> tuple[list[float], list[int]]:
         """Return the bounds of the classes of length in seconds, and the number of turns in each, one more than bounds.
@@ -117,6 +120,19 @@ class TurnWatch:
             "p99_ms": round(self.quantile_s(0.99) * 1e3, 3),
             "longest_ms": round(self.longest_s * 1e3, 3),
             "longest_cause": self.longest_cause,
+            "p99_recent_ms": round(self.recent_quantile_s(0.99) * 1e3, 3),
             "longest_recent_ms": round(self.recent_longest_s * 1e3, 3),
             "over_100_ms": self.slow_turns,
         }
+
+
+def _quantile_s(share: float, counts: Sequence[int], longest_s: float) -> float:
+    """Return a length that this share of turns does not exceed, by their ``counts``: short ones, then by class."""
+    wanted, counted = share * sum(counts), counts[0]
+    if counted and counted >= wanted:
+        return _SHORT_S
+    for number, count in enumerate(counts[1:]):
+        counted += count
+        if count and counted >= wanted:
+            return min(float(1 << number) * 1e-6, longest_s)
+    return longest_s

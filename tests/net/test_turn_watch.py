@@ -55,12 +55,27 @@ def test_the_recent_longest_turn_is_dropped_after_two_periods(watch: TurnWatch) 
     assert watch.longest_s == 0.05
 
 
+def test_the_recent_99th_percentile_is_that_of_the_last_two_periods(watch: TurnWatch) -> None:
+    for _ in range(100):
+        watch.ended(0.05)
+    watch.start_period()
+    for _ in range(300):
+        watch.ended(0.0009)
+    assert (watch.recent_quantile_s(0.99), watch.quantile_s(0.99)) == (0.05, 0.05)
+    watch.start_period()
+    assert 0.0009 <= watch.recent_quantile_s(0.99) <= 0.0018
+    assert watch.quantile_s(0.99) == 0.05
+    watch.start_period()
+    assert watch.recent_quantile_s(0.99) == 0
+
+
 def test_listings_show_milliseconds(watch: TurnWatch) -> None:
     watch.part("routing in exchange 'x' of type headers", 0.02)
     watch.ended(0.0234)
     assert watch.shown() == {
         "count": 1,
         "p99_ms": 23.4,
+        "p99_recent_ms": 23.4,
         "longest_ms": 23.4,
         "longest_cause": "routing in exchange 'x' of type headers",
         "longest_recent_ms": 23.4,

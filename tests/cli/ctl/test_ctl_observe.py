@@ -40,7 +40,7 @@ NODE = {
     "disk_free": 81_000_000_000,
     "fd_used": 40,
     "fd_total": 20_000,
-    "turns": {"p99_ms": 2.2, "longest_recent_ms": 9.9, "longest_cause": "listener"},
+    "turns": {"p99_recent_ms": 2.2, "longest_recent_ms": 9.9, "longest_cause": "listener"},
 }
 
 

@@ -106,7 +106,7 @@ def _numbers(snapshot: BrokerSnapshot, state: ScreenState, width: int) -> Table:
         f"memory {_size(number(node, 'mem_used'))} of {_size(number(node, 'mem_limit'))}",
         f"disk   {_size(number(node, 'disk_free'))} free",
         f"files  {number(node, 'fd_used')} of {number(node, 'fd_total')}",
-        f"turns  {_ms(turns, 'p99_ms')} p99, {_ms(turns, 'longest_recent_ms')} max",
+        f"turns  {_ms(turns, 'p99_recent_ms')} p99, {_ms(turns, 'longest_recent_ms')} max",
         f"in  {_curve(state.published, curve)}",
         f"out {_curve(state.delivered, curve)}",
     ]

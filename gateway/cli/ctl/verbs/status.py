@@ -104,8 +104,8 @@ def _turns(node: Json) -> Iterator[str]:
     """Yield the durations of event loop turns, which delay other clients."""
     turns = part(node, "turns")
     if turns:
-        longest, recent = part(turns, "longest_ms"), part(turns, "longest_recent_ms")
-        yield f"Turns (ms): p99 {part(turns, 'p99_ms')}, longest recent {recent}, longest {longest}"
+        for when, p99, longest in (("recent", "p99_recent_ms", "longest_recent_ms"), ("all", "p99_ms", "longest_ms")):
+            yield f"Turns, {when} (ms): p99 {part(turns, p99)}, longest {part(turns, longest)}"
         if part(turns, "longest_cause"):
             yield f"Cause of the longest turn: {text(turns, 'longest_cause')}"
 
