@@ -9,6 +9,10 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "completion": "completion bash",
     "autocomplete": "autocomplete list_q",
     "version": "version",
+    "profile add": "profile add eu --url https://broker.eu.example.com --user ops --password-command 'pass eu'",
+    "profile list": "profile list",
+    "profile use": "profile use eu",
+    "profile remove": "profile remove eu",
     # users and permissions
     "add_user": "add_user ann s3cret",
     "delete_user": "delete_user ann",

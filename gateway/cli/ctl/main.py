@@ -40,6 +40,7 @@ from gateway.cli.ctl.verbs import (
     pipeline_runs,
     plugins,
     policies,
+    profiles,
     queues,
     status,
     stomp,
@@ -106,6 +107,7 @@ VERB_MODULES: Final = (
     diagnosis,
     rabbitmq_plugins,
     observing,
+    profiles,
     shell_completion,
 )
 

@@ -21,6 +21,7 @@ from tests.running import Gateway, gateway_in
 #: The verbs in an order in which each finds what it needs.
 ORDER: Final = """
     help; completion; autocomplete; version; ping; await_startup; wait; await_online_nodes
+    profile add; profile list; profile use; profile remove
     add_vhost; list_vhosts; set_vhost_tags; restart_vhost
     set_vhost_limits; list_vhost_limits; clear_vhost_limits
     enable_vhost_protection_from_deletion; disable_vhost_protection_from_deletion
@@ -133,7 +134,7 @@ def run(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
     """Run the example of a verb, and return the exit code."""
     host, port = world.gateway.addresses["management"]
     monkeypatch.setenv("GATEWAYCTL_URL", f"http://{host}:{port}")
-    monkeypatch.setenv(FILE_VARIABLE, "/nonexistent/gatewayctl.toml")
+    monkeypatch.setenv(FILE_VARIABLE, str(world.gateway.directory / "profiles" / "gatewayctl.toml"))
 
     def call(verb: str) -> int:
         line = EXAMPLES[verb]

@@ -56,7 +56,7 @@ def find_profile(name: str | None) -> Profile:
     :raises WrongUsage: if there is no such profile.
     :raises WrongData: if the file is wrong, or others may read or write it.
     """
-    document = _read(profile_file())
+    document = _document()
     tables = document.get("profiles", {})
     chosen = name or document.get("default_profile", "")
     if not chosen:
@@ -68,21 +68,35 @@ def find_profile(name: str | None) -> Profile:
     raise WrongUsage(f"no profile '{chosen}' in {profile_file()}{hint}")
 
 
-def profile_names() -> list[str]:
-    """Return the names of all profiles."""
-    return sorted(_read(profile_file()).get("profiles", {}))
+def profiles_by_name() -> tuple[str, Mapping[str, Profile]]:
+    """Return the name of the default profile, or an empty string, and all profiles. :raises WrongData: as above."""
+    document = _document()
+    profiles = {name: _checked(name, table) for name, table in document.get("profiles", {}).items()}
+    return document.get("default_profile", ""), profiles
 
 
-def _read(file: Path) -> Mapping[str, Any]:
-    """Read the file; a missing one is empty."""
+def text_of(file: Path) -> str:
+    """Read the file; a missing one is empty. :raises WrongData: if others may read or write it, or it is no text."""
     try:
         with file.open("rb") as opened:
             _require_private(file, os.fstat(opened.fileno()))
-            document = tomllib.load(opened)
+            return opened.read().decode()
     except FileNotFoundError:
-        return {}
+        return ""
     except OSError as error:
         raise WrongData(f"cannot read {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise WrongData(f"{file} is not TOML: {error}") from None
+
+
+def _document() -> Mapping[str, Any]:
+    return document_in(profile_file(), text_of(profile_file()))
+
+
+def document_in(file: Path, text: str) -> Mapping[str, Any]:
+    """Return what the text of the file says. :raises WrongData: if it is wrong."""
+    try:
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise WrongData(f"{file} is not TOML: {error}") from None
     unknown = sorted(document.keys() - {"profiles", "default_profile"})

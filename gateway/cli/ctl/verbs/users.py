@@ -20,7 +20,7 @@ NOT_FOR_MANAGEMENT = "Not management user"
 def add_user(session: VerbSession, name: str, password: str | None) -> None:
     """Create a user without permissions. Without PASSWORD, it is read from standard input."""
     session.output.announce(f'Adding user "{name}" ...')
-    secret = _password(password)
+    secret = given_password(password)
     try:
         session.api.get("users", name)
     except UnknownEntity:
@@ -48,7 +48,7 @@ def delete_user(session: VerbSession, name: str) -> None:
 def change_password(session: VerbSession, name: str, password: str | None) -> None:
     """Change the password of a user. Without PASSWORD, it is read from standard input."""
     session.output.announce(f'Changing password for user "{name}" ...')
-    secret = _password(password)
+    secret = given_password(password)
     user = require_user(session, name)
     session.api.put("users", name, body={"password": secret, "tags": _written(user["tags"])})
 
@@ -88,7 +88,7 @@ def authenticate_user(session: VerbSession, name: str, password: str | None) -> 
     """Check a user's password by logging in."""
     session.output.announce(f'Authenticating user "{name}" ...')
     try:
-        session.api.as_user(name, _password(password)).get("whoami")
+        session.api.as_user(name, given_password(password)).get("whoami")
     except NotPermitted as error:
         if error.reason != NOT_FOR_MANAGEMENT:
             raise WrongData(f'failed to authenticate user "{name}": {error.reason}') from None
@@ -100,7 +100,7 @@ def authenticate_user(session: VerbSession, name: str, password: str | None) -> 
 def hash_password(session: VerbSession, password: str | None) -> None:
     """Print the hash of a password in the format of definitions, without contacting the broker."""
     session.output.announce("Will hash provided password")
-    session.output.text(hashed(_password(password)))
+    session.output.text(hashed(given_password(password)))
 
 
 def require_user(session: VerbSession, name: str) -> JsonObject:
@@ -110,7 +110,7 @@ def require_user(session: VerbSession, name: str) -> JsonObject:
     return {"tags": [], **user} if isinstance(user, dict) else {"tags": []}
 
 
-def _password(given: str | None) -> str:
+def given_password(given: str | None) -> str:
     """Return the given password or the first line of standard input. :raises WrongData: if it is empty."""
     if given is None and sys.stdin.isatty():
         given = click.prompt("Password", hide_input=True, default="", show_default=False, err=True)
