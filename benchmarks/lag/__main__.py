@@ -20,6 +20,7 @@ from typing import Final
 from benchmarks.lag.probes import PROBES
 from benchmarks.lag.recovery import REQUIRED_ANSWER_MS, SCENARIO, recover
 from benchmarks.lag.scenarios import SCENARIOS, Scenario, prepared
+from benchmarks.load.choosing import add_option, is_chosen
 from benchmarks.load.host import describe
 from benchmarks.load.idle import raise_descriptor_limit
 from benchmarks.load.peers import MANAGED, PEERS, SUBJECT, Peer
@@ -78,12 +79,12 @@ def main() -> int:
     chosen = [peer for peer in peers if options.peer in (None, peer.name) and not peer.absence()]
     rows: list[Row] = []
     for scenario in SCENARIOS:
-        if options.only is None or any(part in scenario.name for part in options.only):
+        if is_chosen(scenario.name, options.only):
             for peer in chosen:
                 for row in _measure(scenario, peer, options.scale, options.explain):
                     print(row, flush=True)
                     rows.append(row)
-    if options.peer in (None, SUBJECT.name) and (not options.only or any(part in SCENARIO for part in options.only)):
+    if options.peer in (None, SUBJECT.name) and is_chosen(SCENARIO, options.only):
         for row in _recovery(options.scale):
             print(row, flush=True)
             rows.append(row)
@@ -185,7 +186,7 @@ def _report(rows: Sequence[Row], scale: float) -> str:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lag", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="NAME", help="part of a scenario's name; may be repeated")
+    add_option(parser, "scenario")
     parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure only this broker")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the scenarios (default: %(default)s)")
     parser.add_argument("--explain", action="store_true", help="print the long turns in the gateway's log")

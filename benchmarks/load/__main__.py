@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from benchmarks.load.choosing import add_option, is_chosen
 from benchmarks.load.compare import Comparison
 from benchmarks.load.floor import measure_floors
 from benchmarks.load.host import describe
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # On SIGTERM, still stop the brokers that were started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     length = QUICK if options.quick else Length(options.seconds, options.repetitions)
-    workloads = [each for each in COMPARED if _is_chosen(each.name, options.only)]
+    workloads = [each for each in COMPARED if is_chosen(each.name, options.only)]
     floors = measure_floors() if any(each.protocol == AMQP for each in workloads) else []
     results = _measure(peers, options, workloads, length)
     host = describe(options.directory)
@@ -87,15 +88,15 @@ def _measure(
     if workloads:
         comparison.run_workloads(workloads, length.seconds, length.repetitions)
     if SUBJECT in peers:
-        over_queues = [each for each in OVER_QUEUES if _is_chosen(each.name, options.only)]
+        over_queues = [each for each in OVER_QUEUES if is_chosen(each.name, options.only)]
         if over_queues:
             comparison.run_overhead_limits(SUBJECT, OVERHEAD_LIMITS, over_queues, length.seconds, length.repetitions)
-        comparison.run_solo_workloads(MANAGED, [each for each in SOLO_WORKLOADS if _is_chosen(each.name, options.only)])
-        comparison.run_parts([each for each in PARTS if _is_chosen(each.name, options.only)])
+        comparison.run_solo_workloads(MANAGED, [each for each in SOLO_WORKLOADS if is_chosen(each.name, options.only)])
+        comparison.run_parts([each for each in PARTS if is_chosen(each.name, options.only)])
     for idleness in IDLENESS:
-        if _is_chosen(idleness.name, options.only):
+        if is_chosen(idleness.name, options.only):
             comparison.measure_idle(idleness, length.idle_connections)
-    if _is_chosen(BACKLOG, options.only):
+    if is_chosen(BACKLOG, options.only):
         comparison.measure_backlog(length.backlog_messages)
     return comparison.results
 
@@ -103,7 +104,7 @@ def _measure(
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Brokers side by side under load.")
     parser.add_argument("--quick", action="store_true", help="a quick run of two minutes, too short to quote")
-    parser.add_argument("--only", action="append", metavar="NAME", help="part of a benchmark's name; may be repeated")
+    add_option(parser)
     parser.add_argument("--list", action="store_true", help="print the names, measure nothing")
     parser.add_argument("--peer", choices=[peer.name for peer in PEERS], help="measure only this broker")
     parser.add_argument("--seconds", type=float, default=1.2, help="length of one run (default: %(default)s)")
@@ -124,10 +125,6 @@ def _present(peers: Sequence[Peer]) -> Sequence[Peer]:
         else:
             present.append(peer)
     return present
-
-
-def _is_chosen(name: str, only: Sequence[str] | None) -> bool:
-    return not only or any(part in name for part in only)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from statistics import median
 from typing import Final
 
 from benchmarks.load.amqp.client import amqp_product
+from benchmarks.load.choosing import add_option, is_chosen
 from benchmarks.load.compare import Comparison
 from benchmarks.load.gateway import LISTENERS, command, free_ports
 from benchmarks.load.host import describe
@@ -108,7 +109,7 @@ def rows(results: Results, workloads: Sequence[Workload]) -> Iterator[Row]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure both checkouts and print the table; return 1 if a broker failed a workload."""
     options = _options().parse_args(arguments)
-    wanted = partial(_is_chosen, only=options.only)
+    wanted = partial(is_chosen, only=options.only)
     workloads = [each for each in (*WORKLOADS, *mqtt.WORKLOADS, *stomp.WORKLOADS) if wanted(each.name)]
     checkouts = [Checkout(BEFORE, options.before), Checkout(AFTER, options.after, dict(options.set or ()))]
     comparison = Comparison(
@@ -139,7 +140,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--before", type=Path, required=True, metavar="DIR", help="the checkout to compare with")
     parser.add_argument("--after", type=Path, required=True, metavar="DIR", help="the checkout in question")
     parser.add_argument("--set", action="append", type=_setting, metavar="NAME=VALUE", help="a setting of the latter")
-    parser.add_argument("--only", action="append", metavar="NAME", help="part of a workload's name; may be repeated")
+    add_option(parser, "workload")
     parser.add_argument("--seconds", type=float, default=0.3, help="length of one run (default: %(default)s)")
     parser.add_argument("--repetitions", type=int, default=7, help="runs of each workload (default: %(default)s)")
     parser.add_argument(
@@ -152,10 +153,6 @@ def _options() -> argparse.ArgumentParser:
 def _setting(text: str) -> tuple[str, str]:
     name, _, value = text.partition("=")
     return name, value
-
-
-def _is_chosen(name: str, only: Sequence[str] | None) -> bool:
-    return not only or any(part in name for part in only)
 
 
 if __name__ == "__main__":

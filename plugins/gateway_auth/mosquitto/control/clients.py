@@ -14,6 +14,7 @@ from gateway_auth.mosquitto.control.references import (
     describe,
     described,
     groups_in,
+    known,
     remove_role,
     roles_in,
 )
@@ -43,7 +44,7 @@ def create(document: Document, fields: Fields) -> None:
 
 def delete(document: Document, fields: Fields) -> None:
     """``deleteClient``."""
-    username = _known(document, fields)
+    username = known(fields, "username", document.client)
     del document.clients[username]
     _set_groups(document, username, {})
     document.changed([username])
@@ -51,20 +52,20 @@ def delete(document: Document, fields: Fields) -> None:
 
 def enable(document: Document, fields: Fields) -> None:
     """``enableClient``."""
-    document.clients[_known(document, fields)].pop("disabled", None)
+    document.clients[known(fields, "username", document.client)].pop("disabled", None)
     document.changed()
 
 
 def disable(document: Document, fields: Fields) -> None:
     """``disableClient``."""
-    username = _known(document, fields)
+    username = known(fields, "username", document.client)
     document.clients[username]["disabled"] = True
     document.changed([username])
 
 
 def modify(document: Document, fields: Fields) -> None:
     """``modifyClient``: what is given replaces what the client has."""
-    username = _known(document, fields)
+    username = known(fields, "username", document.client)
     client = document.clients[username]
     password, client_id = text_in(fields, "password"), text_in(fields, "clientid")
     roles, groups = roles_in(document, fields), groups_in(document, fields)
@@ -91,39 +92,33 @@ def set_password(document: Document, fields: Fields) -> None:
 
 def set_client_id(document: Document, fields: Fields) -> None:
     """``setClientId``; without an identifier, any may be used."""
-    username = _known(document, fields)
+    username = known(fields, "username", document.client)
     _set_client_id(document.clients[username], text_in(fields, "clientid"))
     document.changed([username])
 
 
 def give_role(document: Document, fields: Fields) -> None:
     """``addClientRole``."""
-    username = _known(document, fields)
+    username = known(fields, "username", document.client)
     add_role(document, document.clients[username], fields, "Client")
     document.changed([username])
 
 
 def take_role(document: Document, fields: Fields) -> None:
     """``removeClientRole``."""
-    username = _known(document, fields)
+    username = known(fields, "username", document.client)
     remove_role(document, document.clients[username], fields)
     document.changed([username])
 
 
 def get(document: Document, fields: Fields) -> dict[str, Any]:
     """``getClient``."""
-    return {"client": _view(document, _known(document, fields))}
+    return {"client": _view(document, known(fields, "username", document.client))}
 
 
 def list_all(document: Document, fields: Fields) -> dict[str, Any]:
     """``listClients``."""
     return listed(fields, "clients", document.clients, lambda username: _view(document, username))
-
-
-def _known(document: Document, fields: Fields) -> str:
-    username = name_in(fields, "username")
-    document.client(username)
-    return username
 
 
 def _set_password(client: Entry, password: str) -> None:

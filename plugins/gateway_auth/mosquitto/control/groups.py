@@ -10,6 +10,7 @@ from gateway_auth.mosquitto.control.references import (
     add_role,
     describe,
     described,
+    known,
     members_in,
     remove_role,
     roles_in,
@@ -30,7 +31,7 @@ def create(document: Document, fields: Fields) -> None:
 
 def delete(document: Document, fields: Fields) -> None:
     """``deleteGroup``; anonymous clients then have no group, if it was theirs."""
-    groupname = _known(document, fields)
+    groupname = known(fields, "groupname", document.group)
     users = document.users_of_group(groupname)
     del document.groups[groupname]
     if document.anonymous_group == groupname:
@@ -40,7 +41,7 @@ def delete(document: Document, fields: Fields) -> None:
 
 def modify(document: Document, fields: Fields) -> None:
     """``modifyGroup``: what is given replaces what the group has."""
-    groupname = _known(document, fields)
+    groupname = known(fields, "groupname", document.group)
     group, former = document.groups[groupname], document.users_of_group(groupname)
     roles, members = roles_in(document, fields), members_in(document, fields)
     describe(group, fields)
@@ -53,7 +54,7 @@ def modify(document: Document, fields: Fields) -> None:
 
 def add_client(document: Document, fields: Fields) -> None:
     """``addGroupClient``. The priority is that of the group for this client."""
-    username, group = name_in(fields, "username"), document.groups[_known(document, fields)]
+    username, group = name_in(fields, "username"), document.groups[known(fields, "groupname", document.group)]
     document.client(username)
     if is_member(group, username):
         raise CommandError("Client is already in this group")
@@ -63,7 +64,7 @@ def add_client(document: Document, fields: Fields) -> None:
 
 def remove_client(document: Document, fields: Fields) -> None:
     """``removeGroupClient``."""
-    username, group = name_in(fields, "username"), document.groups[_known(document, fields)]
+    username, group = name_in(fields, "username"), document.groups[known(fields, "groupname", document.group)]
     document.client(username)
     group["clients"] = [member for member in members_of(group) if member["username"] != username]
     document.changed([username])
@@ -71,21 +72,21 @@ def remove_client(document: Document, fields: Fields) -> None:
 
 def give_role(document: Document, fields: Fields) -> None:
     """``addGroupRole``."""
-    groupname = _known(document, fields)
+    groupname = known(fields, "groupname", document.group)
     add_role(document, document.groups[groupname], fields, "Group")
     document.changed(document.users_of_group(groupname))
 
 
 def take_role(document: Document, fields: Fields) -> None:
     """``removeGroupRole``."""
-    groupname = _known(document, fields)
+    groupname = known(fields, "groupname", document.group)
     remove_role(document, document.groups[groupname], fields)
     document.changed(document.users_of_group(groupname))
 
 
 def get(document: Document, fields: Fields) -> dict[str, Any]:
     """``getGroup``."""
-    return {"group": _view(document, _known(document, fields))}
+    return {"group": _view(document, known(fields, "groupname", document.group))}
 
 
 def list_all(document: Document, fields: Fields) -> dict[str, Any]:
@@ -100,14 +101,8 @@ def get_anonymous(document: Document, fields: Fields) -> dict[str, Any]:
 
 def set_anonymous(document: Document, fields: Fields) -> None:
     """``setAnonymousGroup``."""
-    document.anonymous_group = _known(document, fields)
+    document.anonymous_group = known(fields, "groupname", document.group)
     document.changed([""])
-
-
-def _known(document: Document, fields: Fields) -> str:
-    groupname = name_in(fields, "groupname")
-    document.group(groupname)
-    return groupname
 
 
 def _view(document: Document, groupname: str) -> Entry:

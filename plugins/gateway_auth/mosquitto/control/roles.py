@@ -7,7 +7,7 @@ from gateway_auth.mosquitto.control.document import Document, Entry
 from gateway_auth.mosquitto.control.errors import CommandError
 from gateway_auth.mosquitto.control.fields import Fields, list_in, name_in, number_in
 from gateway_auth.mosquitto.control.listing import listed
-from gateway_auth.mosquitto.control.references import describe, described
+from gateway_auth.mosquitto.control.references import describe, described, drop_role, known
 from gateway_auth.mosquitto.dynamic_security import AclType, DefaultAccess
 from gateway_auth.mosquitto.topics import levels_of
 
@@ -27,17 +27,17 @@ def create(document: Document, fields: Fields) -> None:
 
 def delete(document: Document, fields: Fields) -> None:
     """``deleteRole``; clients and groups lose it."""
-    rolename = _known(document, fields)
+    rolename = known(fields, "rolename", document.role)
     users = document.users_of_role(rolename)
     del document.roles[rolename]
     for holder in (*document.clients.values(), *document.groups.values()):
-        holder["roles"] = [each for each in holder.get("roles", []) if each["rolename"] != rolename]
+        drop_role(holder, rolename)
     document.changed(users)
 
 
 def modify(document: Document, fields: Fields) -> None:
     """``modifyRole``: what is given replaces what the role has."""
-    rolename = _known(document, fields)
+    rolename = known(fields, "rolename", document.role)
     rules = _rules_in(fields)
     describe(document.roles[rolename], fields)
     if rules is not None:
@@ -47,7 +47,7 @@ def modify(document: Document, fields: Fields) -> None:
 
 def add_rule(document: Document, fields: Fields) -> None:
     """``addRoleACL``."""
-    rolename = _known(document, fields)
+    rolename = known(fields, "rolename", document.role)
     rule = _rule(fields)
     rules = document.roles[rolename].setdefault("acls", [])
     if any(_is_same(rule, other) for other in rules):
@@ -58,7 +58,7 @@ def add_rule(document: Document, fields: Fields) -> None:
 
 def remove_rule(document: Document, fields: Fields) -> None:
     """``removeRoleACL``."""
-    rolename = _known(document, fields)
+    rolename = known(fields, "rolename", document.role)
     removed = {"acltype": _type_in(fields), "topic": name_in(fields, "topic")}
     rules = document.roles[rolename].get("acls", [])
     kept = [rule for rule in rules if not _is_same(rule, removed)]
@@ -70,7 +70,7 @@ def remove_rule(document: Document, fields: Fields) -> None:
 
 def get(document: Document, fields: Fields) -> dict[str, Any]:
     """``getRole``."""
-    return {"role": _view(document, _known(document, fields))}
+    return {"role": _view(document, known(fields, "rolename", document.role))}
 
 
 def list_all(document: Document, fields: Fields) -> dict[str, Any]:
@@ -105,12 +105,6 @@ def _allow_in(fields: Fields) -> bool:
     if not isinstance(allow, bool):
         raise CommandError("Invalid/missing allow")
     return allow
-
-
-def _known(document: Document, fields: Fields) -> str:
-    rolename = name_in(fields, "rolename")
-    document.role(rolename)
-    return rolename
 
 
 def _rules_in(fields: Fields) -> list[Entry] | None:
