@@ -26,6 +26,7 @@ from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, T
 from gateway.simulation.programs.cascading import CascadingQueue
 from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
+from gateway.simulation.programs.flooding import UncachedFlood
 from gateway.simulation.programs.mqtt.publisher import MqttPublisher
 from gateway.simulation.programs.mqtt.retained import RetainedValues
 from gateway.simulation.programs.mqtt.revoked import RevokedMqtt
@@ -74,6 +75,7 @@ _AMQP: Final[Sequence[type[Program]]] = (
     WideRoutes,
     CascadingQueue,
     PurgedQueue,
+    UncachedFlood,
 )
 _MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,

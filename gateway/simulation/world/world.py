@@ -57,6 +57,10 @@ class World:
         self._now_s += self._reading_cost_s
         return self._now_s
 
+    def make_clock_dear(self) -> None:
+        """Let each reading of the clock cost the most, as the seed may also choose."""
+        self._reading_cost_s = _READING_COSTS[-1]
+
     def spend(self, seconds: float) -> None:
         """Let time pass within a call of a plugin, for which the turn that made it is not to blame."""
         self._now_s += seconds

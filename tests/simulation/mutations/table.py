@@ -182,6 +182,12 @@ MUTATIONS: Final = (
         "            pass\n",
     ),
     Mutation(
+        "a turn has no budget",
+        "gateway.kernel.budget",
+        "        return now_s >= self._ends_s\n",
+        "        return False\n",
+    ),
+    Mutation(
         "a turn of leftover input is not continued",
         "gateway.net.turn",
         "        if held:\n            self._schedule.go_on_soon(self)\n        if self._awake",
