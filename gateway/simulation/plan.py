@@ -27,6 +27,7 @@ from gateway.simulation.programs.cascading import CascadingQueue
 from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
 from gateway.simulation.programs.flooding import UncachedFlood
+from gateway.simulation.programs.mqtt.flooding import SubscribingFlood
 from gateway.simulation.programs.mqtt.publisher import MqttPublisher
 from gateway.simulation.programs.mqtt.retained import RetainedValues
 from gateway.simulation.programs.mqtt.revoked import RevokedMqtt
@@ -44,6 +45,7 @@ from gateway.simulation.programs.program import Program
 from gateway.simulation.programs.purged import PurgedQueue
 from gateway.simulation.programs.returning import ReturnedMessages
 from gateway.simulation.programs.stomp.consumer import StompConsumer, StompDurable, StompPassing
+from gateway.simulation.programs.stomp.flooding import SendingFlood
 from gateway.simulation.programs.stomp.heartbeats import StompHeartbeats
 from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTransactions
 from gateway.simulation.programs.stomp.revoked import RevokedStomp
@@ -90,6 +92,7 @@ _MQTT: Final[Sequence[type[Program]]] = (
     SecondLogin,
     ExpiringSession,
     RevokedMqtt,
+    SubscribingFlood,
 )
 _STOMP: Final[Sequence[type[Program]]] = (
     StompPublisher,
@@ -101,6 +104,7 @@ _STOMP: Final[Sequence[type[Program]]] = (
     StompPassing,
     StompHeartbeats,
     RevokedStomp,
+    SendingFlood,
 )
 
 #: Those whose publishes and sessions meet most often: exactly once needs both ends.

@@ -34,6 +34,10 @@ class LinkQuality:
         return cls(0.0, most_delay_s, largest_piece)
 
 
+#: The character of a connection that neither delays nor cuts.
+WHOLE: Final = LinkQuality(0.0, 0.0, _READ_SIZE)
+
+
 class Pipe:
     """Carries bytes to ``receive``; ``end`` is called after the last byte once the pipe was closed.
 

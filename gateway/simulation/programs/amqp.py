@@ -7,7 +7,7 @@ from pamqp import commands
 
 from gateway.simulation.clients.amqp import AmqpClient, ReceivedMessage
 from gateway.simulation.clients.errors import Lost, RefusedRequest
-from gateway.simulation.network.pipe import LinkQuality
+from gateway.simulation.network.pipe import WHOLE
 from gateway.simulation.programs.program import ConnectedProgram
 from gateway.simulation.programs.repertoire import Repertoire
 from gateway.simulation.publishes import Fate
@@ -17,9 +17,6 @@ from gateway.simulation.world.tasks import Promise
 
 #: AMQP's code for a queue that does not exist.
 NOT_FOUND: Final = 404
-
-#: Bytes of a read that cuts nothing.
-_WHOLE_READS: Final = 65_536
 
 #: The share of publishers that publish very many messages in one write: more than a turn handles.
 _SHARE_OF_FLOODS: Final = 0.08
@@ -231,7 +228,7 @@ class Drain(AmqpProgram):
 
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
-        self.client.link = LinkQuality(0.0, 0.0, _WHOLE_READS)
+        self.client.link = WHOLE
 
     async def work(self) -> bool:
         """Fetch everything."""

@@ -3,19 +3,16 @@
 from random import Random
 from typing import Final
 
-from gateway.simulation.network.pipe import LinkQuality
+from gateway.simulation.network.pipe import WHOLE
 from gateway.simulation.programs.amqp import AmqpProgram
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
-#: Messages of a flood: each costs a turn at least one reading of the clock, because its route is not cached.
-_FLOOD: Final = 500
+#: Requests of a flood, each of which costs a turn at least one reading of the clock.
+FLOOD: Final = 500
 
 #: The body of all of them.
 _BODY: Final = b"flood"
-
-#: Bytes of a read that cuts nothing.
-_WHOLE_READS: Final = 65_536
 
 
 class UncachedFlood(AmqpProgram):
@@ -30,7 +27,7 @@ class UncachedFlood(AmqpProgram):
     def __init__(self, scene: Scene, topology: SharedTopology, number: int, random: Random) -> None:
         super().__init__(scene, topology, number, random)
         scene.world.make_clock_dear()
-        self.client.link = LinkQuality(0.0, 0.0, _WHOLE_READS)
+        self.client.link = WHOLE
         self.client.on_return = self._returned
         self._left = random.randint(1, 2)
         self._is_mandatory = random.random() < 0.5
@@ -50,7 +47,7 @@ class UncachedFlood(AmqpProgram):
                     is_mandatory=self._is_mandatory,
                     headers={"CC": [f"{self.name}.too"]},
                 )
-                for _ in range(_FLOOD)
+                for _ in range(FLOOD)
             ]
             for number, answer in enumerate(answers, 1):
                 self.scene.findings.require(

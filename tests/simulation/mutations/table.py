@@ -188,6 +188,18 @@ MUTATIONS: Final = (
         "        return False\n",
     ),
     Mutation(
+        "the budget does not end a turn of STOMP frames",
+        "gateway_stomp.connection",
+        "and budget.is_spent() and self.state is not _AUTHENTICATING:",
+        "and budget.is_spent() and False:",
+    ),
+    Mutation(
+        "the budget does not end a turn of a long MQTT request",
+        "gateway_mqtt.connection",
+        "            if budget.is_spent():\n                self.is_held = True\n                return\n",
+        "            budget.is_spent()\n",
+    ),
+    Mutation(
         "a turn of leftover input is not continued",
         "gateway.net.turn",
         "        if held:\n            self._schedule.go_on_soon(self)\n        if self._awake",
