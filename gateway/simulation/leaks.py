@@ -44,8 +44,9 @@ def _count_by_class() -> Counter[type]:
 
 
 def _kept_messages(broker: Broker) -> int:
-    """Return the number of messages in queues, retained, and in wills."""
+    """Return the number of messages in queues, retained, in wills, and in exchanges that keep some."""
     kept = 0
     for vhost in broker.vhost_by_name.values():
         kept += len(vhost.retained) + len(vhost.wills) + sum(map(len, vhost.queue_by_name.values()))
+        kept += vhost.keeping.room.count
     return kept

@@ -1,11 +1,11 @@
 """The tracing of one virtual host: plugin tracers, the trace table and the traces in memory."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.archives.message_observer import MessageObserver
 from gateway.kernel.archives.tracer import names_of
-from gateway.kernel.budget import SLOW_S
+from gateway.kernel.budget import SLOW_S, WORK_PER_CLOCK_READING
 from gateway.kernel.faults import Faults
 from gateway.kernel.messages.message import Message
 from gateway.kernel.plugin_times import PartTimes
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.origin import Origin
     from gateway.kernel.messages.queued_message import QueuedMessage
     from gateway.kernel.queueing.queue_identity import QueueIdentity
+
+
+#: Calls of this length or more make the turn read its clock, in seconds.
+_NOTABLE_S: Final = 20e-6
 
 
 class VhostTracing(MessageObserver):
@@ -40,6 +44,7 @@ class VhostTracing(MessageObserver):
         self._events = trace_events
         self._faults = faults
         self._slow_calls = slow_calls
+        self._budget = slow_calls.budget
         self._monotonic_s = slow_calls.budget.monotonic_s
         self._added: tuple[Tracer, ...] = ()
         self.use(tracers)
@@ -120,6 +125,8 @@ class VhostTracing(MessageObserver):
             self._contain(tracer, error)
             error = None  # its traceback refers to this frame: the cycle would keep the connection in memory
         self.part_times.of(tracer).add(seconds)
+        if seconds > _NOTABLE_S:  # a tracer may take milliseconds for a message
+            self._budget.work += WORK_PER_CLOCK_READING
         if seconds > SLOW_S:
             what = f"{method}() of the tracer {type(tracer).__qualname__}"
             self._slow_calls.took(seconds, what, self._vhost_name, tracer, "tracer", getattr(tracer, method))

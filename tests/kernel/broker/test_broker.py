@@ -6,6 +6,7 @@ import pytest
 
 from gateway.kernel.alarms import Alarms, Resource
 from gateway.kernel.archives.tracing import VhostTracing
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
@@ -223,6 +224,29 @@ def test_tracers_are_called_for_publishes_and_deliveries(broker: MemoryBroker) -
     vhost.publish(vhost.default_exchange, Message("", "none", header_of(), b""), HERE)
     vhost.tracing.delivered(Message("", "q", header_of(), b""), queue, True, HERE, None)
     assert tracer.seen == [("published", ["q"]), ("published", []), ("delivered", ("q", True))]
+
+
+class SlowTracer(RecordingTracer):
+    """A tracer that takes a millisecond."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        super().__init__()
+        self._clock = broker.clock
+
+    def published(self, message: Message, queues: Sequence[str], origin: Origin) -> None:
+        self._clock.advance(0.001)
+
+
+def test_the_time_of_a_tracer_is_charged_to_the_turn(broker: MemoryBroker) -> None:
+    vhost, budget = broker.vhost, broker.kernel.journal.budget
+    slow_calls = SlowCalls(budget, broker.kernel.faults)
+    vhost.declare_queue("q")
+    for tracer, is_charged in ((RecordingTracer(), False), (SlowTracer(broker), True)):
+        vhost.tracing = VhostTracing("/", (tracer,), vhost.trace_events, broker.kernel.faults, slow_calls)
+        vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)  # its route is known then
+        budget.renew()
+        vhost.publish(vhost.default_exchange, Message("", "q", header_of(), b""), HERE)
+        assert (budget.work >= WORK_PER_CLOCK_READING) is is_charged
 
 
 class FailingTracer(RecordingTracer):

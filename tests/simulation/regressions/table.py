@@ -57,6 +57,15 @@ REGRESSIONS: Final = (
         ),
     ),
     Regression(
+        "run-slow-tracer",
+        Mutation(
+            "the time of a tracer is not charged to the turn",
+            "gateway.kernel.archives.tracing",
+            "        if seconds > _NOTABLE_S:  # a tracer may take milliseconds for a message\n",
+            "        if False:\n",
+        ),
+    ),
+    Regression(
         "run-interceptor",
         Mutation(
             "the report of a slow interceptor counts as time of the next one",
