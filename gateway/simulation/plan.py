@@ -26,12 +26,12 @@ from gateway.simulation.programs.amqp import AmqpConsumer, ConfirmedPublisher, T
 from gateway.simulation.programs.cascading import CascadingQueue
 from gateway.simulation.programs.consumers import ConsumerPriorities, SingleActiveConsumer
 from gateway.simulation.programs.deduplicated import DeduplicatedMessages
-from gateway.simulation.programs.delayed import DelayedMessages
+from gateway.simulation.programs.delayed import DelayedPublishes
 from gateway.simulation.programs.exclusive import ExclusiveQueue
 from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
 from gateway.simulation.programs.flooding import UncachedFlood
 from gateway.simulation.programs.holding import HeldDeadLetters
-from gateway.simulation.programs.kept import KeptMessages
+from gateway.simulation.programs.kept import KeepingExchange
 from gateway.simulation.programs.mqtt.flooding import SubscribingFlood
 from gateway.simulation.programs.mqtt.publisher import MqttPublisher
 from gateway.simulation.programs.mqtt.retained import RetainedValues
@@ -83,12 +83,12 @@ _AMQP: Final[Sequence[type[Program]]] = (
     CascadingQueue,
     PurgedQueue,
     UncachedFlood,
-    DelayedMessages,
+    DelayedPublishes,
     DeduplicatedMessages,
     HeldDeadLetters,
     ConsumerPriorities,
     SingleActiveConsumer,
-    KeptMessages,
+    KeepingExchange,
 )
 _MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,

@@ -20,7 +20,7 @@ _LATENESS_S: Final = 2.0
 _LOOK_S: Final = 0.1
 
 
-class DelayedMessages(AmqpProgram):
+class DelayedPublishes(AmqpProgram):
     """Publishes messages with delays, and fetches them: none comes before its time, each that was confirmed comes once.
 
     They wait in an exchange, or in the queue itself.

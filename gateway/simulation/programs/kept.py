@@ -14,7 +14,7 @@ from gateway.simulation.topology import SharedTopology
 _KEYS: Final = ("red", "green")
 
 
-class KeptMessages(AmqpProgram):
+class KeepingExchange(AmqpProgram):
     """Publishes to an exchange without queues, and binds new queues to it: each gets what the exchange has to keep.
 
     That is the recent history, or the last message of a key, also after an end of the node. ``_kept`` has what was
