@@ -6,10 +6,12 @@ import pytest
 from pamqp import commands
 
 from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.queued_message import QueuedMessage
+from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.routing.exchange import MOST_QUEUES
 from gateway.kernel.routing.router import Walk
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.testing.broker import header_of
+from gateway.testing.broker import Recipient, header_of
 from tests.clocks import TickingClock
 from tests.protocols.amqp.dialogue import Gateway, Peer
 from tests.protocols.amqp.frames import publish, wire
@@ -224,6 +226,38 @@ def test_a_crash_in_between_forgets_the_packet_identifier_with_the_message(
     clock.advance(0)
     assert client.receive() == ["PUBREC #1"]
     assert taken(gateway) == QUEUES
+
+
+class Forwarder(Recipient):
+    """A receiver within the broker that forwards what it gets to very many queues, as a bridge could."""
+
+    def __init__(self, vhost: VirtualHost) -> None:
+        super().__init__()
+        self._vhost = vhost
+
+    def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
+        super().deliver(consumer, message, redelivered, entry)
+        forwarded = Message("amq.topic", "k", header_of(is_persistent=True), message.body)
+        self._vhost.publish(self._vhost.exchange("amq.topic"), forwarded, self.origin)
+
+
+def test_a_crash_within_a_publish_that_a_receiver_makes_keeps_the_packet_identifier(
+    clock: TickingClock, store: StepStore
+) -> None:
+    """The identifier was stored with the message of the receiver: the publisher's own was published twice."""
+    gateway = MqttGateway(store=store, clock=clock)
+    bind_many(gateway.vhost, "amq.topic")
+    own = gateway.vhost.declare_queue("own", is_durable=True)
+    gateway.vhost.bind(gateway.vhost.exchange("amq.topic"), own, "own")
+    client = gateway.client("c", is_clean=False, expiry=60)
+    Forwarder(gateway.vhost).consume(own)
+    client.io.take(client.write.publish("own", b"1", qos=2, id=1))
+    client.receive()  # other turns are stored meanwhile
+    gateway = gateway.crashed()
+    assert (len(gateway.vhost.queue("own")), taken(gateway)) == (1, 1)
+    client = gateway.client("c", is_clean=False, expiry=60)
+    assert client.publish("own", b"1", qos=2, id=1, dup=True) == ["PUBREC #1"]
+    assert len(gateway.vhost.queue("own")) == 1
 
 
 def test_a_publish_that_is_sent_again_meanwhile_is_acknowledged_when_all_queues_have_the_first(

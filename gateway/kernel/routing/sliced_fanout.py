@@ -26,10 +26,21 @@ class SlicedFanout(PendingWork):
 
     ``offer`` offers it to one queue and returns whether the queue takes it. ``route`` is set before the first offer;
     ``traffic``, that of its publisher, then counts its queues. ``trace`` is called then, with the message and its
-    queues, and returns the ``message`` that the queues get.
+    queues, and returns the ``message`` that the queues get instead of the ``published`` one.
     """
 
-    __slots__ = ("_found", "_journal", "_offer", "_router", "_streams", "_trace", "_traffic", "message", "route")
+    __slots__ = (
+        "_found",
+        "_journal",
+        "_offer",
+        "_router",
+        "_streams",
+        "_trace",
+        "_traffic",
+        "message",
+        "published",
+        "route",
+    )
 
     def __init__(
         self,
@@ -44,7 +55,7 @@ class SlicedFanout(PendingWork):
         super().__init__()
         self.route: Route | None = None
         self._found = found
-        self.message = message
+        self.published = self.message = message
         self._journal = journal
         self._router = router
         self._offer = offer

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives
 from gateway.kernel.archives.message_observer import MessageObserver
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
@@ -67,6 +68,14 @@ class WidePublishing:
         if fanout.is_done:
             return REFUSED if fanout.is_refused else TAKEN
         return UNDECIDED if isinstance(found, Walk) and not found.has_queue else TAKEN
+
+    def work_of(self, message: "Message") -> PendingWork | None:
+        """Return the work that offers the message of the last publish in later turns; ``None`` if all have it.
+
+        Something that the publish has merely caused may be pending instead, such as a publish by one of its receivers.
+        """
+        work = self._journal.budget.pending
+        return work if isinstance(work, SlicedFanout) and work.published is message else None
 
     def when_unrouted(self, call: Callable[[], None]) -> None:
         """Call if the message whose publish was ``UNDECIDED`` just now turns out to have no route."""

@@ -8,7 +8,6 @@ from gateway.kernel.interception.interceptor import Refusal
 from gateway.kernel.journal.confirms import Confirms
 from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
-from gateway.kernel.routing.sliced_fanout import SlicedFanout
 from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway_mqtt.codec.data_types import text_of
 from gateway_mqtt.codec.encoding import PUBACK, PUBCOMP, PUBREC, ack
@@ -143,7 +142,7 @@ class Publishing:
         if is_exactly_once:
             is_stored = is_stored or self._qos2_state.is_durable
             if verdict is not REFUSED:
-                self._receive(packet_id)
+                self._receive(packet_id, message)
         if verdict is TAKEN and not is_stored and self._is_safe_now:
             self._traffic.confirmed_at_once += 1
             head = PUBREC if is_exactly_once else PUBACK
@@ -151,10 +150,10 @@ class Publishing:
         else:
             self._await(PacketType.PUBREC if is_exactly_once else PacketType.PUBACK, packet_id, verdict, is_stored)
 
-    def _receive(self, packet_id: int) -> None:
+    def _receive(self, packet_id: int, message: Message) -> None:
         """Record the identifier of a QoS 2 publish, in the step of the store that has its message."""
-        work = self._scope.journal.budget.pending
-        if isinstance(work, SlicedFanout):
+        work = self._vhost.wide_publishing.work_of(message)
+        if work is not None:
             self._qos2_state.receive_with(packet_id, work)
         else:
             self._qos2_state.receive(packet_id)
