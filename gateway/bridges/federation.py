@@ -1,6 +1,6 @@
 """The federation links of the node: one for each federated exchange or queue and each of its upstreams."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from gateway.bridges.link import Link, LinkState
 from gateway.bridges.queue_federation import QueueLink
 from gateway.bridges.upstreams import UPSTREAM, UPSTREAM_SET, Upstream, upstreams_of
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.clock import Timer
+from gateway.kernel.clock import Timer, drained
 from gateway.kernel.events import Event
 from gateway.kernel.settings.policies import EXCHANGE, kind_of_queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -115,15 +115,20 @@ class Federation:
 
     def _follow_vhost(self, name: str) -> None:
         """Start and stop links of a virtual host as its policies and upstreams say, in later turns."""
+        self._broker.clock.background.add_later(self._following(self._of_vhost(name)))
+
+    def _of_vhost(self, name: str) -> Iterator[Federated]:
+        """Yield what has links, then everything that may need some; of 100,000 queues only the names are copied."""
         known = [federated for federated in self._links if federated.vhost == name]
         vhost = self._broker.vhost_by_name.get(name)
-        found: list[Federated] = []
+        exchanges, queues = list[str](), list[str]()
         if vhost is not None and self._has_upstreams(name):
-            found = [Federated(name, "exchange", exchange) for exchange in vhost.exchange_by_name if exchange]
-            found += [Federated(name, "queue", queue) for queue in vhost.queue_by_name]
-        self._broker.clock.background.add_later(self._following([*known, *found]))
+            exchanges, queues = list(vhost.exchange_by_name), list(vhost.queue_by_name)
+        yield from drained(known)
+        yield from (Federated(name, "exchange", exchange) for exchange in drained(exchanges) if exchange)
+        yield from (Federated(name, "queue", queue) for queue in drained(queues))
 
-    def _following(self, changed: list[Federated]) -> Iterator[None]:
+    def _following(self, changed: Iterable[Federated]) -> Iterator[None]:
         for federated in changed:
             if self._is_running:
                 self._follow(federated)

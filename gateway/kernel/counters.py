@@ -53,9 +53,15 @@ class Counters:
         }
 
     def add(self, other: "Counters") -> None:
-        """Add the counts of a deleted object, so that totals never decrease."""
-        for name in COUNTED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        """Add the counts of another, one by one: a channel adds up those of 10,000 queues in a turn."""
+        self.publish += other.publish
+        self.deliver += other.deliver
+        self.deliver_no_ack += other.deliver_no_ack
+        self.get += other.get
+        self.get_no_ack += other.get_no_ack
+        self.get_empty += other.get_empty
+        self.ack += other.ack
+        self.redeliver += other.redeliver
         self.dropped += other.dropped
         self.expired += other.expired
         self.over_limit += other.over_limit

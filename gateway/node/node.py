@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from gateway.config import Configured, Settings
 from gateway.definitions import read_definitions, steps_of
+from gateway.kernel.broker.connection_ticks import ConnectionTicks
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.logs import StructuredLog
 from gateway.management.context import ApiContext
@@ -96,7 +97,8 @@ class Node:
         clockwork.add(_WATCH_INTERVAL_S, self._parts.turn_watch.start_period)
         clockwork.add(SHORT_INTERVAL_S, self._check_memory)
         clockwork.add(PRUNING_INTERVAL_S, self.broker.audit.prune)
-        clockwork.add(1 / TICKS_PER_S, self._tick_all)
+        ticks = ConnectionTicks(self.broker.connections, partial(self._reactor.callLater, 0))
+        clockwork.add(1 / TICKS_PER_S, ticks.tick_all)
         clockwork.add_sliced(SAMPLE_INTERVAL_S, self._parts.statistics.sample)
         if self.settings.mqtt.sys_interval_s:
             sys_topics = self._parts.mqtt.sys_topics(self._parts.turn_watch, self._parts.host.memory_used)
@@ -220,13 +222,6 @@ class Node:
         return RunningNode(self.broker, self.live_settings, self._maintenance, self._recorder, secrets, stop)
 
     # Clockwork
-
-    def _tick_all(self) -> None:
-        for peer in self.broker.connections:
-            try:
-                peer.tick()
-            except Exception:  # isolate connections: close the failing one and log the error
-                peer.fail()
 
     def _check_memory(self) -> None:
         """Collect garbage that is due, and compare memory and disk with their limits."""

@@ -238,7 +238,7 @@ class Channel:
             unconfirmed=0 if self._confirms is None else self._confirms.unanswered,
             uncommitted=uncommitted[0],
             acks_uncommitted=uncommitted[1],
-            counters=channel_counters.totals(),
+            totals=channel_counters.totals,
             confirmed=self._confirmed,
             returned=published.return_unroutable,
             unroutable=published.drop_unroutable,

@@ -67,7 +67,7 @@ class Conversation:
             unconfirmed=publishing.unanswered,
             uncommitted=messages,
             acks_uncommitted=settlements,
-            counters=channel_counters.totals(),
+            totals=channel_counters.totals,
             confirmed=publishing.confirmed,
             unroutable=published.drop_unroutable,
             publishes=channel_counters.by_exchange,

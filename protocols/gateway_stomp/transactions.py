@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from gateway.kernel.budget import PendingWork
+from gateway.kernel.clock import freeing
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import Delivery, settle_all
 from gateway.kernel.routing.exchange import Route
@@ -23,6 +24,9 @@ from gateway_stomp.settling import Settling
 
 #: Approximate size of an action besides the bytes of its head and body.
 _ACTION_SIZE: Final = 256
+
+#: Actions of a transaction that are dropped in one turn; more are freed in slices.
+_FREED_AT_ONCE: Final = 4096
 
 #: The most deliveries that one action of a commit settles.
 _SETTLED_AT_ONCE: Final = 64
@@ -173,15 +177,23 @@ class Transactions:
     def abort(self, headers: Mapping[str, str]) -> None:
         """Drop the held actions. :raises StompError: when there is no such transaction."""
         name = _named("ABORT", headers)
-        self._settling.restore(self._known(name).deliveries)
+        transaction = self._known(name)
+        self._settling.restore(transaction.deliveries)
         self._forget(name)
+        self._free(transaction)
 
     def abandon(self) -> None:
         """Drop all transactions: the connection ends (1.2, "Transactions")."""
         for transaction in self._by_name.values():
             self._settling.restore(transaction.deliveries)
+            self._free(transaction)
         self._by_name.clear()
         self._size = 0
+
+    def _free(self, transaction: Transaction) -> None:
+        """Free the messages of a large transaction in later turns."""
+        if len(transaction.actions) > _FREED_AT_ONCE:
+            self._clock.background.add_later(freeing(transaction.actions))
 
     def _forget(self, name: str) -> None:
         self._size -= self._by_name.pop(name).size

@@ -77,7 +77,7 @@ class ChannelInfo:
     """A channel, or its equivalent in another protocol, as listings show it.
 
     ``uncommitted`` counts publishes of a transaction. ``prefetch`` applies to each new consumer, ``shared_prefetch`` to
-    all of them. ``counters`` are the totals of the channel; ``publishes`` splits them by exchange, ``deliveries`` by
+    all of them. ``totals`` returns the totals of the channel; ``publishes`` splits them by exchange, ``deliveries`` by
     queue. ``unroutable`` messages were dropped, ``returned`` ones were sent back.
     """
 
@@ -91,12 +91,17 @@ class ChannelInfo:
     unconfirmed: int = 0
     uncommitted: int = 0
     acks_uncommitted: int = 0
-    counters: Counters = field(default_factory=Counters)
+    totals: Callable[[], Counters] = Counters
     confirmed: int = 0
     returned: int = 0
     unroutable: int = 0
     publishes: Mapping[str, PublishCounters] = field(default_factory=dict)
     deliveries: "Mapping[ConsumedQueue, Counters]" = field(default_factory=dict)
+
+    @property
+    def counters(self) -> Counters:
+        """The totals of the channel, added up on request: it may have counters of 10,000 queues."""
+        return self.totals()
 
 
 class PeerLoad(NamedTuple):

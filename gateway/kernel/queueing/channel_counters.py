@@ -3,13 +3,20 @@
 Each message is counted once; the channel's totals are computed on request.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.counters import Counters
 from gateway.kernel.traffic import VhostTraffic
 
 if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import ConsumedQueue
+
+#: The number of queues whose counts are added to those of the virtual host at once; more take several turns.
+_MOST_AT_ONCE: Final = 1024
+
+#: Queues between two readings of the clock.
+_STEP: Final = 64
 
 
 class PublishCounters:
@@ -33,10 +40,10 @@ class ChannelCounters:
     """The counters of one channel. ``by_exchange`` goes by name; the exchange may have been deleted.
 
     Callers keep the object that ``for_exchange`` or ``for_queue`` returned and count in it. Those of deleted queues are
-    kept by queue type.
+    kept by queue type. While counts are added up in slices, ``_is_due`` is whether that has to be done again.
     """
 
-    __slots__ = ("_departed", "_drained", "_forgotten", "by_exchange", "by_queue")
+    __slots__ = ("_departed", "_drained", "_forgotten", "_is_draining", "_is_due", "by_exchange", "by_queue")
 
     def __init__(self) -> None:
         self.by_exchange: dict[str, PublishCounters] = {}
@@ -44,6 +51,8 @@ class ChannelCounters:
         self._forgotten = PublishCounters()
         self._departed: dict[str, Counters] = {}
         self._drained: dict[str, Counters] = {}
+        self._is_draining = False
+        self._is_due = False
 
     def for_exchange(self, exchange_name: str) -> PublishCounters:
         """Return the counters for messages published to an exchange."""
@@ -91,18 +100,38 @@ class ChannelCounters:
         return bool(self.by_exchange) or self._forgotten.publish > 0
 
     def drain(self, protocol: str, traffic: VhostTraffic) -> None:
-        """Add the deliveries since the last call to the totals of the virtual host."""
-        if not self.by_queue and not self._departed:
-            return
-        for queue_type, counters in self._by_queue_type().items():
+        """Add the deliveries since the last call to the totals of the virtual host: of many queues, in later turns.
+
+        The last call may come when the channel is closed: its counters are read to the end.
+        """
+        if self._is_draining:
+            self._is_due = True
+        elif len(self.by_queue) > _MOST_AT_ONCE:
+            self._is_draining = True
+            next(iter(self.by_queue)).clock.background.add_later(self._draining(protocol, traffic))
+        elif self.by_queue or self._departed:
+            for _ in self._adding(protocol, traffic):
+                pass
+
+    def _draining(self, protocol: str, traffic: VhostTraffic) -> Generator[None, None, None]:
+        self._is_due = True
+        while self._is_due:
+            self._is_due = False
+            yield from self._adding(protocol, traffic)
+        self._is_draining = False
+
+    def _adding(self, protocol: str, traffic: VhostTraffic) -> Generator[None, None, None]:
+        """Return the steps that read all counters, and then add their increase to the totals of the virtual host."""
+        sums = {queue_type: Counters() for queue_type in self._departed}
+        for queue_type, counters in self._departed.items():
+            sums[queue_type].add(counters)
+        for number, (queue, counters) in enumerate(list(self.by_queue.items()), 1):
+            if (total := sums.get(queue.type_name)) is None:
+                total = sums[queue.type_name] = Counters()
+            total.add(counters)
+            if number % _STEP == 0:
+                yield
+        for queue_type, counters in sums.items():
             before = self._drained.get(queue_type) or Counters()
             traffic.delivered[protocol, queue_type].add_increase(counters, before)
-            self._drained[queue_type] = counters
-
-    def _by_queue_type(self) -> dict[str, Counters]:
-        sums: dict[str, Counters] = {}
-        for queue_type, counters in self._departed.items():
-            sums.setdefault(queue_type, Counters()).add(counters)
-        for queue, counters in self.by_queue.items():
-            sums.setdefault(queue.type_name, Counters()).add(counters)
-        return sums
+        self._drained |= sums

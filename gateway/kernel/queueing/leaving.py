@@ -1,7 +1,7 @@
 """The end of a client's consumers: they are cancelled, and what they hold is requeued; in slices if they are many."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.clock import drained
@@ -46,15 +46,18 @@ class DepartedSubscriber(Subscriber):
         """Do nothing: the client is gone."""
 
 
-def leave(consumers: list[Consumer], deliveries: "Sequence[Delivery]", end: Callable[[Consumer], None]) -> None:
+def leave(
+    consumers: list[Consumer], deliveries: "Iterable[Sequence[Delivery]]", end: Callable[[Consumer], None]
+) -> None:
     """Cancel all consumers of a channel, requeue their deliveries at their old positions, then ``end`` each consumer.
 
-    Many are cancelled in later turns. Until then they get no messages, though their queues still count them.
+    Many are cancelled in later turns. Until then they get no messages, though their queues still count them. The
+    ``deliveries`` come in parts, one for each subscription if these have their own; they too are read in later turns.
     """
     if not consumers or (len(consumers) <= MOST_CANCELLED and not consumers[0].queue.budget.is_spent()):
         for consumer in consumers:
             consumer.queue.cancel(consumer)
-        settle_all(deliveries, DeliveryOutcome.REQUEUED)
+        settle_all(list(chain.from_iterable(deliveries)), DeliveryOutcome.REQUEUED)
         for consumer in consumers:
             end(consumer)
         return
@@ -65,13 +68,18 @@ def leave(consumers: list[Consumer], deliveries: "Sequence[Delivery]", end: Call
 
 
 def _leaving(
-    consumers: list[Consumer], deliveries: "Sequence[Delivery]", end: Callable[[Consumer], None]
+    consumers: list[Consumer], deliveries: "Iterable[Sequence[Delivery]]", end: Callable[[Consumer], None]
 ) -> Iterator[None]:
+    unsettled: list[Delivery] = []
+    for number, part in enumerate(deliveries, 1):
+        unsettled += part
+        if number % _STEP == 0:
+            yield
     for first in range(0, len(consumers), _STEP):
         for consumer in islice(consumers, first, first + _STEP):
             consumer.queue.cancel(consumer)
         yield
-    yield from settlement_steps(deliveries, DeliveryOutcome.REQUEUED)
+    yield from settlement_steps(unsettled, DeliveryOutcome.REQUEUED)
     for consumer in drained(consumers):
         end(consumer)
         yield

@@ -4,13 +4,15 @@ import weakref
 
 import pytest
 
+from gateway.kernel.counters import COUNTED, Counters
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
+from gateway.kernel.queueing import channel_counters as counters_module
 from gateway.kernel.queueing.channel_counters import ChannelCounters
 from gateway.kernel.routing import exchange as exchange_module
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
-from tests.clocks import TickingClock
+from tests.clocks import TickingClock, TurnClock
 
 HEADER = native_header(Properties())
 
@@ -189,3 +191,74 @@ def test_the_counts_of_very_many_queues_are_added_up_in_slices(monkeypatch: pyte
     assert not fan._past
     assert routed_by_queue(vhost, "amq.fanout") == {str(number): 4 for number in range(150)}
     assert in_and_out(vhost, "amq.fanout") == (4, 600)
+
+
+# The totals of a virtual host
+
+FEW, MANY = 100, 150
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> VirtualHost:
+    """A virtual host with 150 queues, where the counts of more than 100 are added up in slices of ten."""
+    monkeypatch.setattr(counters_module, "_MOST_AT_ONCE", FEW)
+    monkeypatch.setattr(counters_module, "_STEP", 10)
+    vhost = MemoryBroker(clock=TurnClock()).vhost
+    for number in range(MANY):
+        vhost.declare_queue(str(number))
+    return vhost
+
+
+def delivered(vhost: VirtualHost) -> int:
+    return vhost.traffic.delivered["amqp091", "classic"].deliver
+
+
+def turns(vhost: VirtualHost) -> int:
+    """Run turns until nothing is left to do; return how many there were."""
+    clock = vhost.queue("0").clock
+    assert isinstance(clock, TurnClock)
+    return sum(1 for _ in iter(clock.turn, False))
+
+
+def deliver(vhost: VirtualHost, counters: ChannelCounters, queues: int = MANY) -> None:
+    for number in range(queues):
+        counters.for_queue(vhost.queue(str(number))).deliver += 1
+
+
+@pytest.mark.parametrize("queues", [FEW, MANY])
+def test_the_deliveries_of_many_queues_are_added_to_the_totals_in_several_turns(many: VirtualHost, queues: int) -> None:
+    counters = ChannelCounters()
+    deliver(many, counters, queues)
+    counters.drain("amqp091", many.traffic)
+    assert delivered(many) == (queues if queues == FEW else 0)
+    assert (turns(many) > 2) == (queues > FEW)
+    assert delivered(many) == queues
+    counters.drain("amqp091", many.traffic)
+    turns(many)
+    assert delivered(many) == queues, "each is added once"
+
+
+def test_what_is_delivered_while_counts_are_added_up_is_added_too(many: VirtualHost) -> None:
+    counters = ChannelCounters()
+    deliver(many, counters)
+    counters.drain("amqp091", many.traffic)
+    clock = many.queue("0").clock
+    assert isinstance(clock, TurnClock)
+    for name in ("3", "140"):
+        clock.turn()
+        counters.for_queue(many.queue(name)).deliver += 1
+        many.delete_queue(many.queue(name))
+        counters.forget_deleted()
+        counters.drain("amqp091", many.traffic)  # the last one is that of a channel that is closed now
+    turns(many)
+    assert delivered(many) == MANY + 2
+
+
+def test_all_counts_of_another_are_added() -> None:
+    names = (*COUNTED, "dropped", "expired", "over_limit", "rejected")
+    counters, other = Counters(), Counters()
+    for number, name in enumerate(names, 1):
+        setattr(counters, name, 100)
+        setattr(other, name, number)
+    counters.add(other)
+    assert [getattr(counters, name) for name in names] == [100 + number for number in range(1, len(names) + 1)]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway_stomp import subscribing
 from tests.protocols.stomp.dialogue import Client, Gateway, frame, receipt
 from tests.protocols.stomp.frame_reader import ReceivedFrame
 from tests.protocols.stomp.test_stomp_connecting import refusal
@@ -225,6 +226,28 @@ def test_a_client_that_never_acknowledges_is_disconnected() -> None:
     client.tick()
     assert refusal(client.receive_frames()) == "precondition_failed"
     assert left(gateway) == [b"0"]
+
+
+@pytest.mark.parametrize("late", [0, 4, 9])
+def test_the_timeouts_of_very_many_subscriptions_are_checked_in_rotation(
+    monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    monkeypatch.setattr(subscribing, "_CHECKED_AT_ONCE", 3)
+    gateway = Gateway(consumer_timeout_ms=60_000)
+    client = gateway.client()
+    for number in range(10):
+        client.subscribe(f"/queue/{number}", id=str(number), ack="client-individual")
+    client.publish(f"/queue/{late}", b"m")
+    for _ in range(4):
+        client.tick()
+    gateway.advance(61)
+    ticks = 0
+    while not (frames := client.receive_frames()):
+        client.tick()
+        ticks += 1
+        assert ticks <= 8
+    assert refusal(frames) == "precondition_failed"
+    assert len(gateway.vhost.queue(str(late))) == 1
 
 
 def test_a_delivery_keeps_its_delivery_count_after_a_kill() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from gateway_stomp import transactions
+from tests.clocks import TickingClock
 from tests.protocols.stomp.dialogue import Client, Gateway, frame, receipt
 from tests.protocols.stomp.frame_reader import ReceivedFrame
 from tests.protocols.stomp.test_stomp_connecting import refusal
@@ -49,6 +51,22 @@ def test_the_end_of_the_connection_drops_held_messages() -> None:
     client = begun(gateway)
     client.publish("/queue/q", b"hi", {"transaction": "t"})
     client.command("DISCONNECT")
+    assert waiting(gateway) == 0
+
+
+@pytest.mark.parametrize("end", ["ABORT", "DISCONNECT"])
+def test_the_messages_of_a_large_dropped_transaction_are_freed_in_slices(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(transactions, "_FREED_AT_ONCE", 2)
+    gateway = Gateway(clock=TickingClock())
+    client = begun(gateway)
+    for _ in range(3):
+        client.publish("/queue/q", b"hi", {"transaction": "t"})
+    client.io.take(frame(end, {"transaction": "t"}))
+    assert len(gateway.fake_clock.background) == 1
+    gateway.advance(0)
+    assert not len(gateway.fake_clock.background)
     assert waiting(gateway) == 0
 
 

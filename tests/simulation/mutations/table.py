@@ -293,8 +293,8 @@ MUTATIONS: Final = (
     Mutation(
         "an aborted transaction of STOMP keeps what was acknowledged",
         "gateway_stomp.transactions",
-        "        self._settling.restore(self._known(name).deliveries)\n        self._forget(name)\n",
-        "        self._known(name)\n        self._forget(name)\n",
+        "        self._settling.restore(transaction.deliveries)\n        self._forget(name)\n",
+        "        self._forget(name)\n",
     ),
     Mutation(
         "Retain As Published is not heeded",
