@@ -1,10 +1,11 @@
 """The context of the management API: the broker and the services its resources use."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+from twisted.internet.task import Cooperator
 
 from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker.broker import Broker
@@ -122,8 +123,8 @@ class ApiContext:
     ``login`` authenticates users, ``login_sessions`` keeps those of the web UI, ``access_of`` returns the access of one
     virtual host, ``topics_of`` its conversion of topics, and ``publish_addresses`` that of topics and destinations of
     publishes. ``addresses`` maps listener names to (host, port). ``memory_limit`` and ``disk_free_limit`` are in bytes.
-    ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time, and ``monotonic_s`` measures the slices of
-    long work. ``http`` holds the limits of clients, ``cross_origin_policy`` refuses requests of foreign web pages. A
+    ``touch`` schedules the end of the turn. ``started_at_ms`` is wall time, and ``slices`` runs long work, of all
+    listeners. ``http`` holds the limits of clients, ``cross_origin_policy`` refuses requests of foreign web pages. A
     reload replaces limits and certificates.
     ``passwords`` hashes passwords; ``login_counts`` returns counts of delayed logins, ``collections`` statistics of the
     garbage collector, ``turns`` durations of event loop turns, ``store_info`` sizes of the store's file.
@@ -142,6 +143,7 @@ class ApiContext:
     pipeline: PipelineContext
     login_sessions: LoginSessions
     trace_files: TraceFiles
+    slices: Cooperator
     passwords: PasswordVerifier = field(default_factory=PasswordVerifier)
     login_counts: Callable[[], Mapping[str, int]] = dict
     touch: Callable[[], None] = lambda: None
@@ -156,7 +158,6 @@ class ApiContext:
     http: HttpLimits = field(default_factory=HttpLimits)
     cross_origin_policy: CrossOriginPolicy = field(default_factory=lambda: cross_origin_policy((), (), 0))
     reactor: Any = None  # Twisted's interfaces are not types
-    monotonic_s: Callable[[], float] = time.monotonic
     collections: Callable[[], Mapping[str, Any]] = dict
     turns: Callable[[], Mapping[str, float | int | str]] = dict
     store_info: Callable[[], Mapping[str, Any]] = dict

@@ -2,7 +2,10 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
+
+from twisted.internet.task import Cooperator
 
 from gateway.kernel.budget import SLOW_S
 from gateway.kernel.clock import SLICE_S, Background
@@ -120,3 +123,11 @@ class TimeSlice:
     def __call__(self) -> bool:
         """Tell whether the slice is over."""
         return self._now_s() >= self._ends_s
+
+
+def slices_on(reactor: Any, now_s: Callable[[], float]) -> Cooperator:
+    """Return what runs long work in slices. Its tasks share one slice of each turn, so a node has one of it.
+
+    ``now_s`` returns monotonic seconds.
+    """
+    return Cooperator(partial(TimeSlice, now_s), partial(reactor.callLater, 0))

@@ -42,7 +42,7 @@ def api_context(parts: NodeParts, settings: Settings, live: Callable[[], Setting
         http=http_limits(settings),
         cross_origin_policy=http_cross_origin_policy(settings),
         reactor=parts.reactor,
-        monotonic_s=parts.clock.monotonic_s,
+        slices=parts.slices,
         collections=parts.collector.info,
         turns=parts.turn_watch.shown,
         store_info=parts.store_files.info,

@@ -8,26 +8,25 @@ from twisted.internet.task import Cooperator, LoopingCall
 
 from gateway.kernel.faults import Faults
 from gateway.logs import StructuredLog
-from gateway.net.clock import TimeSlice
 from gateway.net.turn import Turn
 
 _log: Final = StructuredLog("node")
 
 
 class Clockwork:
-    """Periodic jobs on one reactor. ``faults`` counts and logs their exceptions, ``now_s`` measures slices."""
+    """Periodic jobs on one reactor. ``faults`` counts and logs their exceptions, long ones run in ``slices``."""
 
     def __init__(
         self,
         reactor: Any,  # Any: Twisted's interfaces are not types
         faults: Faults,
         turn: Turn,
-        now_s: Callable[[], float],
+        slices: Cooperator,
     ) -> None:
         self._reactor = reactor
         self._faults = faults
         self._turn = turn
-        self._slices = Cooperator(partial(TimeSlice, now_s), partial(reactor.callLater, 0))
+        self._slices = slices
         self._jobs: list[tuple[LoopingCall, float]] = []
 
     def add(self, interval_s: float, job: Callable[[], None]) -> None:

@@ -92,7 +92,7 @@ class Node:
         self.broker.store_reports.on_failure = self._store_failed
 
     def _wound_clockwork(self) -> Clockwork:
-        clockwork = Clockwork(self._reactor, self.broker.faults, self._turn, self._parts.clock.monotonic_s)
+        clockwork = Clockwork(self._reactor, self.broker.faults, self._turn, self._parts.slices)
         clockwork.add(STORE_INTERVAL_S, self._parts.store_files.check)
         clockwork.add(_WATCH_INTERVAL_S, self._parts.turn_watch.start_period)
         clockwork.add(SHORT_INTERVAL_S, self._check_memory)

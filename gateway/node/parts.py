@@ -11,6 +11,7 @@ from gateway.kernel.broker.recovery import Recovery
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.trace_files.trace_files import TRACE_FILES, TraceFiles
+from gateway.net.clock import slices_on
 from gateway.net.turn import Turn
 from gateway.net.watermarks import Watermarks, memory_limit
 from gateway.node.access import apply_access_settings, throttle_rules
@@ -83,6 +84,7 @@ class NodeParts:
         """Build the turns of the event loop, and the measurement of long ones."""
         schedule = schedule_of(self.reactor)
         self.turn = Turn(self.broker.journal, schedule)
+        self.slices = slices_on(self.reactor, self.clock.monotonic_s)
         waits, faults = ProcessorWaits(), self.broker.faults
         if self.host.has_watchdog:
             faults.processor_wait_s = waits.recent_s

@@ -5,6 +5,7 @@
 
 import json
 import re
+import time
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from gateway.management.statistics.sampler import Statistics
 from gateway.management.trace_files.trace_files import TraceFiles
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.limits import HttpLimits
+from gateway.net.clock import slices_on
 from gateway.net.origins import OriginRules
 from gateway.node.publish_addresses import PublishAddressesOf
 from gateway.plugins.services.offering import VhostServices
@@ -111,6 +113,7 @@ class Console:
             http=limits or HttpLimits(max_body_size=BODY_LIMIT),
             cross_origin_policy=cross_origin_policy or CrossOriginPolicy(OriginRules()),
             reactor=self.clock,
+            slices=slices_on(self.clock, time.monotonic),
             services_of=lambda vhost: services or VhostServices(),
         )
         self.site = self._site()

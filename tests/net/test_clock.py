@@ -1,10 +1,15 @@
 """The kernel's clock on a reactor: a delayed call that fails is repeated, and its turn ends."""
 
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
 import pytest
 from twisted.internet.task import Clock
 
+import gateway
 from gateway.kernel.clock import SLICE_S
-from gateway.net.clock import FIRST_RETRY_S, MOST_RETRIES, ReactorClock, TimeSlice
+from gateway.net.clock import FIRST_RETRY_S, MOST_RETRIES, ReactorClock, TimeSlice, slices_on
 
 
 class FailingCall:
@@ -81,3 +86,43 @@ def test_a_slice_of_periodic_work_is_as_long_as_any_other() -> None:
     assert not is_over()
     now_s += SLICE_S
     assert is_over()
+
+
+class Turns:
+    """A reactor whose calls without a delay are made in the next turn."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+
+    def callLater(self, delay_s: float, call: Callable[[], None]) -> object:
+        self.calls.append(call)
+        return call  # what would cancel it
+
+    def run_turn(self) -> None:
+        calls, self.calls = self.calls, []
+        for call in calls:
+            call()
+
+
+def test_all_long_work_of_a_node_shares_one_slice_of_a_turn() -> None:
+    reactor, times_ms = Turns(), count(1)
+    slices = slices_on(reactor, lambda: next(times_ms) / 1000)
+    steps: list[int] = []
+
+    def endless(number: int) -> Iterator[None]:
+        while True:
+            steps.append(number)
+            yield
+
+    for number in range(4):
+        slices.cooperate(endless(number))
+    reactor.run_turn()
+    first = len(steps)
+    reactor.run_turn()
+    assert (first, len(steps)) == (5, 10)
+    assert set(steps) == {0, 1, 2, 3}
+
+
+def test_a_node_has_one_such_set_of_tasks() -> None:
+    sources = (Path(gateway.__file__).parent).rglob("*.py")
+    assert [file.name for file in sources if "Cooperator(" in file.read_text()] == ["clock.py"]

@@ -11,7 +11,7 @@ from traceback import format_exception
 from typing import Any, Final
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred, succeed
-from twisted.internet.task import Cooperator, deferLater
+from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, Map, Rule
@@ -38,7 +38,6 @@ from gateway.management.ui.page_answers import PageAnswers
 from gateway.management.views.json import encode
 from gateway.management.web.factory import HttpFactory
 from gateway.management.web.request import Headers, Request
-from gateway.net.clock import TimeSlice
 
 _log: Final = StructuredLog("management")
 
@@ -66,8 +65,6 @@ class ApiSite:
     def __init__(self, context: ApiContext, routes: Iterable[Endpoint] = ROUTES, prefix: str = PREFIX) -> None:
         self._context = context
         self._cross_origin_policy = context.cross_origin_policy
-        time_slice = partial(TimeSlice, context.monotonic_s)
-        self._cooperator = Cooperator(time_slice, partial(context.reactor.callLater, 0))
         self._long_task_lock = DeferredLock()
         self._routes: dict[str, dict[str, Endpoint]] = {}
         for route in routes:
@@ -191,7 +188,7 @@ class ApiSite:
         answered: Deferred[object] = Deferred(canceller=lambda _: None)
 
         def begin() -> "Deferred[Any]":
-            return succeed(None) if request.is_lost else self._cooperator.coiterate(iter(steps))
+            return succeed(None) if request.is_lost else self._context.slices.coiterate(iter(steps))
 
         def ended(outcome: object) -> None:
             if not answered.called:
@@ -258,7 +255,7 @@ class ApiSite:
             on_error=lambda error: self._refuse(request, error),
             close=close,
             when_durable=None if request.method in ("GET", "HEAD") else self._when_durable,
-        ).begin(self._cooperator)
+        ).begin(self._context.slices)
 
     def _run_guarded(self, request: Request, step: Callable[[], None]) -> None:
         """Run a step; an error becomes the response."""
