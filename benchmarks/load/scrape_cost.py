@@ -1,4 +1,4 @@
-"""What scrapes cost in throughput: ``python -m benchmarks.load.scrape_cost``.
+"""The cost of scrapes in throughput: ``python -m benchmarks.load.scrape_cost``.
 
 The broker has 1,000 queues and 1,000 idle connections. A publisher and a consumer exchange messages as fast as the
 broker takes them, in windows of one second: in pairs, of which one has a scrape and the other has none, in an order
@@ -47,7 +47,7 @@ REQUIRED_INTERVAL: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the broker did in one window."""
+    """The messages and the times of the broker in one window."""
 
     messages: int
     cpu_s: float

@@ -1,4 +1,4 @@
-"""The cost of scrapes: what pairs of windows tell of it."""
+"""The cost of scrapes is computed from pairs of windows."""
 
 import pytest
 
