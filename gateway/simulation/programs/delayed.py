@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from pamqp import commands
 
+from gateway.simulation.clients.amqp import ReceivedMessage
 from gateway.simulation.history import MessagePlace
 from gateway.simulation.programs.amqp import AmqpProgram
 from gateway.simulation.publishes import Fate
@@ -12,7 +13,7 @@ from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
 
 #: The delays of messages in milliseconds; ``None`` is none.
-_DELAYS_MS: Final = (None, 20, 20, 100, 400, 900)
+_DELAYS_MS: Final = (None, 20, 20, 40, 60, 80, 400, 900)
 
 #: What the wall clock may be behind, in whole milliseconds, and the time in which a message comes once it is due.
 _ROUNDING_S: Final = 0.001
@@ -21,7 +22,7 @@ _LOOK_S: Final = 0.1
 
 
 class DelayedPublishes(AmqpProgram):
-    """Publishes messages with delays, and fetches them: none comes before its time, each that was confirmed comes once.
+    """Publishes messages with delays, and consumes them: none comes before its time, each comes once.
 
     They wait in an exchange, or in the queue itself.
     """
@@ -37,8 +38,9 @@ class DelayedPublishes(AmqpProgram):
         self._place = scene.history.add_place(MessagePlace(self._queue, is_ordered=False))
 
     async def work(self) -> bool:
-        """Publish what is left, and fetch meanwhile."""
+        """Publish what is left, and consume meanwhile."""
         await self._declare()
+        await self._consume()
         await self.client.confirm()
         while self._left and not self.is_stopping:
             size = min(self._left, self.random.randint(1, 4))
@@ -48,20 +50,19 @@ class DelayedPublishes(AmqpProgram):
                 self.scene.findings.require(is_confirmed, "a valid request is not refused", body)
                 self.scene.history.decided(body, Fate.CONFIRMED)
             await self.pause()
-            await self._fetch()
         return True
 
     async def finish(self) -> None:
-        """Fetch everything, once all messages are due."""
+        """Consume everything, until all messages are due."""
         self._place.keeps = not self.scene.world.has_jumped  # a message may be due after an hour then
         if not self._due_s:
             return
         await self.client.connect()
         try:
             await self._declare()
+            await self._consume()
             latest_s = max(self.scene.world.now_s, *self._due_s.values()) + _LATENESS_S
             while self._is_missing() and self.scene.world.now_s < latest_s:
-                await self._fetch()
                 await self.scene.sleep(_LOOK_S)
         finally:
             self.client.drop()
@@ -94,15 +95,18 @@ class DelayedPublishes(AmqpProgram):
         answer = self.client.publish(self._exchange, self._queue, body.encode(), delivery_mode=2, headers=headers)
         return body, answer
 
-    async def _fetch(self) -> None:
-        while (message := await self.client.get(self._queue)) is not None:
-            body = message.body.decode()
-            self.scene.history.received(self._queue, self.name, body, is_redelivered=message.is_redelivered)
-            early_s = self._due_s.get(body, 0.0) - _ROUNDING_S - self.scene.world.now_s
-            self.scene.findings.require(
-                early_s <= 0 or self.scene.world.has_jumped,
-                "a delayed message comes not before its time",
-                f"{body} came {early_s:.3f} s before",
-            )
-            self.client.acknowledge(message)
-            self.scene.history.consumed(self._queue, body)
+    async def _consume(self) -> None:
+        self.client.on_delivery = self._received
+        await self.client.request(commands.Basic.Consume(queue=self._queue))
+
+    def _received(self, message: ReceivedMessage) -> None:
+        body = message.body.decode()
+        self.scene.history.received(self._queue, self.name, body, is_redelivered=message.is_redelivered)
+        early_s = self._due_s.get(body, 0.0) - _ROUNDING_S - self.scene.world.now_s
+        self.scene.findings.require(
+            early_s <= 0 or self.scene.world.has_jumped,
+            "a delayed message comes not before its time",
+            f"{body} came {early_s:.3f} s before",
+        )
+        self.client.acknowledge(message)
+        self.scene.history.consumed(self._queue, body)

@@ -182,6 +182,42 @@ MUTATIONS: Final = (
         "            pass\n",
     ),
     Mutation(
+        "delayed messages are released some time before they are due",
+        "gateway.kernel.backlog.delay_index",
+        "        end = (now_ms + 1) << ",
+        "        end = (now_ms + 51) << ",
+    ),
+    Mutation(
+        "delayed messages that a slice has no time for are lost",
+        "gateway.kernel.backlog.delay_index",
+        "            for due_at_ms, entry in waiting:\n                self.hold(entry, due_at_ms)\n",
+        "",
+    ),
+    Mutation(
+        "a key is forgotten when its window is half over",
+        "gateway.kernel.features.deduplication_cache",
+        "now_ms + ttl_ms)",
+        "now_ms + ttl_ms // 2)",
+    ),
+    Mutation(
+        "a held dead letter is forgotten after its first attempt",
+        "gateway.kernel.queueing.pending_dead_letters",
+        "        if takers is None or self._queue.is_deleted:\n",
+        "        if True:\n",
+    ),
+    Mutation(
+        "the successor of a single active consumer is the last one in place of the best",
+        "gateway.kernel.queueing.single_active",
+        "            self._active = self._ranking.first\n",
+        "            self._active = next(reversed(self._members), None)\n",
+    ),
+    Mutation(
+        "consumers are served in the order of their priorities, the lowest first",
+        "gateway.kernel.queueing.scheduler",
+        "    return ring.priority\n",
+        "    return -ring.priority\n",
+    ),
+    Mutation(
         "a turn has no budget",
         "gateway.kernel.budget",
         "        return now_s >= self._ends_s\n",
