@@ -12,6 +12,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from gateway.config.archive import ArchiveSettings, Streams, Traces
 from gateway.config.audit import AuditSettings
+from gateway.config.cluster import Cluster
 from gateway.config.kinds import (
     BindAddress,
     DirectoryPath,
@@ -264,6 +265,7 @@ class Settings(Section):
     workbench: WorkbenchSettings = WorkbenchSettings()
     recording: RecordingSettings = RecordingSettings()
     pipeline: Pipeline = Pipeline()
+    cluster: Cluster = Cluster()
     plugins: PluginRules = PluginRules()
     log: LogSettings = LogSettings()
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()

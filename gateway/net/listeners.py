@@ -79,6 +79,10 @@ class Listeners:
         del self.suspended[name]
         self._accept(name, self._served.pop(name))
 
+    def served(self) -> dict[str, Any]:
+        """Return the factories of the open ports by listener, with all their layers."""
+        return {name: port.factory for name, port in self._ports.items()}
+
     def close(self) -> None:
         """Close all ports."""
         for port in self._ports.values():

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
 from gateway.config import Configured, Settings
 from gateway.kernel.errors import GatewayError, StorageError
@@ -21,6 +21,10 @@ from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
 from gateway.node.systemd import tell_systemd
 from gateway.version import VERSION
+
+if TYPE_CHECKING:
+    from gateway.node.host import NodeHost
+    from gateway.node.node import Node
 
 _log: Final = StructuredLog("app")
 
@@ -48,14 +52,47 @@ def run(configured: Configured, read: Callable[[], Configured], advances: Binary
     return _BrokerProcess(configured, read, reactor, advances).run()
 
 
+class Served(Protocol):
+    """The broker of a process. ``node`` is ``None`` while a member of a cluster does not lead.
+
+    ``on_failure`` is called when it cannot continue, ``on_start_failed`` with the error of a start, and ``on_stop``
+    when an operator stops it over HTTP.
+    """
+
+    on_failure: Callable[[], None]
+    on_start_failed: Callable[[Exception], None]
+    on_stop: Callable[[], None]
+
+    @property
+    def node(self) -> "Node | None":
+        """The node that leads, or the only one."""
+        ...
+
+    @property
+    def addresses(self) -> Mapping[str, tuple[str, int]]:
+        """The addresses of the listeners."""
+        ...
+
+    def start(self, ready: Callable[[], None], progress: Callable[[str], None]) -> None:
+        """Start; then call ``ready``. ``progress`` gets lines of text meanwhile."""
+        ...
+
+    def stop(self, done: Callable[[], None]) -> None:
+        """Stop in order; then call ``done``."""
+        ...
+
+    def info(self) -> dict[str, object]:
+        """Return the state for a dump of the process."""
+        ...
+
+
 class _BrokerProcess:
     """The process of one node: it starts, reloads and stops the node on the signals of its operator."""
 
     def __init__(
         self, configured: Configured, read: Callable[[], Configured], reactor: Any, advances: BinaryIO | None
     ) -> None:
-        from gateway.node.host import NodeHost
-        from gateway.node.node import Node  # imports Twisted's reactor machinery, so it comes after the installation
+        from gateway.node.host import NodeHost  # imports Twisted's reactor machinery: after the installation
 
         self._settings = configured.settings
         self._reactor = reactor
@@ -65,12 +102,13 @@ class _BrokerProcess:
         self._failure: Exception | None = None
         self._is_stopping = False
         host = NodeHost() if advances is None else NodeHost(make_clock=self._make_clock)
-        self._node = node = Node(configured, reactor, self._collector, read, host)
-        self._signals = Signals(reactor, self._stop, self._reload, node.info)
-        node.on_failure = self._store_failed
-        node.on_start_failed = self._end_with
-        node.on_stop = self._stop
-        node.live_settings.on_log_changed = self._signals.dump_to_log
+        self._served = served = self._built(configured, read, host)
+        self._signals = Signals(reactor, self._stop, self._reload, served.info)
+        served.on_failure = self._store_failed
+        served.on_start_failed = self._end_with
+        served.on_stop = self._stop
+        if served.node is not None:
+            self._node_built(served.node)
 
     def run(self) -> int:
         """Run the reactor until the node has stopped. :raises GatewayError: if it stopped because of an error."""
@@ -85,21 +123,35 @@ class _BrokerProcess:
         self._clock = AdvancedClock(reactor, touch)
         return self._clock
 
+    def _built(self, configured: Configured, read: Callable[[], Configured], host: "NodeHost") -> "Served":
+        """Return the broker: one node, or a member of a cluster, which runs a node while it leads."""
+        if configured.settings.cluster.servers:
+            from gateway.node.cluster.member import ClusterMember
+
+            return ClusterMember(configured, self._reactor, self._collector, read, host, self._node_built)
+        from gateway.node.node import Node
+
+        return Node(configured, self._reactor, self._collector, read, host)
+
+    def _node_built(self, node: "Node") -> None:
+        """Connect what depends on a node that was just built."""
+        node.live_settings.on_log_changed = self._signals.dump_to_log
+
     def _start(self) -> None:
         self._collector.start()
-        self._node.start(self._ready, lambda progress: tell_systemd(f"STATUS={progress}\n{_MORE_TIME}"))
+        self._served.start(self._ready, lambda progress: tell_systemd(f"STATUS={progress}\n{_MORE_TIME}"))
 
     def _ready(self) -> None:
-        _announce(self._node.addresses, self._settings)
+        _announce(self._served.addresses, self._settings)
         if self._advances is not None and self._clock is not None:
             follow_lines(self._advances, self._reactor, self._clock, _print)
         tell_systemd("READY=1\nSTATUS=")
         self._signals.is_ready = True
 
     def _reload(self) -> None:
-        node = self._node
-        if not self._signals.is_ready:
-            _log.warning("reload refused: the broker is still starting")
+        node = self._served.node
+        if not self._signals.is_ready or node is None:
+            _log.warning("reload refused: the broker is starting, or follows another node, which reloads for both")
             return
         before = node.settings
         try:
@@ -114,7 +166,7 @@ class _BrokerProcess:
             self._is_stopping = True
             _log.info("stopping")
             tell_systemd("STOPPING=1")
-            self._node.stop(self._reactor.stop)
+            self._served.stop(self._reactor.stop)
 
     def _store_failed(self) -> None:
         self._end_with(StorageError("the store failed; the log has the reason"))

@@ -11,6 +11,7 @@ from gateway.access.hashing import WorkerPool
 from gateway.config import Settings
 from gateway.kernel.journal.store import Store
 from gateway.net.clock import ReactorClock
+from gateway.net.listeners import Listeners
 from gateway.net.watermarks import memory_used
 from gateway.node.store import StoreFiles, open_store
 from gateway.plugins.registry import PluginRegistry, load_plugins
@@ -24,6 +25,11 @@ def _load_plugins(directory: Path | None) -> PluginRegistry:
     return load_plugins(directory, is_lenient=True)
 
 
+def _nothing_to_drain(drained: Callable[[], None]) -> None:
+    """Call back at once: the store writes the rest when it is closed."""
+    drained()
+
+
 @dataclass(frozen=True)
 class NodeHost:
     """The machine of a node; a simulation replaces each part. ``Any`` is the type of Twisted's reactors.
@@ -32,6 +38,8 @@ class NodeHost:
     makes the threads that hash passwords, from their number, the most waiting hashes, and what makes a call on the
     kernel's thread. ``memory_used`` and ``disk_free`` return bytes. ``load_plugins`` returns the plugins, with those of
     a directory. ``has_watchdog``: a thread watches the reactor, and measures for how long it waits for a processor.
+    ``drain_store`` calls back once a store that is about to be closed has written everything. ``listeners`` are those
+    that are bound already; the node binds its own without them.
     """
 
     make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock
@@ -41,3 +49,5 @@ class NodeHost:
     disk_free: Callable[[Path], int] = _disk_free
     load_plugins: Callable[[Path | None], PluginRegistry] = _load_plugins
     has_watchdog: bool = True
+    drain_store: Callable[[Callable[[], None]], None] = _nothing_to_drain
+    listeners: Listeners | None = None

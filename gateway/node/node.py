@@ -106,6 +106,11 @@ class Node:
         return clockwork
 
     @property
+    def node(self) -> "Node":
+        """This node: a process without a cluster runs no other one."""
+        return self
+
+    @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
         """The addresses of the listeners: listener name to (host, port)."""
         return self._ports.listeners.addresses
@@ -248,5 +253,8 @@ class Node:
         self._recorder.stop(waits=True)
         self._parts.worker.stop()
         self._parts.hashing.stop()
+        self._parts.host.drain_store(partial(self._close_store, done))
+
+    def _close_store(self, done: Callable[[], None]) -> None:
         self._parts.store.close()
         done()

@@ -97,7 +97,7 @@ class NodeParts:
         services = Services(self.broker, self.turn, access.access_of, access.login_access, access.may_log_in_elsewhere)
         self.protocols = {protocol: protocol(services, settings) for protocol in PROTOCOLS}
         self.recorder = node_recorder(settings, self.clock)
-        self.ports = NodePorts(settings, self.reactor, self.protocols, self.recorder)
+        self.ports = NodePorts(settings, self.reactor, self.protocols, self.recorder, self.host.listeners)
         topics = self.mqtt.context
         self.bridges = node_bridges(
             self.broker, self.amqp, topics.mapping_of, topics.exchange_of, self.reactor, self.turn.touch

@@ -22,10 +22,21 @@ from gateway.recording.recorder import Recorder
 from gateway.recording.tap import TapFactory
 
 
+def bind_ports(settings: Settings, listeners: Listeners) -> None:
+    """Bind the ports of all listeners that are not off. :raises ConfigurationError: if one cannot be bound."""
+    for listener in LISTENERS:
+        if (port := listener.port(settings)) is not None:
+            listeners.bind(listener.name, port)
+    for name, port in management_ports(settings).items():
+        listeners.bind(name, port)
+    bind_metrics(settings, listeners)
+
+
 class NodePorts:
     """Binds and serves the ports that the settings name.
 
-    ``tls_contexts`` has the TLS context of all of them, once one is served with TLS.
+    ``tls_contexts`` has the TLS context of all of them, once one is served with TLS. ``bound`` are listeners that are
+    bound already.
     """
 
     def __init__(
@@ -34,13 +45,15 @@ class NodePorts:
         reactor: Any,  # Any: Twisted's interfaces are not types
         protocols: Mapping[type[ServedProtocol], ServedProtocol],
         recorder: Recorder,
+        bound: Listeners | None = None,
     ) -> None:
         self._settings = settings
         self._reactor = reactor
         self._protocols = protocols
         self._recorder = recorder
         self._wire_clock = ReactorClock(reactor, lambda: None)  # for connections outside the turns: it is never paused
-        self.listeners = Listeners(reactor, self._wire_clock, settings.bind)
+        self.listeners = bound or Listeners(reactor, self._wire_clock, settings.bind)
+        self._are_bound = bound is not None
         self.tls_contexts: list[TlsContext] = []
         self._http: list[HttpFactory] = []
 
@@ -50,13 +63,9 @@ class NodePorts:
         return sum(len(factory.connections) for factory in self._http)
 
     def bind(self) -> None:
-        """Bind the ports that are not off. :raises ConfigurationError: if one cannot be bound."""
-        for listener in LISTENERS:
-            if (port := listener.port(self._settings)) is not None:
-                self.listeners.bind(listener.name, port)
-        for name, port in management_ports(self._settings).items():
-            self.listeners.bind(name, port)
-        bind_metrics(self._settings, self.listeners)
+        """Bind the ports that are not off, unless they are. :raises ConfigurationError: if one cannot be bound."""
+        if not self._are_bound:
+            bind_ports(self._settings, self.listeners)
 
     def serve(self, management: HttpFactory, metrics: Callable[[], HttpFactory]) -> None:
         """Serve clients of the protocols, of the HTTP API and of the metrics at all bound ports."""

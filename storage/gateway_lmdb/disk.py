@@ -213,7 +213,7 @@ class SystemDisk:
 
     def create(self, path: Path) -> NewFile:
         """Create an empty file for this user only, or empty an existing one."""
-        return _WrittenFile(open(path, "wb", opener=_private))
+        return _WrittenFile(open(path, "wb", opener=private))
 
     def open(self, path: Path) -> OpenFile:
         """Open a file for reading."""
@@ -280,7 +280,8 @@ class _ReadFile:
         os.close(self._descriptor)
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
+    """Open a file for this user only; not inherited by child processes."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 

@@ -1,16 +1,19 @@
 """Reading the store at a start."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from gateway.kernel.errors import UnreadableRecord
-from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, SetAside
+from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, SetAside, Stored
 from gateway.kernel.journal.entity_codec import decode_entity
 from gateway.kernel.journal.records.entity import ENTITY_BY_KIND, Entity
+from gateway.kernel.journal.stored_changes import stored
+from gateway.kernel.messages.contents import decode_content
 from gateway_lmdb import stream_tables
-from gateway_lmdb.environment import Environment
+from gateway_lmdb.environment import RECORD_SEEN, Environment
 from gateway_lmdb.quarantine import (
     UNKNOWN_QUEUE,
     Quarantined,
@@ -24,6 +27,9 @@ from gateway_lmdb.schema import pack_number, unpack_number
 #: Queue entries read in one transaction. No transaction and no lock is held while the kernel applies them.
 _PIECE: Final = 10_000
 
+
+#: The size at which a piece of contents ends, in bytes.
+_CONTENT_BYTES: Final = 512 * 1024
 
 #: Entities read in one transaction.
 _ENTITIES: Final = 1_000
@@ -146,6 +152,30 @@ def _enqueued_from(environment: Environment, position: int) -> list[Enqueued | Q
             if len(piece) == _PIECE:
                 break
     environment.count_read(len(piece) * 64)
+    return piece
+
+
+def contents(environment: Environment) -> Iterator[Stored]:
+    """Yield the content of every message, by rising id; unreadable ones are left out."""
+    message_id = 0
+    while piece := _contents_from(environment, message_id + 1):
+        for message_id, record in piece:
+            with suppress(UnreadableRecord):
+                yield stored(message_id, decode_content(record))
+
+
+def _contents_from(environment: Environment, message_id: int) -> list[tuple[int, bytes]]:
+    """Return the next contents as numbers and records: some, or as many as have a given size."""
+    piece: list[tuple[int, bytes]] = []
+    size = 0
+    with environment.read() as transaction, transaction.cursor(environment.tables.contents) as cursor:
+        if cursor.set_range(pack_number(message_id)):
+            for key, record in cursor:
+                piece.append((unpack_number(key), record))
+                size += len(record) + RECORD_SEEN
+                if size >= _CONTENT_BYTES:
+                    break
+    environment.count_read(size)
     return piece
 
 

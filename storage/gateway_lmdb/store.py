@@ -4,13 +4,26 @@ Guarantees: what was reported survives a crash. The changes of one append surviv
 accesses no file, whatever the disk does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from gateway.kernel.errors import StorageError, UnreadableRecord
-from gateway.kernel.journal.changes import Changes, Enqueued, Lsn, Put, Recovered
+from gateway.kernel.journal.changes import (
+    Appended,
+    Change,
+    Changes,
+    Enqueued,
+    Lsn,
+    Put,
+    Recovered,
+    Sealed,
+    Stored,
+    Truncated,
+)
 from gateway.kernel.journal.store import StoreListener
+from gateway.kernel.journal.stored_changes import appended
+from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb import recovery, stream_recovery
@@ -26,9 +39,12 @@ from gateway_lmdb.sealer import Sealer
 from gateway_lmdb.segment_files import DIRECTORY, SegmentFiles
 from gateway_lmdb.staged import Append, Staged, content_key
 from gateway_lmdb.stream_batch import Filed, StreamBatch
-from gateway_lmdb.stream_tables import chunks_from, segment_at
+from gateway_lmdb.stream_tables import chunks_from, first_of_stream, segment_at, segments_of_stream
 from gateway_lmdb.threads import SYSTEM_THREADS, Threads
 from gateway_lmdb.writer import Writer
+
+#: The size of a piece in which the messages of a stream are read, in bytes.
+_STREAM_BYTES: Final = 512 * 1024
 
 #: The position of the engine's own changes, for which no caller waits.
 _OUR_OWN: Final = Lsn(0)
@@ -36,6 +52,8 @@ _OUR_OWN: Final = Lsn(0)
 
 class LmdbStore:
     """A ``Store`` in a directory. Every method is called on the kernel's thread.
+
+    ``orphans`` are the changes by which recovery removed messages of queues and streams that do not exist.
 
     :param path: the directory, created if missing; only one store at a time can open it.
     :param call_in_kernel: schedules a call on the kernel's thread, in order; called from any thread. With Twisted,
@@ -64,6 +82,7 @@ class LmdbStore:
         self._relay = Relay(call_in_kernel, self._staged)
         self._appended = Lsn(0)
         self._is_closed = False
+        self.orphans: list[Change] = []
         self._unreadable_ids: set[int] = set()
         self._call_in_kernel = call_in_kernel
         self._on_compaction = on_compaction
@@ -181,11 +200,49 @@ class LmdbStore:
                 yield enqueued
             else:
                 orphans.append(enqueued)
-        self._stage(Append(_OUR_OWN, recovery.cleanup(self._environment, orphans, found.keeps)))
+        removals = recovery.cleanup(self._environment, orphans, found.keeps)
+        self.orphans += removals
+        self._stage(Append(_OUR_OWN, removals))
+
+    def durable_records(
+        self, stream_ends: Mapping[int, int]
+    ) -> Iterator[Put | Stored | Enqueued | Truncated | Appended | Sealed]:
+        """Yield what is durable, while the store is in use: entities, contents by id, queue entries by position.
+
+        Then the streams, up to an offset (exclusive). What is set aside or unreadable is left out. No transaction is
+        held between two records.
+        """
+        for entity in recovery.entities(self._environment, FoundEntities()):
+            if not isinstance(entity, Quarantined):
+                yield Put(entity)
+        yield from recovery.contents(self._environment)
+        for enqueued in recovery.enqueued(self._environment):
+            if isinstance(enqueued, Enqueued):
+                yield enqueued
+        for stream_id, end in stream_ends.items():
+            yield from self._stream_records(stream_id, end)
+
+    def _stream_records(self, stream_id: int, end: int) -> Iterator[Truncated | Appended | Sealed]:
+        """Yield the changes that make a stream up to an offset."""
+        tables = self._environment.tables
+        with self._environment.read() as transaction:
+            sealed = {segment.end: segment for segment, _ in segments_of_stream(transaction, tables, stream_id)}
+            first = first_of_stream(transaction, tables, stream_id)
+        offset = min((segment.first for segment in sealed.values()), default=first)
+        yield Truncated(stream_id, offset)
+        while offset < end and (data := self.stream_chunks(stream_id, offset, _STREAM_BYTES)) is not None:
+            for at, timestamp_ms, value, content in entries(data, offset):
+                if at >= end:
+                    return
+                yield appended(stream_id, at, timestamp_ms, value, content)
+                offset = at + 1
+                if offset in sealed:
+                    yield Sealed(sealed[offset])
 
     def _recover_streams(self, kept: FoundEntities) -> Iterator[Recovered]:
         found = stream_recovery.find(self._environment, self._files, kept)
         yield from found.segments
+        self.orphans += found.truncations
         self._stage(Append(_OUR_OWN, found.truncations))
         self._sealer.clean(found.firsts_by_stream)
         for segment in found.to_file:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.kernel.journal.changes import (
+    EVERYTHING,
     MESSAGE,
     PLACE,
     Appended,
@@ -76,7 +77,10 @@ def _content(stored: Stored) -> Content:
 
 
 class Image:
-    """The entities, contents, queue entries and streams after the steps applied so far."""
+    """The entities, contents, queue entries and streams after the steps applied so far.
+
+    ``orphans`` are the changes by which a restart removed messages of queues and streams that do not exist.
+    """
 
     def __init__(self) -> None:
         self.entities: dict[tuple[str, bytes], Entity] = {}
@@ -85,6 +89,7 @@ class Image:
         self.enqueued: dict[int, Enqueued] = {}
         self.streams: dict[int, StreamImage] = {}
         self.set_aside: dict[tuple[str, bytes], SetAside] = {}
+        self.orphans: list[Change] = []
 
     def apply(self, step: Step) -> None:
         """Apply one step; applying it again has no effect."""
@@ -107,6 +112,8 @@ class Image:
                 self.stream(stream_id).append(offset, entry)
             case Sealed(segment):
                 self.stream(segment.stream_id).seal(segment)
+            case Truncated(stream_id, first) if first == EVERYTHING:
+                self.streams.pop(stream_id, None)
             case Truncated(stream_id, first):
                 self.stream(stream_id).truncate(first)
 
@@ -141,6 +148,9 @@ class Image:
         image.enqueued = {place: entry for place, entry in self.enqueued.items() if entry.queue_id in queues}
         lost = {entry.message_id for entry in self.enqueued.values() if entry.queue_id not in queues}
         lost -= {entry.message_id for entry in image.enqueued.values()}
+        image.orphans = [Dequeued(place) for place in sorted(self.enqueued.keys() - image.enqueued.keys())]
+        image.orphans += map(Discarded, sorted(lost))
+        image.orphans += (Truncated(number, EVERYTHING) for number in sorted(self.streams.keys() - queues))
         image.contents = {message_id: kept for message_id, kept in self.contents.items() if message_id not in lost}
         image.streams = {number: stream.copied() for number, stream in self.streams.items() if number in queues}
         return image

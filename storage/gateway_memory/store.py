@@ -1,10 +1,22 @@
 """A store in memory that commits on request, so that a test decides what a crash leaves."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gateway.kernel.journal.changes import Changes, Lsn, Recovered
+from gateway.kernel.journal.changes import (
+    Appended,
+    Change,
+    Changes,
+    Enqueued,
+    Lsn,
+    Put,
+    Recovered,
+    Sealed,
+    Stored,
+    Truncated,
+)
 from gateway.kernel.journal.store import StoreListener
+from gateway.kernel.journal.stored_changes import stored
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_memory.image import Image, Step, captured
 
@@ -58,6 +70,32 @@ class MemoryStore:
     def recover(self) -> Iterator[Recovered]:
         """Yield the data that was durable when the store was opened."""
         return self._durable.changes()
+
+    def durable_records(
+        self, stream_ends: Mapping[int, int]
+    ) -> Iterator[Put | Stored | Enqueued | Truncated | Appended | Sealed]:
+        """Yield what is durable, while the store is in use: entities, contents by id, queue entries by position.
+
+        Then the streams, up to an offset (exclusive).
+        """
+        durable = self._durable
+        for name in list(durable.entities):
+            if (entity := durable.entities.get(name)) is not None:
+                yield Put(entity)
+        for message_id in sorted(durable.contents):
+            if (content := durable.contents.get(message_id)) is not None:
+                yield stored(message_id, content)
+        for position in sorted(durable.enqueued):
+            if (place := durable.enqueued.get(position)) is not None:
+                yield place
+        for stream_id, end in stream_ends.items():
+            if (stream := durable.streams.get(stream_id)) is not None:
+                yield from stream.changes(end)
+
+    @property
+    def orphans(self) -> list[Change]:
+        """The changes by which the restart removed messages of queues that do not exist."""
+        return self._durable.orphans
 
     def record_count(self) -> int:
         """Return the number of changes that ``recover`` yields."""

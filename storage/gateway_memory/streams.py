@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from gateway.kernel.journal.changes import StreamSegment
+from gateway.kernel.journal.changes import Appended, Sealed, StreamSegment, Truncated
+from gateway.kernel.journal.stored_changes import appended
 from gateway.kernel.messages.chunks import ENTRY_SIZE, Entry, encode_chunk
 
 
@@ -57,6 +58,17 @@ class StreamImage:
         active = self._entries[first - self._first :]
         moments = (active[0][0], active[-1][0]) if active else (0, 0)
         yield StreamSegment(self._id, first, self.end, sum(map(_size, active)), *moments, is_sealed=False)
+
+    def changes(self, end: int) -> Iterator[Truncated | Appended | Sealed]:
+        """Yield the changes that make this stream up to an offset."""
+        yield Truncated(self._id, self._first)
+        sealed = {segment.end: segment for segment in self._sealed}
+        for offset in range(self._first, end):
+            place = offset - self._first
+            if 0 <= place < len(self._entries):
+                yield appended(self._id, offset, *self._entries[place])
+            if offset + 1 in sealed:
+                yield Sealed(sealed[offset + 1])
 
     def copied(self) -> "StreamImage":
         """Return an independent copy."""

@@ -22,10 +22,11 @@ _MOST_BATCH_BYTES: Final = 256 * 1024
 
 
 class MemoryQueueLogs:
-    """Logs, shared by the nodes of one process. Appends are stored at once, and answered in a later turn."""
+    """Logs, shared by the nodes of one process. Appends are stored at once, and answered ``latency_s`` later."""
 
-    def __init__(self, clock: Clock, most_batch_bytes: int = _MOST_BATCH_BYTES) -> None:
+    def __init__(self, clock: Clock, most_batch_bytes: int = _MOST_BATCH_BYTES, latency_s: float = 0) -> None:
         self.most_batch_bytes = most_batch_bytes
+        self._latency_s = latency_s
         self._clock = clock
         self._position = 0
         self._claims: dict[QueueId, Claim] = {}
@@ -48,7 +49,7 @@ class MemoryQueueLogs:
     def append(self, claim: Claim, number: int, data: bytes, answered: Callable[[AppendAnswer], None]) -> None:
         """Append a batch under the last claim."""
         answer = self._append(claim, number, data)
-        self._clock.call_later(0, lambda: answered(answer))
+        self._clock.call_later(self._latency_s, lambda: answered(answer))
 
     def _append(self, claim: Claim, number: int, data: bytes) -> AppendAnswer:
         key = (claim.queue, claim.epoch, number)

@@ -1,0 +1,127 @@
+"""Building a local copy from the records of a log."""
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.cluster.errors import LogDamaged
+from gateway.cluster.log_replay import LogEnd, LogRecord, replay
+from gateway.cluster.queue_log import Claim, QueueLogs
+from gateway.cluster.replication.folded_steps import entity_name
+from gateway.cluster.replication.log_records import CHECKPOINT_BEGIN, CHECKPOINT_END, CHECKPOINT_PIECE, STEP
+from gateway.cluster.replication.step_codec import decode_step
+from gateway.kernel.journal.changes import (
+    EVERYTHING,
+    Appended,
+    Change,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Put,
+    Removed,
+    Sealed,
+    Stored,
+    Truncated,
+)
+
+#: The length of the kind at the beginning of a record.
+_KIND_BYTES: Final = 1
+
+#: The changes of streams.
+StreamChange = Appended | Sealed | Truncated
+
+
+class RecordApplier:
+    """Applies the records of a log, in order, by ``apply``, which takes the changes of one step.
+
+    Between the beginning and the end of a checkpoint it remembers what steps have changed: there the pieces, which may
+    be older, do not count. A stream needs its messages in order, so the changes of streams in steps wait for the end of
+    the checkpoint, whose pieces have the messages before them; ``finish`` is called after the last record.
+    """
+
+    def __init__(self, apply: Callable[[list[Change]], object]) -> None:
+        self.records = 0
+        self._apply = apply
+        self._is_in_checkpoint = False
+        self._changed: set[object] = set()
+        self._ends: dict[int, int] = {}
+        self._postponed: list[Change] = []
+
+    def take(self, record: LogRecord) -> None:
+        """Apply a record. :raises LogDamaged: if it cannot be read."""
+        self.records += 1
+        kind = record.payload[:_KIND_BYTES]
+        if kind == STEP:
+            self._take_step(decode_step(record.payload, _KIND_BYTES))
+        elif kind == CHECKPOINT_PIECE:
+            self._take_piece(decode_step(record.payload, _KIND_BYTES))
+        elif kind == CHECKPOINT_BEGIN:  # the one before, if it has no end, was that of a leader that died
+            self.finish()
+            self._is_in_checkpoint = True
+        elif kind == CHECKPOINT_END:
+            self.finish()
+        else:
+            raise LogDamaged(f"record {record.index} of the log is of an unknown kind {kind!r}")
+
+    def finish(self) -> None:
+        """Apply what waits for the end of a checkpoint."""
+        self._is_in_checkpoint = False
+        self._changed.clear()
+        postponed, self._postponed = self._postponed, []
+        if postponed:
+            self._apply_step(postponed)
+
+    def _take_step(self, changes: list[Change]) -> None:
+        if self._is_in_checkpoint:
+            self._postponed += (change for change in changes if isinstance(change, StreamChange))
+            changes = [change for change in changes if not isinstance(change, StreamChange)]
+            self._changed.update(map(_identity, changes))
+        self._apply_step(changes)
+
+    def _take_piece(self, changes: list[Change]) -> None:
+        self._apply_step([change for change in changes if self._is_news(change)])
+
+    def _is_news(self, change: Change) -> bool:
+        """Whether the copy lacks what a piece says."""
+        if isinstance(change, Appended):
+            return change.offset >= self._ends.get(change.stream_id, 0)
+        if isinstance(change, Truncated):
+            return change.stream_id not in self._ends
+        return isinstance(change, Sealed) or _identity(change) not in self._changed
+
+    def _apply_step(self, changes: list[Change]) -> None:
+        for change in changes:
+            if isinstance(change, Appended):
+                self._ends[change.stream_id] = max(change.offset + 1, self._ends.get(change.stream_id, 0))
+            elif isinstance(change, Truncated):
+                if change.first == EVERYTHING:
+                    self._ends.pop(change.stream_id, None)
+                else:
+                    self._ends[change.stream_id] = max(change.first, self._ends.get(change.stream_id, 0))
+        if changes:
+            self._apply(changes)
+
+
+def _identity(change: Change) -> object:
+    """Return what a change changes, except one of a stream."""
+    if isinstance(change, Enqueued | Dequeued):
+        return change.position
+    if isinstance(change, Stored | Discarded):
+        return ("content", change.message_id)
+    if isinstance(change, Put):
+        return entity_name(change.entity.kind, change.entity.key)
+    if isinstance(change, Removed):
+        return entity_name(change.kind, change.key)
+    return None
+
+
+async def rebuild(logs: QueueLogs, claim: Claim, apply: Callable[[list[Change]], object]) -> LogEnd:
+    """Apply every record before a claim; return where the log ends.
+
+    :raises LogDamaged: if no copy of the log is whole.
+    :raises Deposed: if there is a later claim.
+    :raises Unanswered: if the engine does not answer.
+    """
+    applier = RecordApplier(apply)
+    end = await replay(logs, claim, applier.take)
+    applier.finish()
+    return end

@@ -1,0 +1,1 @@
+"""One node of a cluster: it follows a leader, or leads, on an engine that several nodes share."""
