@@ -73,7 +73,7 @@ class HeldDeadLetters(AmqpProgram):
                 if not missing or self.scene.world.now_s > latest_s:
                     break
                 await self.scene.sleep(_LOOK_S)
-            is_known = not self.scene.world.has_jumped  # the pauses between two attempts end at a time of the wall clock
+            is_known = not self.scene.world.has_jumped  # a pause between two attempts ends at a time of the wall clock
             self.scene.findings.require(
                 not (missing and is_known), "a dead letter at least once is not lost", ", ".join(sorted(missing))
             )
