@@ -46,7 +46,7 @@ TESTS_compiled := compiled cli
 TESTS_broker := broker bridges auth
 TESTS_network := ui management net
 TESTS_kernel := kernel behaviour plugins
-TESTS_cluster := cluster jetstream
+TESTS_cluster := cluster clusters jetstream
 # These need nothing but Python, so they run while the tools are installed.
 GROUPS_WITHOUT_TOOLS := durability cluster kernel rest
 NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
@@ -58,6 +58,10 @@ test: $(VENV)/.tested $(if $(ARGS),tests/interop/.tools) ## run all tests; make 
 	@$(if $(ARGS),$(PYTEST) $(ARGS) </dev/null,$(MAKE) --jobs=$(TEST_JOBS) --keep-going --output-sync=target $(TEST_GROUPS:%=test-%))
 
 SEEDS := 1000
+
+# How often the tests of clusters cause each fault: make test-cluster ROUNDS=20 takes about half an hour.
+ROUNDS := 1
+test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
 
 # Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.
 test-pipeline: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC

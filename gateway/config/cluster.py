@@ -32,7 +32,7 @@ class Cluster(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$"), Allowed("1 to 64 letters, digits, - and _")] = (
         "gateway"
     )
-    """Name of the cluster, the same on all nodes; it is also the prefix of everything it stores on the servers."""
+    """Name of the cluster, the same on all nodes. The servers keep it: a node with another name does not start."""
 
     user: str = ""
     """User at the NATS servers, if their URLs do not name one."""

@@ -242,6 +242,9 @@ class Node:
         if len(self.broker.connections) and self._reactor.seconds() < deadline:
             self._reactor.callLater(0.02, self._wait_for_disconnects, deadline, done)
             return
+        for peer in self.broker.connections:  # its last answers may wait for a store that failed
+            peer.give_up("the broker stops")
+        self._ports.close_http_clients()
         self._clockwork.stop()
         self._turn.end()
         self._vhost_access.close_all()

@@ -62,6 +62,11 @@ class NodePorts:
         """The number of connections to the HTTP API and to the metrics, idle ones too."""
         return sum(len(factory.connections) for factory in self._http)
 
+    def close_http_clients(self) -> None:
+        """Close the connections to the HTTP API and to the metrics."""
+        for factory in self._http:
+            factory.connections.close_all()
+
     def bind(self) -> None:
         """Bind the ports that are not off, unless they are. :raises ConfigurationError: if one cannot be bound."""
         if not self._are_bound:

@@ -1,7 +1,5 @@
 """The account of all messages: what was confirmed has come, in order, and once where that is promised."""
 
-from collections.abc import Callable
-
 from tests.clusters.clients import AmqpPublisher, AmqpTaker, MqttPublisher, MqttTaker, Publisher, StompPublisher, Taker
 from tests.clusters.gateway_cluster import GatewayCluster
 from tests.clusters.links import AmqpLink
@@ -69,8 +67,7 @@ class Accounting:
         """End all, and close the account."""
         for publisher in self.publishers:
             publisher.end()
-        everything: Callable[[], bool] = lambda: all(self._taker_of(each).has_all(each) for each in self.publishers)
-        wait_until(everything, self._missing, timeout_s=GOES_ON_S)
+        wait_until(self._has_all_come, self._missing, timeout_s=GOES_ON_S)
         for taker in self.takers:
             taker.end()
         for publisher in self.publishers:
@@ -79,6 +76,10 @@ class Accounting:
             assert set(numbers) <= set(range(1, publisher.sent + 1)), "more came than was sent"
         twice = self.subscriber.again[self.mqtt[1].name]
         assert not twice, f"QoS 2 messages came twice: {twice[:10]}"
+
+    def _has_all_come(self) -> bool:
+        self._raise()
+        return all(self._taker_of(each).has_all(each) for each in self.publishers)
 
     def _missing(self) -> str:
         lost = {

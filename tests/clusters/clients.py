@@ -147,6 +147,8 @@ class AmqpPublisher(Publisher):
             return
         if isinstance(answer, commands.Connection.Close | commands.Channel.Close):
             raise ConnectionResetError(str(answer.reply_text))
+        if isinstance(answer, commands.Basic.Nack):  # whatever it is of, it is published again on another connection
+            raise ConnectionResetError("the broker could not store a message")
         assert isinstance(answer, commands.Basic.Ack), f"{answer} for {self.name}"
         tag = answer.delivery_tag
         assert tag in tags, f"delivery tag {tag} of {self.name} is confirmed twice, or was never sent"
@@ -223,8 +225,9 @@ class MqttPublisher(Publisher):
             raise ConnectionResetError(line)
         words = line.split()
         number = next(each for each in self.waiting if packet_id(each) == int(words[1][1:]))
+        if words[0] in ("PUBACK", "PUBREC") and words[2:]:
+            raise ConnectionResetError(f"the broker could not store a message: {line}")
         if words[0] == "PUBREC":
-            assert words[2:] == [], line
             self._received.add(number)
             link.send(link.write.pubrel(packet_id(number)))
         else:

@@ -30,7 +30,7 @@ _WITHOUT: Final = ("web_mqtt", "web_stomp", "prometheus")
 
 _PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 
-_LEADING: Final = re.compile(r"info leading epoch=(\d+)|no longer the leader|could not lead")
+_LEADING: Final = re.compile(r"info leading epoch=(\d+)|no longer the leader|could not lead|info stopping")
 
 #: The stream that has the log of the leader.
 _LOG_STREAM: Final = "gateway_q_1"
@@ -107,7 +107,11 @@ class GatewayCluster:
         self._random = Random()
 
     def start(self) -> "GatewayCluster":
-        """Start every node that does not run, side by side, and wait for a leader."""
+        """Start every server and node that does not run, side by side, and wait for a leader."""
+        for server in self.servers.servers:
+            if server._process is None:
+                server.start()
+        self.servers.wait_until_ready()
         started = [node for node in self.nodes if node._child is None]
         for node in started:
             node._spawn(())

@@ -20,16 +20,30 @@ class Bound:
 
 
 class Connection:
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+
     def evict(self) -> None:
-        """Do nothing."""
+        """Note it."""
+        self.ends.append("evicted")
+
+    def abort(self) -> None:
+        """Note it."""
+        self.ends.append("aborted")
 
 
-def test_clients_of_the_api_and_of_the_metrics_are_counted() -> None:
+def served() -> tuple[NodePorts, HttpFactory, HttpFactory]:
+    """Return ports, and the factories of the API and of the metrics."""
     settings, reactor = Settings(), MemoryReactorClock()
     ports = NodePorts(settings, reactor, {}, recorder=None)  # type: ignore[arg-type]  # records nothing
     ports.listeners = Bound()  # type: ignore[assignment]  # binds nothing
     api, metrics = (HttpFactory(None, http_limits(settings), reactor) for _ in range(2))  # type: ignore[arg-type]
     ports.serve(api, lambda: metrics)
+    return ports, api, metrics
+
+
+def test_clients_of_the_api_and_of_the_metrics_are_counted() -> None:
+    ports, api, metrics = served()
     assert ports.http_clients == 0
     browser, scraper = Connection(), Connection()
     api.connections.admit(browser)
@@ -37,3 +51,14 @@ def test_clients_of_the_api_and_of_the_metrics_are_counted() -> None:
     assert ports.http_clients == 2
     api.connections.forget(browser)
     assert ports.http_clients == 1
+
+
+def test_a_node_that_stops_closes_its_http_connections() -> None:
+    ports, api, metrics = served()
+    idle, busy, scraper = Connection(), Connection(), Connection()
+    for connection in (idle, busy):
+        api.connections.admit(connection)
+    api.connections.occupied(busy)
+    metrics.connections.admit(scraper)
+    ports.close_http_clients()
+    assert (idle.ends, busy.ends, scraper.ends) == (["evicted"], ["aborted"], ["evicted"])

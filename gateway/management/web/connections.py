@@ -30,6 +30,10 @@ class Evictable(Protocol):
         """Close the connection, which has no request in progress."""
         ...
 
+    def abort(self) -> None:
+        """Abort the connection, and its request."""
+        ...
+
 
 class HttpConnections:
     """Up to ``limits.max_connections`` connections. At the limit, a new one replaces the one idle for longest.
@@ -72,6 +76,14 @@ class HttpConnections:
         """Unregister a connection."""
         self._connections.discard(connection)
         self._idle.pop(connection, None)
+
+    def close_all(self) -> None:
+        """Close the idle connections, and abort the others."""
+        for connection in list(self._connections):
+            if connection in self._idle:
+                connection.evict()
+            else:
+                connection.abort()
 
     def refused(self, peer_host: str, error: HttpError) -> None:
         """Log a refusal, with a rate limit against hostile clients."""

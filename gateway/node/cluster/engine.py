@@ -45,7 +45,7 @@ async def open_engine(settings: Cluster, node: str, reactor: Any) -> Engine:  # 
     try:
         await client.opened(_FIRST_CONNECTION_S)
         await require_engine(client, reactor, monitoring_urls(settings))
-        cluster = await open_cluster(client, reactor, settings.name, prefix=settings.name)
+        cluster = await open_cluster(client, reactor, settings.name)
     except NatsError as error:
         client.stop()
         raise ConfigurationError(f"cluster.servers: {error}") from None

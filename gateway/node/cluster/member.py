@@ -221,12 +221,12 @@ class ClusterMember:
         node, store = self.node, self._store
         if self._is_stepping_down or self._is_stopping:
             return
+        self._is_stepping_down = node is not None  # a store that fails reports it, which asks for the same
         if store is not None:
             store.fail(reason)
         if node is None:
             self._store = None
             return
-        self._is_stepping_down = True
         leadership = self._leadership
         if leadership is not None and leadership.claim is not None:  # its disk failed: another node may do better
             leadership.resign()
