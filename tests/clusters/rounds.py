@@ -1,4 +1,4 @@
-"""How often each fault is caused: once, or as often as ``make test-cluster ROUNDS=20`` says."""
+"""The number of times that a test causes each fault: one, or more by ``make test-cluster ROUNDS=20``."""
 
 import os
 from typing import Final
