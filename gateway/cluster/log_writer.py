@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from gateway.cluster.append_times import AppendTimes
 from gateway.cluster.batches import HEAD_BYTES, PIECE_BYTES, LogBatch, RecordPiece, encode_batch
 from gateway.cluster.log_replay import BatchPlace, LogEnd
 from gateway.cluster.queue_log import AppendAnswer, AppendOutcome, Claim, QueueLogs
@@ -45,6 +46,7 @@ class LogWriter:
 
     def __init__(self, logs: QueueLogs, clock: Clock, claim: Claim, end: LogEnd, listener: LogListener) -> None:
         self.claim = claim
+        self.times = AppendTimes()
         self._logs = logs
         self._clock = clock
         self._listener = listener
@@ -120,6 +122,7 @@ class LogWriter:
             if not self._staged:
                 return
             self._in_flight = self._next_batch()
+            self._in_flight.sent_s = self._clock.monotonic_s()
         batch = self._in_flight
         self._logs.append(self.claim, batch.number, batch.data, self._answer_to(batch))
 
@@ -164,6 +167,8 @@ class LogWriter:
     def _stored(self, batch: "SentBatch", answer: AppendAnswer) -> None:
         self._in_flight = None
         self._attempts = 0
+        now_s = self._clock.monotonic_s()
+        self.times.note(now_s, now_s - batch.sent_s)
         self._batches.append(BatchPlace(batch.number, batch.first_index, answer.position))
         self._send_soon(0)
         if self._is_stalled:
@@ -191,9 +196,9 @@ class StagedPiece:
 
 
 class SentBatch:
-    """The batch in flight. ``last_index`` is that of its last complete record."""
+    """The batch in flight. ``last_index`` is that of its last complete record, ``sent_s`` when it was sent first."""
 
-    __slots__ = ("data", "first_index", "floor", "last_index", "number")
+    __slots__ = ("data", "first_index", "floor", "last_index", "number", "sent_s")
 
     def __init__(self, number: int, first_index: int, last_index: int, floor: int, data: bytes) -> None:
         self.number = number
@@ -201,3 +206,4 @@ class SentBatch:
         self.last_index = last_index
         self.floor = floor
         self.data = data
+        self.sent_s = 0.0

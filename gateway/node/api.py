@@ -51,5 +51,6 @@ def api_context(parts: NodeParts, settings: Settings, live: Callable[[], Setting
         plugins=NodePlugins(parts.live_plugins, access, parts.plugin_faults),
         services_of=lambda vhost: access.view_in_use(vhost).services,
         bridges=parts.bridges,
+        cluster=parts.host.cluster,
         control=control,
     )

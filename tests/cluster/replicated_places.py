@@ -8,10 +8,9 @@ from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from gateway.cluster.log_replay import LogEnd
 from gateway.cluster.queue_log import UNCLAIMED, Claim, Epoch, QueueId
 from gateway.cluster.replication.local_store import LocalStore
-from gateway.cluster.replication.replaying import rebuild
+from gateway.cluster.replication.replaying import Rebuilt, rebuild
 from gateway.cluster.replication.replicated_store import ReplicatedStore
 from gateway.kernel.journal.changes import Lsn, SetAside
 from gateway.testing.cluster import MemoryClusterPlace
@@ -43,17 +42,17 @@ class ReplicatedPlace:
         """Claim the log, build a copy from it, and open the store on both."""
         claim = self.engine.run(self.logs.claim(LOG, "node", self.epoch))
         self.epoch = claim.epoch
-        local, end = self._built(claim)
-        self.store = ReplicatedStore(local, self.logs, self.engine.clock, claim, end)
+        local, rebuilt = self._built(claim)
+        self.store = ReplicatedStore(local, self.logs, self.engine.clock, claim, rebuilt.end, rebuilt.growth)
         return self.store
 
-    def _built(self, claim: Claim) -> tuple[LocalStore, LogEnd]:
-        """Return a copy, opened again as after a restart, and where the log ends."""
+    def _built(self, claim: Claim) -> tuple[LocalStore, Rebuilt]:
+        """Return a copy, opened again as after a restart, and what was read."""
         built = MemoryStore()
-        end = self.engine.run(rebuild(self.logs, claim, built.append))
+        rebuilt = self.engine.run(rebuild(self.logs, claim, built.append))
         built.commit()
         clock = self.engine.clock
-        return built.reopened(defer=lambda call: clock.call_later(self._commit_s, call)), end
+        return built.reopened(defer=lambda call: clock.call_later(self._commit_s, call)), rebuilt
 
     def pump(self, until: Callable[[], bool]) -> None:
         """Let fake time pass."""
@@ -81,14 +80,14 @@ class LmdbReplicatedPlace(ReplicatedPlace):
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._copies = count(1)
 
-    def _built(self, claim: Claim) -> tuple[LocalStore, LogEnd]:
+    def _built(self, claim: Claim) -> tuple[LocalStore, Rebuilt]:
         path = Path(self._directory.name) / str(next(self._copies))
         built = LmdbStore(path, call_in_kernel=self._calls.put, disk=UnsyncedDisk())
         built.listen(DiscardingListener())
-        end = self.engine.run(rebuild(self.logs, claim, built.append))
+        rebuilt = self.engine.run(rebuild(self.logs, claim, built.append))
         built.close()
         self._calls = SimpleQueue()
-        return LmdbStore(path, call_in_kernel=self._calls.put, disk=UnsyncedDisk()), end
+        return LmdbStore(path, call_in_kernel=self._calls.put, disk=UnsyncedDisk()), rebuilt
 
     def pump(self, until: Callable[[], bool]) -> None:
         """Let fake time pass, and the threads of the copies work."""

@@ -125,6 +125,28 @@ def test_a_checkpoint_removes_older_records_and_loses_nothing() -> None:
     assert session.store.messages([379, 380]) == [None, stored_content(380)]
 
 
+def test_a_new_leader_knows_what_the_log_has_since_its_last_checkpoint() -> None:
+    place = ReplicatedPlace()
+    session = StoreSession(place)
+    session.append(Put(queue_record(1)))
+    session.append(Stored(message_with(1, b"x" * 5000)), Enqueued(1, 1, 1, 7))
+    session.settle()
+    grown = place.store.growth.bytes
+    assert grown > 5000
+    session.open()
+    assert (place.store.growth.bytes, place.store.growth.checkpoint_bytes) == (grown, 0)
+    place.store.checkpoint()
+    place.pump(lambda: place.store._checkpoint is None)
+    assert place.store.growth.bytes == 0
+    assert place.store.growth.checkpoint_bytes > 5000
+    session.append(Put(queue_record(2)))
+    session.settle()
+    kept = place.store.growth
+    session.open()
+    growth = place.store.growth
+    assert (growth.bytes, growth.records, growth.checkpoint_bytes) == (kept.bytes, 1, kept.checkpoint_bytes)
+
+
 @pytest.mark.parametrize("commit_s", [0.0005, 0.02], ids=["the copy is up to date", "the copy is behind"])
 def test_what_changes_during_a_checkpoint_is_as_the_last_step_says(commit_s: float) -> None:
     place = ReplicatedPlace(0.0005, commit_s)

@@ -88,6 +88,16 @@ class Leadership:
             return None
         return lease
 
+    @property
+    def epoch(self) -> Epoch:
+        """The highest epoch of a lease that this node knows of."""
+        return self._record.epoch
+
+    @property
+    def lease_left_s(self) -> float:
+        """The time after which this node gives up unless it renews its lease; 0 while it does not lead."""
+        return 0.0 if self._claim is None else self._renewed_s + LEASE_S - self._clock.monotonic_s()
+
     def start(self) -> None:
         """Begin to watch; stand for election as soon as this node has joined and there is no leader."""
         self._pulse.start()

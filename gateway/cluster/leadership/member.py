@@ -30,7 +30,7 @@ class Member:
 
     ``instance`` differs for each start of a process, and tells two nodes with one name apart. ``addresses`` are those
     for clients, by the name of the listener; at ``forwarding`` it takes the connections that other nodes forward.
-    ``is_eligible`` says whether it may become the leader.
+    ``is_eligible`` says whether it may become the leader. ``figures`` are for operators.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Member:
     beat: int = 0
     role: Role = Role.FOLLOWER
     is_eligible: bool = True
+    figures: Mapping[str, int] = field(default_factory=dict)
 
 
 def member_key(name: str) -> Key:
@@ -59,6 +60,7 @@ def encode_member(member: Member) -> bytes:
         "beat": member.beat,
         "role": member.role.value,
         "eligible": member.is_eligible,
+        "figures": dict(member.figures),
     }
     return json.dumps(fields).encode()
 
@@ -76,6 +78,7 @@ def decode_member(data: bytes) -> Member | None:
             int(fields["beat"]),
             Role(fields["role"]),
             bool(fields["eligible"]),
+            {str(name): int(value) for name, value in fields.get("figures", {}).items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

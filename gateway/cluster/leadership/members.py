@@ -1,6 +1,6 @@
 """The nodes of the cluster: each writes its record again and again, and sees who else does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gateway.cluster.errors import ClusterMismatch, Outdated, Unanswered
@@ -27,7 +27,8 @@ class Members:
     """The members as one node knows them. Owns the record of this node, ``own``.
 
     A node whose name has a record waits until that one is silent: it may be that of a live node. If it is, or if
-    another node takes the name later, ``on_refused`` is called, once, and this node writes nothing more.
+    another node takes the name later, ``on_refused`` is called, once, and this node writes nothing more. ``measure``
+    returns the figures for its record.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Members:
         own: Member,
         contact: Contact,
         on_refused: Callable[[ClusterMismatch], None],
+        measure: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self.own = own
         self.is_joined = False
@@ -46,6 +48,7 @@ class Members:
         self._start = start
         self._contact = contact
         self._on_refused = on_refused
+        self._measure = measure
         self._key = member_key(own.name)
         self._pulse = Pulse(clock, self._tick)
         self._seen: dict[str, SeenMember] = {}
@@ -180,7 +183,7 @@ class Members:
             self._beat_if_due()
 
     async def _write(self) -> None:
-        self.own = replace(self.own, beat=self.own.beat + 1)
+        self.own = replace(self.own, beat=self.own.beat + 1, figures=self._measure())
         try:
             revision = await self._metadata.put(self._key, encode_member(self.own), self._revision)
         except Outdated:  # by a write of this node without an answer, or by another node

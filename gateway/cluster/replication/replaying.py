@@ -1,12 +1,14 @@
 """Building a local copy from the records of a log."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.cluster.errors import LogDamaged
 from gateway.cluster.log_replay import LogEnd, LogRecord, replay
 from gateway.cluster.queue_log import Claim, QueueLogs
 from gateway.cluster.replication.folded_steps import entity_name
+from gateway.cluster.replication.log_growth import LogGrowth
 from gateway.cluster.replication.log_records import CHECKPOINT_BEGIN, CHECKPOINT_END, CHECKPOINT_PIECE, STEP
 from gateway.cluster.replication.step_codec import decode_step
 from gateway.kernel.journal.changes import (
@@ -40,7 +42,10 @@ class RecordApplier:
 
     def __init__(self, apply: Callable[[list[Change]], object]) -> None:
         self.records = 0
+        self.bytes = 0
+        self.growth = LogGrowth()
         self._apply = apply
+        self._pieces_bytes = 0
         self._is_in_checkpoint = False
         self._changed: set[object] = set()
         self._ends: dict[int, int] = {}
@@ -48,17 +53,23 @@ class RecordApplier:
 
     def take(self, record: LogRecord) -> None:
         """Apply a record. :raises LogDamaged: if it cannot be read."""
+        size = len(record.payload)
         self.records += 1
+        self.bytes += size
         kind = record.payload[:_KIND_BYTES]
         if kind == STEP:
+            self.growth.add(size)
             self._take_step(decode_step(record.payload, _KIND_BYTES))
         elif kind == CHECKPOINT_PIECE:
+            self._pieces_bytes += size
             self._take_piece(decode_step(record.payload, _KIND_BYTES))
         elif kind == CHECKPOINT_BEGIN:  # the one before, if it has no end, was that of a leader that died
             self.finish()
             self._is_in_checkpoint = True
+            self._pieces_bytes = 0
         elif kind == CHECKPOINT_END:
             self.finish()
+            self.growth.end_checkpoint(self._pieces_bytes)
         else:
             raise LogDamaged(f"record {record.index} of the log is of an unknown kind {kind!r}")
 
@@ -114,8 +125,18 @@ def _identity(change: Change) -> object:
     return None
 
 
-async def rebuild(logs: QueueLogs, claim: Claim, apply: Callable[[list[Change]], object]) -> LogEnd:
-    """Apply every record before a claim; return where the log ends.
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A copy that was built: where the log ends, its records and bytes, and what it has since its last checkpoint."""
+
+    end: LogEnd
+    records: int
+    bytes: int
+    growth: LogGrowth
+
+
+async def rebuild(logs: QueueLogs, claim: Claim, apply: Callable[[list[Change]], object]) -> Rebuilt:
+    """Apply every record before a claim; return what was read.
 
     :raises LogDamaged: if no copy of the log is whole.
     :raises Deposed: if there is a later claim.
@@ -124,4 +145,4 @@ async def rebuild(logs: QueueLogs, claim: Claim, apply: Callable[[list[Change]],
     applier = RecordApplier(apply)
     end = await replay(logs, claim, applier.take)
     applier.finish()
-    return end
+    return Rebuilt(end, applier.records, applier.bytes, applier.growth)

@@ -3,14 +3,16 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from gateway.cluster.append_times import AppendLatency
 from gateway.cluster.log_replay import LogEnd
 from gateway.cluster.log_writer import LogWriter
 from gateway.cluster.queue_log import Claim, QueueLogs
 from gateway.cluster.replication.checkpoint import Checkpoint
 from gateway.cluster.replication.folded_steps import FoldedSteps, InLog
 from gateway.cluster.replication.local_store import LocalStore
+from gateway.cluster.replication.log_growth import LogGrowth
 from gateway.cluster.replication.log_records import STEP
 from gateway.cluster.replication.step_codec import StepEncoder
 from gateway.cluster.replication.stream_ends import StreamEnds
@@ -22,9 +24,6 @@ from gateway.kernel.messages.stored_message import StoredMessage
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: A checkpoint is due when the log has grown by this many bytes, and by twice the size of the last checkpoint.
-_LEAST_GROWTH: Final = 64 * 1024 * 1024
-
 
 class ReplicatedStore:
     """A ``Store`` whose steps are records of a log under one claim.
@@ -34,9 +33,18 @@ class ReplicatedStore:
     it need not be durable.
 
     :param end: where the log ends, from which ``local`` was built.
+    :param growth: what it has since its last checkpoint.
     """
 
-    def __init__(self, local: LocalStore, logs: QueueLogs, clock: Clock, claim: Claim, end: LogEnd) -> None:
+    def __init__(
+        self,
+        local: LocalStore,
+        logs: QueueLogs,
+        clock: Clock,
+        claim: Claim,
+        end: LogEnd,
+        growth: LogGrowth | None = None,
+    ) -> None:
         self.local = local
         self.claim = claim
         self._clock = clock
@@ -48,8 +56,7 @@ class ReplicatedStore:
         self._listener: StoreListener | None = None
         self._when_drained: list[Callable[[], None]] = []
         self._checkpoint: Checkpoint | None = None
-        self._growth = 0
-        self._checkpoint_size = 0
+        self.growth = LogGrowth() if growth is None else growth
         self._has_failed = self._has_set_aside = False
         self._staged_index = end.next_index - 1
         self._stalls: dict[str, str] = {}
@@ -84,7 +91,7 @@ class ReplicatedStore:
             self._clock.call_later(0, lambda: self.on_durable(self._writer.durable_index))
             return
         payload = STEP + self._encoder.encode(folded.changes())
-        self._growth += len(payload)
+        self.growth.add(len(payload))
         self._staged_index = self._writer.append(payload)
         self._sent.append((self._staged_index, folded.lsn))
         self._begin_checkpoint_if_due()
@@ -123,6 +130,18 @@ class ReplicatedStore:
         """Return the highest position and message id found by recovery."""
         return self.local.highest_ids()
 
+    # For operators
+
+    @property
+    def append_latency(self) -> AppendLatency:
+        """How long a majority took to store the records of the last minute."""
+        return self._writer.times.latency(self._clock.monotonic_s())
+
+    @property
+    def stalled(self) -> str | None:
+        """The reason why nothing can be written for now; ``None`` while it can."""
+        return next(iter(self._stalls.values()), None)
+
     # The end
 
     def drain(self, drained: Callable[[], None]) -> None:
@@ -144,7 +163,7 @@ class ReplicatedStore:
     # Checkpoints
 
     def _begin_checkpoint_if_due(self) -> None:
-        if self._checkpoint is None and self._growth >= max(_LEAST_GROWTH, 2 * self._checkpoint_size):
+        if self._checkpoint is None and self.growth.is_checkpoint_due:
             self.checkpoint()
 
     def checkpoint(self) -> None:
@@ -157,8 +176,7 @@ class ReplicatedStore:
 
     def _checkpoint_done(self, size: int) -> None:
         self._checkpoint = None
-        self._growth = 0
-        self._checkpoint_size = size
+        self.growth.end_checkpoint(size)
 
     @property
     def stream_ends(self) -> dict[int, int]:

@@ -1,6 +1,7 @@
 """One call of a resource: the request, its user, and the user's access."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from weakref import WeakMethod
 
 from gateway.access import Permissions, Principal
@@ -8,6 +9,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.errors import NotAllowed
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.cluster_state import ClusterState
 from gateway.management.context import ApiContext
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import parse_object
@@ -65,6 +67,11 @@ class Call:
     def broker(self) -> Broker:
         """The broker of the context."""
         return self.context.broker
+
+    @cached_property
+    def cluster(self) -> ClusterState | None:
+        """The state of the cluster at the first look; ``None`` for a node that runs alone."""
+        return self.context.cluster()
 
     @property
     def origin(self) -> Origin:

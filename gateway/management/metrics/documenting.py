@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from gateway.management.metrics import broker_metrics, exporter, node_metrics, sum_metrics, traffic_metrics
+from gateway.management.metrics import (
+    broker_metrics,
+    cluster_metrics,
+    exporter,
+    node_metrics,
+    sum_metrics,
+    traffic_metrics,
+)
 from gateway.management.metrics.cluster_objects import CLUSTER_GROUPS
 from gateway.management.metrics.family import Family
 from gateway.management.metrics.objects import GROUPS
@@ -27,7 +34,7 @@ def page() -> str:
 
 def node_families() -> tuple[Family, ...]:
     """Return the metrics of ``/metrics``."""
-    modules = (node_metrics, traffic_metrics, sum_metrics, broker_metrics)
+    modules = (node_metrics, traffic_metrics, sum_metrics, broker_metrics, cluster_metrics)
     return tuple(family for module in modules for family in module.FAMILIES)
 
 

@@ -9,6 +9,7 @@ from prometheus_client import Metric
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.metrics import (
     broker_metrics,
+    cluster_metrics,
     exporter,
     node_metrics,
     plugin_metrics,
@@ -108,6 +109,7 @@ def _own_metrics(sources: MetricSources) -> Collected:
     yield from broker_metrics.sessions(sources)
     yield from broker_metrics.archives(sources)
     yield from broker_metrics.pipeline(sources)
+    yield from cluster_metrics.cluster(sources.api.cluster())
 
 
 def _per_object_node(sources: MetricSources) -> Collected:

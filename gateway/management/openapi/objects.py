@@ -21,9 +21,12 @@ OBJECTS: Final[dict[str, Schema]] = {
         "being_drained:b mem_used:i~ mem_limit:i mem_alarm:b mem_total:i disk_free:i~ disk_free_limit:i "
         "disk_free_alarm:b fd_used:i~ fd_total:i sockets_used:i~ sockets_total:i proc_used:i~ proc_total:i "
         "processors:i run_queue:i partitions:a rates_mode:s turns:o contained_faults:o exchange_types:a "
-        "auth_mechanisms:a applications:a"
+        "auth_mechanisms:a applications:a doubt:s"
     ),
-    "Memory": fields("memory:o!"),
+    "Memory": fields("memory:x!"),
+    "Cluster": fields(
+        "name:s! node:s! leader:s?! epoch:i! members:a! engine:o! doubt:s?! lease_seconds:n! log:o! rebuild:o!"
+    ),
     "User": fields("name:s tags:a password_hash:s hashing_algorithm:s limits:o"),
     "WhoAmI": fields("name:s! tags:a!"),
     "Vhost": fields(

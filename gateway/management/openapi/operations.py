@@ -15,6 +15,7 @@ ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/extensions"): "a",
     ("GET", "/whoami"): "WhoAmI",
     ("POST", "/login"): "s",
+    ("GET", "/cluster"): "Cluster",
     ("GET", "/cluster-name"): "o",
     ("GET", "/nodes"): "[Node]",
     ("GET", "/nodes/<name>"): "Node",

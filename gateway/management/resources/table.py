@@ -37,6 +37,7 @@ from gateway.management.resources.messages import (
 from gateway.management.resources.node import (
     aliveness_test,
     audit,
+    cluster,
     cluster_name,
     deprecated_features,
     feature_flags,
@@ -73,9 +74,9 @@ from gateway.management.resources.virtual_hosts import (
 )
 
 _NOUNS: Final = (
-    overview, whoami, cluster_name, nodes, definitions, definitions_plan, vhosts, vhost_limits, users, user_limits,
-    permissions, topic_permissions, exchanges, queues, delayed, kept, deduplication, streams, super_streams,
-    archives, bindings, connections, channels, consumers,
+    overview, whoami, cluster, cluster_name, nodes, definitions, definitions_plan, vhosts, vhost_limits, users,
+    user_limits, permissions, topic_permissions, exchanges, queues, delayed, kept, deduplication, streams,
+    super_streams, archives, bindings, connections, channels, consumers,
     policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_runs,
     pipeline_sink, one_node, store, shovels, federation_links, explain, message_traces, plugins, plugin_services,
     access_answers,

@@ -53,6 +53,7 @@ def node_view(call: Call) -> Fields:
     broker, counts = context.broker, context.statistics.node_counts()
     standing = broker.alarms.standing
     files_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    doubt = None if call.cluster is None else call.cluster.doubt
     return with_rates(counts, counts, trend, NODE) | {
         "applications": [{"name": "gateway", "description": "gateway message broker", "version": VERSION}],
         "auth_mechanisms": [{"name": name, "description": "", "enabled": True} for name in ("PLAIN", "AMQPLAIN")],
@@ -86,6 +87,7 @@ def node_view(call: Call) -> Fields:
         "type": "disc",
         "uptime": uptime_ms(context),
         **context.collections(),
+        **({} if doubt is None else {"doubt": doubt}),
     }
 
 

@@ -14,6 +14,7 @@ from gateway.management.views.channels import consumer_view
 from gateway.management.views.collection import garbage_collection
 from gateway.management.views.numbers import DELIVERIES, message_totals, with_rates
 from gateway.management.views.policies import policy_fields
+from gateway.management.views.replicas import replica_fields
 from gateway.management.views.splits import collect, deliveries_from, routes_to
 from gateway.management.views.streams import stream_fields
 from gateway.management.views.times import timestamp
@@ -27,12 +28,9 @@ def basic_view(call: Call, queue: QueueLike) -> Fields:
     """Return the fields that do not change with traffic; ``inert`` only if settings have no effect."""
     vhost, node = call.broker.vhost_by_name.get(queue.vhost_name), call.broker.node
     inert = vhost.queue_features.inert_reason(queue) if vhost is not None else ""
-    replicas: Fields = {}
-    if queue.arguments.get("x-queue-type") == "quorum":
-        replicas = {"leader": node, "members": [node], "online": [node]}
     return (
         ({"inert": inert} if inert else {})
-        | replicas
+        | replica_fields(call, queue)
         | {
             "arguments": dict(queue.arguments),
             "auto_delete": queue.is_auto_delete,

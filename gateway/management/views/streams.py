@@ -8,20 +8,16 @@ from gateway.management.views.channels import consumer_view
 
 
 def stream_fields(call: Call, stream: Stream) -> Fields:
-    """Return the additional fields of a stream: offsets, segments and members."""
-    node = call.broker.node
+    """Return the additional fields of a stream: offsets, segments and readers."""
     return {
         "committed_offset": stream.durable_end - 1,
         "first_offset": stream.first_offset,
-        "leader": node,
-        "members": [node],
         "message_bytes": stream.size_bytes,
         "message_bytes_persistent": stream.size_bytes,
         "message_bytes_ready": stream.size_bytes,
         "messages_persistent": len(stream),
         "next_offset": stream.next_offset,
-        "online": [node],
-        "readers": {node: len(stream.consumers)},
+        "readers": {call.broker.node: len(stream.consumers)},
         "segments": len(stream.segments),
     }
 

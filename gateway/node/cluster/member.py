@@ -16,11 +16,13 @@ from gateway.cluster.replication.replicated_store import ReplicatedStore
 from gateway.config import Configured, Settings
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
+from gateway.management.cluster_state import ClusterState, RebuildState
 from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
 from gateway.node.cluster.forwarding_secret import forwarding_secret
 from gateway.node.cluster.local_copy import CopyBuilder
 from gateway.node.cluster.member_ports import MemberPorts
+from gateway.node.cluster.operators_view import cluster_state, member_figures
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
 from gateway.node.node import Node
@@ -70,6 +72,9 @@ class ClusterMember:
         self._members: Members | None = None
         self._leadership: Leadership | None = None
         self._store: ReplicatedStore | None = None
+        self._contact = Contact(self)
+        self._rebuild = RebuildState()
+        self._started_s = reactor.seconds()
         self._secret = ""
         self._is_stopping = False
         self._is_stepping_down = False
@@ -107,7 +112,6 @@ class ClusterMember:
         self._engine = engine = await open_engine(settings.cluster, settings.node, self._reactor)
         self._secret = await forwarding_secret(engine.metadata)
         self._ports.serve_forwarding(self._secret)
-        contact = Contact(self)
         own = Member(
             settings.node,
             secrets.token_hex(8),
@@ -116,10 +120,16 @@ class ClusterMember:
             VERSION,
         )
         self._members = members = Members(
-            engine.metadata, self._clock, Deferred.fromCoroutine, own, contact, self.on_start_failed
+            engine.metadata,
+            self._clock,
+            Deferred.fromCoroutine,
+            own,
+            self._contact,
+            self.on_start_failed,
+            lambda: member_figures(self.settings, self._uptime_ms),
         )
         self._leadership = Leadership(
-            engine.metadata, engine.logs, self._clock, Deferred.fromCoroutine, members, contact, self
+            engine.metadata, engine.logs, self._clock, Deferred.fromCoroutine, members, self._contact, self
         )
         members.join()
         self._leadership.start()
@@ -166,21 +176,30 @@ class ClusterMember:
     async def _lead(self, claim: Claim) -> None:
         assert self._engine is not None
         logs = self._engine.logs
+        began_s = self._reactor.seconds()
         builder = CopyBuilder(self.settings.data, self._reactor)
-        end = await rebuild(logs, claim, builder.apply)
+        rebuilt = await rebuild(logs, claim, builder.apply)
         files = StoreFiles(self.settings.storage.compact_at)
         copy = await builder.finished(files.log_progress)
         if not self._leads(claim):
             copy.close()
             return
-        self._store = store = ReplicatedStore(copy, logs, self._clock, claim, end)
-        _log.info("copy built", records=end.next_index - 1, batches=len(end.batches))
+        self._store = store = ReplicatedStore(copy, logs, self._clock, claim, rebuilt.end, rebuilt.growth)
+        took_s = round(self._reactor.seconds() - began_s, 3)
+        self._rebuild = RebuildState(took_s, rebuilt.records, rebuilt.bytes)
+        _log.info("copy built", records=rebuilt.records, bytes=rebuilt.bytes, seconds=took_s)
 
         def open_store(settings: Settings, reactor: Any, own_files: StoreFiles) -> ReplicatedStore:
             own_files.store = copy
             return store
 
-        host = replace(self._host, open_store=open_store, drain_store=self._drain, listeners=self._ports.handed_over())
+        host = replace(
+            self._host,
+            open_store=open_store,
+            drain_store=self._drain,
+            listeners=self._ports.handed_over(),
+            cluster=self.state,
+        )
         self.node = node = Node(self._newest(), self._reactor, self._collector, self._read, host)
         node.on_failure = lambda: self._step_down("the store failed")
         node.on_stop = self.on_stop
@@ -272,6 +291,19 @@ class ClusterMember:
             if part is not None:
                 part.close()
         done()
+
+    # For operators
+
+    def state(self) -> ClusterState | None:
+        """Return the state of the cluster as this node sees it; ``None`` before it has joined."""
+        leadership, members = self._leadership, self._members
+        if leadership is None or members is None:
+            return None
+        name, fault = self.settings.cluster.name, self._contact.reason
+        return cluster_state(name, leadership, members, fault, self._store, self._rebuild)
+
+    def _uptime_ms(self) -> int:
+        return int(1000 * (self._reactor.seconds() - self._started_s))
 
     def info(self) -> dict[str, object]:
         """Return the state for a dump of the process."""

@@ -73,7 +73,7 @@ WRONG = [
     ("wait", 64, None),
     ("wait /nonexistent/pid --timeout 0.3", 75, "waiting for /nonexistent/pid took more than 0.3 s"),
     ("consume_event_stream --pattern [", 64, None),
-    ("await_online_nodes 2", 70, "a gateway is a single node: 2 nodes will never be online"),
+    ("await_online_nodes 2", 70, "this node runs alone: 2 nodes will never be online"),
     ("quorum_status nope", 69, "queue 'nope' does not exist in vhost '/'"),
     ("list [", 64, None),
 ]
@@ -196,6 +196,7 @@ def test_events_are_filtered_by_their_name(ctl: Ctl, api: FakeApi) -> None:
 def test_a_member_of_a_quorum_queue_is_this_node(ctl: Ctl, api: FakeApi) -> None:
     api.answer("GET queues/%2F/qq", {"type": "quorum"})
     api.answer("GET queues/%2F/q", {"type": "classic"})
+    api.answer("GET nodes", [{"name": "gateway@here", "running": True}])
     found = json.loads(ctl("quorum_status", "qq", "--formatter=json").out)
     assert (found[0]["Node Name"], found[0]["Raft State"]) == ("gateway@here", "leader")
     assert ctl("quorum_status", "q").err == "Error: Cannot get quorum status of a classic queue\n"

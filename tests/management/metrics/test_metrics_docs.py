@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 from gateway.config.catalogue import settings_by_key
+from gateway.management.metrics import cluster_metrics
 from gateway.management.metrics.documenting import PAGE, node_families, page
 from gateway.management.metrics.exporter import FAMILIES as EXPORTER_FAMILIES
 from gateway.management.metrics.objects import FAMILIES as OBJECT_FAMILIES
+from tests.management.clusters import CLUSTER
 from tests.management.metrics.scraper import Scraper
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +28,9 @@ def test_the_page_of_metrics_is_generated_from_the_code() -> None:
 def test_each_metric_of_the_node_is_listed_and_each_listed_one_exists() -> None:
     listed = {family.name for family in node_families()}
     in_files_only = {name for name in listed if name.startswith("gateway_store_") and "backlog" not in name}
-    assert described("/metrics") == listed - in_files_only
+    of_clusters = {family.name for family in cluster_metrics.FAMILIES}
+    assert described("/metrics") == listed - in_files_only - of_clusters
+    assert {metric.name for metric in cluster_metrics.cluster(CLUSTER)} == of_clusters
 
 
 def test_each_metric_of_single_objects_is_listed_and_each_listed_one_exists() -> None:

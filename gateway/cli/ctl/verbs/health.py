@@ -51,11 +51,14 @@ def await_startup(session: VerbSession) -> None:
 
 @verb
 def check_running(session: VerbSession) -> None:
-    """Check that the broker is running."""
+    """Check that the broker is running, and that its cluster works, if it is in one."""
     node = session.node()
     session.output.announce(f"Checking if the broker is running on node {node} ...")
-    if part(session.api.get("nodes", node), "running") is not True:
+    found = session.api.get("nodes", node)
+    if part(found, "running") is not True:
         raise Declined(f"the broker on node {node} is not running")
+    if doubt := text(found, "doubt"):
+        raise Declined(f"the broker on node {node} cannot be relied on: {doubt}")
     session.output.conclude(f"The broker on node {node} is fully booted and running")
 
 

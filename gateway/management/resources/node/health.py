@@ -39,7 +39,7 @@ def virtual_hosts(call: Call) -> Reply:
 
 @routes.get("/health/checks/ready-to-serve-clients", "/health/checks/is-in-service")
 def ready(call: Call) -> Reply:
-    """Check that clients are served: that the store has not failed, and the node is not under maintenance."""
+    """Check that clients are served: that the store and the cluster work, and the node is not under maintenance."""
     control = call.context.control
     if control is not None and control.maintenance()["is_under_maintenance"]:
         return _failed("the node is under maintenance")
@@ -48,20 +48,26 @@ def ready(call: Call) -> Reply:
 
 @routes.get("/health/checks/below-node-connection-limit")
 def below_limit(call: Call) -> Reply:
-    """Check that more connections are served: that the store has not failed."""
+    """Check that more connections are served: that the store has not failed, and the cluster works."""
     return _store_works(call)
 
 
 def _store_works(call: Call) -> Reply:
     if call.broker.journal.has_failed:
         return _failed("the store failed")
+    if call.cluster is not None and (doubt := call.cluster.doubt) is not None:
+        return _failed(doubt)
     return Reply(200, _OK)
 
 
 @routes.get("/health/checks/node-is-quorum-critical", "/health/checks/node-is-mirror-sync-critical")
-def single_node(call: Call) -> Reply:
-    """Check that no other node depends on this one: there are none."""
-    return Reply(200, {**_OK, "reason": "single node cluster"})
+def critical(call: Call) -> Reply:
+    """Check that another node of the cluster can lead instead of this one; a node that runs alone has no other."""
+    if call.cluster is None:
+        return Reply(200, {**_OK, "reason": "single node cluster"})
+    if call.cluster.alive == [call.broker.node]:
+        return _failed("no other node of the cluster is alive: none can take over from this one")
+    return Reply(200, _OK)
 
 
 @routes.get("/health/checks/port-listener/<port>")

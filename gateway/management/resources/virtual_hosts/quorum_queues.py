@@ -1,6 +1,7 @@
-"""/queues/quorum: the replicas of quorum queues, each of which has its only one on this node."""
+"""/queues/quorum: the replicas of quorum queues: one on this node, or one on each node of a cluster, never others."""
 
 from collections.abc import Generator
+from typing import Final
 
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.management.http.access_levels import AccessLevel
@@ -10,52 +11,64 @@ from gateway.management.http.errors import HttpError, missing
 from gateway.management.http.routes import Fields, LongTask, Routes
 from gateway.management.queue_search import any_queue
 from gateway.management.views.queues import queue_type
+from gateway.management.views.replicas import replica_nodes
 
 routes = Routes()
+
+#: Why a replica cannot be deleted in a cluster.
+_ON_ALL: Final = "each queue is on all nodes of the cluster"
 
 
 @routes.get("/queues/quorum/<vhost>/<name>/status")
 def status(call: Call, vhost: str, name: str) -> list[Fields]:
-    """Return the replicas of a quorum queue: one, which is the leader."""
+    """Return the replicas of a quorum queue; that of this node is the leader."""
     _quorum_queue(call, vhost, name)
-    return [{"Node Name": call.broker.node, "Raft State": "leader", "Membership": "voter"}]
+    nodes = sorted(replica_nodes(call), key=lambda node: node != call.broker.node)
+    return [
+        {"Node Name": node, "Raft State": "follower" if at else "leader", "Membership": "voter"}
+        for at, node in enumerate(nodes)
+    ]
 
 
 @routes.post("/queues/quorum/<vhost>/<name>/replicas/add", level=AccessLevel.ADMINISTRATOR)
 def add_replica(call: Call, vhost: str, name: str) -> None:
-    """Add a replica on a node; refused, because this node has one already and there is no other."""
+    """Add a replica on a node; refused, because each node that is alive has one already."""
     _quorum_queue(call, vhost, name)
     (node,) = require(call.fields, "node")
-    if node != call.broker.node:
-        raise _refused(f"node {node} is not running: {call.broker.node} is the only node")
+    if node not in (nodes := replica_nodes(call)):
+        alive = f"{nodes[0]} is the only node" if len(nodes) == 1 else f"the nodes are {', '.join(nodes)}"
+        raise _refused(f"node {node} is not running: {alive}")
     raise _refused("already_a_member")
 
 
 @routes.delete("/queues/quorum/<vhost>/<name>/replicas/delete", level=AccessLevel.ADMINISTRATOR)
 def delete_replica(call: Call, vhost: str, name: str) -> None:
-    """Delete the replica on a node; refused, because a queue keeps its last one."""
+    """Delete the replica on a node; refused, because a queue keeps its last one, or is on all nodes of the cluster."""
     _quorum_queue(call, vhost, name)
     (node,) = require(call.fields, "node")
-    raise _refused("last_node" if node == call.broker.node else "not_a_member")
+    nodes = replica_nodes(call)
+    if node not in nodes:
+        raise _refused("not_a_member")
+    raise _refused("last_node" if len(nodes) == 1 else _ON_ALL)
 
 
 @routes.post("/queues/quorum/replicas/on/<node>/grow", level=AccessLevel.ADMINISTRATOR)
 def grow(call: Call, node: str) -> None:
-    """Add replicas of the matching queues to a node; all have theirs on this node already."""
+    """Add replicas of the matching queues to a node; all have theirs there already."""
     _require_node(call, node)
     require(call.fields, "vhost_pattern", "queue_pattern", "strategy")
 
 
 @routes.delete("/queues/quorum/replicas/on/<node>/shrink", level=AccessLevel.ADMINISTRATOR)
 def shrink(call: Call, node: str) -> LongTask:
-    """Delete all replicas on a node; refused if there are any, because they are the last ones."""
+    """Delete all replicas on a node; refused if there are any: they are the last ones, or queues are on all nodes."""
     _require_node(call, node)
     return LongTask(_shrink(call))
 
 
 def _shrink(call: Call) -> Generator[None, None, None]:
     if (yield from any_queue(call.broker, _is_quorum)):
-        raise _refused("last_node")
+        raise _refused("last_node" if len(replica_nodes(call)) == 1 else _ON_ALL)
 
 
 def _quorum_queue(call: Call, vhost: str, name: str) -> None:
@@ -71,7 +84,7 @@ def _is_quorum(queue: QueueLike) -> bool:
 
 
 def _require_node(call: Call, node: str) -> None:
-    if node != call.broker.node:
+    if node not in replica_nodes(call):
         raise missing()
 
 

@@ -1,5 +1,6 @@
-"""Verbs of rabbitmqctl, rabbitmq-queues and rabbitmq-diagnostics about clusters, as one node answers them."""
+"""Verbs of rabbitmqctl, rabbitmq-queues and rabbitmq-diagnostics about clusters."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import click
@@ -7,7 +8,7 @@ import click
 from gateway.cli.ctl.checks import Check
 from gateway.cli.ctl.errors import Declined, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
-from gateway.cli.ctl.values import Json, JsonObject, part, text
+from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
 from gateway.cli.ctl.verb import verb
 from gateway.cli.ctl.verbs.status import alarm_lines
 
@@ -18,65 +19,114 @@ _REBALANCED: Final = ("Node name", "Number of quorum queues", "Number of replica
 
 @verb
 def cluster_status(session: VerbSession) -> None:
-    """Print the status of the cluster, which is this node."""
+    """Print the status of the cluster: its nodes, and the one that leads; or this node, if it runs alone."""
     overview = session.api.get("overview")
-    node = session.api.get("nodes", text(overview, "node"))
+    nodes = list(session.api.list("nodes"))
+    cluster = _cluster_state(session)
     session.output.announce(f"Cluster status of node {text(overview, 'node')} ...")
-    found = _cluster(overview, node)
     if session.output.formatter == "json":
-        session.output.value(found)
+        session.output.value(_cluster(overview, nodes, cluster))
         return
-    name = text(overview, "node")
-    maintenance = "under maintenance" if part(node, "being_drained") is True else "not under maintenance"
-    alarms = list(alarm_lines(node))
+    product = text(overview, "product_name")
+    alarms = [line for node in nodes for line in alarm_lines(node)]
     for title, lines in (
         ("Basics", [f"Cluster name: {text(overview, 'cluster_name')}"]),
-        ("Disk Nodes", [name]),
-        ("Running Nodes", [name]),
-        ("Versions", [f"{name}: {text(overview, 'product_name')} {text(overview, 'product_version')}"]),
-        ("Maintenance status", [f"Node: {name}, status: {maintenance}"]),
+        *_cluster_sections(cluster),
+        ("Disk Nodes", [text(node, "name") for node in nodes]),
+        ("Running Nodes", [text(node, "name") for node in nodes if _is_running(node)]),
+        ("Versions", [f"{text(n, 'name')}: {product} {_version_of(n, overview)}" for n in nodes]),
+        ("Maintenance status", [f"Node: {text(node, 'name')}, status: {_maintenance(node)}" for node in nodes]),
         ("Alarms", alarms or ["(none)"]),
         ("Network Partitions", ["(none)"]),
     ):
         session.output.text("\n".join([click.style(title, bold=True), "", *lines, ""]))
 
 
-def _cluster(overview: Json, node: Json) -> JsonObject:
-    name = text(overview, "node")
-    alarms: list[Json] = list(alarm_lines(node))
-    is_drained = part(node, "being_drained") is True
+def _cluster_state(session: VerbSession) -> Json:
+    """Return the state of the cluster; ``None`` from a broker that runs alone, and from RabbitMQ."""
+    try:
+        return session.api.get("cluster")
+    except UnknownEntity:
+        return None
+
+
+def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
+    """Yield what only a cluster of gateways has."""
+    if cluster is None:
+        return
+    yield "Leader", [f"{text(cluster, 'leader') or '(none)'}, epoch {number(cluster, 'epoch')}"]
+    answers = part(cluster, "engine", "answers") is True
+    log = part(cluster, "log")
+    yield (
+        "Engine",
+        [
+            "answers" if answers else f"does not answer: {text(part(cluster, 'engine'), 'reason')}",
+            f"Appends (ms): p50 {part(log, 'append_p50_ms')}, p99 {part(log, 'append_p99_ms')}",
+            f"Log since the last checkpoint: {number(log, 'records_since_checkpoint')} records, "
+            f"{number(log, 'bytes_since_checkpoint')} bytes",
+            f"Last rebuild: {part(cluster, 'rebuild', 'seconds')} s, {number(cluster, 'rebuild', 'records')} records",
+        ],
+    )
+    if doubt := text(cluster, "doubt"):
+        yield "Doubt", [doubt]
+
+
+def _cluster(overview: Json, nodes: list[JsonObject], cluster: Json) -> JsonObject:
+    alarms: list[Json] = [line for node in nodes for line in alarm_lines(node)]
+    names = [text(node, "name") for node in nodes]
+    compatible = part(overview, "rabbitmq_version")
     return {
         "cluster_name": part(overview, "cluster_name"),
-        "disk_nodes": [name],
+        "disk_nodes": [*names],
         "ram_nodes": [],
-        "running_nodes": [name],
+        "running_nodes": [text(node, "name") for node in nodes if _is_running(node)],
         "partitions": {},
         "alarms": alarms,
-        "maintenance_status": {name: "under maintenance" if is_drained else "not under maintenance"},
-        "versions": {name: {"rabbitmq_version": part(overview, "rabbitmq_version")}},
+        "maintenance_status": {text(node, "name"): _maintenance(node) for node in nodes},
+        "versions": {name: {"rabbitmq_version": compatible} for name in names},
+        **({} if cluster is None else {"leader": part(cluster, "leader"), "cluster": cluster}),
     }
+
+
+def _is_running(node: Json) -> bool:
+    return part(node, "running") is not False
+
+
+def _maintenance(node: Json) -> str:
+    return "under maintenance" if part(node, "being_drained") is True else "not under maintenance"
+
+
+def _version_of(node: Json, overview: Json) -> str:
+    """Return the version of a gateway or of RabbitMQ on a node."""
+    applications = part(node, "applications")
+    named = {text(each, "name"): text(each, "version") for each in objects(applications)} if applications else {}
+    return named.get("gateway") or named.get("rabbit") or text(overview, "product_version")
 
 
 @verb
 @click.argument("queue")
 def quorum_status(session: VerbSession, queue: str) -> None:
-    """Show the member of a quorum queue: this node, which leads it. There is no Raft log, so it has no indexes."""
+    """Show the members of a quorum queue: one, or the nodes of the cluster. Without Raft logs they have no indexes."""
     node = session.node()
     session.output.announce(f"Status of quorum queue {queue} on node {node} ...")
     _require_quorum(session, queue, "get quorum status of")
-    row: JsonObject = {**dict.fromkeys(_QUORUM_COLUMNS, "undefined"), "Node Name": node, "Raft State": "leader"}
-    session.output.rows(_QUORUM_COLUMNS, [row])
+    try:
+        found = list(session.api.list("queues", "quorum", session.vhost, queue, "status"))
+    except UnknownEntity:  # an earlier broker
+        found = [{"Node Name": node, "Raft State": "leader"}]
+    undefined: JsonObject = dict.fromkeys(_QUORUM_COLUMNS, "undefined")
+    session.output.rows(_QUORUM_COLUMNS, [{**undefined, **member} for member in found])
 
 
 @verb
 def check_if_node_is_quorum_critical(session: VerbSession) -> None:
-    """Check that no quorum queue would lose its quorum without this node: it is the only one."""
+    """Check that no quorum queue would lose its quorum without this node: that another can lead, or it is alone."""
     _check_if_critical(session, "quorum", "quorum of any quorum queues")
 
 
 @verb
 def check_if_node_is_mirror_sync_critical(session: VerbSession) -> None:
-    """Check that no mirrored queue would lose data without this node: it is the only one."""
+    """Check that no mirrored queue would lose data without this node: that another can lead, or it is alone."""
     _check_if_critical(session, "mirror-sync", "data safety of any classic mirrored queues")
 
 
@@ -90,7 +140,7 @@ def _check_if_critical(session: VerbSession, kind: str, purpose: str) -> None:
 @click.option("--vhost-pattern", default=".*", help="Accepted for compatibility.")
 @click.option("--queue-pattern", default=".*", help="Accepted for compatibility.")
 def rebalance(session: VerbSession, type: str, vhost_pattern: str, queue_pattern: str) -> None:
-    """Distribute the leaders of queues over the nodes: all are on this one."""
+    """Distribute the leaders of queues over the nodes: one node leads all."""
     session.output.announce(f"Re-balancing leaders of {type} queues...")
     session.api.post("rebalance", "queues", body=b"{}")
     found = session.api.list("queues", query={"columns": "type"})
@@ -104,23 +154,23 @@ def rebalance(session: VerbSession, type: str, vhost_pattern: str, queue_pattern
 @click.argument("member")
 @click.option("--membership", default="voter", help="Accepted for compatibility.")
 def add_member(session: VerbSession, queue: str, member: str, membership: str) -> None:
-    """Add a member of a quorum queue on a node: this node is the only one, and is a member."""
+    """Add a member of a quorum queue on a node: each node that is alive is one already."""
     session.output.announce(f"Adding a replica for queue {queue} on node {member}...")
     _require_quorum(session, queue, "add members to")
-    if member != session.node():
-        raise Declined(f"node {member} is not running: a gateway is a single node")
+    _require_running(session, member)
 
 
 @verb
 @click.argument("queue")
 @click.argument("member")
 def delete_member(session: VerbSession, queue: str, member: str) -> None:
-    """Remove a member of a quorum queue: refused, as this node is the only one."""
+    """Remove a member of a quorum queue: refused, as it is the last one, or the queue is on all nodes of a cluster."""
     session.output.announce(f"Removing a replica of queue {queue} on node {member}...")
     _require_quorum(session, queue, "delete members from")
-    if member == session.node():
-        raise Declined("the last node cannot be removed")
-    raise Declined(f"queue '{queue}' has no member on node {member}: a gateway is a single node")
+    running = _running_nodes(session)
+    if member not in running:
+        raise Declined(f"queue '{queue}' has no member on node {member}; it is on {', '.join(running)}")
+    raise Declined("the last node cannot be removed" if len(running) == 1 else "a queue is on all nodes of the cluster")
 
 
 @verb
@@ -132,24 +182,25 @@ def delete_member(session: VerbSession, queue: str, member: str) -> None:
 def grow(
     session: VerbSession, member: str, strategy: str, vhost_pattern: str, queue_pattern: str, errors_only: bool
 ) -> None:
-    """Add members of quorum queues on a node: this node is the only one, and has all."""
+    """Add members of quorum queues on a node: each node that is alive has all."""
     session.output.announce(f"Growing {strategy} quorum queues on {member}...")
-    if member != session.node():
-        raise Declined(f"node {member} is not running: a gateway is a single node")
+    _require_running(session, member)
 
 
 @verb
 @click.argument("member")
 @click.option("--errors-only", is_flag=True, help="Accepted for compatibility.")
 def shrink(session: VerbSession, member: str, errors_only: bool) -> None:
-    """Remove the members of quorum queues from a node: refused for each, as this node is the only one."""
+    """Remove the members of quorum queues from a node: refused for each, as for delete_member."""
     session.output.announce(f"Shrinking quorum queues on {member}...")
-    if member != session.node():
+    running = _running_nodes(session)
+    if member not in running:
         return
     columns = ("vhost", "name", "size", "result")
     found = [each for each in session.api.list("queues") if text(each, "type") == "quorum"]
-    error = "error: the last node cannot be removed"
-    session.output.rows(columns, [{**each, "size": 1, "result": error} for each in found])
+    size = len(running)
+    error = f"error: {'the last node cannot be removed' if size == 1 else 'a queue is on all nodes of the cluster'}"
+    session.output.rows(columns, [{**each, "size": size, "result": error} for each in found])
 
 
 @verb
@@ -169,6 +220,19 @@ def restart_vhost(session: VerbSession, name: str | None) -> None:
     with session.on_not_found(Declined(f"Virtual host '{vhost}' does not exist")):
         session.api.get("vhosts", vhost)
     session.output.conclude(f"Vhost '{vhost}' is already running on node '{node}'")
+
+
+def _running_nodes(session: VerbSession) -> list[str]:
+    """Return the nodes that run: the other ones of a cluster are in the list of nodes."""
+    nodes = [text(node, "name") for node in session.api.list("nodes") if _is_running(node)]
+    return nodes or [session.node()]
+
+
+def _require_running(session: VerbSession, member: str) -> None:
+    """Require a node that runs. :raises Declined: if it does not."""
+    running = _running_nodes(session)
+    if member not in running:
+        raise Declined(f"node {member} is not running; these are: {', '.join(running)}")
 
 
 def _require_quorum(session: VerbSession, queue: str, action: str) -> None:

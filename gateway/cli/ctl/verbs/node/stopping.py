@@ -8,8 +8,17 @@ from typing import Final
 
 import click
 
-from gateway.cli.ctl.errors import BrokerFailed, BrokerUnreachable, CommandFailed, Declined, NotPermitted, TimedOut
+from gateway.cli.ctl.errors import (
+    BrokerFailed,
+    BrokerUnreachable,
+    CommandFailed,
+    Declined,
+    NotPermitted,
+    TimedOut,
+    UnknownEntity,
+)
 from gateway.cli.ctl.session import VerbSession
+from gateway.cli.ctl.values import part
 from gateway.cli.ctl.verb import verb
 from gateway.cli.ctl.verbs.health import STARTUP_TIMEOUT_S
 
@@ -66,10 +75,19 @@ def wait(session: VerbSession, pid_file: Path | None, pid: int | None) -> None:
 @verb
 @click.argument("count", type=click.IntRange(min=1))
 def await_online_nodes(session: VerbSession, count: int) -> None:
-    """Wait for COUNT nodes of the cluster: one is there, more will not come."""
+    """Wait until COUNT nodes of the cluster are alive; a node that runs alone will never have others."""
     session.output.announce(f"Will wait for at least {count} nodes to join the cluster of {session.node()}.")
-    if count > 1:
-        raise BrokerFailed(f"a gateway is a single node: {count} nodes will never be online")
+    if count == 1:
+        return
+    try:
+        session.api.get("cluster")
+    except UnknownEntity:
+        raise BrokerFailed(f"this node runs alone: {count} nodes will never be online") from None
+
+    def are_online() -> bool:
+        return sum(part(node, "running") is True for node in session.api.list("nodes")) >= count
+
+    _wait(session, f"waiting for {count} nodes", are_online)
 
 
 def _ask_to_stop(session: VerbSession, is_idempotent: bool) -> bool:

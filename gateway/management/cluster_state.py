@@ -1,0 +1,87 @@
+"""The state of a cluster of several nodes, as its leader shows it to operators."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+#: A leader that renews its lease has more than this left, in seconds.
+_LEAST_LEASE_S: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """A node. ``role`` is empty for one that is not alive, ``figures`` are those of its last record.
+
+    ``host`` is the address at which the other nodes reach it; ``addresses`` are those of its listeners.
+    """
+
+    name: str
+    is_alive: bool
+    is_this_node: bool
+    role: str
+    version: str
+    host: str
+    addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The log that holds everything: appends of the last minute, and its steps since the last checkpoint."""
+
+    appends: int = 0
+    append_p50_ms: float = 0.0
+    append_p99_ms: float = 0.0
+    append_last_ms: float = 0.0
+    records: int = 0
+    bytes: int = 0
+    checkpoint_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildState:
+    """How the copy of this leader was built from the log: when it was elected."""
+
+    seconds: float = 0.0
+    records: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """The cluster as this node sees it.
+
+    ``engine_fault`` is the reason why the engine does not answer, ``None`` while it does. ``lease_s`` is the time after
+    which this node stops leading unless it renews its lease.
+    """
+
+    name: str
+    node: str
+    leader: str
+    epoch: int
+    members: tuple[MemberState, ...]
+    engine_fault: str | None
+    lease_s: float
+    log: LogState = LogState()
+    rebuild: RebuildState = RebuildState()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node is the leader."""
+        return self.leader == self.node
+
+    @property
+    def doubt(self) -> str | None:
+        """The reason why this node may soon stop leading, or cannot confirm anything; ``None`` if there is none."""
+        if self.engine_fault is not None:
+            return f"the engine of the cluster does not answer: {self.engine_fault}"
+        if not self.leads:
+            return "this node does not lead the cluster"
+        if self.lease_s < _LEAST_LEASE_S:
+            return f"the lease ends in {max(self.lease_s, 0):.1f} s, because the engine does not renew it"
+        return None
+
+    @property
+    def alive(self) -> list[str]:
+        """The names of the members that are alive."""
+        return [member.name for member in self.members if member.is_alive]

@@ -1,0 +1,61 @@
+"""The metrics of a cluster of several nodes, of which a node that runs alone has none."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client import Metric
+
+from gateway.management.cluster_state import ClusterState
+from gateway.management.metrics.family import Family, Reading, gauge, read_all
+
+_READINGS: Final[tuple[Reading[ClusterState], ...]] = (
+    Reading(gauge("gateway_cluster_is_leader", "1 on the node that leads the cluster"), lambda state: state.leads),
+    Reading(gauge("gateway_cluster_epoch", "Epoch of the cluster: it rises with each leader"), lambda s: s.epoch),
+    Reading(
+        gauge("gateway_cluster_engine_up", "1 while the engine of the cluster answers"),
+        lambda state: state.engine_fault is None,
+    ),
+    Reading(
+        gauge("gateway_cluster_lease_seconds", "Time after which this node stops leading unless it renews its lease"),
+        lambda state: max(state.lease_s, 0.0),
+    ),
+    Reading(
+        gauge("gateway_cluster_log_records", "Records of the log since its last checkpoint"), lambda s: s.log.records
+    ),
+    Reading(
+        gauge("gateway_cluster_log_bytes", "Size of the log since its last checkpoint, in bytes"),
+        lambda state: state.log.bytes,
+    ),
+    Reading(
+        gauge("gateway_cluster_checkpoint_bytes", "Size of the last checkpoint of the log, in bytes"),
+        lambda state: state.log.checkpoint_bytes,
+    ),
+    Reading(
+        gauge("gateway_cluster_rebuild_seconds", "Time in which this leader built its copy of the log when it began"),
+        lambda state: state.rebuild.seconds,
+    ),
+    Reading(
+        gauge("gateway_cluster_rebuild_records", "Records of the log that it read for that"),
+        lambda state: state.rebuild.records,
+    ),
+)
+MEMBERS: Final = gauge("gateway_cluster_members", "Nodes of the cluster, by whether they are alive", "state")
+LATENCY: Final = gauge(
+    "gateway_cluster_append_latency_seconds",
+    "Time until a majority had stored a record of the log, over the last minute",
+    "quantile",
+)
+
+FAMILIES: Final[tuple[Family, ...]] = (*(reading.family for reading in _READINGS), MEMBERS, LATENCY)
+
+
+def cluster(state: ClusterState | None) -> Iterator[Metric]:
+    """Yield the metrics of a cluster."""
+    if state is None:
+        return
+    yield from read_all(_READINGS, state)
+    alive = len(state.alive)
+    yield MEMBERS.metric([(("alive",), alive), (("silent",), len(state.members) - alive)])
+    if state.log.appends:
+        log = state.log
+        yield LATENCY.metric([(("0.5",), log.append_p50_ms / 1000), (("0.99",), log.append_p99_ms / 1000)])

@@ -1,0 +1,105 @@
+"""Verbs about a cluster of several nodes, and the same of a node that runs alone."""
+
+import json
+
+import pytest
+
+from tests.cli.ctl.fake_api import FakeApi
+from tests.cli.ctl.running import Ctl
+
+OVERVIEW = {
+    "node": "a",
+    "cluster_name": "shop",
+    "product_name": "gateway",
+    "product_version": "0.2",
+    "rabbitmq_version": "3.13",
+}
+NODES = [
+    {"name": "a", "running": True, "applications": [{"name": "gateway", "version": "0.2"}], "mem_alarm": True},
+    {"name": "b", "running": True, "applications": [{"name": "gateway", "version": "0.1"}]},
+    {"name": "c", "running": False},
+]
+STATE = {
+    "name": "shop", "leader": "a", "epoch": 7, "engine": {"answers": True, "reason": None}, "doubt": None,
+    "log": {"append_p50_ms": 1.5, "append_p99_ms": 8.0, "records_since_checkpoint": 3, "bytes_since_checkpoint": 400},
+    "rebuild": {"seconds": 0.5, "records": 100},
+}  # fmt: skip
+
+
+@pytest.fixture
+def cluster(api: FakeApi) -> FakeApi:
+    """An API of three nodes, of which one is not alive."""
+    api.answer("GET overview", OVERVIEW)
+    api.answer("GET nodes", NODES)
+    api.answer("GET nodes/a", NODES[0])
+    api.answer("GET cluster", STATE)
+    return api
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """Return the lines of each section by its title."""
+    parts = text.split("\n\n")
+    return {parts[at].splitlines()[-1]: parts[at + 1].splitlines() for at in range(0, len(parts) - 1, 2)}
+
+
+def test_the_status_of_a_cluster_has_its_nodes_and_its_leader(cluster: FakeApi, ctl: Ctl) -> None:
+    found = sections(ctl("cluster_status", "-q").out)
+    assert found["Leader"] == ["a, epoch 7"]
+    assert found["Disk Nodes"] == ["a", "b", "c"]
+    assert found["Running Nodes"] == ["a", "b"]
+    assert found["Versions"] == ["a: gateway 0.2", "b: gateway 0.1", "c: gateway 0.2"]
+    assert found["Engine"][:2] == ["answers", "Appends (ms): p50 1.5, p99 8.0"]
+    assert found["Alarms"] == ["memory alarm on node a"]
+    assert "Doubt" not in found
+
+
+def test_the_status_says_why_a_leader_is_in_doubt(cluster: FakeApi, ctl: Ctl) -> None:
+    reason = "no answer for 4 s"
+    cluster.answer("GET cluster", {**STATE, "engine": {"answers": False, "reason": reason}, "doubt": "the engine ..."})
+    found = sections(ctl("cluster_status", "-q").out)
+    assert found["Engine"][0] == f"does not answer: {reason}"
+    assert found["Doubt"] == ["the engine ..."]
+
+
+def test_the_status_as_json_has_the_fields_of_rabbitmqctl_and_the_state(cluster: FakeApi, ctl: Ctl) -> None:
+    found = json.loads(ctl("cluster_status", "--formatter=json").out)
+    assert (found["disk_nodes"], found["running_nodes"], found["leader"]) == (["a", "b", "c"], ["a", "b"], "a")
+    assert found["cluster"] == STATE
+    assert set(found["versions"]) == {"a", "b", "c"}
+
+
+def test_the_status_of_a_node_that_runs_alone_is_as_before(api: FakeApi, ctl: Ctl) -> None:
+    api.answer("GET overview", OVERVIEW)
+    api.answer("GET nodes", NODES[:1])
+    assert list(sections(ctl("cluster_status", "-q").out)) == [
+        "Basics", "Disk Nodes", "Running Nodes", "Versions", "Maintenance status", "Alarms", "Network Partitions"
+    ]  # fmt: skip
+    found = json.loads(ctl("cluster_status", "--formatter=json").out)
+    assert "leader" not in found
+    assert "cluster" not in found
+
+
+def test_nodes_are_waited_for(cluster: FakeApi, ctl: Ctl) -> None:
+    assert ctl("await_online_nodes", "2").code == 0
+    assert ctl("await_online_nodes", "3", "--timeout", "0.3").code == 75
+
+
+def test_a_leader_in_doubt_is_not_running(cluster: FakeApi, ctl: Ctl) -> None:
+    assert ctl("check_running").code == 0
+    cluster.answer("GET nodes/a", {**NODES[0], "doubt": "the lease ends in 0.9 s"})
+    result = ctl("check_running", "-q")
+    assert (result.code, result.err) == (
+        69,
+        "Error: the broker on node a cannot be relied on: the lease ends in 0.9 s\n",
+    )
+
+
+def test_the_members_of_a_quorum_queue_are_the_nodes(cluster: FakeApi, ctl: Ctl) -> None:
+    cluster.answer("GET queues/%2F/q", {"type": "quorum"})
+    replicas = [{"Node Name": "a", "Raft State": "leader"}, {"Node Name": "b", "Raft State": "follower"}]
+    cluster.answer("GET queues/quorum/%2F/q/status", replicas)
+    found = json.loads(ctl("quorum_status", "q", "--formatter=json").out)
+    assert [(each["Node Name"], each["Raft State"]) for each in found] == [("a", "leader"), ("b", "follower")]
+    assert ctl("add_member", "q", "b").code == 0
+    assert ctl("add_member", "q", "c").code == 69
+    assert ctl("delete_member", "q", "b").err == "Error: a queue is on all nodes of the cluster\n"
