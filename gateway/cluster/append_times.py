@@ -1,4 +1,4 @@
-"""How long the last appends to a log took."""
+"""The times of the last appends to a log."""
 
 from collections import deque
 from dataclasses import dataclass

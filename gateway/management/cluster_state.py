@@ -40,7 +40,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class RebuildState:
-    """How the copy of this leader was built from the log: when it was elected."""
+    """The building of this leader's copy from the log, after it was elected."""
 
     seconds: float = 0.0
     records: int = 0

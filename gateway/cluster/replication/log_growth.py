@@ -1,4 +1,4 @@
-"""What a log has since its last checkpoint, which decides when the next one is due."""
+"""The growth of a log since its last checkpoint, which decides when the next one is due."""
 
 from typing import Final
 

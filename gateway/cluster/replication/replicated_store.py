@@ -134,7 +134,7 @@ class ReplicatedStore:
 
     @property
     def append_latency(self) -> AppendLatency:
-        """How long a majority took to store the records of the last minute."""
+        """The time in which a majority stored the records of the last minute."""
         return self._writer.times.latency(self._clock.monotonic_s())
 
     @property
