@@ -1,11 +1,11 @@
-"""Parser of the PROXY protocol header, versions 1 and 2, in which a proxy names the client's addresses.
+"""The PROXY protocol header, versions 1 and 2, in which a proxy names the client's addresses: parsed, and written.
 
 The clauses are those of https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Twisted's parser is not used: it
 needs the first sixteen bytes in one read, and raises ``ValueError`` for a wrong port.
 """
 
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from gateway.kernel.errors import ProtocolViolation
@@ -48,6 +48,18 @@ def parse(data: bytes) -> Proxied | None:
     if data[:6] == _V1[: len(data)]:
         return _parse_line(data)
     raise ProtocolViolation("no PROXY header at the start of the connection")
+
+
+def encode(source: tuple[str, int], destination: tuple[str, int]) -> bytes:
+    """Return the header of version 2 with these addresses; both as IPv6 if one of them is (2.2)."""
+    hosts = [ip_address(host.partition("%")[0]) for host, _ in (source, destination)]
+    if any(host.version == 6 for host in hosts):
+        hosts = [host if isinstance(host, IPv6Address) else IPv6Address(f"::ffff:{host}") for host in hosts]
+    family = 0x21 if hosts[0].version == 6 else 0x11
+    addresses = b"".join(host.packed for host in hosts)
+    ports = source[1].to_bytes(2, "big") + destination[1].to_bytes(2, "big")
+    size = len(addresses) + len(ports)
+    return _V2 + bytes((_PROXY, family)) + size.to_bytes(2, "big") + addresses + ports
 
 
 def _parse_line(data: bytes) -> Proxied | None:

@@ -44,9 +44,10 @@ def _count_by_class() -> Counter[type]:
 
 
 def _kept_messages(broker: Broker) -> int:
-    """Return the number of messages in queues, retained, in wills, and in exchanges that keep some."""
+    """Return the number of messages in queues, delayed and held ones too, retained, in wills, and kept by exchanges."""
     kept = 0
     for vhost in broker.vhost_by_name.values():
         kept += len(vhost.retained) + len(vhost.wills) + sum(map(len, vhost.queue_by_name.values()))
+        kept += sum(queue.delayed_count + queue.pending_dead_letter_count for queue in vhost.queue_by_name.values())
         kept += vhost.keeping.room.count
     return kept

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives
 from gateway.kernel.archives.message_observer import MessageObserver
-from gateway.kernel.budget import PendingWork
+from gateway.kernel.budget import WORK_PER_CLOCK_READING, PendingWork
 from gateway.kernel.routing.exchange import Route
 from gateway.kernel.routing.router import Router, Walk
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
@@ -62,6 +62,7 @@ class WidePublishing:
         """
         fanout = self.fanout_of(found, message, origin)
         background = self._journal.clock.background
+        self._journal.budget.work += WORK_PER_CLOCK_READING  # a slice takes milliseconds
         (background.add if isinstance(found, Route) else background.add_later)(fanout.steps())
         if origin is not None:
             self._journal.budget.leave_rest_pending(fanout)

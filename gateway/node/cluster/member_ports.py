@@ -7,6 +7,8 @@ from gateway.config import Settings
 from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import StructuredLog
+from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
+from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.listeners import Listeners
 from gateway.node.ports import bind_ports
 
@@ -35,7 +37,9 @@ class MemberPorts:
         self._leader = leader
         self._clients = Listeners(reactor, clock, settings.bind)
         self._internal = Listeners(reactor, clock, settings.bind)
-        self._is_closed = False
+        self._secret = ""
+        self._leads = self._is_closed = False
+        self.forwarding_counts = ForwardingCounts()
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -53,13 +57,26 @@ class MemberPorts:
         self._internal.bind(INTERNAL, self._settings.cluster.port or 0)
 
     def serve_forwarding(self, secret: str) -> None:
-        """Take connections of other nodes that know the secret."""
+        """Take connections of other nodes that know the secret, while this one leads."""
+        self._secret = secret
+        self._internal.serve(INTERNAL, ForwardedFactory(secret, self._served, self._clock))
+
+    def _served(self) -> Mapping[str, Any]:
+        """Return the factories of the listeners, while this node leads."""
+        return self._clients.served() if self._leads else {}
 
     def follow(self) -> None:
         """Forward the connections of clients to the leader."""
+        self._leads = False
+        for name in self._clients.addresses:
+            factory = ForwardingFactory(
+                name, self._secret, self._leader, self._reactor, self._clock, self.forwarding_counts
+            )
+            self._clients.serve(name, factory)
 
     def lead(self) -> None:
-        """Take connections that other nodes forward."""
+        """Take connections that other nodes forward: the node serves the listeners now."""
+        self._leads = True
 
     def handed_over(self) -> Listeners:
         """Return the listeners for clients, which a node serves and closes."""
@@ -67,6 +84,7 @@ class MemberPorts:
 
     def bind_again(self, bound: Callable[[], None]) -> None:
         """Bind the ports that a node has closed, at their numbers, and call ``bound``."""
+        self._leads = False
         former = dict(self._clients.addresses) | self._clients.suspended
         self._reactor.callLater(_AGAIN_S, self._bind_again, former, bound)
 
@@ -88,5 +106,6 @@ class MemberPorts:
     def close(self) -> None:
         """Close all ports."""
         self._is_closed = True
+        self._leads = False
         self._clients.close()
         self._internal.close()

@@ -63,6 +63,11 @@ class NodeProcess:
         """The ports of the listeners, by name; none while there is no process."""
         return {} if self.node is None else {name: port for name, (_, port) in self.node.addresses.items()}
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the node was told to stop, and its process has not ended."""
+        return self._is_stopped is not None
+
     def start(self) -> Promise[bool]:
         """Start the node; the promise is fulfilled with whether it accepts connections, or ends before it does."""
         self.starts += 1

@@ -13,6 +13,9 @@ from gateway.simulation.world.tasks import within
 #: DISCONNECT's reason for a connection whose client connected again.
 _TAKEN_OVER: Final = 0x8E
 
+#: That of a node that stops.
+_STOPPING: Final = 0x8B
+
 #: The time in which the broker ends the old connection, and a session that expired, in seconds.
 _SOON_S: Final = 5.0
 
@@ -40,9 +43,10 @@ class SecondLogin(MqttProgram):
             is_present = await self._other.connect()
             self.scene.findings.require(is_present, "a session is present until it ends", self._other.name)
             await within(self.scene.world, ended, _SOON_S, f"{self.name}: the end of the old connection")
+            is_stopping = self.client.ended_with == _STOPPING and self.scene.process.is_stopping
             if self.client.login.version == 5 and not self.client.was_cut and self._other.is_connected:
                 self.scene.findings.require(
-                    self.client.ended_with == _TAKEN_OVER,
+                    self.client.ended_with == _TAKEN_OVER or is_stopping,
                     "a takeover ends the old connection with its reason",
                     f"{self.name}: {self.client.ended_with}",
                 )

@@ -1,0 +1,42 @@
+"""The line by which a node introduces a connection that it forwards: a secret of the cluster, and the listener's name.
+
+A PROXY header with the client's address follows. The leader answers with one byte, then the client's bytes follow.
+"""
+
+import re
+from hmac import compare_digest
+from typing import Final
+
+from gateway.kernel.errors import ProtocolViolation
+
+_VERSION: Final = b"GATEWAY-FORWARD/1"
+
+#: The byte by which the leader says that it has taken the connection.
+TAKEN: Final = b"+"
+
+#: The longest line that is read, in bytes.
+LONGEST: Final = 200
+
+_LINE: Final = re.compile(rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})\r\n")
+
+
+def encode_introduction(secret: str, listener: str) -> bytes:
+    """Return the line for a listener."""
+    return b"%s %s %s\r\n" % (_VERSION, secret.encode("ascii"), listener.encode("ascii"))
+
+
+def parse_introduction(data: bytes, secret: str) -> tuple[str, int] | None:
+    """Return the listener and the length of the line at the start of some bytes; ``None`` while it is incomplete.
+
+    :raises ProtocolViolation: if it is no such line, or has another secret.
+    """
+    if b"\n" not in data[:LONGEST]:
+        if len(data) >= LONGEST or not (_VERSION.startswith(data[: len(_VERSION)])):
+            raise ProtocolViolation("no introduction of a node at the start of the connection")
+        return None
+    found = _LINE.match(data)
+    if found is None:
+        raise ProtocolViolation("a malformed introduction of a node")
+    if not compare_digest(found[1], secret.encode("ascii")):
+        raise ProtocolViolation("a node with the secret of another cluster")
+    return found[2].decode("ascii"), found.end()

@@ -1,0 +1,89 @@
+"""The leader's side: takes connections of clients from other nodes, and passes them to their listeners."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.python.failure import Failure
+
+from gateway.kernel.clock import Clock
+from gateway.kernel.errors import ProtocolViolation
+from gateway.logs import StructuredLog
+from gateway.net.forwarding.introduction import TAKEN, parse_introduction
+from gateway.net.proxied import ProxiedFactory
+
+_log: Final = StructuredLog("forwarding")
+
+#: The time limit of a node's introduction and PROXY header, in seconds.
+TIMEOUT_S: Final = 10.0
+
+
+class ForwardedConnection(Protocol):
+    """Reads the introduction of one connection, then hands the transport over."""
+
+    def __init__(self, factory: "ForwardedFactory", address: IAddress | None) -> None:
+        self._factory = factory
+        self._address = address
+        self._data = b""
+
+    def connectionMade(self) -> None:
+        """Start the time limit; refuse at once while this node does not lead."""
+        transport: Any = self.transport
+        self._deadline = self._factory.clock.call_later(TIMEOUT_S, lambda: self._refuse("no introduction in time"))
+        if not self._factory.served():
+            transport.abortConnection()
+
+    def dataReceived(self, data: bytes) -> None:
+        """Handle the bytes of the introduction, and any that follow it."""
+        self._data += data
+        try:
+            found = parse_introduction(self._data, self._factory.secret)
+        except ProtocolViolation as violation:
+            self._refuse(str(violation))
+            return
+        if found is not None:
+            self._deadline.cancel()
+            listener, size = found
+            self._hand_over(listener, self._data[size:])
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Cancel the time limit."""
+        self._deadline.cancel()
+
+    def _hand_over(self, listener: str, rest: bytes) -> None:
+        served = self._factory.served().get(listener)
+        transport: Any = self.transport
+        if served is None:  # the nodes have other settings, or this one stopped to lead just now
+            self._refuse(f"listener {listener} is not served here")
+            return
+        transport.write(TAKEN)
+        client: Any = ProxiedFactory(served, self._factory.clock, TIMEOUT_S).buildProtocol(self._address)
+        transport.protocol = client  # receives the input from now on
+        client.makeConnection(transport)
+        if rest:
+            client.dataReceived(rest)
+
+    def _refuse(self, reason: str) -> None:
+        transport: Any = self.transport
+        peer = transport.getPeer()
+        _log.info("forwarded connection refused", peer=f"{peer.host}:{peer.port}", reason=reason)
+        transport.abortConnection()
+
+
+class ForwardedFactory(Factory):
+    """Takes connections of nodes that know the ``secret``.
+
+    ``served`` returns the factories of the listeners with all their layers; none while this node does not lead.
+    """
+
+    noisy = False
+
+    def __init__(self, secret: str, served: Callable[[], Mapping[str, Any]], clock: Clock) -> None:  # Any: as below
+        self.secret = secret
+        self.served = served
+        self.clock = clock
+
+    def buildProtocol(self, addr: IAddress | None) -> ForwardedConnection:
+        """Return the protocol that reads the introduction of a new connection."""
+        return ForwardedConnection(self, addr)
