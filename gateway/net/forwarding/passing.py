@@ -188,7 +188,7 @@ class LeaderFactory(ClientFactory):
         return LeaderConnection(self._client, self._introduction)
 
     def clientConnectionFailed(self, connector: Any, reason: Failure) -> None:
-        """Try again: the leader may be gone."""
+        """Try again: the leader may have ended."""
         self._client.leader_failed()
 
 
