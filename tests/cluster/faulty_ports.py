@@ -33,27 +33,38 @@ class NodeClock:
         return self._clock.monotonic_s()
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        is_cancelled = False
+        timer = NodeTimer(self, call)
+        self._clock.call_later(delay_s, timer.ring)
+        return timer
 
-        def ring() -> None:
-            if self.is_paused:
-                self._late.append(ring)
-            elif not self.is_dead and not is_cancelled:
-                call()
-
-        class NodeTimer:
-            def cancel(self) -> None:
-                nonlocal is_cancelled
-                is_cancelled = True
-
-        self._clock.call_later(delay_s, ring)
-        return NodeTimer()
+    def hold(self, call: Callable[[], None]) -> None:
+        """Keep a call that came while the process was stopped."""
+        self._late.append(call)
 
     def resume(self) -> None:
         self.is_paused = False
         late, self._late = self._late, []
         for call in late:
             call()
+
+
+class NodeTimer:
+    """A scheduled call of a node."""
+
+    __slots__ = ("_call", "_clock")
+
+    def __init__(self, clock: NodeClock, call: Callable[[], None]) -> None:
+        self._clock = clock
+        self._call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self._call = None
+
+    def ring(self) -> None:
+        if self._clock.is_paused:
+            self._clock.hold(self.ring)
+        elif self._call is not None and not self._clock.is_dead:
+            self._call()
 
 
 class Waiting:
@@ -80,7 +91,8 @@ def start(work: Coroutine[Any, Any, None]) -> None:
 class Faults:
     """The faults of one node's engine.
 
-    ``is_cut``: no call arrives, no entry comes. ``loses_answers``: calls are carried out, and their answers are lost.
+    ``is_cut``: no call arrives. ``is_deaf``: the watches report nothing. ``loses_answers``: calls are carried out, and
+    their answers are lost.
     ``latency_s`` passes before a call is carried out, also if the node is stopped or killed meanwhile.
     """
 
@@ -88,6 +100,7 @@ class Faults:
         self.clock = clock
         self._engine = engine
         self.is_cut = False
+        self.is_deaf = False
         self.loses_answers = False
         self.latency_s = 0.0
         self.calls = 0
@@ -108,13 +121,13 @@ class Faults:
 
     def arrive(self, call: Callable[[], None]) -> None:
         """Make a call of the engine on the node, in its time."""
-        if self.is_cut:
+        if self.is_cut or self.is_deaf:
             self._late.append(call)
         else:
             self.clock.call_later(0, call)
 
     def heal(self) -> None:
-        self.is_cut = self.loses_answers = False
+        self.is_cut = self.is_deaf = self.loses_answers = False
         self.latency_s = 0.0
         late, self._late = self._late, []
         for call in late:

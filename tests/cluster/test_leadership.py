@@ -114,8 +114,20 @@ def test_a_follower_that_was_stopped_does_not_disturb_the_leader(cluster: Cluste
     leader, follower, _ = three_nodes(cluster)
     follower.pause()
     cluster.advance(30)
+    follower.faults.is_deaf = True  # its timers come before what others wrote
     follower.resume()
+    assert follower.leadership.role is Role.FOLLOWER
+    assert follower.leadership.leader is not None
+    follower.faults.heal()
     cluster.advance(10)
+    assert cluster.leader() is leader
+    assert not any("elected" in report for report in follower.reports)
+
+
+def test_a_follower_whose_watch_is_late_asks_before_it_claims(cluster: Cluster) -> None:
+    leader, follower, _ = three_nodes(cluster)
+    follower.faults.is_deaf = True
+    cluster.advance(60)
     assert cluster.leader() is leader
     assert not any("elected" in report for report in follower.reports)
 
@@ -251,14 +263,11 @@ def test_a_deleted_lease_is_a_vacant_one(cluster: Cluster) -> None:
 
 def test_a_lease_of_a_higher_epoch_ends_a_leadership_and_is_not_overwritten(cluster: Cluster) -> None:
     leader, *_ = three_nodes(cluster)
-    leader.pause()
+    leader.faults.is_deaf = True
     entry = run(cluster.metadata.get(LEASE_KEY))
     assert entry is not None
     higher = encode_lease(Lease("other", "x", Epoch(1000), ("other.example", 1)))
     written = run(cluster.metadata.put(LEASE_KEY, higher, entry.revision))
-    leader.faults.is_cut = True  # the watch reports nothing
-    leader.resume()
-    leader.faults.is_cut = False
     cluster.advance(2.5)
     assert leader.reports[-1] == "lost: other leads since epoch 1000"
     last = run(cluster.metadata.get(LEASE_KEY))
