@@ -6,7 +6,7 @@ from gateway.cluster.leadership import LEASE_KEY, Role
 from gateway.cluster.leadership.lease import Lease, decode_lease, encode_lease
 from gateway.cluster.leadership.member import rank
 from gateway.cluster.leadership.timing import LEASE_S, SILENT_S
-from gateway.cluster.metadata import NEVER
+from gateway.cluster.metadata import NEVER, Key, MetadataEntry
 from gateway.cluster.queue_log import Epoch
 from tests.cluster.nodes import Cluster, Node, takes_over
 from tests.cluster.scripted_logs import run
@@ -112,9 +112,9 @@ def test_a_leader_that_was_stopped_for_ten_seconds_loses_once_and_follows(cluste
 
 def test_a_follower_that_was_stopped_does_not_disturb_the_leader(cluster: Cluster) -> None:
     leader, follower, _ = three_nodes(cluster)
+    follower.faults.is_deaf = True  # its timers come before what others wrote
     follower.pause()
     cluster.advance(30)
-    follower.faults.is_deaf = True  # its timers come before what others wrote
     follower.resume()
     assert follower.leadership.role is Role.FOLLOWER
     assert follower.leadership.leader is not None
@@ -209,6 +209,35 @@ def test_of_two_candidates_at_the_same_instant_one_leads(cluster: Cluster) -> No
     cluster.advance(10)
     assert sorted([one.leads, two.leads]) == [False, True]
     assert sum("elected" in report for node in (one, two) for report in node.reports) == 1
+
+
+def test_a_candidate_that_learns_of_a_new_leader_while_it_asks_does_not_claim(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader, follower, other = three_nodes(cluster)
+    leader.kill()
+    other.kill()
+    follower.faults.latency_s = 1.0
+    read = cluster.metadata.get
+
+    def lead() -> None:
+        claim = run(cluster.logs.claim(leader.leadership.log, other.name, Epoch(1)))
+        lease, entry = Lease(other.name, "x", claim.epoch, ("other.example", 1)), run(read(LEASE_KEY))
+        assert entry is not None
+        run(cluster.metadata.put(LEASE_KEY, encode_lease(lease), entry.revision))
+
+    async def read_before_the_other_leads(key: Key) -> MetadataEntry | None:
+        if key == LEASE_KEY:
+            monkeypatch.setattr(cluster.metadata, "get", read)
+            cluster.clock.call_later(0.5, lead)
+        return await read(key)
+
+    monkeypatch.setattr(cluster.metadata, "get", read_before_the_other_leads)
+    while follower.leadership.leader is None or follower.leadership.leader.leader != other.name:
+        cluster.advance(0.1)
+    cluster.advance(4.5)
+    assert not follower.leads, "a candidate claimed the log of a leader that it knew of"
+    assert not any("elected" in report for report in follower.reports)
 
 
 def test_after_a_resignation_a_follower_leads_at_once(cluster: Cluster) -> None:

@@ -64,8 +64,10 @@ class Candidacy:
 
         A claim with the name of this node had no answer: it counts for nothing but its epoch.
         """
+        revision, known = self._record.revision, self._record.epoch
         owner = await self._logs.owner(self._log)
-        known = self._record.epoch
+        if self._record.revision != revision:
+            return None  # the watch reported a new leader meanwhile: its epoch must not be the expected one
         if owner is None or owner.epoch <= known:
             return known
         if owner.node != self._name:

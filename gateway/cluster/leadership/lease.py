@@ -64,12 +64,12 @@ def decode_lease(data: bytes) -> Lease | None:
 
 
 class LeaseRecord:
-    """The lease as a node knows it. Owns its last known revision; ``epoch`` is the highest that it ever had."""
+    """The lease as a node knows it. ``epoch`` is the highest that it ever had."""
 
     def __init__(self, metadata: Metadata, pulse: Pulse) -> None:
         self._metadata = metadata
         self._pulse = pulse
-        self._revision = NEVER
+        self.revision = NEVER
         self._is_written = False  # also by a record that cannot be read, as a newer gateway may write it
         self._seen_s = pulse.watched_s
         self.lease: Lease | None = None
@@ -87,9 +87,9 @@ class LeaseRecord:
 
     def note(self, entry: MetadataEntry | None) -> bool:
         """Note what a watch or a read says; return whether it is news."""
-        if entry is None or entry.revision <= self._revision:
+        if entry is None or entry.revision <= self.revision:
             return False
-        self._revision = entry.revision
+        self.revision = entry.revision
         self._seen_s = self._pulse.watched_s
         self._is_written = entry.value is not None
         self.lease = None if entry.value is None else decode_lease(entry.value)
@@ -111,7 +111,7 @@ class LeaseRecord:
             self._require_highest(lease)
             value = encode_lease(lease)
             try:
-                revision = await self._metadata.put(LEASE_KEY, value, self._revision)
+                revision = await self._metadata.put(LEASE_KEY, value, self.revision)
             except Outdated:
                 await self.read()
             else:
