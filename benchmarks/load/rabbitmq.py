@@ -51,15 +51,15 @@ def launch(directory: Path) -> Iterator[Broker]:
     ports = {AMQP: free_port(), STOMP: free_port(), WEB_STOMP: free_port()}
     (directory / PLUGINS).write_text("[rabbitmq_stomp, rabbitmq_web_stomp].")
     (directory / CONFIGURATION).write_text(_configuration(ports[STOMP], ports[WEB_STOMP]))
-    with _port_mapper(directory) as environment:
-        node = {**environment, **_node_environment(directory, ports[AMQP])}
+    with port_mapper(directory) as environment:
+        node = {**environment, **node_environment(directory, ports[AMQP])}
         # Erlang takes some seconds to boot, more with a backlog to recover.
         with running("rabbitmq", COMMAND, node, directory, ports, amqp_product, timeout_s=180.0) as broker:
             yield broker
 
 
 @contextmanager
-def _port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
+def port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
     """Run an epmd for this node alone, on loopback; yield the environment that refers to it."""
     port = free_port()
     environment = {
@@ -79,7 +79,7 @@ def _port_mapper(directory: Path) -> Iterator[Mapping[str, str]]:
         stop(mapper)
 
 
-def _node_environment(directory: Path, port: int) -> Mapping[str, str]:
+def node_environment(directory: Path, port: int) -> Mapping[str, str]:
     """Return the environment of a node that keeps everything below ``directory`` and listens on loopback."""
     return {
         "RABBITMQ_ALLOW_INPUT": "true",
