@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from gateway.config.cluster import Cluster
 from gateway.config.settings import Settings
 
 _HEADER: Final = r"[^\s=,:]+=[^,\r\n]*"
@@ -16,7 +17,14 @@ _HEADERS: Final = re.compile(rf"({_HEADER}(,{_HEADER})*)?")
 
 def contradictions(settings: Settings) -> list[str]:
     """Return one line for each contradiction, starting with the key to change."""
-    return [*_tls(settings), *_statsd(settings), *_otlp(settings), *_bodies(settings), *_missing_files(settings)]
+    return [
+        *_tls(settings),
+        *_statsd(settings),
+        *_otlp(settings),
+        *_bodies(settings),
+        *_cluster(settings),
+        *_missing_files(settings),
+    ]
 
 
 def _tls(settings: Settings) -> Iterator[str]:
@@ -73,11 +81,35 @@ def _bodies(settings: Settings) -> Iterator[str]:
         yield "management.max_bodies_size: must be at least management.max_body_size"
 
 
+def _cluster(settings: Settings) -> Iterator[str]:
+    cluster = settings.cluster
+    if not cluster.servers:
+        usual = Cluster()
+        for key in Cluster.model_fields:
+            if getattr(cluster, key) != getattr(usual, key):
+                yield f"cluster.{key}: has no effect without cluster.servers"
+        return
+    if settings.storage.engine != "lmdb":
+        yield 'storage.engine: must be "lmdb" with cluster.servers, for the copy on the disk of this node'
+    if cluster.monitoring and len(cluster.monitoring) != len(cluster.servers):
+        yield f"cluster.monitoring: must have {len(cluster.servers)} URLs, one for each of cluster.servers"
+    if (cluster.certificate is None) != (cluster.key is None):
+        missing = "key" if cluster.key is None else "certificate"
+        yield f"cluster.{missing}: cluster.certificate and cluster.key belong together"
+    logins = {"user": cluster.user, "token": cluster.token.get_secret_value(), "credentials": cluster.credentials}
+    if len(used := [name for name, value in logins.items() if value]) > 1:
+        yield f"cluster.{used[1]}: only one of cluster.user, cluster.token and cluster.credentials may be set"
+
+
 def _missing_files(settings: Settings) -> Iterator[str]:
     tls = settings.tls
     files = {
         "tls.certificate": tls.certificate,
         "tls.key": tls.key,
+        "cluster.credentials": settings.cluster.credentials,
+        "cluster.ca": settings.cluster.ca,
+        "cluster.certificate": settings.cluster.certificate,
+        "cluster.key": settings.cluster.key,
         "tls.ca": tls.ca,
         "load_definitions": settings.load_definitions,
     }

@@ -2,19 +2,27 @@
 
 from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 
-from gateway.config.kinds import Allowed, ListenerPort, OptionalPath, Password
+from gateway.config.kinds import Allowed, OptionalPath, Password
 from gateway.config.section import Section
+
+
+def split_urls(value: object) -> object:
+    """Split URLs that are separated by commas, as on a command line."""
+    return value.split(",") if isinstance(value, str) and value else value
+
 
 ServerUrls = Annotated[
     list[Annotated[str, Field(pattern=r"^(nats|tls)://[^\s/]+/?$")]],
+    BeforeValidator(split_urls),
     Allowed("a list of URLs such as nats://10.0.0.1:4222"),
 ]
 """URLs of NATS servers."""
 
 MonitoringUrls = Annotated[
     list[Annotated[str, Field(pattern=r"^https?://[^\s/]+/?$")]],
+    BeforeValidator(split_urls),
     Allowed("a list of URLs such as http://10.0.0.1:8222"),
 ]
 """URLs of the monitoring endpoints of NATS servers."""
@@ -58,5 +66,5 @@ class Cluster(Section):
     host: str = ""
     """Host name or address at which the other nodes reach this one; ``""`` is the machine's name."""
 
-    port: ListenerPort = 25672
-    """Port at which the other nodes reach this one. It belongs in a trusted network."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 25672
+    """Port at which the other nodes reach this one, 0 for any free one. It belongs in a trusted network."""

@@ -201,7 +201,7 @@ class Settings(Section):
     """All settings."""
 
     node_name: str = "gateway@{hostname}"
-    """Name of this node in logs and listings; ``{hostname}`` stands for the machine's name."""
+    """Name of this node, or ``node``, in logs and listings; ``{hostname}`` stands for the machine's name."""
 
     bind: BindAddress = "*"
     """Address of all listeners; ``*`` is every interface, IPv6 and IPv4."""
@@ -271,6 +271,15 @@ class Settings(Section):
     deprecated_features: DeprecatedFeatures = DeprecatedFeatures()
     vhosts: dict[str, VhostSettings] = Field(default_factory=dict)
     """Settings by virtual host: tracing, the mapping of MQTT topics, and plugins."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_the_short_name(cls, table: Any) -> Any:
+        """Take ``node`` for ``node_name``."""
+        match table:
+            case {"node": name, **others} if "node_name" not in others:
+                return others | {"node_name": name}
+        return table
 
     @model_validator(mode="before")
     @classmethod

@@ -54,7 +54,7 @@ class MemberPorts:
     def bind(self) -> None:
         """Bind all ports. :raises ConfigurationError: if one cannot be bound."""
         bind_ports(self._settings, self._clients)
-        self._internal.bind(INTERNAL, self._settings.cluster.port or 0)
+        self._internal.bind(INTERNAL, self._settings.cluster.port)
 
     def serve_forwarding(self, secret: str) -> None:
         """Take connections of other nodes that know the secret, while this one leads."""
