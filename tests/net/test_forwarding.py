@@ -150,6 +150,7 @@ def test_the_end_of_each_side_ends_the_other(cluster: Cluster) -> None:
     transport.write(b"last words")
     transport.loseConnection()
     assert cluster.read(second, 100) == b"last words"
+    second.close()
     cluster.loop.until(lambda: cluster.counts.open == 0)
     assert cluster.counts.connections == 2
 

@@ -1,0 +1,198 @@
+"""The two connections of one client on a follower: the client's own, and the one to the leader.
+
+Each is the producer of the other: what one cannot send stops the reading of the other, so that no more than the buffers
+of both transports is in memory. When one side has sent its end, the end is passed on after its bytes.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from twisted.internet.interfaces import IHalfCloseableProtocol
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer  # type: ignore[import-untyped]  # it has no types
+
+from gateway.kernel.clock import Clock, Timer
+from gateway.net.forwarding.introduction import TAKEN
+from gateway.net.hangup import keep_alive
+
+#: Seconds that a connection stays open after one side has ended or is lost, for the bytes of the other one.
+LINGER_S: Final = 15.0
+
+#: Time limit for the answer of a leader, in seconds.
+_ANSWER_S: Final = 5.0
+
+
+@implementer(IHalfCloseableProtocol)
+class Side(Protocol):
+    """One of the two connections. ``other`` is the opposite one, from the answer of the leader on.
+
+    ``count`` is called with the number of bytes of each read.
+    """
+
+    def __init__(self, clock: Clock, count: Callable[[int], None]) -> None:
+        self.other: Side | None = None
+        self.has_ended = False
+        self.is_lost = False
+        self._clock = clock
+        self._count = count
+        self._lingering: Timer | None = None
+
+    def prepare(self) -> None:
+        """Send small writes at once, and notice a host that is gone."""
+        transport: Any = self.transport
+        transport.setTcpNoDelay(True)
+        keep_alive(transport)
+
+    def produce_for(self, other: "Side") -> None:
+        """Pass everything on to the other side from now on, as fast as it takes it."""
+        self.other = other
+        transport: Any = other.transport
+        transport.registerProducer(self.transport, True)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Pass bytes on."""
+        self._count(len(data))
+        if self.other is not None:
+            other: Any = self.other.transport
+            other.write(data)
+
+    def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        """Pass the end on, after the bytes before it."""
+        self.has_ended = True
+        other = self.other
+        if other is None or other.has_ended:
+            self.finish()
+            if other is not None:
+                other.finish()
+            return
+        transport: Any = other.transport
+        transport.unregisterProducer()
+        transport.loseWriteConnection()
+        self._linger()
+
+    def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        """Do nothing: the other direction may go on."""
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Close the other side, after the bytes that it still has to send."""
+        self.is_lost = True
+        if self._lingering is not None:
+            self._lingering.cancel()
+        if self.other is not None:
+            self.other.finish()
+
+    def finish(self) -> None:
+        """Close this side after everything is sent, and in any case soon."""
+        transport: Any = self.transport
+        if not self.is_lost:
+            transport.unregisterProducer()
+            transport.loseConnection()
+            self._linger()
+
+    def abort(self) -> None:
+        """Close this side at once."""
+        transport: Any = self.transport
+        if not self.is_lost and transport is not None:
+            transport.abortConnection()
+
+    def _linger(self) -> None:
+        if self._lingering is None and not self.is_lost:
+            self._lingering = self._clock.call_later(LINGER_S, self.abort)
+
+
+class LeaderSide(Side):
+    """The connection to the leader, which is sent the ``introduction`` first.
+
+    ``answered`` is called once: with True when the leader takes the client, with False when it does not.
+    """
+
+    def __init__(
+        self, clock: Clock, count: Callable[[int], None], introduction: bytes, answered: Callable[[bool], None]
+    ) -> None:
+        super().__init__(clock, count)
+        self._introduction = introduction
+        self._answered: Callable[[bool], None] | None = answered
+        self._deadline: Timer | None = None
+
+    def connectionMade(self) -> None:
+        """Ask the leader to take the client. One that is stopped does not answer, and does not close either."""
+        if self._answered is None:  # the client is gone
+            self.abort()
+            return
+        self.prepare()
+        self._deadline = self._clock.call_later(_ANSWER_S, self.abort)
+        transport: Any = self.transport
+        transport.write(self._introduction)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take the answer, and pass the bytes after it on."""
+        if self.other is None:
+            if data[:1] != TAKEN:
+                self.abort()
+                return
+            self.end_attempt(True)
+            data = data[1:]
+        if data:
+            super().dataReceived(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Report a leader that did not answer, or close the client."""
+        super().connectionLost(reason)
+        self.end_attempt(False)
+
+    def give_up(self) -> None:
+        """Report nothing more, and close the connection if there is one already."""
+        self._answered = None
+        self.abort()
+
+    def end_attempt(self, is_taken: bool) -> None:
+        """Report whether the leader takes the client, once."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(is_taken)
+
+
+class ClientSide(Side):
+    """The connection of a client. It is not read before the leader takes it.
+
+    ``made`` and ``lost`` are called at its begin and its end.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        count: Callable[[int], None],
+        made: Callable[["ClientSide"], None],
+        lost: Callable[["ClientSide"], None],
+    ) -> None:
+        super().__init__(clock, count)
+        self.until_s = 0.0
+        self._made = made
+        self._lost = lost
+
+    def connectionMade(self) -> None:
+        """Wait for a leader."""
+        transport: Any = self.transport
+        transport.pauseProducing()
+        self.prepare()
+        self._made(self)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Close the connection to the leader."""
+        super().connectionLost(reason)
+        self._lost(self)
+
+    def join(self, leader: LeaderSide) -> None:
+        """Pass bytes on to the leader, and back."""
+        self.produce_for(leader)
+        leader.produce_for(self)
+        transport: Any = self.transport
+        transport.resumeProducing()
+
+    def leave(self) -> None:
+        """Close both connections; that to the leader at once."""
+        if self.other is not None:
+            self.other.abort()
