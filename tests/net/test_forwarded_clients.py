@@ -1,5 +1,6 @@
 """Clients of a follower when something is slow, ends or is gone: bounded memory, all bytes before an end."""
 
+import logging
 import socket
 import threading
 import time
@@ -288,3 +289,17 @@ def test_a_broker_serves_amqp_and_sees_the_client(nodes: ForwardingNodes) -> Non
     assert seen == local
     nodes.until(lambda: nodes.counts.open == 0)
     nodes.until(lambda: len(gateway.broker.connections) == 0)
+
+
+def test_refused_nodes_are_logged_once_a_minute(
+    nodes: ForwardingNodes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.root.manager, "disable", logging.NOTSET)  # a session of fuzzing switches logs off
+    caplog.set_level(logging.INFO)
+    for _ in range(3):
+        peer = nodes.connect(nodes.internal)
+        peer.send(b"GATEWAY-FORWARD/1 0000000000000000 amqp\r\n")
+        with pytest.raises(ConnectionResetError):
+            nodes.receive_all(peer)
+    assert [record.getMessage() for record in caplog.records].count("forwarded connection refused") == 1
+    assert nodes.listener.clients == []

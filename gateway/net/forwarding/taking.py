@@ -10,13 +10,18 @@ from twisted.python.failure import Failure
 from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ProtocolViolation
 from gateway.logs import StructuredLog
+from gateway.logs.rate_limit import RateLimit
 from gateway.net.forwarding.introduction import TAKEN, parse_introduction
+from gateway.net.hangup import keep_alive
 from gateway.net.proxied import ProxiedFactory
 
 _log: Final = StructuredLog("forwarding")
 
 #: The time limit of a node's introduction and PROXY header, in seconds.
 TIMEOUT_S: Final = 10.0
+
+#: Seconds between two log lines about refused connections from one host.
+_LOG_INTERVAL_S: Final = 60.0
 
 
 class ForwardedConnection(Protocol):
@@ -57,6 +62,7 @@ class ForwardedConnection(Protocol):
         if served is None:  # the nodes have other settings, or this one stopped to lead just now
             self._refuse(f"listener {listener} is not served here")
             return
+        keep_alive(transport)
         transport.write(TAKEN)
         client: Any = ProxiedFactory(served, self._factory.clock, TIMEOUT_S).buildProtocol(self._address)
         transport.protocol = client  # receives the input from now on
@@ -67,7 +73,10 @@ class ForwardedConnection(Protocol):
     def _refuse(self, reason: str) -> None:
         transport: Any = self.transport
         peer = transport.getPeer()
-        _log.info("forwarded connection refused", peer=f"{peer.host}:{peer.port}", reason=reason)
+        left_out = self._factory.limit.passes(peer.host)
+        if left_out is not None:
+            where = f"{peer.host}:{peer.port}"
+            _log.info("forwarded connection refused", peer=where, reason=reason, repeated=left_out)
         transport.abortConnection()
 
 
@@ -83,6 +92,7 @@ class ForwardedFactory(Factory):
         self.secret = secret
         self.served = served
         self.clock = clock
+        self.limit = RateLimit(1, _LOG_INTERVAL_S)
 
     def buildProtocol(self, addr: IAddress | None) -> ForwardedConnection:
         """Return the protocol that reads the introduction of a new connection."""

@@ -6,6 +6,9 @@ from typing import Final
 
 from gateway.cluster.batches import LogBatch, RecordPiece, decode_batch, encode_batch
 from gateway.cluster.errors import ClusterMismatch, LogGap
+from gateway.cluster.leadership import Lease, Member, Role
+from gateway.cluster.leadership.lease import decode_lease, encode_lease
+from gateway.cluster.leadership.member import decode_member, encode_member
 from gateway.cluster.queue_log import Epoch, QueueId
 from gateway.kernel.errors import ConfigurationError
 from gateway_jetstream.client.addresses import parse_address
@@ -122,6 +125,14 @@ def _batch(data: bytes) -> None:
     require(refused(attempt(LogGap, decode_batch, bytes(flipped))), "a flipped bit is found")
 
 
+def _nodes(data: bytes) -> None:
+    """The record of a node and the lease are read or left out; what is read is the same when it is written again."""
+    member = decode_member(data)
+    require(member is None or decode_member(encode_member(member)) == member, "a member is the same", member)
+    lease = decode_lease(data)
+    require(lease is None or decode_lease(encode_lease(lease)) == lease, "a lease is the same", lease)
+
+
 def _settings(data: bytes) -> None:
     """Addresses, seeds and credentials are parsed or refused; no refusal repeats a secret."""
     text = text_of(data)
@@ -191,6 +202,19 @@ TARGETS: Final = (
         lambda: (
             encode_batch(LogBatch(QueueId(7), Epoch(9), 1, 1, 1, [RecordPiece(b"hello"), RecordPiece(b"part", True)])),
             encode_batch(LogBatch(QueueId(7), Epoch(9), 2, 2, 1, [RecordPiece(b"rest")], continues=True)),
+        ),
+        TOKENS,
+    ),
+    Target(
+        "cluster-nodes",
+        _nodes,
+        (
+            "gateway.cluster.leadership.member:decode_member", "gateway.cluster.leadership.member:decode_address",
+            "gateway.cluster.leadership.lease:decode_lease",
+        ),
+        lambda: (
+            encode_member(Member("a", "i1", ("h", 1), {"amqp": ("h", 5672)}, "1.0", 7, Role.LEADER, False)),
+            encode_lease(Lease("a", "i1", Epoch(9), ("::1", 25672), True)),
         ),
         TOKENS,
     ),

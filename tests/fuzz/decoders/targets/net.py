@@ -8,6 +8,8 @@ from twisted.internet.testing import StringTransport
 
 from gateway.kernel.errors import ProtocolViolation
 from gateway.net import proxy_header
+from gateway.net.forwarding.introduction import encode_introduction, parse_introduction
+from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.not_ready import NotReadyFactory
 from gateway.net.origins import OriginRules, name_of
 from gateway.net.proxied import ProxiedFactory
@@ -21,6 +23,9 @@ from tests.fuzz.decoders.laws import attempt, cuttings, refused, require, requir
 from tests.fuzz.decoders.target import Target
 
 _V2: Final = b"\r\n\r\n\0\r\nQUIT\n"
+
+#: The secret of a cluster.
+_SECRET: Final = "0123456789abcdef" * 2
 
 
 class _Recorder(Protocol):
@@ -54,6 +59,26 @@ def _proxy(data: bytes) -> None:
     require_any_cut(data, outcome)
     header = attempt(ProtocolViolation, proxy_header.parse, data)
     require(refused(header) or header is None or header.size <= len(data), "a header is inside its bytes", header)
+
+
+def _forwarding(data: bytes) -> None:
+    """A connection of another node is taken or refused however its bytes are cut, and needs the secret."""
+
+    def outcome(pieces: Sequence[bytes]) -> object:
+        client = _Recorder()
+        transport: Any = StringTransport()
+        factory = ForwardedFactory(_SECRET, lambda: {"amqp": _recorder(client)}, FakeClock())
+        transport.protocol = factory.buildProtocol(None)
+        transport.protocol.makeConnection(transport)
+        for piece in pieces:
+            if piece and not transport.disconnected:
+                transport.protocol.dataReceived(piece)
+        return transport.value(), transport.disconnected, client.received
+
+    require_any_cut(data, outcome)
+    taken = attempt(ProtocolViolation, parse_introduction, data, _SECRET)
+    is_known = data.startswith(encode_introduction(_SECRET, "amqp"))
+    require((not refused(taken) and taken is not None and taken[0] == "amqp") is is_known, "the secret is needed", data)
 
 
 def _websocket(data: bytes) -> None:
@@ -171,6 +196,20 @@ TARGETS: Final = (
             b"\xc2\x80",
         ),
         longest=4096,
+    ),
+    Target(
+        "net-forwarding",
+        _forwarding,
+        (
+            "gateway.net.forwarding.introduction:parse_introduction",
+            "gateway.net.forwarding.taking:ForwardedConnection.dataReceived",
+        ),
+        lambda: (
+            encode_introduction(_SECRET, "amqp") + b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 5672\r\nAMQP",
+            encode_introduction(_SECRET, "web_mqtt"),
+            encode_introduction("f" * 32, "amqp"),
+        ),
+        (b"GATEWAY-FORWARD/1 ", _SECRET.encode(), b" amqp", b"\r\n", b"PROXY UNKNOWN\r\n"),
     ),
     Target(
         "net-not-ready",
