@@ -93,7 +93,7 @@ class QueueLogs(Protocol):
         """Give each batch before the claim to ``take``, in order, up to the record of the claim itself.
 
         :raises LogGap: if ``take`` does.
-        :raises Deposed: if there is a later claim.
+        :raises Deposed: if ``take`` does, or if there is a later claim.
         :raises Unanswered: if the engine does not answer in time.
         """
         ...

@@ -32,6 +32,9 @@ class Engine:
 async def open_engine(settings: Cluster, node: str, reactor: Any) -> Engine:  # Any: Twisted's interfaces are not types
     """Connect to the servers, and check that they keep what they acknowledge.
 
+    Logs have a connection of their own: while a new leader reads the whole log, the answer to the renewal of its lease
+    would come after megabytes of it, too late.
+
     :raises ConfigurationError: if a setting cannot be used.
     :raises ClusterError: if the servers do not answer, are not fit for a cluster, or belong to another one.
     """
@@ -40,19 +43,27 @@ async def open_engine(settings: Cluster, node: str, reactor: Any) -> Engine:  # 
     from gateway_jetstream.ports.admission import require_engine
     from gateway_jetstream.ports.foundation import open_cluster
 
-    client = NatsClient(reactor, _options(settings, node))
+    client, log_client = (NatsClient(reactor, _options(settings, node)) for _ in range(2))
+
+    def stop() -> None:
+        client.stop()
+        log_client.stop()
+
     client.start()
+    log_client.start()
     try:
         await client.opened(_FIRST_CONNECTION_S)
+        await log_client.opened(_FIRST_CONNECTION_S)
         await require_engine(client, reactor, monitoring_urls(settings))
-        cluster = await open_cluster(client, reactor, settings.name)
+        metadata = (await open_cluster(client, reactor, settings.name)).metadata
+        logs = (await open_cluster(log_client, reactor, settings.name)).logs
     except NatsError as error:
-        client.stop()
+        stop()
         raise ConfigurationError(f"cluster.servers: {error}") from None
     except BaseException:
-        client.stop()
+        stop()
         raise
-    return Engine(cluster.metadata, cluster.logs, client.stop)
+    return Engine(metadata, logs, stop)
 
 
 def _options(settings: Cluster, node: str) -> "ClientOptions":

@@ -62,6 +62,10 @@ class CopyBuilder:
         self._store.close()
         return self._open(on_compaction)
 
+    def discard(self) -> None:
+        """Close the store, which is not complete: the next copy is built in the same directory."""
+        self._store.close()
+
     # Reports of the store
 
     def on_durable(self, watermark: Lsn) -> None:

@@ -15,6 +15,7 @@ from gateway.cluster.replication.replaying import rebuild
 from gateway.cluster.replication.replicated_store import ReplicatedStore
 from gateway.config import Configured, Settings
 from gateway.kernel.errors import GatewayError
+from gateway.kernel.journal.changes import Change
 from gateway.logs import StructuredLog
 from gateway.management.cluster_state import ClusterState, RebuildState
 from gateway.net.clock import ReactorClock
@@ -178,7 +179,17 @@ class ClusterMember:
         logs = self._engine.logs
         began_s = self._reactor.seconds()
         builder = CopyBuilder(self.settings.data, self._reactor)
-        rebuilt = await rebuild(logs, claim, builder.apply)
+
+        def apply(changes: list[Change]) -> None:
+            if not self._leads(claim):  # the rest would only slow down the next leader
+                raise Deposed("the leadership was lost while the copy was built")
+            builder.apply(changes)
+
+        try:
+            rebuilt = await rebuild(logs, claim, apply)
+        except BaseException:
+            builder.discard()
+            raise
         files = StoreFiles(self.settings.storage.compact_at)
         copy = await builder.finished(files.log_progress)
         if not self._leads(claim):

@@ -188,6 +188,25 @@ def _a_superseded_claim_is_not_read(place: ClusterPlace) -> None:
     raise AssertionError("a log was read under a claim that another one superseded")
 
 
+def _a_reader_ends_its_read(place: ClusterPlace) -> None:
+    log = OwnedLog(place, place.new_queue())
+    for payload in (b"one", b"two"):
+        log.append(payload)
+    claim = place.run(log.logs.claim(log.claim.queue, place.new_name(), log.claim.epoch))
+    taken: list[StoredBatch] = []
+
+    def take(batch: StoredBatch) -> None:
+        taken.append(batch)
+        raise Deposed("the reader leads no more")
+
+    try:
+        place.run(log.logs.read(claim, take))
+    except Deposed:
+        assert len(taken) == 1, "a batch came after the reader had refused one"
+    else:
+        raise AssertionError("a reader that was deposed read to the end")
+
+
 def _records_come_back_in_order_over_several_epochs(place: ClusterPlace) -> None:
     queue, epoch = place.new_queue(), UNCLAIMED
     written: list[bytes] = []
@@ -274,6 +293,7 @@ QUEUE_LOG_CHECKS: Final = (
     _the_largest_batch_is_stored,
     _logs_do_not_mix,
     _a_superseded_claim_is_not_read,
+    _a_reader_ends_its_read,
     _records_come_back_in_order_over_several_epochs,
     _a_record_larger_than_a_batch_comes_back_whole,
     _a_deposed_writer_stops,

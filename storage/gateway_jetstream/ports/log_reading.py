@@ -52,7 +52,7 @@ class LogReader:
         """Wait for the end.
 
         :raises LogGap: if ``take`` does, or if the server delivers nothing more.
-        :raises Deposed: if there is a later claim.
+        :raises Deposed: if ``take`` does, or if there is a later claim.
         :raises Unanswered: if there is no progress.
         """
         return self._done
@@ -64,8 +64,8 @@ class LogReader:
         if message.subject == self._log:
             try:
                 self._take(StoredBatch(Position(message.sequence), message.payload))
-            except LogGap as gap:
-                self._end(gap)
+            except ClusterError as error:
+                self._end(error)
         elif message.sequence == self._claim.epoch:
             self._end(None)
         elif message.sequence > self._claim.epoch:
