@@ -103,3 +103,15 @@ def test_the_members_of_a_quorum_queue_are_the_nodes(cluster: FakeApi, ctl: Ctl)
     assert ctl("add_member", "q", "b").code == 0
     assert ctl("add_member", "q", "c").code == 69
     assert ctl("delete_member", "q", "b").err == "Error: a queue is on all nodes of the cluster\n"
+
+
+def test_a_node_of_a_cluster_is_critical_if_no_other_one_is_alive(cluster: FakeApi, ctl: Ctl) -> None:
+    check = "GET health/checks/node-is-quorum-critical"
+    cluster.answer(check, {"status": "ok"})
+    assert (
+        ctl("check_if_node_is_quorum_critical", "-q").out == "Node a is not critical for quorum of any quorum queues\n"
+    )
+    cluster.answer(check, {"status": "ok", "reason": "single node cluster"})
+    assert "the only one" in ctl("check_if_node_is_quorum_critical", "-q").out
+    cluster.answer(check, {"status": "failed", "reason": "no other node of the cluster is alive"}, 503)
+    assert ctl("check_if_node_is_quorum_critical", "-q").code == 69

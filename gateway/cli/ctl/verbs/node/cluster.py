@@ -5,7 +5,6 @@ from typing import Final
 
 import click
 
-from gateway.cli.ctl.checks import Check
 from gateway.cli.ctl.errors import Declined, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
@@ -131,8 +130,11 @@ def check_if_node_is_mirror_sync_critical(session: VerbSession) -> None:
 
 
 def _check_if_critical(session: VerbSession, kind: str, purpose: str) -> None:
-    question = f"Checking if node {{node}} is critical for {purpose} ..."
-    Check(f"node-is-{kind}-critical", question=question, answer=f"Node {{node}} {_ONLY_NODE}").run(session)
+    node = session.node()
+    session.output.announce(f"Checking if node {node} is critical for {purpose} ...")
+    found = session.api.get("health", "checks", f"node-is-{kind}-critical")
+    is_alone = text(found, "reason") == "single node cluster"
+    session.output.conclude(f"Node {node} {_ONLY_NODE if is_alone else f'is not critical for {purpose}'}")
 
 
 @verb
