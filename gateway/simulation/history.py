@@ -212,8 +212,9 @@ class MessageHistory:
     def _tells_of_durability(self, published: Published, body: str, place: MessagePlace) -> bool:
         """Whether the presence of a message shows that its transaction is durable.
 
-        A message may be delivered before that, and be lost with the process elsewhere.
+        A message may be delivered before that, and be lost with the process elsewhere. A place that does not survive
+        is empty after a stop in order, too.
         """
-        was_killed = self.kills > published.kills
-        was_early = place.first.get(body) == published.kills
-        return place.keeps and (not was_killed or (place.survives and not was_early))
+        has_ended = self.incarnation > published.incarnation
+        was_early = self.kills > published.kills and place.first.get(body) == published.kills
+        return place.keeps and (not has_ended or place.survives) and not was_early
