@@ -30,7 +30,8 @@ class Gateway:
 
     Each start uses free ports, read from the gateway's output. The log of all starts is in one file. ``options``
     are added to the command line, ``environment`` replaces the environment of the tests. The process is forked from one
-    that has imported the broker, unless the start is ``from_scratch`` or has an environment of its own.
+    that has imported the broker, unless the start is ``from_scratch`` or has an environment of its own. ``module`` is what
+    Python runs then.
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:
@@ -41,6 +42,7 @@ class Gateway:
         self.options: tuple[str, ...] = ()
         self.environment: Mapping[str, str] | None = None
         self.from_scratch = False
+        self.module = "gateway"
         self.addresses: dict[str, tuple[str, int]] = {}
         self._output = directory / "output.txt"
         self._log = directory / "gateway.log"
@@ -101,7 +103,7 @@ class Gateway:
             if self.environment is None and not self.from_scratch:
                 self._child = prepared_process().start(arguments, nothing, output, log)
             else:
-                command = [sys.executable, "-m", "gateway", *arguments]
+                command = [sys.executable, "-m", self.module, *arguments]
                 self._child = subprocess.Popen(
                     command, cwd=PROJECT, env=self.environment, stdin=nothing, stdout=output, stderr=log
                 )

@@ -8,6 +8,9 @@ from tests.waiting import wait_until
 #: The time in which clients go on after a fault, in seconds, beyond that of the takeover.
 GOES_ON_S = 60.0
 
+#: A message may come again if it was one of so many latest of its publisher: its acknowledgement was lost.
+_LATEST = 200
+
 
 class Accounting:
     """Publishers of all protocols and those who take their messages."""
@@ -74,6 +77,8 @@ class Accounting:
             numbers = self._taker_of(publisher).first[publisher.name]
             assert numbers == sorted(numbers), f"the messages of {publisher.name} came out of order"
             assert set(numbers) <= set(range(1, publisher.sent + 1)), "more came than was sent"
+        for taker in self.takers:
+            assert taker.oldest_again <= _LATEST, f"{taker.name} got a message that it had acknowledged long before"
         twice = self.subscriber.again[self.mqtt[1].name]
         assert not twice, f"QoS 2 messages came twice: {twice[:10]}"
 

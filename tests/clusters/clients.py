@@ -250,6 +250,8 @@ class Taker(Client):
         super().__init__(cluster, name)
         self.first: dict[str, list[int]] = defaultdict(list)
         self.again: dict[str, list[int]] = defaultdict(list)
+        #: The largest distance of a repetition to the latest message of its publisher.
+        self.oldest_again = 0
         self._seen: set[bytes] = set()
 
     def __str__(self) -> str:
@@ -262,8 +264,12 @@ class Taker(Client):
     def note(self, content: bytes) -> None:
         """Note a message."""
         name, number = content.decode().split()
-        (self.again if content in self._seen else self.first)[name].append(int(number))
-        self._seen.add(content)
+        if content in self._seen:
+            self.again[name].append(int(number))
+            self.oldest_again = max(self.oldest_again, self.first[name][-1] - int(number))
+        else:
+            self.first[name].append(int(number))
+            self._seen.add(content)
 
 
 class AmqpTaker(Taker):

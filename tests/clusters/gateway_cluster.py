@@ -7,12 +7,12 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from select import select
-from typing import Final
+from typing import Any, Final
 
 from tests.jetstream.nats_servers import NatsServer, NatsServers, running_servers
 from tests.ports import free_port
@@ -101,9 +101,12 @@ class ClusterNode(Gateway):
 class GatewayCluster:
     """The nodes of a cluster. Owns them, but not the servers."""
 
-    def __init__(self, servers: NatsServers, directory: Path, names: str = "abc") -> None:
+    def __init__(self, servers: NatsServers, directory: Path, module: str = "") -> None:
         self.servers = servers
-        self.nodes = [ClusterNode(name, directory, servers) for name in names]
+        self.nodes = [ClusterNode(name, directory, servers) for name in "abc"]
+        for node in self.nodes:
+            node.from_scratch = bool(module)
+            node.module = module
         self._random = Random()
 
     def start(self) -> "GatewayCluster":
@@ -179,16 +182,20 @@ class GatewayCluster:
         """Return the server that leads the stream of the log."""
 
         def found() -> str:
-            for server in self.servers.servers:
-                if server._process is None:
-                    continue
-                for account in server.monitor("/jsz?streams=true").get("account_details", ()):
-                    for stream in account.get("stream_detail", ()):
-                        if stream["name"] == _LOG_STREAM and stream.get("cluster", {}).get("leader"):
-                            return str(stream["cluster"]["leader"])
-            return ""
+            return next((leader for each in self._copies_of_log() if (leader := each["cluster"].get("leader"))), "")
 
         return self.servers.named(wait_until(found, "the stream of the log has no leader"))
+
+    def log_bytes(self) -> int:
+        """Return the size of the largest copy of the log."""
+        return max(int(each["state"]["bytes"]) for each in self._copies_of_log())
+
+    def _copies_of_log(self) -> Iterator[Mapping[str, Any]]:
+        for server in self.servers.servers:
+            if server._process is None:
+                continue
+            for account in server.monitor("/jsz?streams=true").get("account_details", ()):
+                yield from (each for each in account.get("stream_detail", ()) if each["name"] == _LOG_STREAM)
 
     def end(self) -> None:
         """Ensure that no process is left."""
@@ -210,11 +217,11 @@ def _greeted(sockets: list[socket.socket], timeout_s: float) -> list[socket.sock
 
 
 @contextmanager
-def running_cluster(names: str = "abc") -> Iterator[GatewayCluster]:
-    """Run servers and nodes for a while."""
+def running_cluster(module: str = "") -> Iterator[GatewayCluster]:
+    """Run servers and nodes for a while; ``module`` is run instead of ``gateway``."""
     directory = Path(tempfile.mkdtemp(prefix="gateway-nodes-"))
     with running_servers() as servers:
-        cluster = GatewayCluster(servers, directory, names)
+        cluster = GatewayCluster(servers, directory, module)
         try:
             yield cluster.start()
         finally:

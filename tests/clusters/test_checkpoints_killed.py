@@ -1,0 +1,57 @@
+"""The leader is killed while it writes checkpoints: nothing is lost, nothing comes back, and the log stays small."""
+
+import pytest
+from pamqp import commands
+
+from tests.clusters.accounting import Accounting
+from tests.clusters.gateway_cluster import GatewayCluster, running_cluster
+from tests.clusters.links import AmqpLink
+from tests.clusters.rounds import ROUNDS
+from tests.waiting import wait_until
+
+KILLS = 2 * ROUNDS
+
+#: Messages that stay in a queue and in a stream, so that each checkpoint has many pieces.
+KEPT = 400
+
+#: The log may have the last two checkpoints and what came meanwhile, in bytes.
+MOST_LOG = 1_000_000
+
+
+def _bodies() -> list[bytes]:
+    return [b"%d" % number + b"k" * 100 for number in range(KEPT)]
+
+
+def _keep(cluster: GatewayCluster) -> None:
+    with AmqpLink(cluster.leader().addresses["amqp"]) as link:
+        link.declare("kept")
+        link.declare("kept-stream", x_queue_type="stream")
+        link.call(commands.Confirm.Select())
+        confirmed = 0
+        for content in _bodies():
+            link.publish("kept", content)
+            link.publish("kept-stream", content)
+        while confirmed < 2 * KEPT:
+            answer = link.next_method()
+            confirmed = answer.delivery_tag if answer.multiple else confirmed + 1
+
+
+@pytest.mark.timeout(120 + 60 * KILLS)
+def test_kills_during_checkpoints_lose_nothing_and_bring_nothing_back() -> None:
+    with running_cluster("tests.clusters.frequent_checkpoints") as cluster:
+        _keep(cluster)
+        accounting = Accounting(cluster, "checkpoints").start()
+        for _ in range(KILLS):
+            leader = cluster.leader()
+            epoch = leader.led_epoch
+            leader.kill()
+            cluster.leader(after=epoch)
+            accounting.goes_on(200)
+            cluster.start()
+        accounting.finish()
+        assert cluster.log_bytes() < MOST_LOG, "the log is not purged"
+        with AmqpLink(cluster.leader().addresses["amqp"]) as link:
+            for queue in ("checkpoints-amqp", "checkpoints-stomp"):
+                wait_until(lambda queue=queue: link.declare(queue) == 0, "acknowledged messages came back")  # type: ignore[misc]
+            assert link.take_all("kept") == _bodies()
+            assert link.declare("kept-stream", x_queue_type="stream") == KEPT
