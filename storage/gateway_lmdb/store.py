@@ -205,19 +205,24 @@ class LmdbStore:
         self._stage(Append(_OUR_OWN, removals))
 
     def durable_records(
-        self, stream_ends: Mapping[int, int]
+        self, stream_ends: Mapping[int, int], last_message_id: int, last_position: int
     ) -> Iterator[Put | Stored | Enqueued | Truncated | Appended | Sealed]:
         """Yield what is durable, while the store is in use: entities, contents by id, queue entries by position.
 
-        Then the streams, up to an offset (exclusive). What is set aside or unreadable is left out. No transaction is
-        held between two records.
+        Contents and queue entries end with these numbers. Then the streams, up to an offset (exclusive). What is set
+        aside or unreadable is left out. No transaction is held between two records.
         """
         for entity in recovery.entities(self._environment, FoundEntities()):
             if not isinstance(entity, Quarantined):
                 yield Put(entity)
-        yield from recovery.contents(self._environment)
+        for content in recovery.contents(self._environment):
+            if content.message_id > last_message_id:
+                break
+            yield content
         for enqueued in recovery.enqueued(self._environment):
             if isinstance(enqueued, Enqueued):
+                if enqueued.position > last_position:
+                    break
                 yield enqueued
         for stream_id, end in stream_ends.items():
             yield from self._stream_records(stream_id, end)

@@ -72,21 +72,21 @@ class MemoryStore:
         return self._durable.changes()
 
     def durable_records(
-        self, stream_ends: Mapping[int, int]
+        self, stream_ends: Mapping[int, int], last_message_id: int, last_position: int
     ) -> Iterator[Put | Stored | Enqueued | Truncated | Appended | Sealed]:
         """Yield what is durable, while the store is in use: entities, contents by id, queue entries by position.
 
-        Then the streams, up to an offset (exclusive).
+        Contents and queue entries end with these numbers. Then the streams, up to an offset (exclusive).
         """
         durable = self._durable
         for name in list(durable.entities):
             if (entity := durable.entities.get(name)) is not None:
                 yield Put(entity)
         for message_id in sorted(durable.contents):
-            if (content := durable.contents.get(message_id)) is not None:
+            if message_id <= last_message_id and (content := durable.contents.get(message_id)) is not None:
                 yield stored(message_id, content)
         for position in sorted(durable.enqueued):
-            if (place := durable.enqueued.get(position)) is not None:
+            if position <= last_position and (place := durable.enqueued.get(position)) is not None:
                 yield place
         for stream_id, end in stream_ends.items():
             if (stream := durable.streams.get(stream_id)) is not None:

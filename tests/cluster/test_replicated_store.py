@@ -5,9 +5,11 @@ ADR 0025, laws 1 and 6.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count, islice
 
 import pytest
 
+from gateway.cluster.replication import checkpoint
 from gateway.kernel.journal.changes import (
     MESSAGE,
     Dequeued,
@@ -33,6 +35,7 @@ from gateway.testing.store_session import (
 )
 from gateway.testing.store_streams import read_all, segment, stream_message
 from gateway_memory import MemoryStore
+from gateway_memory.cluster import MemoryQueueLogs
 from tests.cluster.replicated_places import LOG, LmdbReplicatedPlace, ReplicatedPlace
 
 #: These have tests of their own: a close is preceded by ``drain``, and the log keeps what is set aside on one node.
@@ -123,6 +126,31 @@ def test_a_checkpoint_removes_older_records_and_loses_nothing() -> None:
     session.open()
     assert [each[0] for each in places_in(session.found)] == list(range(380, 400))
     assert session.store.messages([379, 380]) == [None, stored_content(380)]
+
+
+def test_a_checkpoint_ends_although_more_is_published_than_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "MOST_RECORDS", 1)
+    place = LmdbReplicatedPlace()
+    place.logs = MemoryQueueLogs(place.engine.clock, latency_s=0.02)
+    try:
+        session = StoreSession(place)
+        session.append(Put(queue_record(1)))
+        numbers = count(1)
+
+        def publish(most: int) -> None:
+            for number in islice(numbers, most):
+                session.append(Stored(message_with(number)), Enqueued(1, number, number, 7))
+            session.settle()
+
+        publish(20)
+        place.store.checkpoint()
+        for _ in range(60):
+            publish(20)
+        assert place.store._checkpoint is None, "the checkpoint follows the publishers"
+        session.open()
+        assert len(places_in(session.found)) == 1220
+    finally:
+        place.close()
 
 
 def test_a_new_leader_knows_what_the_log_has_since_its_last_checkpoint() -> None:

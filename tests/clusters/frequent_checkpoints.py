@@ -4,13 +4,13 @@ import sys
 from typing import Final
 
 from gateway.cli.main import main
-from gateway.cluster.replication import checkpoint, replicated_store
+from gateway.cluster.replication import checkpoint, log_growth
 
 #: Bytes of growth before a checkpoint; records of a piece.
-LEAST_GROWTH: Final = 20_000
+LEAST_BYTES: Final = 20_000
 MOST_RECORDS: Final = 10
 
 if __name__ == "__main__":
-    replicated_store._LEAST_GROWTH = LEAST_GROWTH  # type: ignore[misc]  # a constant everywhere else
+    log_growth._LEAST_BYTES = LEAST_BYTES  # type: ignore[misc]  # a constant everywhere else
     checkpoint.MOST_RECORDS = MOST_RECORDS  # type: ignore[misc]  # a constant everywhere else
     sys.exit(main())

@@ -136,7 +136,7 @@ class Contents:
         with pika.BlockingConnection(parameters(self.node.broker)) as connection:
             channel = connection.channel()
             while (got := channel.basic_get(self.name(kind), auto_ack=True))[0] is not None:
-                method, properties, body = got
+                _, properties, body = got
                 found.append((body, (properties.headers or {}).get("n")))
         return found
 

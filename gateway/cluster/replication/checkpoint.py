@@ -15,6 +15,7 @@ from gateway.kernel.journal.changes import Appended, Change, Lsn, Stored
 
 if TYPE_CHECKING:
     from gateway.cluster.log_writer import LogWriter
+    from gateway.cluster.replication.folded_steps import InLog
     from gateway.cluster.replication.local_store import LocalStore
 
 #: The most records of a piece, and about the most bytes of contents in it.
@@ -42,6 +43,11 @@ class CheckpointedStore(Protocol):
         """The next offset of each stream, after all steps."""
         ...
 
+    @property
+    def in_log(self) -> "InLog":
+        """The highest position and message id in the log."""
+        ...
+
     def flush(self) -> None:
         """Stage all steps so far in the log."""
         ...
@@ -67,6 +73,7 @@ class Checkpoint:
         store.flush()
         self._after = store.appended
         self._stream_ends = dict(store.stream_ends)
+        self._last = store.in_log  # what is newer is in the log after the mark
         self._mark = self._awaited = writer.append(CHECKPOINT_BEGIN)
         self._is_ending = False
         clock.call_later(0, lambda: self.on_local_durable(store.local_watermark))
@@ -74,7 +81,9 @@ class Checkpoint:
     def on_local_durable(self, watermark: Lsn) -> None:
         """Begin to read, if the local copy has everything before the mark."""
         if self._records is None and watermark >= self._after:
-            self._records = self._store.local.durable_records(self._stream_ends)
+            self._records = self._store.local.durable_records(
+                self._stream_ends, self._last.message_id, self._last.position
+            )
             self._clock.call_later(0, self._write_piece)
 
     def on_durable(self, index: int) -> None:

@@ -18,9 +18,12 @@ class LocalStore(Store, Protocol):
         """The changes by which recovery removed messages of queues and streams that do not exist."""
         ...
 
-    def durable_records(self, stream_ends: Mapping[int, int]) -> Iterator[DurableRecord]:
+    def durable_records(
+        self, stream_ends: Mapping[int, int], last_message_id: int, last_position: int
+    ) -> Iterator[DurableRecord]:
         """Yield what is durable, each record as it is at the time: entities, contents by id, queue entries by position.
 
+        Contents and queue entries end with these numbers: else publishers could add more than a reader takes.
         Then these streams, up to an offset (exclusive): of each its first offset as ``Truncated``, its messages in
         order, and its sealed segments, each after its last message. Changes meanwhile may be seen or not. No lock is
         held between two records.

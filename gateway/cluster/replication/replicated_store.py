@@ -184,6 +184,11 @@ class ReplicatedStore:
         return self._streams.ends
 
     @property
+    def in_log(self) -> InLog:
+        """The highest position and message id in the log, after all steps."""
+        return self._folded.in_log()
+
+    @property
     def appended(self) -> Lsn:
         """The position of the last step."""
         return self._appended
