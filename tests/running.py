@@ -30,8 +30,8 @@ class Gateway:
 
     Each start uses free ports, read from the gateway's output. The log of all starts is in one file. ``options``
     are added to the command line, ``environment`` replaces the environment of the tests. The process is forked from one
-    that has imported the broker, unless the start is ``from_scratch`` or has an environment of its own. ``module`` is what
-    Python runs then.
+    that has imported the broker, unless the start is ``from_scratch`` or has an environment of its own. ``module``
+    is what Python runs then.
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:

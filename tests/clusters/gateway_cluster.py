@@ -186,9 +186,10 @@ class GatewayCluster:
 
         return self.servers.named(wait_until(found, "the stream of the log has no leader"))
 
-    def log_bytes(self) -> int:
-        """Return the size of the largest copy of the log."""
-        return max(int(each["state"]["bytes"]) for each in self._copies_of_log())
+    def log_span(self) -> tuple[int, int]:
+        """Return the first and the last sequence in the log."""
+        states = [each["state"] for each in self._copies_of_log()]
+        return min(int(state["first_seq"]) for state in states), max(int(state["last_seq"]) for state in states)
 
     def _copies_of_log(self) -> Iterator[Mapping[str, Any]]:
         for server in self.servers.servers:
