@@ -24,7 +24,7 @@ _PERSISTENT: Final = {"delivery_mode": 2}
 
 
 class Contents:
-    """What is declared and filled, and read again."""
+    """One entity of each kind: it declares, fills and reads them."""
 
     def __init__(self, node: ClusterNode, run: str) -> None:
         self.node = node
