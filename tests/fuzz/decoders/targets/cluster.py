@@ -5,12 +5,28 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gateway.cluster.batches import LogBatch, RecordPiece, decode_batch, encode_batch
-from gateway.cluster.errors import ClusterMismatch, LogGap
+from gateway.cluster.errors import ClusterMismatch, LogDamaged, LogGap
 from gateway.cluster.leadership import Lease, Member, Role
 from gateway.cluster.leadership.lease import decode_lease, encode_lease
 from gateway.cluster.leadership.member import decode_member, encode_member
 from gateway.cluster.queue_log import Epoch, QueueId
-from gateway.kernel.errors import ConfigurationError
+from gateway.cluster.replication.step_codec import StepEncoder, decode_step
+from gateway.kernel.errors import ConfigurationError, StorageError
+from gateway.kernel.journal.changes import (
+    Appended,
+    Dequeued,
+    Discarded,
+    Enqueued,
+    Put,
+    Removed,
+    Sealed,
+    Stored,
+    StreamSegment,
+    Truncated,
+)
+from gateway.kernel.journal.records.topology import VhostRecord
+from gateway.kernel.journal.stored_changes import message_of
+from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_jetstream.client.addresses import parse_address
 from gateway_jetstream.client.conversation import NatsConversation
 from gateway_jetstream.client.nkeys import parse_credentials, parse_seed
@@ -125,6 +141,24 @@ def _batch(data: bytes) -> None:
     require(refused(attempt(LogGap, decode_batch, bytes(flipped))), "a flipped bit is found")
 
 
+def _step(data: bytes) -> None:
+    """A record of the store is refused, or decoded to changes that are the same when they are written again."""
+    changes = attempt((LogDamaged, StorageError), decode_step, data)
+    if not refused(changes):
+        written = StepEncoder().encode(changes)
+        require_same("changes are the same", StepEncoder().encode(decode_step(written)), written)
+
+
+def _step_seeds() -> Iterable[bytes]:
+    message = message_of(StoredMessage("amq.topic", "a.b", "amqp", b"\x00\x00", b"body"))
+    message.id = 7
+    segment = StreamSegment(3, 0, 10, 100, 5, 6, True, b"bloom")
+    encode = StepEncoder().encode
+    yield encode([Stored(message), Enqueued(1, 9, 7, 1_700_000_000_000), Dequeued(8), Discarded(6)])
+    yield encode([Put(VhostRecord("v", "", [], "", False, {}, {})), Removed("queue", ("/", "q"))])
+    yield encode([Appended(3, 0, 5, b"f", message), Sealed(segment), Truncated(3, 10)])
+
+
 def _nodes(data: bytes) -> None:
     """The record of a node and the lease are read or left out; what is read is the same when it is written again."""
     member = decode_member(data)
@@ -204,6 +238,13 @@ TARGETS: Final = (
             encode_batch(LogBatch(QueueId(7), Epoch(9), 2, 2, 1, [RecordPiece(b"rest")], continues=True)),
         ),
         TOKENS,
+    ),
+    Target(
+        "cluster-steps",
+        _step,
+        ("gateway.cluster.replication.step_codec:decode_step",),
+        _step_seeds,
+        (b"S", b"E", b"D", b"X", b"P", b"R", b"M", b"G", b"T"),
     ),
     Target(
         "cluster-nodes",
