@@ -58,8 +58,14 @@ class OpenFile(Protocol):
 class Disk(Protocol):
     """The calls of the store to the disk, made on any of its threads. Each may raise an ``OSError``.
 
-    New names of files and directories are durable after ``sync_directories``.
+    New names of files and directories are durable after ``sync_directories``. Nothing has to survive unless it
+    ``is_synced``.
     """
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether what is written has to be durable."""
+        ...
 
     def lock(self, path: Path) -> Callable[[], None]:
         """Lock a directory for this process; return the call that releases it. :raises StorageError: when in use."""
@@ -140,6 +146,8 @@ class Disk(Protocol):
 
 class SystemDisk:
     """The disk of the system."""
+
+    is_synced = True
 
     def lock(self, path: Path) -> Callable[[], None]:
         """Lock with ``owner.lock``: the system releases it when the descriptor is closed, or the process ends."""

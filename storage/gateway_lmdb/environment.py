@@ -209,6 +209,8 @@ class Environment:
 
         It may have been killed between writing and syncing them. What is read now counts as durable.
         """
+        if not self.disk.is_synced:
+            return
         self._lmdb.sync(True)
         with suppress(*(() if is_new else (PermissionError,))):  # the parent may belong to another user
             self.disk.sync_directories(self.path)

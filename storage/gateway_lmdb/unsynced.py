@@ -11,6 +11,11 @@ from gateway_lmdb.disk import NewFile, SystemDisk, private
 class UnsyncedDisk(SystemDisk):
     """The disk of the system without a single sync: after a crash nothing on it can be trusted."""
 
+    is_synced = False
+
+    def require_whole(self, file: Path) -> None:
+        """Do nothing: this process has just written the file."""
+
     def open_lmdb(self, path: Path, **options: Any) -> lmdb.Environment:  # Any: as in ``Disk``
         """Open the LMDB environment in a directory; its commits are not synced."""
         return lmdb.open(str(path), sync=False, metasync=False, **options)

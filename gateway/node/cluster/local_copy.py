@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 COPY: Final = "cluster-copy"
 
 
+def next_turn(reactor: Any) -> "Deferred[None]":
+    """Return what fires after a turn of the reactor: the lease is renewed between two long parts of a start."""
+    fired: Deferred[None] = Deferred()
+    reactor.callLater(0, fired.callback, None)
+    return fired
+
+
 class CopyBuilder:
     """Writes the changes of a log into an empty store in a directory."""
 
@@ -60,6 +67,7 @@ class CopyBuilder:
             self._store.close()
             raise StorageError(f"the copy in {self._directory} cannot be written: {self._failure}")
         self._store.close()
+        await next_turn(self._reactor)
         return self._open(on_compaction)
 
     def discard(self) -> None:

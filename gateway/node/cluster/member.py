@@ -21,7 +21,7 @@ from gateway.management.cluster_state import ClusterState, RebuildState
 from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
 from gateway.node.cluster.forwarding_secret import forwarding_secret
-from gateway.node.cluster.local_copy import CopyBuilder
+from gateway.node.cluster.local_copy import CopyBuilder, next_turn
 from gateway.node.cluster.member_ports import MemberPorts
 from gateway.node.cluster.operators_view import cluster_state, member_figures
 from gateway.node.garbage_collector import GarbageCollector
@@ -192,6 +192,7 @@ class ClusterMember:
             raise
         files = StoreFiles(self.settings.storage.compact_at)
         copy = await builder.finished(files.log_progress)
+        await next_turn(self._reactor)
         if not self._leads(claim):
             copy.close()
             return

@@ -31,6 +31,8 @@ _COPY_STEP_S: Final = 0.05
 class ProcessDisk:
     """The disk of one process."""
 
+    is_synced = True
+
     def __init__(self, device: Device, steps: Steps) -> None:
         self._device = device
         self._files = device.files
