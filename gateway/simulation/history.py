@@ -213,8 +213,8 @@ class MessageHistory:
         """Whether the presence of a message shows that its transaction is durable.
 
         A message may be delivered before that, and be lost with the process elsewhere. A place that does not survive
-        is empty after a stop in order, too.
+        is empty after a stop in order, too, and may not be there for a while.
         """
-        has_ended = self.incarnation > published.incarnation
+        has_ended = self.incarnation > 1
         was_early = self.kills > published.kills and place.first.get(body) == published.kills
         return place.keeps and (not has_ended or place.survives) and not was_early
