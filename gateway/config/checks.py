@@ -91,8 +91,6 @@ def _cluster(settings: Settings) -> Iterator[str]:
         return
     if settings.storage.engine != "lmdb":
         yield 'storage.engine: must be "lmdb" with cluster.servers, for the copy on the disk of this node'
-    if cluster.monitoring and len(cluster.monitoring) != len(cluster.servers):
-        yield f"cluster.monitoring: must have {len(cluster.servers)} URLs, one for each of cluster.servers"
     if (cluster.certificate is None) != (cluster.key is None):
         missing = "key" if cluster.key is None else "certificate"
         yield f"cluster.{missing}: cluster.certificate and cluster.key belong together"

@@ -11,7 +11,6 @@ CONTRADICTIONS = [
     (["cluster.name=shop"], "cluster.name: has no effect without cluster.servers"),
     (["cluster.port=5000"], "cluster.port: has no effect without cluster.servers"),
     ([SERVERS, "storage.engine=memory"], 'storage.engine: must be "lmdb" with cluster.servers'),
-    ([SERVERS, 'cluster.monitoring=["http://a:8222"]'], "cluster.monitoring: must have 3 URLs"),
     ([SERVERS, "cluster.user=u", "cluster.token=t"], "cluster.token: only one of"),
     ([SERVERS, "cluster.ca=/nowhere"], "cluster.ca: must be a file that can be read"),
     ([SERVERS, f"cluster.certificate={__file__}"], "cluster.key: cluster.certificate and cluster.key belong together"),

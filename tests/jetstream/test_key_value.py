@@ -15,18 +15,18 @@ def test_a_bucket_keeps_the_last_write_of_each_key(place: JetStreamPlace) -> Non
     bucket = KeyValue(api, JetStreamPublisher(client), place.loop.reactor, "keys")
     place.run(api.create_stream(bucket.config(3)))
     assert place.run(bucket.get("a.b")) is None
-    first = place.run(bucket.put("a.b", b"one", 5.0))
-    second = place.run(bucket.put("a.b", b"two", 5.0, expected=first))
+    first = place.run(bucket.put("a.b", b"one", 30.0))
+    second = place.run(bucket.put("a.b", b"two", 30.0, expected=first))
     with pytest.raises(WrongLastSequence):
-        place.run(bucket.put("a.b", b"three", 5.0, expected=first))
-    assert place.run(bucket.put("c", b"once", 5.0, message_id="m")) == second + 1
-    assert place.run(bucket.put("c", b"once", 5.0, message_id="m")) == second + 1
+        place.run(bucket.put("a.b", b"three", 30.0, expected=first))
+    assert place.run(bucket.put("c", b"once", 30.0, message_id="m")) == second + 1
+    assert place.run(bucket.put("c", b"once", 30.0, message_id="m")) == second + 1
     seen: list[KeyValueEntry] = []
     watch = bucket.watch("a.>", seen.append, lambda: None)
     place.until(lambda: seen)
     with pytest.raises(WrongLastSequence):
-        place.run(bucket.delete("a.b", 5.0, expected=first))
-    deleted = place.run(bucket.delete("a.b", 5.0, expected=second))
+        place.run(bucket.delete("a.b", 30.0, expected=first))
+    deleted = place.run(bucket.delete("a.b", 30.0, expected=second))
     place.until(lambda: len(seen) == 2)
     watch.stop()
     assert seen == [KeyValueEntry("a.b", b"two", second), KeyValueEntry("a.b", None, deleted)]
