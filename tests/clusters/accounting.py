@@ -6,7 +6,7 @@ from tests.clusters.links import AmqpLink
 from tests.waiting import wait_until
 
 #: The time in which clients go on after a fault, in seconds, beyond that of the takeover.
-GOES_ON_S = 60.0
+GOES_ON_S = 120.0
 
 #: A message may come again if it was one of so many latest of its publisher: its acknowledgement was lost.
 _LATEST = 200

@@ -20,7 +20,7 @@ from tests.running import Gateway
 from tests.waiting import wait_until
 
 #: The time in which another node must lead, after whatever happened to the leader, in seconds.
-TAKEOVER_S: Final = 40.0
+TAKEOVER_S: Final = 90.0
 
 #: How long a node may take to greet a client, in seconds.
 _GREETING_S: Final = 1.0

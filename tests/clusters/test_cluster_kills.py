@@ -32,7 +32,7 @@ def _kill_all_nodes(cluster: GatewayCluster) -> None:
     cluster.leader(after=epoch)
 
 
-@pytest.mark.timeout(120 + 240 * ROUNDS)
+@pytest.mark.timeout(300 + 240 * ROUNDS)
 def test_nothing_confirmed_is_lost_whatever_is_killed(cluster: GatewayCluster) -> None:
     accounting = Accounting(cluster, "kills").start()
     for _ in range(ROUNDS):

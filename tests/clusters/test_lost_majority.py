@@ -12,7 +12,7 @@ from tests.clusters.rounds import ROUNDS
 from tests.waiting import wait_until
 
 #: How long a client may be left without being blocked or disconnected, and a declare without an end, in seconds.
-TOLD_S = 15.0
+TOLD_S = 45.0
 
 #: How long the servers are gone, in seconds.
 GONE_S = 12.0
@@ -56,7 +56,7 @@ class Watcher:
         return time.monotonic() - begin_s
 
 
-@pytest.mark.timeout(60 + 120 * ROUNDS)
+@pytest.mark.timeout(300 + 240 * ROUNDS)
 def test_without_a_majority_nothing_is_confirmed(cluster: GatewayCluster) -> None:
     accounting = Accounting(cluster, "majority").start()
     for at in range(ROUNDS):

@@ -43,7 +43,7 @@ class DeafClient:
         return confirmed
 
 
-@pytest.mark.timeout(60 + 120 * ROUNDS)
+@pytest.mark.timeout(300 + 240 * ROUNDS)
 def test_what_a_paused_leader_does_afterwards_counts_for_nothing(cluster: GatewayCluster) -> None:
     accounting = Accounting(cluster, "paused").start()
     for at in range(ROUNDS):

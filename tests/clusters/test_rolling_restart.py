@@ -32,7 +32,7 @@ def _interruption_s(cluster: GatewayCluster, without: str, begin_s: float) -> fl
             return time.monotonic() - begin_s
 
 
-@pytest.mark.timeout(60 + 120 * ROUNDS)
+@pytest.mark.timeout(300 + 240 * ROUNDS)
 def test_a_rolling_restart_loses_nothing_and_interrupts_little(cluster: GatewayCluster) -> None:
     with AmqpLink(cluster.leader().addresses["amqp"]) as link:
         link.declare("interrupted")

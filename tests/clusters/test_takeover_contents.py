@@ -149,7 +149,7 @@ class Contents:
             return [*answers, *link.receive_answers(acknowledging=True)]
 
 
-@pytest.mark.timeout(60 + 60 * ROUNDS)
+@pytest.mark.timeout(300 + 240 * ROUNDS)
 def test_everything_is_there_after_a_takeover(cluster: GatewayCluster) -> None:
     for at in range(ROUNDS):
         leader = cluster.leader()
