@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gateway.kernel.queueing.consumer import ConsumedQueue
 
 #: The number of queues whose counts are added to those of the virtual host at once; more take several turns.
-_MOST_AT_ONCE: Final = 1024
+MOST_AT_ONCE: Final = 1024
 
 #: Queues between two readings of the clock.
 _STEP: Final = 64
@@ -106,7 +106,7 @@ class ChannelCounters:
         """
         if self._is_draining:
             self._is_due = True
-        elif len(self.by_queue) > _MOST_AT_ONCE:
+        elif len(self.by_queue) > MOST_AT_ONCE:
             self._is_draining = True
             next(iter(self.by_queue)).clock.background.add_later(self._draining(protocol, traffic))
         elif self.by_queue or self._departed:

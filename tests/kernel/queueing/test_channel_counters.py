@@ -195,14 +195,13 @@ def test_the_counts_of_very_many_queues_are_added_up_in_slices(monkeypatch: pyte
 
 # The totals of a virtual host
 
-FEW, MANY = 100, 150
+FEW = counters_module.MOST_AT_ONCE
+MANY = FEW + 500
 
 
 @pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> VirtualHost:
-    """A virtual host with 150 queues, where the counts of more than 100 are added up in slices of ten."""
-    monkeypatch.setattr(counters_module, "_MOST_AT_ONCE", FEW)
-    monkeypatch.setattr(counters_module, "_STEP", 10)
+def many() -> VirtualHost:
+    """A virtual host with more queues than are added up at once."""
     vhost = MemoryBroker(clock=TurnClock()).vhost
     for number in range(MANY):
         vhost.declare_queue(str(number))
