@@ -257,6 +257,8 @@ class ClusterMember:
             store.fail(reason)
         if node is None:
             self._store = None
+            if store is not None:  # no node was built on it that would close it
+                store.close()
             return
         leadership = self._leadership
         if leadership is not None and leadership.claim is not None:  # its disk failed: another node may do better
