@@ -1,4 +1,5 @@
-"""The ports of several nodes: metadata, a fenced log for each queue, and a bus between nodes.
+"""Several nodes as one broker: ports for metadata, fenced logs and a bus, and what stands on them.
 
-Nothing in the broker uses this package yet: ``docs/adr/0025-several-machines-on-jetstream.md``.
+The leader writes a log by ``replication``; ``leadership`` elects it. No node uses the bus yet:
+``docs/adr/0025-several-machines-on-jetstream.md``.
 """

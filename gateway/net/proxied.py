@@ -59,16 +59,21 @@ class ProxiedProtocol(Protocol):
             # the transport itself, so that TLS and direct writes to the socket work as usual
             source, destination = _address(header.source), _address(header.destination)
             transport.getPeer, transport.getHost = lambda: source, lambda: destination
-        transport.protocol = client  # receives the input from now on
-        client.makeConnection(transport)
-        if rest:
-            client.dataReceived(rest)
+        hand_over(transport, client, rest)
 
     def _refuse(self, reason: str) -> None:
         transport: Any = self.transport
         peer = transport.getPeer()
         _log.info("proxy connection refused", peer=f"{peer.host}:{peer.port}", reason=reason)
         transport.abortConnection()
+
+
+def hand_over(transport: Any, protocol: Any, rest: bytes) -> None:  # Any: Twisted's transports share no type
+    """Let a protocol have a transport from now on, and the bytes that were read for it already."""
+    transport.protocol = protocol
+    protocol.makeConnection(transport)
+    if rest:
+        protocol.dataReceived(rest)
 
 
 def _address(pair: tuple[str, int]) -> IPv4Address | IPv6Address:

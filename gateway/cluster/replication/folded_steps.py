@@ -59,9 +59,13 @@ class FoldedSteps:
         self._discarded: list[Discarded] = []
         self._streams: list[Appended | Sealed | Truncated] = []
 
-    def fold(self, lsn: Lsn, changes: Changes) -> None:
-        """Add a step. The most frequent kinds of change come first, because this loop runs for each message."""
+    def fold(self, lsn: Lsn, changes: Changes) -> list[Change]:
+        """Add a step; return its changes of streams and those that set something aside, which are rare.
+
+        The most frequent kinds of change come first, because this loop runs for each message.
+        """
         self.lsn = lsn
+        rare: list[Change] = []
         for change in changes:
             if isinstance(change, Enqueued):
                 self._places[change.position] = change
@@ -77,9 +81,12 @@ class FoldedSteps:
                     self._discard(change)
             elif isinstance(change, Put | Removed):
                 self._set_entity(change)
-            elif not isinstance(change, SetAside):
-                self._streams.append(change)
-                self.size += _OVERHEAD + (len(change.message.body) if isinstance(change, Appended) else 0)
+            else:
+                rare.append(change)
+                if not isinstance(change, SetAside):
+                    self._streams.append(change)
+                    self.size += _OVERHEAD + (len(change.message.body) if isinstance(change, Appended) else 0)
+        return rare
 
     def _dequeue(self, change: Dequeued) -> None:
         if self._places.pop(change.position, None) is not None:

@@ -70,10 +70,9 @@ class ReplicatedStore:
     def append(self, changes: Changes) -> Lsn:
         """Stage ``changes`` as one step."""
         self._appended = lsn = self.local.append(changes)
-        self._folded.fold(lsn, changes)
-        self._streams.note(lsn, changes)
-        if any(isinstance(change, SetAside) for change in changes):
-            self._has_set_aside = True
+        if rare := self._folded.fold(lsn, changes):
+            self._streams.note(lsn, rare)
+            self._has_set_aside |= any(isinstance(change, SetAside) for change in rare)
         if not self._sent:
             self._send()
         return lsn

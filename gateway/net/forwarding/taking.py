@@ -13,7 +13,7 @@ from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 from gateway.net.forwarding.introduction import TAKEN, parse_introduction
 from gateway.net.hangup import keep_alive
-from gateway.net.proxied import ProxiedFactory
+from gateway.net.proxied import ProxiedFactory, hand_over
 
 _log: Final = StructuredLog("forwarding")
 
@@ -64,11 +64,7 @@ class ForwardedConnection(Protocol):
             return
         keep_alive(transport)
         transport.write(TAKEN)
-        client: Any = ProxiedFactory(served, self._factory.clock, TIMEOUT_S).buildProtocol(self._address)
-        transport.protocol = client  # receives the input from now on
-        client.makeConnection(transport)
-        if rest:
-            client.dataReceived(rest)
+        hand_over(transport, ProxiedFactory(served, self._factory.clock, TIMEOUT_S).buildProtocol(self._address), rest)
 
     def _refuse(self, reason: str) -> None:
         transport: Any = self.transport
