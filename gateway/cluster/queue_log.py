@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NewType, Protocol
 
+from gateway.cluster.gate import Gate
+
 QueueId = NewType("QueueId", int)
 """The number of a queue in the cluster; never used again."""
 
@@ -16,6 +18,9 @@ Position = NewType("Position", int)
 
 #: The epoch of a queue that was never claimed.
 UNCLAIMED: Final = Epoch(0)
+
+#: Before all batches.
+BEGINNING: Final = Position(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,29 @@ class AppendAnswer:
     reason: str = ""
 
 
+class LogFollower(Protocol):
+    """Takes the batches of a log as they are stored. The calls are never made from inside ``follow``."""
+
+    def take(self, batch: StoredBatch, behind: int) -> None:
+        """Take the next batch, after which at least ``behind`` more exist.
+
+        :raises ClusterError: if it is of no use: nothing more comes then but ``on_ended``.
+        """
+        ...
+
+    def on_ended(self, reason: str) -> None:
+        """Note, once, that nothing more comes: ``take`` raised an error, or a copy does not deliver what it has."""
+        ...
+
+
+class LogFollowing(Protocol):
+    """The following of a log, until it is stopped or has ended."""
+
+    def stop(self) -> None:
+        """Make no more calls; safe to call twice."""
+        ...
+
+
 class QueueLogs(Protocol):
     """The logs of all queues. All calls are made on one thread.
 
@@ -89,8 +117,16 @@ class QueueLogs(Protocol):
         """Return the last batch of a log, if possible of another copy than ``read`` reads. :raises Unanswered:"""
         ...
 
-    async def read(self, claim: Claim, take: Callable[[StoredBatch], None]) -> None:
-        """Give each batch before the claim to ``take``, in order, up to the record of the claim itself.
+    async def read(
+        self,
+        claim: Claim,
+        take: Callable[[StoredBatch], None],
+        after: Position = BEGINNING,
+        gate: Gate | None = None,
+    ) -> None:
+        """Give each batch after a position and before the claim to ``take``, in order.
+
+        It reads up to the record of the claim itself. While ``gate`` is closed, a bounded number of bytes more comes.
 
         :raises LogGap: if ``take`` does.
         :raises Deposed: if ``take`` does, or if there is a later claim.
@@ -100,6 +136,17 @@ class QueueLogs(Protocol):
 
     async def read_elsewhere(self, claim: Claim) -> None:
         """Make the next ``last`` and ``read`` use other copies than the last ones did."""
+        ...
+
+    def follow(
+        self, queue: QueueId, follower: LogFollower, after: Position = BEGINNING, gate: Gate | None = None
+    ) -> LogFollowing:
+        """Give each batch after a position to a follower, in order, and each one that is stored later.
+
+        What was purged is left out. A batch that comes may have been appended under any claim; it is stored by a
+        majority. While ``gate`` is closed, a bounded number of bytes more comes. A copy with which a following ended is
+        avoided by the next one of the same queue. Lost connections are replaced.
+        """
         ...
 
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:

@@ -4,8 +4,20 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 from gateway.cluster.errors import Unanswered
+from gateway.cluster.gate import Gate
 from gateway.cluster.metadata import Key, MetadataEntry, MetadataWatch, MetadataWatcher, Revision
-from gateway.cluster.queue_log import AppendAnswer, AppendOutcome, Claim, Epoch, Position, QueueId, StoredBatch
+from gateway.cluster.queue_log import (
+    BEGINNING,
+    AppendAnswer,
+    AppendOutcome,
+    Claim,
+    Epoch,
+    LogFollower,
+    LogFollowing,
+    Position,
+    QueueId,
+    StoredBatch,
+)
 from gateway.kernel.clock import Timer
 from gateway.testing.clock import FakeClock
 from gateway_memory.cluster import MemoryMetadata, MemoryQueueLogs
@@ -215,8 +227,19 @@ class FaultyLogs:
     async def last(self, claim: Claim) -> StoredBatch | None:
         return await self._faults.carry_out(lambda: self._logs.last(claim))
 
-    async def read(self, claim: Claim, take: Callable[[StoredBatch], None]) -> None:
-        await self._faults.carry_out(lambda: self._logs.read(claim, take))
+    async def read(
+        self,
+        claim: Claim,
+        take: Callable[[StoredBatch], None],
+        after: Position = BEGINNING,
+        gate: Gate | None = None,
+    ) -> None:
+        await self._faults.carry_out(lambda: self._logs.read(claim, take, after, gate))
+
+    def follow(
+        self, queue: QueueId, follower: LogFollower, after: Position = BEGINNING, gate: Gate | None = None
+    ) -> LogFollowing:
+        return self._logs.follow(queue, follower, after, gate)
 
     async def read_elsewhere(self, claim: Claim) -> None:
         await self._faults.carry_out(lambda: self._logs.read_elsewhere(claim))

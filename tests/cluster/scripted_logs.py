@@ -3,7 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from gateway.cluster.queue_log import AppendAnswer, Claim, StoredBatch
+from gateway.cluster.gate import Gate
+from gateway.cluster.queue_log import BEGINNING, AppendAnswer, Claim, Position, StoredBatch
 from gateway.testing.clock import FakeClock
 from gateway_memory.cluster import MemoryQueueLogs
 
@@ -51,9 +52,15 @@ class ScriptedLogs(MemoryQueueLogs):
         found = await super().last(claim)
         return self.lasts.pop(0)(found) if self.lasts else found
 
-    async def read(self, claim: Claim, take: Callable[[StoredBatch], None]) -> None:
+    async def read(
+        self,
+        claim: Claim,
+        take: Callable[[StoredBatch], None],
+        after: Position = BEGINNING,
+        gate: Gate | None = None,
+    ) -> None:
         batches: list[StoredBatch] = []
-        await super().read(claim, batches.append)
+        await super().read(claim, batches.append, after)
         for stored in self.copies.pop(0)(batches) if self.copies else batches:
             take(stored)
 

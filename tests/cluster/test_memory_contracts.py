@@ -6,11 +6,13 @@ import pytest
 
 from gateway.testing.cluster import (
     BUS_CHECKS,
+    LOG_FOLLOWING_CHECKS,
     METADATA_CHECKS,
     QUEUE_LOG_CHECKS,
     ClusterPlace,
     MemoryClusterPlace,
     check_bus,
+    check_log_followings,
     check_metadata,
     check_queue_logs,
 )
@@ -18,11 +20,14 @@ from gateway.testing.cluster import (
 Check = Callable[[ClusterPlace], None]
 
 
-@pytest.mark.parametrize("check", [*METADATA_CHECKS, *QUEUE_LOG_CHECKS, *BUS_CHECKS], ids=lambda check: check.__name__)
+CHECKS = [*METADATA_CHECKS, *QUEUE_LOG_CHECKS, *LOG_FOLLOWING_CHECKS, *BUS_CHECKS]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_engine_in_memory_keeps_a_promise(check: Check) -> None:
     check(MemoryClusterPlace())
 
 
-@pytest.mark.parametrize("check", [check_metadata, check_queue_logs, check_bus])
+@pytest.mark.parametrize("check", [check_metadata, check_queue_logs, check_log_followings, check_bus])
 def test_it_keeps_all_of_a_port(check: Callable[[Callable[[], ClusterPlace]], None]) -> None:
     check(MemoryClusterPlace)

@@ -4,12 +4,21 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.testing.cluster import BUS_CHECKS, METADATA_CHECKS, QUEUE_LOG_CHECKS, ClusterPlace
+from gateway.testing.cluster import (
+    BUS_CHECKS,
+    LOG_FOLLOWING_CHECKS,
+    METADATA_CHECKS,
+    QUEUE_LOG_CHECKS,
+    ClusterPlace,
+)
 from tests.jetstream.places import JetStreamPlace
 
 Check = Callable[[ClusterPlace], None]
 
 
-@pytest.mark.parametrize("check", [*METADATA_CHECKS, *QUEUE_LOG_CHECKS, *BUS_CHECKS], ids=lambda check: check.__name__)
+CHECKS = [*METADATA_CHECKS, *QUEUE_LOG_CHECKS, *LOG_FOLLOWING_CHECKS, *BUS_CHECKS]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_engine_keeps_a_promise(place: JetStreamPlace, check: Check) -> None:
     check(place)

@@ -2,11 +2,13 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from gateway.cluster.gate import Gate
 from gateway_jetstream.client.subscriptions import NatsSubscription
 from gateway_jetstream.codec.frames import Delivered
 from gateway_jetstream.codec.headers import decode_headers
@@ -35,7 +37,8 @@ class OrderedConsumer:
 
     It uses consumers of JetStream without acknowledgements, one after the other: a new one after a gap, a silence or a
     new connection. ``start`` says where the first one begins, such as ``{"deliver_policy": "all"}``. ``accepts`` tells
-    whether a server may be read from; servers are drawn at random, so this is a wish.
+    whether a server may be read from; servers are drawn at random, so this is a wish. While ``gate`` is closed, the
+    server's requests for flow control wait for their answers, so it sends 32 MiB more at most.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class OrderedConsumer:
         start: Mapping[str, Any],
         on_current: Callable[[], None] = lambda: None,
         accepts: Callable[[str], bool] = lambda server: True,
+        gate: Gate | None = None,
     ) -> None:
         self._api = api
         self._reactor = reactor
@@ -57,6 +61,7 @@ class OrderedConsumer:
         self._on_message = on_message
         self._on_current: Callable[[], None] | None = on_current
         self._accepts = accepts
+        self._gate = gate or Gate()
         self._refused = 0
         self._start = dict(start)
         #: The sequence of the last message of the stream that was delivered, and of the consumer.
@@ -181,7 +186,9 @@ class OrderedConsumer:
         if place.consumer_sequence != self._last_delivery + 1:
             self._restart()
             return
-        message = StreamMessage(delivered.subject, place.stream_sequence, delivered.header, delivered.payload)
+        message = StreamMessage(
+            delivered.subject, place.stream_sequence, delivered.header, delivered.payload, place.pending
+        )
         self._last_delivery = place.consumer_sequence
         self.last_sequence = place.stream_sequence
         self._on_message(message)
@@ -194,13 +201,18 @@ class OrderedConsumer:
             if self._retry is None:
                 self._retry = self._reactor.callLater(_RETRY_S, self._restart)
             return
-        stalled = fields.get("Nats-Consumer-Stalled", "")
-        for subject in (reply, stalled):
+        name = self._name
+        for subject in (reply, fields.get("Nats-Consumer-Stalled", "")):
             if subject:
-                self._api.client.publish(subject, b"")
+                self._gate.when_open(partial(self._let_flow, name, subject))
         last = fields.get("Nats-Last-Consumer")
         if last is not None and last != str(self._last_delivery):
             self._restart()
+
+    def _let_flow(self, name: str, subject: str) -> None:
+        """Answer a request for flow control, unless its consumer was given up meanwhile."""
+        if name == self._name and self._api.client.is_open:
+            self._api.client.publish(subject, b"")
 
     def _report_current(self) -> None:
         on_current, self._on_current = self._on_current, None

@@ -16,12 +16,13 @@ _ACK: Final = "$JS.ACK."
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
-    """A message of a stream. ``header`` is its block of headers."""
+    """A message of a stream. ``header`` is its block of headers; a consumer knows of ``pending`` ones after it."""
 
     subject: str
     sequence: int
     header: bytes
     payload: bytes
+    pending: int = 0
 
     def field(self, name: str) -> str:
         """Return a header; empty without it."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from gateway.cluster.queue_log import QueueId
 from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
+from gateway_jetstream.ports.layout import REPLICAS
 from gateway_jetstream.ports.writes import pause
 
 #: A leader that was moved is not moved again for so long: many queues of a stream may meet the same gap.
@@ -40,6 +41,17 @@ class Copies:
     def note_read(self, queue: QueueId, server: str) -> None:
         """Note which server a log was read from."""
         self._last_read[queue] = server
+
+    def is_avoided(self, queue: QueueId, server: str) -> bool:
+        """Return whether the log of a queue had a gap on a server."""
+        return server in self._avoided[queue]
+
+    def avoid(self, queue: QueueId, server: str) -> None:
+        """Note a gap in the log of a queue on a server; when there was one on each of them, begin anew."""
+        if server:
+            self._avoided[queue].add(server)
+            if len(self._avoided[queue]) >= REPLICAS:
+                self._avoided.pop(queue)
 
     async def move_leader(self, stream: str, queue: QueueId) -> None:
         """Avoid the server that was read from last, and give the stream another leader."""

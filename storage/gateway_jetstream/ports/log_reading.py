@@ -1,11 +1,12 @@
 """Reading the log of a queue up to the record of a claim."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 
 from gateway.cluster.errors import ClusterError, Deposed, LogGap, Unanswered
+from gateway.cluster.gate import Gate
 from gateway.cluster.queue_log import Claim, Position, StoredBatch
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
@@ -18,6 +19,13 @@ _LOOK_S: Final = 2.0
 #: deliver at a damaged message, without an error and with heartbeats. And those after which there is no answer.
 _SUSPECTED_AFTER: Final = 3
 _UNANSWERED_AFTER: Final = 10
+
+
+def start_after(position: Position) -> Mapping[str, Any]:
+    """Return where a consumer begins that delivers what comes after a position."""
+    if not position:
+        return {"deliver_policy": "all"}
+    return {"deliver_policy": "by_start_sequence", "opt_start_seq": position + 1}
 
 
 class LogReader:
@@ -33,7 +41,10 @@ class LogReader:
         claim: Claim,
         take: Callable[[StoredBatch], None],
         accepts: Callable[[str], bool],
+        after: Position,
+        gate: Gate,
     ) -> None:
+        self._gate = gate
         self._reactor = reactor
         self._log = log
         self._claim = claim
@@ -44,7 +55,7 @@ class LogReader:
         self._seen = 0
         self._looks = 0
         self._consumer = OrderedConsumer(
-            api, reactor, stream, [own, log], self._on_message, start={"deliver_policy": "all"}, accepts=accepts
+            api, reactor, stream, [own, log], self._on_message, start=start_after(after), accepts=accepts, gate=gate
         )
         self._timer = reactor.callLater(_LOOK_S, self._look)
 
@@ -74,7 +85,7 @@ class LogReader:
     def _look(self) -> None:
         """Give up after several looks without progress."""
         consumer = self._consumer
-        self._looks = self._looks + 1 if consumer.last_sequence == self._seen else 0
+        self._looks = self._looks + 1 if consumer.last_sequence == self._seen and self._gate.is_open else 0
         self._seen = consumer.last_sequence
         queue = self._claim.queue
         if consumer.source and self._looks >= _SUSPECTED_AFTER:

@@ -9,11 +9,14 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from gateway.cluster.errors import Unanswered
+from gateway.cluster.gate import Gate
 from gateway.cluster.queue_log import (
+    BEGINNING,
     AppendAnswer,
     AppendOutcome,
     Claim,
     Epoch,
+    LogFollower,
     Position,
     QueueId,
     StoredBatch,
@@ -29,6 +32,7 @@ from gateway_jetstream.jetstream.stream_message import (
 )
 from gateway_jetstream.ports.copies import Copies
 from gateway_jetstream.ports.layout import Layout
+from gateway_jetstream.ports.log_following import LogFollow
 from gateway_jetstream.ports.log_reading import LogReader
 from gateway_jetstream.ports.writes import ComparedWriter
 
@@ -108,7 +112,13 @@ class JetStreamQueueLogs:
         found = await self._last(claim.queue, self._layout.log_subject(claim.queue))
         return None if found is None else StoredBatch(Position(found.sequence), found.payload)
 
-    async def read(self, claim: Claim, take: Callable[[StoredBatch], None]) -> None:
+    async def read(
+        self,
+        claim: Claim,
+        take: Callable[[StoredBatch], None],
+        after: Position = BEGINNING,
+        gate: Gate | None = None,
+    ) -> None:
         """Read a follower's copy up to the record of the claim: it has everything before."""
         stream = self._layout.stream(claim.queue)
         own, log = self._layout.owner_subject(claim.queue), self._layout.log_subject(claim.queue)
@@ -116,11 +126,29 @@ class JetStreamQueueLogs:
             accepts = await self._copies.wished(stream, claim.queue)
         except NatsError as error:
             raise Unanswered(str(error)) from None
-        reader = LogReader(self._api, self._reactor, stream, own, log, claim, take, accepts)
+        reader = LogReader(self._api, self._reactor, stream, own, log, claim, take, accepts, after, gate or Gate())
         try:
             await reader.finished()
         finally:
             self._copies.note_read(claim.queue, reader.source)
+
+    def follow(
+        self, queue: QueueId, follower: LogFollower, after: Position = BEGINNING, gate: Gate | None = None
+    ) -> LogFollow:
+        """Read any copy that is not avoided, from a position on, and go on."""
+        stream, log = self._layout.stream(queue), self._layout.log_subject(queue)
+        copies = self._copies
+        return LogFollow(
+            self._api,
+            self._reactor,
+            stream,
+            log,
+            follower,
+            after,
+            gate or Gate(),
+            accepts=lambda server: not copies.is_avoided(queue, server),
+            avoid=lambda server: copies.avoid(queue, server),
+        )
 
     async def read_elsewhere(self, claim: Claim) -> None:
         """Move the stream's leader, and avoid the copy that was read last."""

@@ -1,16 +1,20 @@
 """Logs of queues in memory."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
-from gateway.cluster.errors import Deposed, Outdated
+from gateway.cluster.errors import ClusterError, Deposed, Outdated
+from gateway.cluster.gate import Gate
 from gateway.cluster.queue_log import (
+    BEGINNING,
     UNCLAIMED,
     AppendAnswer,
     AppendOutcome,
     Claim,
     Epoch,
+    LogFollower,
     Position,
     QueueId,
     StoredBatch,
@@ -32,6 +36,7 @@ class MemoryQueueLogs:
         self._claims: dict[QueueId, Claim] = {}
         self._batches: defaultdict[QueueId, dict[Position, bytes]] = defaultdict(dict)
         self._positions: dict[tuple[QueueId, Epoch, int], Position] = {}
+        self._follows: list[MemoryLogFollow] = []
 
     async def owner(self, queue: QueueId) -> Claim | None:
         """Return the last claim."""
@@ -60,19 +65,37 @@ class MemoryQueueLogs:
             return AppendAnswer(AppendOutcome.DEPOSED, reason=f"{last.node} has claimed queue {claim.queue}")
         position = self._positions[key] = Position(self._next_position())
         self._batches[claim.queue][position] = data
+        for follow in self._follows:
+            follow.wake()
         return AppendAnswer(AppendOutcome.STORED, position)
 
     async def last(self, claim: Claim) -> StoredBatch | None:
         """Return the last batch before a claim."""
         return self._before(claim)[-1] if self._before(claim) else None
 
-    async def read(self, claim: Claim, take: Callable[[StoredBatch], None]) -> None:
-        """Give each batch before a claim to ``take``. :raises Deposed: if there is a later claim."""
+    async def read(
+        self,
+        claim: Claim,
+        take: Callable[[StoredBatch], None],
+        after: Position = BEGINNING,
+        gate: Gate | None = None,
+    ) -> None:
+        """Give each batch before a claim to ``take``, all in this turn. :raises Deposed: if there is a later claim."""
         last = self._claims[claim.queue]
         if last.epoch != claim.epoch:
             raise Deposed(f"{last.node} has claimed queue {claim.queue}")
         for stored in self._before(claim):
-            take(stored)
+            if stored.position > after:
+                take(stored)
+
+    def follow(
+        self, queue: QueueId, follower: LogFollower, after: Position = BEGINNING, gate: Gate | None = None
+    ) -> "MemoryLogFollow":
+        """Give each batch after a position to a follower, one in each turn."""
+        follow = MemoryLogFollow(self._clock, self._batches[queue], follower, after, gate or Gate(), self._follows)
+        self._follows.append(follow)
+        follow.wake()
+        return follow
 
     async def read_elsewhere(self, claim: Claim) -> None:
         """Do nothing: there is one copy."""
@@ -94,3 +117,49 @@ class MemoryQueueLogs:
     def _next_position(self) -> int:
         self._position += 1
         return self._position
+
+
+class MemoryLogFollow:
+    """The following of one log, until it is stopped or a batch is refused. ``follows`` has those that go on."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        batches: Mapping[Position, bytes],
+        follower: LogFollower,
+        after: Position,
+        gate: Gate,
+        follows: "list[MemoryLogFollow]",
+    ) -> None:
+        self._clock = clock
+        self._batches = batches
+        self._follower = follower
+        self._after = after
+        self._gate = gate
+        self._follows = follows
+        self._is_scheduled = False
+
+    def stop(self) -> None:
+        """Make no more calls."""
+        if self in self._follows:
+            self._follows.remove(self)
+
+    def wake(self) -> None:
+        """Look for another batch in a later turn."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._clock.call_later(0, lambda: self._gate.when_open(self._deliver))
+
+    def _deliver(self) -> None:
+        self._is_scheduled = False
+        waiting = [position for position in self._batches if position > self._after]
+        if not waiting or self not in self._follows:
+            return
+        self._after = min(waiting)
+        try:
+            self._follower.take(StoredBatch(self._after, self._batches[self._after]), len(waiting) - 1)
+        except ClusterError as error:
+            self.stop()
+            self._clock.call_later(0, partial(self._follower.on_ended, str(error)))
+        else:
+            self.wake()
