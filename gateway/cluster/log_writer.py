@@ -58,6 +58,8 @@ class LogWriter:
         #: The stored batches from the floor on; and of the staged covering records, the index and what they keep.
         self._batches = list(end.batches)
         self._covering: deque[tuple[int, int]] = deque()
+        #: The numbers of the batches that begin with certain records, by the indexes of these.
+        self._begun: dict[int, int] = {}
         self._next_number = end.next_number
         self._in_flight: SentBatch | None = None
         self._is_scheduled = False
@@ -75,10 +77,11 @@ class LogWriter:
         """Whether the writer has stopped."""
         return self._is_closed
 
-    def append(self, payload: bytes, *, keep_from: int | None = None) -> int:
+    def append(self, payload: bytes, *, keep_from: int | None = None, begins_batch: bool = False) -> int:
         """Stage a record and return its index.
 
-        With ``keep_from`` the record covers all before that index: once it is stored, they may be removed.
+        With ``keep_from`` the record covers all before that index: once it is stored, they may be removed. Batches are
+        removed as a whole, so some may stay; none does if the record at that index ``begins_batch``.
 
         :raises RuntimeError: if the writer has stopped.
         """
@@ -91,7 +94,7 @@ class LogWriter:
         size = self._piece_bytes
         for start in range(0, max(1, len(payload)), size):
             part = payload if len(payload) <= size else payload[start : start + size]
-            self._staged.append(StagedPiece(index, part, start + size < len(payload), start > 0))
+            self._staged.append(StagedPiece(index, part, start + size < len(payload), start > 0, begins_batch))
         if keep_from is not None:
             self._covering.append((index, keep_from))
         self._send_soon(0)
@@ -104,7 +107,9 @@ class LogWriter:
         self._in_flight = None
 
     def _batch_of(self, index: int) -> int:
-        """Return the number of a batch at or before the beginning of a record."""
+        """Return the number of a batch at or before the beginning of a record; called once for each."""
+        if index in self._begun:
+            return self._begun.pop(index)
         at = bisect_left(self._batches, index, key=lambda place: place.first_index)
         return self._batches[at - 1].number if at else self._floor
 
@@ -129,12 +134,14 @@ class LogWriter:
     def _next_batch(self) -> "SentBatch":
         pieces: list[StagedPiece] = []
         room = self._logs.most_batch_bytes - HEAD_BYTES
-        while self._staged and (not pieces or len(self._staged[0].data) + PIECE_BYTES <= room):
+        while self._staged and (not pieces or self._staged[0].fits(room)):
             piece = self._staged.popleft()
             room -= len(piece.data) + PIECE_BYTES
             pieces.append(piece)
         number, self._next_number = self._next_number, self._next_number + 1
         first, last = pieces[0], pieces[-1]
+        if first.begins_batch and not first.continues:
+            self._begun[first.index] = number
         last_index = last.index - 1 if last.goes_on else last.index
         # Not earlier: until the covering record is complete, a replay needs what it covers.
         while self._covering and self._covering[0][0] <= last_index:
@@ -186,13 +193,18 @@ class LogWriter:
 class StagedPiece:
     """A piece of a record that waits to be sent."""
 
-    __slots__ = ("continues", "data", "goes_on", "index")
+    __slots__ = ("begins_batch", "continues", "data", "goes_on", "index")
 
-    def __init__(self, index: int, data: bytes, goes_on: bool, continues: bool) -> None:
+    def __init__(self, index: int, data: bytes, goes_on: bool, continues: bool, begins_batch: bool) -> None:
         self.index = index
         self.data = data
         self.goes_on = goes_on
         self.continues = continues
+        self.begins_batch = begins_batch
+
+    def fits(self, room: int) -> bool:
+        """Whether it may be in a batch after others, with so many bytes left."""
+        return not self.begins_batch and len(self.data) + PIECE_BYTES <= room
 
 
 class SentBatch:

@@ -161,6 +161,19 @@ def test_what_is_covered_is_removed_and_its_batches_may_be_missing(clock: FakeCl
     assert later.end.floor == floor
 
 
+def test_nothing_that_is_covered_stays_if_the_next_record_begins_a_batch(clock: FakeClock, logs: ScriptedLogs) -> None:
+    owner = Owner(logs, clock)
+    for at in range(10):
+        owner.writer.append(b"%d" % at)
+    mark = owner.writer.append(b"mark", begins_batch=True)
+    owner.writer.append(b"after")
+    clock.advance(1)
+    owner.writer.append(b"covers", keep_from=mark)
+    clock.advance(1)
+    later = Owner(logs, clock, owner.claim.epoch)
+    assert [record.payload for record in later.read] == [b"mark", b"after", b"covers"]
+
+
 def test_a_record_cannot_cover_what_does_not_exist(clock: FakeClock, logs: ScriptedLogs) -> None:
     owner = Owner(logs, clock)
     with pytest.raises(ValueError, match="does not exist yet"):

@@ -34,6 +34,7 @@ from gateway.testing.store_session import (
     vhost_record,
 )
 from gateway.testing.store_streams import read_all, segment, stream_message
+from gateway_lmdb import recovery
 from gateway_memory import MemoryStore
 from gateway_memory.cluster import MemoryQueueLogs
 from tests.cluster.replicated_places import LOG, LmdbReplicatedPlace, ReplicatedPlace
@@ -149,6 +150,31 @@ def test_a_checkpoint_ends_although_more_is_published_than_it_writes(monkeypatch
         assert place.store._checkpoint is None, "the checkpoint follows the publishers"
         session.open()
         assert len(places_in(session.found)) == 1220
+    finally:
+        place.close()
+
+
+def test_a_checkpoint_ends_although_more_is_declared_than_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "MOST_RECORDS", 1)
+    monkeypatch.setattr(recovery, "_ENTITIES", 10)  # else it takes a thousand to notice that more came
+    place = LmdbReplicatedPlace()
+    place.logs = MemoryQueueLogs(place.engine.clock, latency_s=0.02)
+    try:
+        session = StoreSession(place)
+        names = [f"{number:06}" for number in range(1220)]
+
+        def declare(some: list[str]) -> None:
+            for name in some:
+                session.append(Put(vhost_record(name)))
+            session.settle()
+
+        declare(names[:20])
+        place.store.checkpoint()
+        for first in range(20, 1220, 20):
+            declare(names[first : first + 20])
+        assert place.store._checkpoint is None, "the checkpoint follows those who declare"
+        session.open()
+        assert sorted(entity.name for entity in entities_in(session.found)) == names
     finally:
         place.close()
 
@@ -299,3 +325,26 @@ def test_what_is_set_aside_on_one_node_is_there_on_the_next_one() -> None:
     session.open()
     assert entities_in(session.found) == [queue_record(1)]
     assert session.store.messages([1]) != [None]
+
+
+@pytest.mark.parametrize("new_place", [partial(ReplicatedPlace, 0.0005, 0.002), LmdbReplicatedPlace])
+def test_a_stream_is_whole_although_an_append_came_right_before_the_mark_of_a_checkpoint(
+    new_place: Callable[[], ReplicatedPlace],
+) -> None:
+    place = new_place()
+    session = StoreSession(place)
+    session.append(Put(queue_record(1)))
+    for offset in range(9):
+        session.append(stream_message(1, offset))
+        session.settle()
+    session.append(stream_message(1, 9))
+    session.append(stream_message(1, 10))
+    place.store.checkpoint()  # if the log kept the last append, a replay would begin with it
+    session.settle()
+    place.pump(lambda: place.store._checkpoint is None)
+    session.settle()
+    assert len(stored_batches(place)) < 8
+    place.crash()
+    session.open()
+    assert read_all(session, 1, 0) == list(range(11))
+    place.close()

@@ -28,6 +28,9 @@ class Accounting:
         self.taker = AmqpTaker(cluster, f"{run}-taker", amqp, stomp)
         self.subscriber = MqttTaker(cluster, f"{run}-subscriber")
         self.takers: list[Taker] = [self.taker, self.subscriber]
+        for publisher in self.publishers:
+            numbers = self._taker_of(publisher).first[publisher.name]
+            publisher.come = lambda numbers=numbers: len(numbers)  # type: ignore[misc]
 
     def start(self) -> "Accounting":
         """Start everything, and wait until it works."""

@@ -5,7 +5,7 @@ A publisher sends again, in order, what was not confirmed when its connection en
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -21,6 +21,11 @@ PATIENCE_S: Final = 6.0
 _PAUSE_S: Final = 0.1
 
 _WINDOW: Final = 10
+
+#: A publisher is so many messages ahead of its taker at most, and then looks again after a while, in seconds.
+_MOST_AHEAD: Final = 300
+_BEHIND_S: Final = 0.02
+
 _PREFETCH: Final = 50
 
 #: The topic of the publishers of MQTT.
@@ -80,6 +85,8 @@ class Publisher(Client):
         self.sent = 0
         self.waiting: list[int] = []
         self.confirmed: set[int] = set()
+        #: How many of its messages have come; a publisher waits for its taker, else tests would measure backlogs.
+        self.come: Callable[[], int] = lambda: self.sent
 
     def __str__(self) -> str:
         return f"{self.sent} sent, {len(self.confirmed)} confirmed, waiting for {self.waiting}"
@@ -102,7 +109,12 @@ class Publisher(Client):
     @property
     def has_room(self) -> bool:
         """Whether another message may be sent."""
-        return len(self.waiting) < _WINDOW and not self._is_over.is_set()
+        if len(self.waiting) >= _WINDOW or self._is_over.is_set():
+            return False
+        is_ahead = self.sent - self.come() >= _MOST_AHEAD
+        if is_ahead and not self.waiting:
+            self._is_over.wait(_BEHIND_S)
+        return not is_ahead
 
     def confirm(self, number: int) -> None:
         """Note a confirm."""

@@ -187,9 +187,13 @@ class GatewayCluster:
         return self.servers.named(wait_until(found, "the stream of the log has no leader"))
 
     def log_span(self) -> tuple[int, int]:
-        """Return the first and the last sequence in the log."""
+        """Return the first and the last sequence in the log.
+
+        The stream begins with the record of the log's owner, which stays where it is however much is purged.
+        """
         states = [each["state"] for each in self._copies_of_log()]
-        return min(int(state["first_seq"]) for state in states), max(int(state["last_seq"]) for state in states)
+        first = min(int(state["last_seq"]) - int(state["messages"]) + 2 for state in states)
+        return first, max(int(state["last_seq"]) for state in states)
 
     def _copies_of_log(self) -> Iterator[Mapping[str, Any]]:
         for server in self.servers.servers:

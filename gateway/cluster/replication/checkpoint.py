@@ -4,14 +4,15 @@ Steps go on meanwhile, so a piece may be older than a step before it in the log.
 says of anything that a step since the checkpoint's beginning has changed (``replaying.py``).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
+from gateway.cluster.replication.folded_steps import entity_name
 from gateway.cluster.replication.local_store import DurableRecord
 from gateway.cluster.replication.log_records import CHECKPOINT_BEGIN, CHECKPOINT_END, CHECKPOINT_PIECE
 from gateway.cluster.replication.step_codec import StepEncoder
 from gateway.kernel.clock import Clock
-from gateway.kernel.journal.changes import Appended, Change, Lsn, Stored
+from gateway.kernel.journal.changes import Appended, Change, Lsn, Put, Stored
 
 if TYPE_CHECKING:
     from gateway.cluster.log_writer import LogWriter
@@ -56,8 +57,9 @@ class CheckpointedStore(Protocol):
 class Checkpoint:
     """One checkpoint in progress. A piece is in flight at a time, so that other records wait little.
 
-    It begins to read once the local copy has written all steps before its mark. ``done`` is called with the bytes of
-    its pieces.
+    It begins to read once the local copy has written all steps before its mark. It ends however much is published and
+    declared: what is newer than the mark is in the log after the mark, so no piece repeats it. ``done`` is called with
+    the bytes of its pieces.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class Checkpoint:
         self._after = store.appended
         self._stream_ends = dict(store.stream_ends)
         self._last = store.in_log  # what is newer is in the log after the mark
-        self._mark = self._awaited = writer.append(CHECKPOINT_BEGIN)
-        self._is_ending = False
+        # Nothing before the mark stays: appends to a stream whose beginning is covered would be one with a hole.
+        self._mark = self._awaited = writer.append(CHECKPOINT_BEGIN, begins_batch=True)
+        self._is_ending = self._is_scheduled = False
+        self._changed_entities: set[tuple[str, bytes]] = set()
         clock.call_later(0, lambda: self.on_local_durable(store.local_watermark))
 
     def on_local_durable(self, watermark: Lsn) -> None:
@@ -84,7 +88,11 @@ class Checkpoint:
             self._records = self._store.local.durable_records(
                 self._stream_ends, self._last.message_id, self._last.position
             )
-            self._clock.call_later(0, self._write_piece)
+            self._write_soon()
+
+    def note_entities(self, names: Iterable[tuple[str, bytes]]) -> None:
+        """Note the entities of a step after the mark."""
+        self._changed_entities.update(names)
 
     def on_durable(self, index: int) -> None:
         """Continue after a piece."""
@@ -93,25 +101,43 @@ class Checkpoint:
         if self._is_ending:
             self._done(self._size)
         else:
+            self._write_soon()
+
+    def _write_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self._clock.call_later(0, self._write_piece)
 
     def _write_piece(self) -> None:
+        self._is_scheduled = False
         if self._writer.is_closed or self._writer.durable_index < self._awaited or self._is_ending:
             return
-        assert self._records is not None
         self._store.flush()  # what the copy has is in the log before the piece, so that its removal will be, too
-        changes: list[Change] = []
-        size = 0
-        for record in self._records:
-            changes.append(record)
-            size += len(record.message.body) if isinstance(record, Stored | Appended) else 0
-            if len(changes) >= MOST_RECORDS or size >= MOST_BYTES:
-                break
-        else:
-            self._is_ending = True
-        if changes:
+        if changes := self._next_changes():
             piece = CHECKPOINT_PIECE + self._encoder.encode(changes)
             self._size += len(piece)
             self._awaited = self._writer.append(piece)
         if self._is_ending:
             self._awaited = self._writer.append(CHECKPOINT_END, keep_from=self._mark)
+        elif not changes:
+            self._write_soon()
+
+    def _next_changes(self) -> list[Change]:
+        """Read the records of the next piece; there may be none, if all that were read are newer than the mark."""
+        assert self._records is not None
+        changes: list[Change] = []
+        size = 0
+        for read, record in enumerate(self._records, 1):
+            if not self._is_newer(record):
+                changes.append(record)
+                size += len(record.message.body) if isinstance(record, Stored | Appended) else 0
+            if read >= MOST_RECORDS or size >= MOST_BYTES:
+                return changes
+        self._is_ending = True
+        return changes
+
+    def _is_newer(self, record: DurableRecord) -> bool:
+        """Whether it is an entity of a step after the mark. Contents and queue entries end with those of the mark."""
+        if not self._changed_entities or not isinstance(record, Put):
+            return False
+        return entity_name(record.entity.kind, record.entity.key) in self._changed_entities

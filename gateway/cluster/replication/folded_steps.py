@@ -4,7 +4,7 @@ A message that is stored and removed while the log is busy with an earlier recor
 bytes in the log.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -123,6 +123,11 @@ class FoldedSteps:
         yield from self._dequeued
         yield from self._discarded
         yield from self._streams
+
+    @property
+    def entity_names(self) -> Collection[tuple[str, bytes]]:
+        """The names of the entities that are written or removed."""
+        return self._entities.keys()
 
     @property
     def is_empty(self) -> bool:

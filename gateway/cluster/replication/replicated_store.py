@@ -93,6 +93,8 @@ class ReplicatedStore:
         self.growth.add(len(payload))
         self._staged_index = self._writer.append(payload)
         self._sent.append((self._staged_index, folded.lsn))
+        if self._checkpoint is not None:
+            self._checkpoint.note_entities(folded.entity_names)
         self._begin_checkpoint_if_due()
 
     # Reads
