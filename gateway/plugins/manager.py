@@ -16,12 +16,17 @@ class HookManager(pluggy.PluginManager):
     that took 20 ms of each start.
     """
 
+    def __init__(self, project_name: str) -> None:
+        super().__init__(project_name)
+        self._mark = f"{project_name}_impl"
+
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         """Return the options of a hook's implementation; ``None`` for any other attribute."""
         if type(plugin) is ModuleType:
-            value = vars(plugin).get(name)
-            if type(value) is FunctionType and not hasattr(value, f"{self.project_name}_impl"):
-                return None
+            value = plugin.__dict__.get(name)
+            if type(value) is FunctionType:
+                options: pluggy.HookimplOpts | None = value.__dict__.get(self._mark)  # the marker sets all of them
+                return None if options is None else options.copy()
             if not isinstance(value, _HOOKABLE):
                 return None
         return super().parse_hookimpl_opts(plugin, name)

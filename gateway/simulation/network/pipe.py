@@ -50,7 +50,9 @@ class Pipe:
         self.is_paused = False
         self.on_drained: Callable[[], None] = lambda: None
         self._world = world
-        self._link = link
+        self._random = world.random
+        self._least_s, self._spread_s = link.least_delay_s, link.most_delay_s - link.least_delay_s
+        self._largest_piece = link.largest_piece
         self._receive = receive
         self._end = end
         self._bytes = bytearray()
@@ -84,23 +86,25 @@ class Pipe:
 
     def _go_on(self) -> None:
         if self._event is None and not self.is_paused and not self._is_broken and (self._bytes or self._is_closed):
-            delay_s = self._world.random.uniform(self._link.least_delay_s, self._link.most_delay_s)
-            self._event = self._world.schedule(delay_s, self._arrive)
+            self._event = self._world.schedule(self._least_s + self._spread_s * self._random.random(), self._arrive)
 
     def _arrive(self) -> None:
         self._event = None
         if self.is_paused or self._is_broken:
             return
-        if not self._bytes:
+        data = self._bytes
+        if not data:
             self._is_broken = True
             self._end()
             return
-        size = min(len(self._bytes), self._link.largest_piece)
-        if size > 1 and self._link.largest_piece < _READ_SIZE:
-            size = self._world.random.randint(1, size)
-        piece = bytes(self._bytes[:size])
-        del self._bytes[:size]
+        size, most = len(data), self._largest_piece
+        if size > most:
+            size = most
+        if size > 1 and most < _READ_SIZE:
+            size = self._random.randrange(size) + 1
+        piece = bytes(data[:size])
+        del data[:size]
         self._receive(piece)
-        if not self._bytes:
+        if not data:
             self.on_drained()
         self._go_on()

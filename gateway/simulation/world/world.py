@@ -77,21 +77,25 @@ class World:
 
     def schedule(self, delay_s: float, call: Callable[[], None]) -> WorldEvent:
         """Make a call after a delay."""
-        event = WorldEvent(self._now_s + max(0.0, delay_s), call)
+        at_s = self._now_s + delay_s if delay_s > 0.0 else self._now_s
+        event = WorldEvent(at_s, call)
         self._order += 1
-        heappush(self._due, (event.at_s, self._order, event))
+        heappush(self._due, (at_s, self._order, event))
         return event
 
     def run(self, is_over: Callable[[], bool], until_s: float) -> bool:
         """Let events happen until ``is_over``; return false if the time ``until_s`` came before that."""
+        due = self._due
         while not is_over():
-            if not self._due or self._due[0][0] > until_s:
+            if not due or due[0][0] > until_s:
                 return False
-            at_s, _, event = heappop(self._due)
-            if event.call is None:
+            at_s, _, event = heappop(due)
+            call = event.call
+            if call is None:
                 continue
-            self._now_s = max(self._now_s, at_s)
-            call, event.call = event.call, None
+            event.call = None
+            if at_s > self._now_s:
+                self._now_s = at_s
             self.events += 1
             began_s = self._now_s - self._spent_s
             call()
