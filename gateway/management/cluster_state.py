@@ -13,6 +13,7 @@ class MemberState:
     """A node. ``role`` is empty for one that is not alive, ``figures`` are those of its last record.
 
     ``host`` is the address at which the other nodes reach it; ``addresses`` are those of its listeners.
+    ``is_drained`` says that it is in maintenance.
     """
 
     name: str
@@ -23,6 +24,7 @@ class MemberState:
     host: str
     addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     figures: Mapping[str, int] = field(default_factory=dict)
+    is_drained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,11 @@ class ClusterState:
         if self.lease_s < _LEAST_LEASE_S:
             return f"the lease ends in {max(self.lease_s, 0):.1f} s, because the engine does not renew it"
         return None
+
+    @property
+    def is_this_node_drained(self) -> bool:
+        """Whether this node is in maintenance, and about to hand over."""
+        return any(member.is_this_node and member.is_drained for member in self.members)
 
     @property
     def alive(self) -> list[str]:

@@ -10,6 +10,7 @@ from twisted.internet.task import Cooperator
 from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.management.cluster_control import ClusterControl
 from gateway.management.cluster_state import ClusterState
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.http.login_sessions import LoginSessions
@@ -133,7 +134,7 @@ class ApiContext:
     ``plugins`` lists and changes plugins, and ``control`` the node; ``None`` if they cannot be changed.
     ``shows_secrets`` is whether parameters and definitions are answered with the passwords in their URIs.
     ``services_of`` returns what the plugins of an existing virtual host offer to operators. ``cluster`` returns the
-    state of the cluster that the node leads; ``None`` if the node runs alone.
+    state of the cluster that the node leads, and ``cluster_control`` changes it; ``None`` if the node runs alone.
     """
 
     broker: Broker
@@ -170,3 +171,4 @@ class ApiContext:
     services_of: Callable[[str], VhostServices] = lambda vhost: VhostServices()
     bridges: Bridges = field(default_factory=NoBridges)
     cluster: Callable[[], ClusterState | None] = lambda: None
+    cluster_control: ClusterControl | None = None

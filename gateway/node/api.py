@@ -52,5 +52,6 @@ def api_context(parts: NodeParts, settings: Settings, live: Callable[[], Setting
         services_of=lambda vhost: access.view_in_use(vhost).services,
         bridges=parts.bridges,
         cluster=parts.host.cluster,
+        cluster_control=parts.host.cluster_control,
         control=control,
     )

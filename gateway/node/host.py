@@ -10,6 +10,7 @@ from gateway.access import HashingThreads
 from gateway.access.hashing import WorkerPool
 from gateway.config import Settings
 from gateway.kernel.journal.store import Store
+from gateway.management.cluster_control import ClusterControl
 from gateway.management.cluster_state import ClusterState
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
@@ -41,7 +42,7 @@ class NodeHost:
     a directory. ``has_watchdog``: a thread watches the reactor, and measures for how long it waits for a processor.
     ``drain_store`` calls back once a store that is about to be closed has written everything. ``listeners`` are those
     that are bound already; the node binds its own without them. ``cluster`` returns the state of the cluster that the
-    node leads, ``None`` if it runs alone.
+    node leads, ``None`` if it runs alone; ``cluster_control`` changes that cluster.
     """
 
     make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock
@@ -54,3 +55,4 @@ class NodeHost:
     drain_store: Callable[[Callable[[], None]], None] = _nothing_to_drain
     listeners: Listeners | None = None
     cluster: Callable[[], ClusterState | None] = lambda: None
+    cluster_control: ClusterControl | None = None

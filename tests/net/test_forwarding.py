@@ -11,7 +11,7 @@ from twisted.internet.protocol import Factory, Protocol
 
 from gateway.kernel.errors import ProtocolViolation
 from gateway.net.clock import ReactorClock
-from gateway.net.forwarding.introduction import LONGEST, encode_introduction, parse_introduction
+from gateway.net.forwarding.introduction import LONGEST, Introduction, encode_introduction, parse_introduction
 from gateway.net.forwarding.passing import HOLD_S, ForwardingCounts, ForwardingFactory
 from gateway.net.forwarding.taking import TIMEOUT_S, ForwardedFactory
 from gateway.net.proxy_header import encode, parse
@@ -212,10 +212,10 @@ def test_the_clock_of_a_node_can_be_the_reactors(cluster: Cluster) -> None:
     assert cluster.read(client, 5) == b"hello"
 
 
-@given(st.binary(max_size=300), st.integers(0, 300))
-def test_any_bytes_are_an_introduction_or_refused(data: bytes, cut: int) -> None:
-    line = encode_introduction(SECRET, "web_mqtt")
-    assert parse_introduction(line + data, SECRET) == ("web_mqtt", len(line))
+@given(st.binary(max_size=300), st.integers(0, 300), st.text(max_size=60).filter(str.isprintable))
+def test_any_bytes_are_an_introduction_or_refused(data: bytes, cut: int, node: str) -> None:
+    line = encode_introduction(SECRET, "web_mqtt", node)
+    assert parse_introduction(line + data, SECRET) == Introduction("web_mqtt", node, len(line))
     assert parse_introduction(line[: min(cut, len(line) - 1)], SECRET) is None
     try:
         found = parse_introduction(data, SECRET)

@@ -201,6 +201,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     # maintenance
     "drain": "drain --timeout 60",
     "revive": "revive",
+    "transfer_leadership": "transfer_leadership b",
+    "forget_cluster_node": "forget_cluster_node c",
     "suspend_listeners": "suspend_listeners",
     "resume_listeners": "resume_listeners",
     "await_online_quorum_plus_one": "await_online_quorum_plus_one",

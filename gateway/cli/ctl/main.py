@@ -54,6 +54,7 @@ from gateway.cli.ctl.verbs import (
 from gateway.cli.ctl.verbs.node import (
     cluster,
     diagnosis,
+    leadership,
     logs,
     maintenance,
     rabbitmq_plugins,
@@ -104,6 +105,7 @@ VERB_MODULES: Final = (
     stopping,
     tls,
     cluster,
+    leadership,
     diagnosis,
     rabbitmq_plugins,
     observing,

@@ -13,7 +13,7 @@ UNSUPPORTED: Final[Mapping[str, str]] = {
     "set_stream_retention_policy": "use set_policy with max-age and max-length-bytes, --apply-to streams",
     **dict.fromkeys(
         (
-            *("join_cluster", "forget_cluster_node", "rename_cluster_node", "update_cluster_nodes", "force_boot"),
+            *("join_cluster", "rename_cluster_node", "update_cluster_nodes", "force_boot"),
             *("force_reset", "reset", "change_cluster_node_type", "sync_queue", "cancel_sync_queue"),
             *("add_replica", "delete_replica", "restart_stream", "coordinator_status", "discover_peers"),
             *("reconcile_vhosts", "cluster_formation", "force_standalone_khepri_boot"),

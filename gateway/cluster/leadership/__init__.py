@@ -7,6 +7,7 @@ decides who leads; the lease says when another node may try.
 from gateway.cluster.leadership.contact import Contact, ContactListener
 from gateway.cluster.leadership.leadership import Leadership, LeadershipListener
 from gateway.cluster.leadership.lease import LEADER_LOG, LEASE_KEY, Lease
+from gateway.cluster.leadership.maintenance import MaintenanceRecords
 from gateway.cluster.leadership.member import Address, Member, Role
 from gateway.cluster.leadership.members import Members
 from gateway.cluster.leadership.pulse import Start
@@ -20,6 +21,7 @@ __all__ = [
     "Leadership",
     "LeadershipListener",
     "Lease",
+    "MaintenanceRecords",
     "Member",
     "Members",
     "Role",

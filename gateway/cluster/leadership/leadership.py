@@ -9,6 +9,7 @@ Laws:
 """
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Protocol
 
 from gateway.cluster.errors import Deposed, Unanswered
@@ -119,8 +120,8 @@ class Leadership:
             self._lose(f"the lease was not renewed for {LEASE_S:g} s")
         return self._claim is not None
 
-    def resign(self, resigned: Callable[[], None] = lambda: None) -> None:
-        """Stop leading, and do not stand for election any more; a follower takes over at once.
+    def resign(self, resigned: Callable[[], None] = lambda: None, successor: str = "") -> None:
+        """Stop leading, and do not stand for election any more; a follower takes over at once: the successor, if alive.
 
         ``resigned`` is called when the lease is given back, or cannot be. A leader gets ``on_lost`` before.
         """
@@ -130,7 +131,7 @@ class Leadership:
             self._become(Role.FOLLOWER)
             resigned()
             return
-        self._returned, self._resigned = lease, resigned
+        self._returned, self._resigned = replace(lease, successor=successor), resigned
         self._lose("this node resigned")
         self._work()
 
@@ -201,9 +202,13 @@ class Leadership:
 
     def _rank(self) -> int:
         """Return how many nodes stand before this one."""
-        former = self._record.lease.leader if self._record.lease is not None else ""
+        lease, own = self._record.lease, self._members.own.name
+        former = lease.leader if lease is not None else ""
         others = [each.name for each in self._members.alive if each.is_eligible and each.name != former]
-        return rank(self._members.own.name, others, self._record.epoch)
+        successor = lease.successor if lease is not None and lease.is_vacant else ""
+        if successor == own:
+            return 0
+        return (successor in others) + rank(own, others, self._record.epoch)
 
     # ---- Calls of the engine, one at a time ----------------------------------------------------------------------
 

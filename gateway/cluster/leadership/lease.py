@@ -27,13 +27,17 @@ _MOST_WRITES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The leader of an epoch. A vacant lease is one that the leader has given back."""
+    """The leader of an epoch. A vacant lease is one that the leader has given back.
+
+    ``successor`` is the node that is to lead next, if it is alive; empty for any.
+    """
 
     leader: str
     instance: str
     epoch: Epoch
     forwarding: Address
     is_vacant: bool = False
+    successor: str = ""
 
 
 def encode_lease(lease: Lease) -> bytes:
@@ -44,6 +48,7 @@ def encode_lease(lease: Lease) -> bytes:
         "epoch": lease.epoch,
         "forwarding": list(lease.forwarding),
         "vacant": lease.is_vacant,
+        "successor": lease.successor,
     }
     return json.dumps(fields).encode()
 
@@ -58,6 +63,7 @@ def decode_lease(data: bytes) -> Lease | None:
             Epoch(int(fields["epoch"])),
             decode_address(fields["forwarding"]),
             bool(fields["vacant"]),
+            str(fields.get("successor", "")),
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -88,6 +88,16 @@ class Members:
         self._beat_s = self._clock.monotonic_s() - BEAT_S
         self._beat_if_due()
 
+    async def forget(self, name: str) -> None:
+        """Delete the record of another node.
+
+        :raises Outdated: if it has written it meanwhile.
+        :raises Unanswered: if the engine does not answer.
+        """
+        seen = self._seen.get(name)
+        if seen is not None and name != self.own.name:
+            await self._metadata.delete(member_key(name), seen.revision)
+
     def leave(self, left: Callable[[], None]) -> None:
         """Delete the record of this node, as far as the engine answers; then stop, and call ``left``."""
         self.is_joined = False

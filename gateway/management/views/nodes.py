@@ -54,12 +54,13 @@ def node_view(call: Call) -> Fields:
     standing = broker.alarms.standing
     files_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     doubt = None if call.cluster is None else call.cluster.doubt
+    is_drained = call.cluster is not None and call.cluster.is_this_node_drained
     return with_rates(counts, counts, trend, NODE) | {
         "applications": [{"name": "gateway", "description": "gateway message broker", "version": VERSION}],
         "auth_mechanisms": [{"name": name, "description": "", "enabled": True} for name in ("PLAIN", "AMQPLAIN")],
         "cluster_links": [],
         "contained_faults": dict(broker.faults.count_by_kind),
-        "being_drained": control is not None and control.maintenance()["is_under_maintenance"],
+        "being_drained": is_drained or (control is not None and control.maintenance()["is_under_maintenance"]),
         "config_files": list(control.config_files()) if control is not None else [],
         "contexts": api_views(context),
         "db_dir": str(context.data),

@@ -1,11 +1,13 @@
-"""The line by which a node introduces a connection that it forwards: a secret of the cluster, and the listener's name.
+"""The line by which a node introduces a connection that it forwards: a secret, the listener's name, the node's name.
 
 A PROXY header with the client's address follows. The leader answers with one byte, then the client's bytes follow.
 """
 
 import re
+from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Final
+from urllib.parse import quote, unquote
 
 from gateway.kernel.errors import ProtocolViolation
 
@@ -15,18 +17,30 @@ _VERSION: Final = b"GATEWAY-FORWARD/1"
 TAKEN: Final = b"+"
 
 #: The longest line that is read, in bytes.
-LONGEST: Final = 200
+LONGEST: Final = 1000
 
-_LINE: Final = re.compile(rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})\r\n")
-
-
-def encode_introduction(secret: str, listener: str) -> bytes:
-    """Return the line for a listener."""
-    return b"%s %s %s\r\n" % (_VERSION, secret.encode("ascii"), listener.encode("ascii"))
+_LINE: Final = re.compile(rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})(?: ([!-~]{1,800}))?\r\n")
 
 
-def parse_introduction(data: bytes, secret: str) -> tuple[str, int] | None:
-    """Return the listener and the length of the line at the start of some bytes; ``None`` while it is incomplete.
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """A connection of a listener that a node forwards. ``size`` is the length of the line in bytes."""
+
+    listener: str
+    node: str
+    size: int
+
+
+def encode_introduction(secret: str, listener: str, node: str = "") -> bytes:
+    """Return the line for a listener of a node."""
+    words = [_VERSION, secret.encode("ascii"), listener.encode("ascii")]
+    if node:
+        words.append(quote(node, safe="@").encode("ascii"))
+    return b" ".join(words) + b"\r\n"
+
+
+def parse_introduction(data: bytes, secret: str) -> Introduction | None:
+    """Return the introduction at the start of some bytes; ``None`` while it is incomplete.
 
     :raises ProtocolViolation: if it is no such line, or has another secret.
     """
@@ -39,4 +53,5 @@ def parse_introduction(data: bytes, secret: str) -> tuple[str, int] | None:
         raise ProtocolViolation("a malformed introduction of a node")
     if not compare_digest(found[1], secret.encode("ascii")):
         raise ProtocolViolation("a node with the secret of another cluster")
-    return found[2].decode("ascii"), found.end()
+    node = unquote((found[3] or b"").decode("ascii"), errors="replace")
+    return Introduction(found[2].decode("ascii"), node, found.end())

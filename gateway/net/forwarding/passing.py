@@ -65,7 +65,7 @@ class LeaderConnector(ClientFactory):
 
 
 class ForwardingFactory(Factory):
-    """Serves the port of one ``listener`` by the leader, whom the ``secret`` convinces.
+    """Serves the port of one ``listener`` of a ``node`` by the leader, whom the ``secret`` convinces.
 
     ``leader`` returns the address at which the leader takes connections, or ``None``. Connections to a former leader
     are closed when there is another one: a host that is gone does not say so.
@@ -81,12 +81,12 @@ class ForwardingFactory(Factory):
         reactor: Any,  # Any: Twisted's interfaces are not types
         clock: Clock,
         counts: ForwardingCounts,
+        node: str = "",
     ) -> None:
         self.counts = counts
         #: The clients that are connected to the leader, at an address.
         self.linked: dict[ClientSide, Address] = {}
-        self._listener = listener
-        self._secret = secret
+        self._introduction = encode_introduction(secret, listener, node)
         self._leader = leader
         self._reactor = reactor
         self._clock = clock
@@ -102,6 +102,16 @@ class ForwardingFactory(Factory):
             self.counts.expired += 1
             return None
         return ClientSide(self._clock, self._count_received, self._client_made, self._client_lost)
+
+    def refuse_waiting(self) -> None:
+        """Close the clients that wait for the leader."""
+        for client in list(self._waiting):
+            client.abort()
+
+    def close_clients(self) -> None:
+        """Close all clients at once."""
+        for client in [*self._waiting, *self.linked]:
+            client.abort()
 
     # ---- Clients -------------------------------------------------------------------------------------------------
 
@@ -148,7 +158,7 @@ class ForwardingFactory(Factory):
         side = LeaderSide(
             self._clock,
             self._count_sent,
-            encode_introduction(self._secret, self._listener) + header,
+            self._introduction + header,
             lambda is_taken: self._attempted(client, side, leader, is_taken),
         )
         self._waiting[client] = side

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, Protocol, connectionDone
@@ -11,7 +12,7 @@ from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ProtocolViolation
 from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
-from gateway.net.forwarding.introduction import TAKEN, parse_introduction
+from gateway.net.forwarding.introduction import TAKEN, Introduction, parse_introduction
 from gateway.net.hangup import keep_alive
 from gateway.net.proxied import ProxiedFactory, hand_over
 
@@ -49,19 +50,23 @@ class ForwardedConnection(Protocol):
             return
         if found is not None:
             self._deadline.cancel()
-            listener, size = found
-            self._hand_over(listener, self._data[size:])
+            self._hand_over(found, self._data[found.size :])
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Cancel the time limit."""
         self._deadline.cancel()
 
-    def _hand_over(self, listener: str, rest: bytes) -> None:
+    def _hand_over(self, introduction: Introduction, rest: bytes) -> None:
+        listener = introduction.listener
         served = self._factory.served().get(listener)
         transport: Any = self.transport
         if served is None:  # the nodes have other settings, or this one stopped to lead just now
             self._refuse(f"listener {listener} is not served here")
             return
+        if self._factory.is_closed(introduction.node, listener):
+            self._refuse(f"{introduction.node} is drained")
+            return
+        self._factory.nodes[transport] = introduction.node
         keep_alive(transport)
         transport.write(TAKEN)
         hand_over(transport, ProxiedFactory(served, self._factory.clock, TIMEOUT_S).buildProtocol(self._address), rest)
@@ -80,14 +85,24 @@ class ForwardedFactory(Factory):
     """Takes connections of nodes that know the ``secret``.
 
     ``served`` returns the factories of the listeners with all their layers; none while this node does not lead.
+    ``is_closed`` tells from a node and a listener whether no client may come that way.
     """
 
     noisy = False
 
-    def __init__(self, secret: str, served: Callable[[], Mapping[str, Any]], clock: Clock) -> None:  # Any: as below
+    def __init__(
+        self,
+        secret: str,
+        served: Callable[[], Mapping[str, Any]],  # Any: Twisted's factories share no type
+        clock: Clock,
+        is_closed: Callable[[str, str], bool] = lambda node, listener: False,
+    ) -> None:
         self.secret = secret
         self.served = served
         self.clock = clock
+        self.is_closed = is_closed
+        #: The connections that were taken, by their transports, and who forwards them.
+        self.nodes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self.limit = RateLimit(1, _LOG_INTERVAL_S)
 
     def buildProtocol(self, addr: IAddress | None) -> ForwardedConnection:

@@ -4,6 +4,7 @@ import secrets
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -22,6 +23,7 @@ from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
 from gateway.node.cluster.forwarding_secret import forwarding_secret
 from gateway.node.cluster.local_copy import CopyBuilder, next_turn
+from gateway.node.cluster.member_control import MemberControl
 from gateway.node.cluster.member_ports import MemberPorts
 from gateway.node.cluster.operators_view import cluster_state, member_figures
 from gateway.node.garbage_collector import GarbageCollector
@@ -73,6 +75,7 @@ class ClusterMember:
         self._members: Members | None = None
         self._leadership: Leadership | None = None
         self._store: ReplicatedStore | None = None
+        self._control: MemberControl | None = None
         self._contact = Contact(self)
         self._rebuild = RebuildState()
         self._started_s = reactor.seconds()
@@ -112,7 +115,7 @@ class ClusterMember:
         settings = self.settings
         self._engine = engine = await open_engine(settings.cluster, settings.node, self._reactor)
         self._secret = await forwarding_secret(engine.metadata)
-        self._ports.serve_forwarding(self._secret)
+        self._ports.serve_forwarding(self._secret, self._is_drained)
         own = Member(
             settings.node,
             secrets.token_hex(8),
@@ -129,11 +132,15 @@ class ClusterMember:
             self.on_start_failed,
             lambda: member_figures(self.settings, self._uptime_ms),
         )
-        self._leadership = Leadership(
+        self._leadership = leadership = Leadership(
             engine.metadata, engine.logs, self._clock, Deferred.fromCoroutine, members, self._contact, self
         )
+        self._control = MemberControl(
+            engine.metadata, self._clock, members, leadership, self._ports, self.hand_over, lambda: self.node
+        )
         members.join()
-        self._leadership.start()
+        leadership.start()
+        self._control.start()
         self._ports.follow()
         _log.info("joined", cluster=settings.cluster.name, node=settings.node)
         self._ready()
@@ -211,6 +218,7 @@ class ClusterMember:
             drain_store=self._drain,
             listeners=self._ports.handed_over(),
             cluster=self.state,
+            cluster_control=self._control,
         )
         self.node = node = Node(self._newest(), self._reactor, self._collector, self._read, host)
         node.on_failure = lambda: self._step_down("the store failed")
@@ -242,7 +250,7 @@ class ClusterMember:
             _log.error("could not lead", reason=f"{type(error).__name__}: {error}", traceback=details)
         if self._leadership is not None and self._leadership.claim == claim:
             self._leadership.resign()
-            self._reactor.callLater(_PAUSE_S, self._leadership.stand)
+            self._stand_later()
         self._step_down(str(error))
 
     # The end of leading
@@ -264,6 +272,28 @@ class ClusterMember:
         if leadership is not None and leadership.claim is not None:  # its disk failed: another node may do better
             leadership.resign()
         node.stop(self._stepped_down)
+
+    def hand_over(self, successor: str = "") -> None:
+        """Stop leading in order, and follow: the ``successor`` leads next, if it is alive, else any willing node."""
+        leadership = self._leadership
+        if leadership is None or self._is_stopping or self._is_stepping_down:
+            return
+        resign = partial(leadership.resign, successor=successor)
+        if self.node is None:
+            resign()
+            self._stand_later()
+            return
+        self._is_stepping_down = True
+        self.node.stop(lambda: self._handed_over(resign))
+
+    def _handed_over(self, resign: Callable[[], None]) -> None:
+        resign()
+        self._stand_later()
+        self._stepped_down()
+
+    def _stand_later(self) -> None:
+        if self._control is not None:
+            self._reactor.callLater(_PAUSE_S, self._control.stand)
 
     def _stepped_down(self) -> None:
         self.node = self._store = None
@@ -301,7 +331,7 @@ class ClusterMember:
         leadership.resign(lambda: members.leave(once))
 
     def _closed(self, done: Callable[[], None]) -> None:
-        for part in (self._leadership, self._members, self._engine):
+        for part in (self._control, self._leadership, self._members, self._engine):
             if part is not None:
                 part.close()
         done()
@@ -311,10 +341,14 @@ class ClusterMember:
     def state(self) -> ClusterState | None:
         """Return the state of the cluster as this node sees it; ``None`` before it has joined."""
         leadership, members = self._leadership, self._members
-        if leadership is None or members is None:
+        if leadership is None or members is None or self._control is None:
             return None
         name, fault = self.settings.cluster.name, self._contact.reason
-        return cluster_state(name, leadership, members, fault, self._store, self._rebuild)
+        is_drained = self._control.is_drained
+        return cluster_state(name, leadership, members, is_drained, fault, self._store, self._rebuild)
+
+    def _is_drained(self, name: str) -> bool:
+        return self._control is not None and self._control.is_drained_name(name)
 
     def _uptime_ms(self) -> int:
         return int(1000 * (self._reactor.seconds() - self._started_s))

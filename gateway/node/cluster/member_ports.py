@@ -11,6 +11,7 @@ from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
 from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.listeners import Listeners
 from gateway.node.ports import bind_ports
+from gateway.node.protocols import LISTENERS
 
 _log: Final = StructuredLog("cluster")
 
@@ -19,6 +20,15 @@ INTERNAL: Final = "cluster"
 
 #: The pause before the ports are bound again, and between two attempts, in seconds.
 _AGAIN_S: Final = 0.1
+
+#: The pause before a port that another process has is tried again, in seconds.
+_RETRY_S: Final = 1.0
+
+#: How long a client of a drained node may take to close its connection, in seconds.
+_NOTICE_S: Final = 10.0
+
+#: The listeners that a drained node closes: the API stays open.
+_FOR_CLIENTS: Final = frozenset(listener.name for listener in LISTENERS)
 
 
 class MemberPorts:
@@ -38,7 +48,9 @@ class MemberPorts:
         self._clients = Listeners(reactor, clock, settings.bind)
         self._internal = Listeners(reactor, clock, settings.bind)
         self._secret = ""
-        self._leads = self._is_closed = False
+        self._leads = self._follows = self._is_closed = self._is_drained = False
+        self._forwarding: dict[str, ForwardingFactory] = {}
+        self._taking: ForwardedFactory | None = None
         self.forwarding_counts = ForwardingCounts()
 
     @property
@@ -56,10 +68,25 @@ class MemberPorts:
         bind_ports(self._settings, self._clients)
         self._internal.bind(INTERNAL, self._settings.cluster.port)
 
-    def serve_forwarding(self, secret: str) -> None:
-        """Take connections of other nodes that know the secret, while this one leads."""
+    def serve_forwarding(self, secret: str, is_drained: Callable[[str], bool]) -> None:
+        """Take connections of other nodes that know the secret, while this one leads.
+
+        ``is_drained`` tells whether a node takes no clients now.
+        """
         self._secret = secret
-        self._internal.serve(INTERNAL, ForwardedFactory(secret, self._served, self._clock))
+
+        def is_closed(node: str, listener: str) -> bool:
+            return listener in _FOR_CLIENTS and is_drained(node)
+
+        self._taking = ForwardedFactory(secret, self._served, self._clock, is_closed)
+        self._internal.serve(INTERNAL, self._taking)
+
+    def forwarded_by(self, node: str) -> list[tuple[Any, Any]]:  # Any: Twisted's addresses
+        """Return the addresses of the clients that a node forwards: of the client, and of the port that it uses."""
+        if self._taking is None:
+            return []
+        forwarded = [transport for transport, name in self._taking.nodes.items() if name == node]
+        return [(transport.getPeer(), transport.getHost()) for transport in forwarded]
 
     def _served(self) -> Mapping[str, Any]:
         """Return the factories of the listeners, while this node leads."""
@@ -67,12 +94,46 @@ class MemberPorts:
 
     def follow(self) -> None:
         """Forward the connections of clients to the leader."""
-        self._leads = False
+        self._leads, self._follows = False, True
+        counts, own = self.forwarding_counts, self._settings.node
         for name in self._clients.addresses:
-            factory = ForwardingFactory(
-                name, self._secret, self._leader, self._reactor, self._clock, self.forwarding_counts
-            )
+            factory = ForwardingFactory(name, self._secret, self._leader, self._reactor, self._clock, counts, own)
+            self._forwarding[name] = factory
             self._clients.serve(name, factory)
+        if self._is_drained:
+            self._suspend()
+
+    def drain(self) -> None:
+        """Close the listeners of clients while this node follows; the leader closes the connections."""
+        self._is_drained = True
+        if self._follows:
+            self._suspend()
+
+    def _suspend(self) -> None:
+        for name in _FOR_CLIENTS & set(self._clients.addresses):
+            self._clients.suspend(name)
+            self._forwarding[name].refuse_waiting()
+        self._reactor.callLater(_NOTICE_S, self._close_clients)
+
+    def _close_clients(self) -> None:
+        if self._is_drained and self._follows:
+            for name in self._clients.suspended:
+                self._forwarding[name].close_clients()
+
+    def revive(self) -> None:
+        """Open the listeners of clients again."""
+        self._is_drained = False
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._is_drained or self._is_closed or not self._follows:
+            return
+        try:
+            for name in tuple(self._clients.suspended):
+                self._clients.resume(name)
+        except ConfigurationError as error:
+            _log.warning("ports cannot be bound yet", reason=str(error))
+            self._reactor.callLater(_RETRY_S, self._resume)
 
     def lead(self) -> None:
         """Take connections that other nodes forward: the node serves the listeners now."""
@@ -80,6 +141,7 @@ class MemberPorts:
 
     def handed_over(self) -> Listeners:
         """Return the listeners for clients, which a node serves and closes."""
+        self._follows = False
         return self._clients
 
     def bind_again(self, bound: Callable[[], None]) -> None:

@@ -21,6 +21,7 @@ def cluster_state(
     name: str,
     leadership: Leadership,
     members: Members,
+    is_drained: Callable[[Member], bool],
     engine_fault: str | None,
     store: ReplicatedStore | None,
     rebuild: RebuildState,
@@ -36,7 +37,9 @@ def cluster_state(
         own,
         "" if lease is None else lease.leader,
         leadership.epoch,
-        tuple(_member_state(known[each], each in alive, each == own) for each in sorted(known)),
+        tuple(
+            _member_state(known[each], each in alive, each == own, is_drained(known[each])) for each in sorted(known)
+        ),
         engine_fault or stalled,
         leadership.lease_left_s,
         LogState() if store is None else _log_state(store),
@@ -57,13 +60,14 @@ def _log_state(store: ReplicatedStore) -> LogState:
     )
 
 
-def _member_state(member: Member, is_alive: bool, is_this_node: bool) -> MemberState:
+def _member_state(member: Member, is_alive: bool, is_this_node: bool, is_drained: bool) -> MemberState:
     host = member.forwarding[0]
     addresses = {
         name: (host if bound in _ALL_ADDRESSES else bound, port) for name, (bound, port) in member.addresses.items()
     }
     role = member.role.value if is_alive else ""
-    return MemberState(member.name, is_alive, is_this_node, role, member.version, host, addresses, member.figures)
+    figures = member.figures
+    return MemberState(member.name, is_alive, is_this_node, role, member.version, host, addresses, figures, is_drained)
 
 
 def member_figures(settings: Settings, uptime_ms: Callable[[], int]) -> Mapping[str, int]:

@@ -115,3 +115,54 @@ def test_a_node_of_a_cluster_is_critical_if_no_other_one_is_alive(cluster: FakeA
     assert "the only one" in ctl("check_if_node_is_quorum_critical", "-q").out
     cluster.answer(check, {"status": "failed", "reason": "no other node of the cluster is alive"}, 503)
     assert ctl("check_if_node_is_quorum_critical", "-q").code == 69
+
+
+def test_a_node_of_a_cluster_is_drained_and_revived_by_its_name(cluster: FakeApi, ctl: Ctl) -> None:
+    assert ctl("drain").err == "Error: name the node of the cluster to drain, such as: drain a\n"
+    assert ctl("revive").err == "Error: name the node of the cluster to revive, such as: revive a\n"
+    path = "cluster/nodes/b/maintenance"
+    cluster.answer(f"PUT {path}")
+    cluster.answer(f"DELETE {path}")
+    cluster.answer("GET nodes/b", {**NODES[1], "being_drained": True})
+    assert ctl("drain", "b").code == 0
+    assert ctl("revive", "b").code == 0
+    assert cluster.changes() == [(f"PUT {path}", {}), (f"DELETE {path}", None)]
+    cluster.answer("GET nodes/b", NODES[1])
+    assert ctl("drain", "b", "--timeout", "0.3").code == 75
+    assert ctl("drain", "b", "--no-wait").code == 0
+
+
+def test_the_leadership_is_transferred(cluster: FakeApi, ctl: Ctl) -> None:
+    cluster.answer("PUT cluster/leader")
+    assert ctl("transfer_leadership", "b", "--timeout", "0.3").code == 75
+    assert ctl("transfer_leadership", "a").code == 0
+    assert ctl("transfer_leadership", "--no-wait").code == 0
+    assert cluster.changes() == [
+        ("PUT cluster/leader", {"node": "b"}),
+        ("PUT cluster/leader", {"node": "a"}),
+        ("PUT cluster/leader", {}),
+    ]
+
+
+def test_a_dead_node_is_forgotten(cluster: FakeApi, ctl: Ctl) -> None:
+    cluster.answer("DELETE cluster/nodes/c")
+    assert ctl("forget_cluster_node", "c").code == 0
+    assert cluster.changes() == [("DELETE cluster/nodes/c", None)]
+
+
+def test_a_node_that_runs_alone_has_no_leadership_and_no_other_node(api: FakeApi, ctl: Ctl) -> None:
+    api.answer("GET overview", OVERVIEW)
+    for verb in ("transfer_leadership", "forget_cluster_node b"):
+        assert ctl(*verb.split()).err == "Error: this node runs alone, not in a cluster\n"
+    assert ctl("drain", "b").err == "Error: the broker runs alone as a; it has no node b\n"
+
+
+def test_a_node_that_could_lead_is_waited_for(cluster: FakeApi, ctl: Ctl) -> None:
+    for verb in ("await_online_quorum_plus_one", "await_online_synchronized_mirror"):
+        cluster.answer("GET whoami", {})
+        assert ctl(verb).code == 0
+        cluster.answer("GET nodes", [NODES[0], {**NODES[1], "being_drained": True}, NODES[2]])
+        assert ctl(verb, "--timeout", "0.3").code == 75
+        cluster.answer("GET nodes", NODES)
+    assert ctl("post_upgrade").code == 0
+    assert cluster.changes() == [], "nothing to rebalance"

@@ -63,13 +63,14 @@ ORDER: Final = """
     start_recording; recording_status; stop_recording
     rotate_logs; log_location; log_tail; log_tail_stream; consume_event_stream
     suspend_listeners; resume_listeners; drain; revive
+    transfer_leadership; forget_cluster_node
     await_online_quorum_plus_one; await_online_synchronized_mirror; post_upgrade
     purge_queue; delete_queue; clear_password; delete_user; delete_vhost; shutdown; stop
 """
 VERBS: Final = [verb.strip() for line in ORDER.strip().splitlines() for verb in line.split(";")]
 
 #: Verbs whose example cannot succeed here, with their exit codes.
-REFUSED: Final = {"delete_member": 69, "observe": 64}
+REFUSED: Final = {"delete_member": 69, "observe": 64, "transfer_leadership": 69, "forget_cluster_node": 69}
 
 PLUGIN: Final = """
 from gateway.api import CtlVerb, HttpResource, Interceptor, hookimpl

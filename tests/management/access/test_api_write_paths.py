@@ -77,6 +77,8 @@ WRITES = {
     ("PUT", "/settings/<key>"): (ADMIN, "", DEFAULT_BODY, "one value for each setting"),
     ("POST", "/reload"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("POST", "/log/rotate"): (ADMIN, "", DEFAULT_BODY, "log.kept_files"),
+    ("PUT", "/cluster/nodes/<name>/maintenance"): (ADMIN, "", DEFAULT_BODY, "the nodes of the cluster"),
+    ("PUT", "/cluster/leader"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/maintenance"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/maintenance/listeners"): (ADMIN, "", DEFAULT_BODY, _NONE),
     ("PUT", "/recording"): (ADMIN, "", DEFAULT_BODY, "recording.max_size"),

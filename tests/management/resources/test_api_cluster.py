@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateway.kernel.errors import NotFound, PreconditionFailed
 from gateway.management.cluster_state import ClusterState
 from gateway.management.metrics.exposition import TEXT_TYPE
 from tests.management.clusters import CLUSTER
@@ -139,3 +140,67 @@ def test_the_metrics_of_a_cluster_are_exported() -> None:
     assert samples.one("gateway_cluster_append_latency_seconds", quantile="0.99") == 0.008
     assert samples.one("gateway_cluster_log_bytes") == 40_000
     assert samples.one("gateway_cluster_rebuild_seconds") == 0.5
+
+
+class Control:
+    """A control that notes what is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def drain(self, name: str) -> None:
+        if name == "c":
+            raise PreconditionFailed("node c is not running")
+        self.asked.append(("drain", name))
+
+    async def revive(self, name: str) -> None:
+        self.asked.append(("revive", name))
+
+    async def transfer(self, name: str) -> None:
+        self.asked.append(("transfer", name))
+
+    async def forget(self, name: str) -> None:
+        if name == "d":
+            raise NotFound("the cluster has no node d")
+        self.asked.append(("forget", name))
+
+
+def test_the_cluster_is_changed_by_administrators(console: Console) -> None:
+    led(console)
+    assert console.ask("PUT", "/cluster/leader", {}).status == 404
+    control = console.context.cluster_control = Control()
+    for method, path, fields in (
+        ("PUT", "/cluster/nodes/b/maintenance", {}),
+        ("DELETE", "/cluster/nodes/b/maintenance", None),
+        ("PUT", "/cluster/leader", {"node": "b"}),
+        ("PUT", "/cluster/leader", {}),
+        ("DELETE", "/cluster/nodes/c", None),
+    ):
+        assert console.ask(method, path, fields).status == 204
+    assert control.asked == [("drain", "b"), ("revive", "b"), ("transfer", "b"), ("transfer", ""), ("forget", "c")]
+    console.add_user("plain", "monitoring")
+    assert console.ask("PUT", "/cluster/leader", {}, user="plain").status == 401
+
+
+def test_what_has_no_effect_in_a_cluster_is_refused_with_a_reason(console: Console) -> None:
+    led(console).context.cluster_control = Control()
+    for method, path, fields, status, reason in (
+        ("PUT", "/cluster/nodes/c/maintenance", {}, 400, "node c is not running"),
+        ("DELETE", "/cluster/nodes/d", None, 404, "the cluster has no node d"),
+        ("PUT", "/cluster/leader", {"node": 1}, 400, "node must be the name of a node"),
+        ("POST", "/rebalance/queues", {}, 400, "all queues of a cluster are on its leader, gateway@here"),
+        ("PUT", "/maintenance", {}, 400, "a node of a cluster is drained and revived by its name"),
+        ("DELETE", "/maintenance", None, 400, "a node of a cluster is drained and revived by its name"),
+        ("PUT", "/maintenance/listeners", {}, 400, "a node of a cluster is drained and revived by its name"),
+    ):
+        answer = console.ask(method, path, fields)
+        assert answer.status == status
+        assert answer.json["reason"].startswith(reason)
+
+
+def test_a_drained_node_is_shown(console: Console) -> None:
+    members = tuple(replace(member, is_drained=member.name != "c") for member in CLUSTER.members)
+    led(console, replace(CLUSTER, members=members))
+    drained = {node["name"]: node["being_drained"] for node in console.get("/nodes")}
+    assert drained == {"b": True, "c": False, "gateway@here": True}
+    assert [each["drained"] for each in console.get("/cluster")["members"]] == [True, False, True]

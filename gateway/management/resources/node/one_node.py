@@ -18,7 +18,12 @@ _OK: Final = {"status": "ok"}
 
 @routes.post("/rebalance/queues", level=AccessLevel.ADMINISTRATOR)
 def rebalance(call: Call) -> None:
-    """Rebalance the queues over the nodes; nothing to do."""
+    """Rebalance the queues over the nodes: nothing to do for one node; refused in a cluster, whose leader has all."""
+    if call.cluster is not None:
+        raise bad_request(
+            f"all queues of a cluster are on its leader, {call.cluster.leader}; to move them: "
+            "gatewayctl transfer_leadership NODE, or PUT /api/cluster/leader"
+        )
 
 
 @routes.post("/queues/<vhost>/<name>/actions", level=AccessLevel.ADMINISTRATOR)

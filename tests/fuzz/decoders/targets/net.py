@@ -78,7 +78,8 @@ def _forwarding(data: bytes) -> None:
     require_any_cut(data, outcome)
     taken = attempt(ProtocolViolation, parse_introduction, data, _SECRET)
     is_known = data.startswith(encode_introduction(_SECRET, "amqp"))
-    require((not refused(taken) and taken is not None and taken[0] == "amqp") is is_known, "the secret is needed", data)
+    is_taken = not refused(taken) and taken is not None and (taken.listener, taken.node) == ("amqp", "")
+    require(is_taken is is_known, "the secret is needed", data)
 
 
 def _websocket(data: bytes) -> None:
@@ -207,6 +208,7 @@ TARGETS: Final = (
         lambda: (
             encode_introduction(_SECRET, "amqp") + b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 5672\r\nAMQP",
             encode_introduction(_SECRET, "web_mqtt"),
+            encode_introduction(_SECRET, "amqp", "node b"),
             encode_introduction("f" * 32, "amqp"),
         ),
         (b"GATEWAY-FORWARD/1 ", _SECRET.encode(), b" amqp", b"\r\n", b"PROXY UNKNOWN\r\n"),

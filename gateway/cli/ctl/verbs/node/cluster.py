@@ -9,6 +9,7 @@ from gateway.cli.ctl.errors import Declined, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
 from gateway.cli.ctl.verb import verb
+from gateway.cli.ctl.verbs.node.leadership import cluster_state
 from gateway.cli.ctl.verbs.status import alarm_lines
 
 _ONLY_NODE: Final = "seems to be the only one in a single node cluster, the check does not apply"
@@ -21,7 +22,7 @@ def cluster_status(session: VerbSession) -> None:
     """Print the status of the cluster: its nodes, and the one that leads; or this node, if it runs alone."""
     overview = session.api.get("overview")
     nodes = list(session.api.list("nodes"))
-    cluster = _cluster_state(session)
+    cluster = cluster_state(session)
     session.output.announce(f"Cluster status of node {text(overview, 'node')} ...")
     if session.output.formatter == "json":
         session.output.value(_cluster(overview, nodes, cluster))
@@ -39,14 +40,6 @@ def cluster_status(session: VerbSession) -> None:
         ("Network Partitions", ["(none)"]),
     ):
         session.output.text("\n".join([click.style(title, bold=True), "", *lines, ""]))
-
-
-def _cluster_state(session: VerbSession) -> Json:
-    """Return the state of the cluster; ``None`` from a broker that runs alone, and from RabbitMQ."""
-    try:
-        return session.api.get("cluster")
-    except UnknownEntity:
-        return None
 
 
 def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
@@ -142,7 +135,7 @@ def _check_if_critical(session: VerbSession, kind: str, purpose: str) -> None:
 @click.option("--vhost-pattern", default=".*", help="Accepted for compatibility.")
 @click.option("--queue-pattern", default=".*", help="Accepted for compatibility.")
 def rebalance(session: VerbSession, type: str, vhost_pattern: str, queue_pattern: str) -> None:
-    """Distribute the leaders of queues over the nodes: one node leads all."""
+    """Distribute the leaders of queues over the nodes: one node leads all; refused in a cluster."""
     session.output.announce(f"Re-balancing leaders of {type} queues...")
     session.api.post("rebalance", "queues", body=b"{}")
     found = session.api.list("queues", query={"columns": "type"})

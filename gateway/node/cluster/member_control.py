@@ -1,0 +1,175 @@
+"""The control of a cluster by operators: maintenance, the leadership, members that will not come back."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from gateway.cluster.errors import Outdated
+from gateway.cluster.leadership import Leadership, MaintenanceRecords, Member, Members
+from gateway.cluster.metadata import Metadata
+from gateway.kernel.clock import Clock
+from gateway.kernel.errors import NotFound, PreconditionFailed
+from gateway.logs import StructuredLog
+from gateway.net.listeners import plain_host
+from gateway.node.cluster.member_ports import MemberPorts
+from gateway.node.control.maintenance import REASON
+from gateway.node.node import Node
+
+_log: Final = StructuredLog("cluster")
+
+#: The time between an answer to an operator and the end of the connection on which it is sent, in seconds.
+_ANSWER_S: Final = 0.2
+
+
+class MemberControl:
+    """Carries out what operators ask for; the leader gets their requests, and the records of the cluster pass them on.
+
+    ``hand_over`` ends the leadership of this node in order, in favour of a node; ``node`` returns the node that leads.
+    """
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        clock: Clock,
+        members: Members,
+        leadership: Leadership,
+        ports: MemberPorts,
+        hand_over: Callable[[str], None],
+        node: Callable[[], Node | None],
+    ) -> None:
+        self._records = MaintenanceRecords(metadata, self._changed)
+        self._clock = clock
+        self._members = members
+        self._leadership = leadership
+        self._ports = ports
+        self._hand_over = hand_over
+        self._node = node
+        self._is_drained = False
+
+    def start(self) -> None:
+        """Begin to watch the records."""
+        self._records.start()
+
+    def close(self) -> None:
+        """Stop: make no more calls."""
+        self._records.close()
+
+    def is_drained(self, member: Member) -> bool:
+        """Whether a node is in maintenance."""
+        return self._records.holds_for(member)
+
+    def is_drained_name(self, name: str) -> bool:
+        """Whether the live node of this name is in maintenance."""
+        return any(member.name == name and self.is_drained(member) for member in self._members.alive)
+
+    def stand(self) -> None:
+        """Stand for election again, unless this node is in maintenance."""
+        if not self._is_drained:
+            self._leadership.stand()
+
+    # What operators ask for
+
+    async def drain(self, name: str) -> None:
+        """Put a node into maintenance.
+
+        :raises NotFound: if there is none of this name.
+        :raises PreconditionFailed: if it is not alive, or no other node could lead.
+        """
+        member = self._alive(name)
+        if name == self._members.own.name:
+            self._require_successor()
+        await self._records.write(member)
+
+    async def revive(self, name: str) -> None:
+        """Put a node into service again. :raises NotFound: if there is none of this name."""
+        self._known(name)
+        await self._records.delete(name)
+
+    async def transfer(self, name: str) -> None:
+        """Let another node lead. :raises NotFound: :raises PreconditionFailed: if it cannot, or no other one could."""
+        if name and name == self._members.own.name:
+            return
+        if name:
+            member = self._alive(name)
+            if not self._is_willing(member):
+                raise PreconditionFailed(f"node {name} does not stand for election now; revive it first")
+        else:
+            self._require_successor()
+        _log.info("the leadership is handed over", to=name or "any node")
+        self._clock.call_later(_ANSWER_S, lambda: self._hand_over(name))
+
+    async def forget(self, name: str) -> None:
+        """Delete the record of a node. :raises NotFound: :raises PreconditionFailed: if it is alive."""
+        self._known(name)
+        if any(member.name == name for member in self._members.alive):
+            raise PreconditionFailed(f"node {name} is alive; stop it first")
+        try:
+            await self._members.forget(name)
+        except Outdated:
+            raise PreconditionFailed(f"node {name} has just written its record; it is alive") from None
+        await self._records.delete(name)
+        _log.info("a node was forgotten", node=name)
+
+    def _known(self, name: str) -> None:
+        if not any(member.name == name for member in (*self._members.known, self._members.own)):
+            raise NotFound(f"the cluster has no node {name}")
+
+    def _alive(self, name: str) -> Member:
+        for member in self._members.alive:
+            if member.name == name:
+                return member
+        self._known(name)
+        raise PreconditionFailed(f"node {name} is not running")
+
+    def _is_willing(self, member: Member) -> bool:
+        return member.is_eligible and not self.is_drained(member)
+
+    def _require_successor(self) -> None:
+        own = self._members.own.name
+        if not any(member.name != own and self._is_willing(member) for member in self._members.alive):
+            raise PreconditionFailed("no other node can lead: start one, or revive one that is drained")
+
+    # What the records say
+
+    def _changed(self, name: str) -> None:
+        if name == self._members.own.name:
+            self._apply(self._records.holds_for(self._members.own))
+        elif self._node() is not None and self.is_drained_name(name):
+            self._close_clients_of(name)
+
+    def _apply(self, is_drained: bool) -> None:
+        """Begin or end the maintenance of this node."""
+        if is_drained == self._is_drained:
+            return
+        self._is_drained = is_drained
+        if is_drained:
+            _log.info("drained")
+            self._ports.drain()
+            self._clock.call_later(_ANSWER_S, self._resign)
+        else:
+            _log.info("revived")
+            self._ports.revive()
+            self._leadership.stand()
+
+    def _resign(self) -> None:
+        if self._is_drained:
+            self._hand_over("")
+
+    def _close_clients_of(self, name: str) -> None:
+        """Tell the clients that another node forwards that it is drained, and close their connections."""
+        node = self._node()
+        assert node is not None
+        addresses = {
+            (plain_host(peer.host), peer.port, plain_host(host.host), host.port)
+            for peer, host in self._ports.forwarded_by(name)
+        }
+
+        def is_forwarded(peer: Any) -> bool:  # Any: a peer of the kernel
+            info = peer.info()
+            return (info.peer_host, info.peer_port, info.host, info.port) in addresses
+
+        self._clock.background.add(self._closing(node, is_forwarded))
+
+    def _closing(self, node: Node, is_forwarded: Callable[[Any], bool]) -> Iterator[None]:  # Any: as above
+        for _ in node.broker.connections.force_closes(REASON, is_forwarded):
+            node.touch()
+            yield
