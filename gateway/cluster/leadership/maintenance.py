@@ -39,11 +39,11 @@ class MaintenanceRecords:
     def holds_for(self, member: Member) -> bool:
         """Whether this start of a node is in maintenance."""
         entry = self._entries.get(member.name)
-        return entry is not None and entry.value is not None and _instance_in(entry.value) == member.instance
+        return entry is not None and entry.value is not None and decode_instance(entry.value) == member.instance
 
     async def write(self, member: Member) -> None:
         """Put this start of a node into maintenance. :raises Unanswered: if the engine does not answer."""
-        await self._set(member.name, json.dumps({"instance": member.instance}).encode())
+        await self._set(member.name, encode_instance(member.instance))
 
     async def delete(self, name: str) -> None:
         """Delete the record of a node. :raises Unanswered: if the engine does not answer."""
@@ -86,7 +86,12 @@ class MaintenanceRecords:
         raise Unanswered(f"the maintenance of {name} has another revision with each attempt to write it")
 
 
-def _instance_in(data: bytes) -> str | None:
+def encode_instance(instance: str) -> bytes:
+    """Return the record for a start of a process as JSON."""
+    return json.dumps({"instance": instance}).encode()
+
+
+def decode_instance(data: bytes) -> str | None:
     """Return the start of a process that a record names; ``None`` if it cannot be read."""
     try:
         return str(json.loads(data)["instance"])

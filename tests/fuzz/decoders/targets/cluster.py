@@ -8,6 +8,7 @@ from gateway.cluster.batches import LogBatch, RecordPiece, decode_batch, encode_
 from gateway.cluster.errors import ClusterMismatch, LogDamaged, LogGap
 from gateway.cluster.leadership import Lease, Member, Role
 from gateway.cluster.leadership.lease import decode_lease, encode_lease
+from gateway.cluster.leadership.maintenance import decode_instance, encode_instance
 from gateway.cluster.leadership.member import decode_member, encode_member
 from gateway.cluster.queue_log import Epoch, QueueId
 from gateway.cluster.replication.step_codec import StepEncoder, decode_step
@@ -165,6 +166,8 @@ def _nodes(data: bytes) -> None:
     require(member is None or decode_member(encode_member(member)) == member, "a member is the same", member)
     lease = decode_lease(data)
     require(lease is None or decode_lease(encode_lease(lease)) == lease, "a lease is the same", lease)
+    name = decode_instance(data)
+    require(name is None or decode_instance(encode_instance(name)) == name, "a name is the same", name)
 
 
 def _settings(data: bytes) -> None:
@@ -252,10 +255,12 @@ TARGETS: Final = (
         (
             "gateway.cluster.leadership.member:decode_member", "gateway.cluster.leadership.member:decode_address",
             "gateway.cluster.leadership.lease:decode_lease",
+            "gateway.cluster.leadership.maintenance:decode_instance",
         ),
         lambda: (
             encode_member(Member("a", "i1", ("h", 1), {"amqp": ("h", 5672)}, "1.0", 7, Role.LEADER, False)),
             encode_lease(Lease("a", "i1", Epoch(9), ("::1", 25672), True)),
+            encode_instance("i1"),
         ),
         TOKENS,
     ),
