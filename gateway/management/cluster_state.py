@@ -54,7 +54,8 @@ class ClusterState:
     """The cluster as this node sees it.
 
     ``engine_fault`` is the reason why the engine does not answer, ``None`` while it does. ``lease_s`` is the time after
-    which this node stops leading unless it renews its lease.
+    which this node stops leading unless it renews its lease. ``unchecked_servers`` are those of the engine that
+    have not answered since this node started.
     """
 
     name: str
@@ -66,6 +67,7 @@ class ClusterState:
     lease_s: float
     log: LogState = LogState()
     rebuild: RebuildState = RebuildState()
+    unchecked_servers: tuple[str, ...] = ()
 
     @property
     def leads(self) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.cluster.errors import ClusterMismatch
-from gateway_jetstream.ports.admission import require_engine, require_jetstream, require_version
+from gateway_jetstream.ports.admission import ServerUnreachable, require_engine, require_jetstream, require_version
+from gateway_jetstream.ports.foundation import metadata_of
+from gateway_jetstream.ports.server_checks import decode_checked, remember, require_checked
 from tests.jetstream.nats_servers import NatsServers, running_servers
 from tests.jetstream.places import JetStreamPlace
 
@@ -43,13 +45,39 @@ def refusal(place: JetStreamPlace, monitoring: list[str]) -> str:
 
 def test_three_servers_that_write_before_they_acknowledge_are_taken(place: JetStreamPlace) -> None:
     engine = require_engine(place.client(), place.loop.reactor, place.servers.monitoring)
-    assert place.run(engine) is None  # type: ignore[func-returns-value]
+    servers = place.run(engine)
+    assert servers.checked == dict(zip(place.servers.monitoring, ("n1", "n2", "n3"), strict=True))
+    assert servers.missing == []
 
 
 def test_each_server_must_be_known_by_its_monitoring_endpoint(place: JetStreamPlace) -> None:
     assert "endpoints of 2 NATS servers" in refusal(place, place.servers.monitoring[:2])
-    unreachable = [*place.servers.monitoring[:2], "http://127.0.0.1:1"]
+    unreachable = [place.servers.monitoring[0], "http://127.0.0.1:1", "http://127.0.0.1:2"]
     assert refusal(place, unreachable).startswith("http://127.0.0.1:1/varz cannot be read: ")
+
+
+def test_a_minority_may_be_missing_if_it_was_checked_once(place: JetStreamPlace) -> None:
+    monitoring = [*place.servers.monitoring[:2], "http://127.0.0.1:1"]
+    servers = place.run(require_engine(place.client(), place.loop.reactor, monitoring))
+    assert [each.url for each in servers.missing] == ["http://127.0.0.1:1"]
+    metadata = place.cluster().metadata
+    with pytest.raises(ClusterMismatch, match=r"127.0.0.1:1/varz cannot be read: .* it was never checked"):
+        place.run(require_checked(metadata, servers.missing))
+    place.run(remember(metadata, servers.checked))
+    place.run(remember(metadata, {"http://127.0.0.1:1": "n3"}))
+    place.run(remember(metadata, servers.checked))
+    place.run(require_checked(metadata, servers.missing))
+
+
+def test_a_cluster_that_does_not_exist_has_checked_no_server(place: JetStreamPlace) -> None:
+    metadata = metadata_of(place.client(), place.loop.reactor, "nowhere")
+    with pytest.raises(ClusterMismatch, match="the record of the checked servers cannot be read"):
+        place.run(require_checked(metadata, [ServerUnreachable("http://127.0.0.1:1", "no answer")]))
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b'{"a": 1}', b"null"])
+def test_a_record_that_cannot_be_read_has_checked_no_server(data: bytes) -> None:
+    assert decode_checked(data) == {}
 
 
 def test_another_clusters_name_is_refused(place: JetStreamPlace, servers: NatsServers) -> None:

@@ -21,7 +21,11 @@ def cluster_view(state: ClusterState) -> Fields:
         "leader": state.leader or None,
         "epoch": state.epoch,
         "members": [_member_fields(member) for member in state.members],
-        "engine": {"answers": state.engine_fault is None, "reason": state.engine_fault},
+        "engine": {
+            "answers": state.engine_fault is None,
+            "reason": state.engine_fault,
+            "unchecked": [*state.unchecked_servers],
+        },
         "doubt": state.doubt,
         "lease_seconds": round(max(state.lease_s, 0.0), 1),
         "log": {

@@ -1,11 +1,12 @@
 """The connection of a node to the engine of its cluster: NATS JetStream."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from gateway.cluster.errors import ClusterMismatch
 from gateway.cluster.metadata import Metadata
 from gateway.cluster.queue_log import QueueLogs
 from gateway.config.cluster import Cluster
@@ -22,15 +23,27 @@ _FIRST_CONNECTION_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The ports of a cluster, and the call that ends the connection."""
+    """The ports of a cluster, and the call that ends the connection.
+
+    ``unchecked`` returns the servers that did not answer yet.
+    """
 
     metadata: Metadata
     logs: QueueLogs
     close: Callable[[], None]
+    unchecked: Callable[[], Sequence[str]] = tuple
 
 
-async def open_engine(settings: Cluster, node: str, reactor: Any) -> Engine:  # Any: Twisted's interfaces are not types
+async def open_engine(
+    settings: Cluster,
+    node: str,
+    reactor: Any,  # Any: Twisted's interfaces are not types
+    unfit: Callable[[ClusterMismatch], None],
+) -> Engine:
     """Connect to the servers, and check that they keep what they acknowledge.
+
+    A minority that does not answer is checked when it does, if it was once before; ``unfit`` is called with the error
+    of such a server that does not fulfil what a cluster needs.
 
     Logs have a connection of their own: while a new leader reads the whole log, the answer to the renewal of its lease
     would come after megabytes of it, too late.
@@ -41,7 +54,8 @@ async def open_engine(settings: Cluster, node: str, reactor: Any) -> Engine:  # 
     from gateway_jetstream.client.client import NatsClient
     from gateway_jetstream.errors import NatsError
     from gateway_jetstream.ports.admission import require_engine
-    from gateway_jetstream.ports.foundation import open_cluster
+    from gateway_jetstream.ports.foundation import metadata_of, open_cluster
+    from gateway_jetstream.ports.server_checks import PendingChecks, remember, require_checked
 
     client, log_client = (NatsClient(reactor, _options(settings, node)) for _ in range(2))
 
@@ -54,16 +68,25 @@ async def open_engine(settings: Cluster, node: str, reactor: Any) -> Engine:  # 
     try:
         await client.opened(_FIRST_CONNECTION_S)
         await log_client.opened(_FIRST_CONNECTION_S)
-        await require_engine(client, reactor, monitoring_urls(settings))
+        servers = await require_engine(client, reactor, monitoring_urls(settings))
+        if servers.missing:
+            await require_checked(metadata_of(client, reactor), servers.missing)
         metadata = (await open_cluster(client, reactor, settings.name)).metadata
         logs = (await open_cluster(log_client, reactor, settings.name)).logs
+        await remember(metadata, servers.checked)
     except NatsError as error:
         stop()
         raise ConfigurationError(f"cluster.servers: {error}") from None
     except BaseException:
         stop()
         raise
-    return Engine(metadata, logs, stop)
+    pending = PendingChecks(reactor, servers.missing, unfit)
+
+    def close() -> None:
+        pending.close()
+        stop()
+
+    return Engine(metadata, logs, close, lambda: pending.urls)
 
 
 def _options(settings: Cluster, node: str) -> "ClientOptions":

@@ -113,7 +113,7 @@ class ClusterMember:
     async def _join(self) -> None:
         self._ports.bind()
         settings = self.settings
-        self._engine = engine = await open_engine(settings.cluster, settings.node, self._reactor)
+        self._engine = engine = await open_engine(settings.cluster, settings.node, self._reactor, self.on_start_failed)
         self._secret = await forwarding_secret(engine.metadata)
         self._ports.serve_forwarding(self._secret, self._is_drained)
         own = Member(
@@ -345,7 +345,8 @@ class ClusterMember:
             return None
         name, fault = self.settings.cluster.name, self._contact.reason
         is_drained = self._control.is_drained
-        return cluster_state(name, leadership, members, is_drained, fault, self._store, self._rebuild)
+        state = cluster_state(name, leadership, members, is_drained, fault, self._store, self._rebuild)
+        return replace(state, unchecked_servers=() if self._engine is None else tuple(self._engine.unchecked()))
 
     def _is_drained(self, name: str) -> bool:
         return self._control is not None and self._control.is_drained_name(name)

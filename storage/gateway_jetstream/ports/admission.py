@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -23,6 +24,14 @@ _LEAST_PAYLOAD: Final = 512 * 1024
 #: The time limit of an answer of the monitoring endpoint, in seconds, and the size of the largest, in bytes.
 _TIMEOUT_S: Final = 5.0
 _MOST_BYTES: Final = 4 * 1024 * 1024
+
+
+class ServerUnreachable(ClusterMismatch):
+    """A server, known by its monitoring URL, does not answer."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(reason)
+        self.url = url
 
 
 class MonitoringBody(Protocol):
@@ -51,8 +60,22 @@ class MonitoringBody(Protocol):
             self.whole.errback(reason)
 
 
-async def require_engine(client: NatsClient, reactor: Any, monitoring: Sequence[str]) -> None:  # Any: as elsewhere
+@dataclass(frozen=True, slots=True)
+class CheckedServers:
+    """The servers that were checked, monitoring URL to name, and those that do not answer."""
+
+    checked: Mapping[str, str]
+    missing: Sequence[ServerUnreachable]
+
+
+async def require_engine(
+    client: NatsClient,
+    reactor: Any,  # Any: as elsewhere
+    monitoring: Sequence[str],
+) -> CheckedServers:
     """Check each server: by its connection, or by its monitoring endpoint, such as ``http://10.0.0.1:8222``.
+
+    A minority may not answer: that is reported.
 
     :raises ClusterMismatch: if one is too old, too small, acknowledges before it has written, or has too few peers.
     """
@@ -66,9 +89,28 @@ async def require_engine(client: NatsClient, reactor: Any, monitoring: Sequence[
         raise ClusterMismatch(
             f"the monitoring endpoints of {len(monitoring)} NATS servers are known; a cluster has at least {REPLICAS}"
         )
+    checked: dict[str, str] = {}
+    missing: list[ServerUnreachable] = []
     for url in monitoring:
-        require_version(text_field(await _fetched(reactor, url, "/varz"), "version"), url)
-        require_jetstream(await _fetched(reactor, url, "/jsz?config=true"), url)
+        try:
+            checked[url] = await check_server(reactor, url)
+        except ServerUnreachable as error:
+            missing.append(error)
+    if missing and 2 * len(missing) >= len(monitoring):
+        raise missing[0]
+    return CheckedServers(checked, missing)
+
+
+async def check_server(reactor: Any, url: str) -> str:  # Any: as elsewhere
+    """Check a server by its monitoring endpoint; return its name.
+
+    :raises ServerUnreachable: if it does not answer.
+    :raises ClusterMismatch: if it is not fit.
+    """
+    server = await _fetched(reactor, url, "/varz")
+    require_version(text_field(server, "version"), url)
+    require_jetstream(await _fetched(reactor, url, "/jsz?config=true"), url)
+    return text_field(server, "server_name")
 
 
 def require_version(version: str, server: str) -> None:
@@ -126,5 +168,5 @@ async def _fetched(reactor: Any, base: str, path: str) -> dict[str, Any]:
         collecting.whole.addTimeout(_TIMEOUT_S, reactor)
         body = await collecting.whole
     except Exception as error:  # Twisted's errors have no common base
-        raise ClusterMismatch(f"{url} cannot be read: {str(error) or type(error).__name__}") from None
+        raise ServerUnreachable(base, f"{url} cannot be read: {str(error) or type(error).__name__}") from None
     return decode_monitoring(body, url)

@@ -58,6 +58,11 @@ async def open_cluster(
     return JetStreamCluster(metadata, logs, JetStreamBus(client, reactor, layout), layout)
 
 
+def metadata_of(client: NatsClient, reactor: Any, prefix: str = "gateway") -> JetStreamMetadata:  # Any: as above
+    """Return the metadata of a cluster that exists already."""
+    return JetStreamMetadata(JetStreamApi(client), JetStreamPublisher(client), reactor, Layout(1, prefix))
+
+
 async def _founded(metadata: JetStreamMetadata, name: str, shards: int) -> int:
     """Return the number of shards of the cluster, after its name was compared or written."""
     body = json.dumps({"version": _VERSION, "name": name, "shards": shards}).encode()

@@ -38,7 +38,7 @@ def test_the_state_of_the_cluster_is_shown(console: Console) -> None:
         ("b", True, "follower", False), ("c", False, None, False), ("gateway@here", True, "leader", True)
     ]  # fmt: skip
     assert state["members"][0]["addresses"] == {"amqp": {"host": "10.0.0.2", "port": 5672}}
-    assert state["engine"] == {"answers": True, "reason": None}
+    assert state["engine"] == {"answers": True, "reason": None, "unchecked": []}
     assert state["doubt"] is None
     assert (state["log"]["append_p99_ms"], state["log"]["bytes_since_checkpoint"]) == (8.0, 40_000)
     assert state["rebuild"] == {"seconds": 0.5, "records": 100, "bytes": 30_000}

@@ -41,6 +41,7 @@ from gateway_jetstream.ports.admission import decode_monitoring, require_jetstre
 from gateway_jetstream.ports.foundation import decode_founding
 from gateway_jetstream.ports.key_text import decode_key, encode_key
 from gateway_jetstream.ports.queue_logs import decode_node
+from gateway_jetstream.ports.server_checks import decode_checked, encode_checked
 from tests.fuzz.decoders.laws import attempt, refused, require, require_any_cut, require_same, text_of
 from tests.fuzz.decoders.target import Target
 
@@ -167,6 +168,8 @@ def _nodes(data: bytes) -> None:
     lease = decode_lease(data)
     require(lease is None or decode_lease(encode_lease(lease)) == lease, "a lease is the same", lease)
     name = decode_instance(data)
+    checked = decode_checked(data)
+    require(decode_checked(encode_checked(checked)) == checked, "the servers are the same", checked)
     require(name is None or decode_instance(encode_instance(name)) == name, "a name is the same", name)
 
 
@@ -255,12 +258,14 @@ TARGETS: Final = (
         (
             "gateway.cluster.leadership.member:decode_member", "gateway.cluster.leadership.member:decode_address",
             "gateway.cluster.leadership.lease:decode_lease",
+            "gateway_jetstream.ports.server_checks:decode_checked",
             "gateway.cluster.leadership.maintenance:decode_instance",
         ),
         lambda: (
             encode_member(Member("a", "i1", ("h", 1), {"amqp": ("h", 5672)}, "1.0", 7, Role.LEADER, False)),
             encode_lease(Lease("a", "i1", Epoch(9), ("::1", 25672), True)),
             encode_instance("i1"),
+            encode_checked({"http://10.0.0.1:8222": "n1"}),
         ),
         TOKENS,
     ),

@@ -53,6 +53,7 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
         "Engine",
         [
             "answers" if answers else f"does not answer: {text(part(cluster, 'engine'), 'reason')}",
+            *(f"Not checked, as it does not answer: {url}" for url in _unchecked(cluster)),
             f"Appends (ms): p50 {part(log, 'append_p50_ms')}, p99 {part(log, 'append_p99_ms')}",
             f"Log since the last checkpoint: {number(log, 'records_since_checkpoint')} records, "
             f"{number(log, 'bytes_since_checkpoint')} bytes",
@@ -61,6 +62,11 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
     )
     if doubt := text(cluster, "doubt"):
         yield "Doubt", [doubt]
+
+
+def _unchecked(cluster: Json) -> list[Json]:
+    found = part(cluster, "engine", "unchecked")
+    return found if isinstance(found, list) else []
 
 
 def _cluster(overview: Json, nodes: list[JsonObject], cluster: Json) -> JsonObject:
