@@ -1,4 +1,4 @@
-"""How long no node serves a queue."""
+"""The time in which the queues of a cluster are not served."""
 
 import time
 

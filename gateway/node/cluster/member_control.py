@@ -71,7 +71,7 @@ class MemberControl:
     async def drain(self, name: str) -> None:
         """Put a node into maintenance.
 
-        :raises NotFound: if there is none of this name.
+        :raises NotFound: if the cluster has no such node.
         :raises PreconditionFailed: if it is not alive, or no other node could lead.
         """
         member = self._alive(name)
@@ -80,7 +80,7 @@ class MemberControl:
         await self._records.write(member)
 
     async def revive(self, name: str) -> None:
-        """Put a node into service again. :raises NotFound: if there is none of this name."""
+        """Put a node into service again. :raises NotFound: if the cluster has no such node."""
         self._known(name)
         await self._records.delete(name)
 
