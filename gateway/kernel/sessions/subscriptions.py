@@ -83,9 +83,9 @@ class Subscriptions:
     """The subscriptions of one session by filter; shared ones are stored, but match nothing here.
 
     ``shared`` counts the shared ones, ``to_broker`` others for topics of the broker itself. ``_alike`` are the terms of
-    all non-shared subscriptions while they are equal, as for most clients: then no matching is needed. ``_usual_key`` is
-    the last routing key that is no topic of the server; the next message often has the same. The ``_index`` is built
-    when matching is needed, or when there are many subscriptions.
+    all non-shared subscriptions while they are equal, as for most clients: then no matching is needed. ``_usual_key``
+    is the last routing key that is no topic of the server; the next message often has the same. The ``_index`` is
+    built when matching is needed, or when there are many subscriptions.
     """
 
     __slots__ = ("_alike", "_by_filter", "_index", "_terms", "_usual_key", "shared", "to_broker")
