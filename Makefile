@@ -40,7 +40,7 @@ cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS ser
 
 # The groups of all tests, the longest first; the last one has all other folders. Three run at a time: together they keep
 # two cores busy for half of the time, the rest is waiting. A failure of one does not stop the others.
-TEST_JOBS := 4
+TEST_JOBS := 3
 TEST_GROUPS := broker durability pipeline rest interop cluster compiled kernel network
 TESTS_pipeline := pipeline
 TESTS_interop := interop

@@ -27,6 +27,10 @@ class LogDamaged(ClusterError):
     """A batch of a log is missing or damaged in every copy that was read."""
 
 
+class ReadingOutdated(ClusterError):
+    """Batches that a reading of a log lacks may have been removed, or it is another log: it must begin anew."""
+
+
 class NodeUnreachable(ClusterError):
     """A node cannot be reached; it did not get the request."""
 

@@ -68,3 +68,6 @@ class Cluster(Section):
 
     port: Annotated[int, Field(ge=0, le=65535)] = 25672
     """Port at which the other nodes reach this one, 0 for any free one. It belongs in a trusted network."""
+
+    standby: bool = True
+    """Whether this node keeps a copy of the data while it follows, so that it takes over without reading all of it."""

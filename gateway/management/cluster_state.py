@@ -4,8 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+#: The figures in the record of a follower that keeps a copy.
+COPY_BEHIND_BATCHES: Final = "copy_behind_batches"
+COPY_BEHIND_MS: Final = "copy_behind_ms"
+
 #: A leader that renews its lease has more than this left, in seconds.
 _LEAST_LEASE_S: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """The delay of a follower's copy: the batches of the log that it lacks, and the age of its state."""
+
+    behind_batches: int
+    behind_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +37,14 @@ class MemberState:
     addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     figures: Mapping[str, int] = field(default_factory=dict)
     is_drained: bool = False
+
+    @property
+    def copy(self) -> CopyState | None:
+        """The copy that this member keeps while it follows, as of its last record; ``None`` without one."""
+        batches, milliseconds = self.figures.get(COPY_BEHIND_BATCHES), self.figures.get(COPY_BEHIND_MS)
+        if not self.is_alive or batches is None or milliseconds is None:
+            return None
+        return CopyState(batches, milliseconds / 1000)
 
 
 @dataclass(frozen=True, slots=True)

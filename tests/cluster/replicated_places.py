@@ -10,9 +10,10 @@ from queue import Empty, SimpleQueue
 
 from gateway.cluster.queue_log import UNCLAIMED, Claim, Epoch, QueueId
 from gateway.cluster.replication.local_store import LocalStore
-from gateway.cluster.replication.replaying import Rebuilt, rebuild
+from gateway.cluster.replication.log_copy import LogCopy, Rebuilt
 from gateway.cluster.replication.replicated_store import ReplicatedStore
-from gateway.kernel.journal.changes import Lsn, SetAside
+from gateway.kernel.journal.store import Store
+from gateway.testing.clock import FakeClock
 from gateway.testing.cluster import MemoryClusterPlace
 from gateway_lmdb import LmdbStore
 from gateway_lmdb.unsynced import UnsyncedDisk
@@ -48,11 +49,23 @@ class ReplicatedPlace:
 
     def _built(self, claim: Claim) -> tuple[LocalStore, Rebuilt]:
         """Return a copy, opened again as after a restart, and what was read."""
-        built = MemoryStore()
-        rebuilt = self.engine.run(rebuild(self.logs, claim, built.append))
-        built.commit()
+        building = FakeClock()  # no time passes for the former owner
+        built = MemoryStore(defer=lambda call: building.call_later(0, call))
+        rebuilt = self._read(claim, built, building, lambda: building.advance(0))
         clock = self.engine.clock
         return built.reopened(defer=lambda call: clock.call_later(self._commit_s, call)), rebuilt
+
+    def _read(self, claim: Claim, store: Store, clock: FakeClock, work: Callable[[], None]) -> Rebuilt:
+        """Read the log into an empty store; ``work`` lets it work."""
+        copy = LogCopy(LOG, store, clock, failed)
+        end = self.engine.run(copy.read_rest(self.logs, claim))
+        written: list[bool] = []
+        copy.writer.finish(lambda: written.append(True))
+        deadline = time.monotonic() + 20
+        while not written:
+            assert time.monotonic() < deadline, "the copy is not written after twenty seconds"
+            work()
+        return copy.rebuilt(end)
 
     def pump(self, until: Callable[[], bool]) -> None:
         """Let fake time pass."""
@@ -83,8 +96,14 @@ class LmdbReplicatedPlace(ReplicatedPlace):
     def _built(self, claim: Claim) -> tuple[LocalStore, Rebuilt]:
         path = Path(self._directory.name) / str(next(self._copies))
         built = LmdbStore(path, call_in_kernel=self._calls.put, disk=UnsyncedDisk())
-        built.listen(DiscardingListener())
-        rebuilt = self.engine.run(rebuild(self.logs, claim, built.append))
+        clock = FakeClock()
+
+        def work() -> None:
+            clock.advance(0)
+            with suppress(Empty):
+                self._calls.get(timeout=0.001)()
+
+        rebuilt = self._read(claim, built, clock, work)
         built.close()
         self._calls = SimpleQueue()
         return LmdbStore(path, call_in_kernel=self._calls.put, disk=UnsyncedDisk()), rebuilt
@@ -110,27 +129,6 @@ class LmdbReplicatedPlace(ReplicatedPlace):
         self._directory.cleanup()
 
 
-class DiscardingListener:
-    """A listener of a copy that is being built."""
-
-    def on_durable(self, watermark: Lsn) -> None:
-        """Do nothing."""
-
-    def on_refused(self, reason: str) -> None:
-        """Fail."""
-        raise AssertionError(reason)
-
-    def on_set_aside(self, aside: SetAside) -> None:
-        """Fail."""
-        raise AssertionError(aside.reason)
-
-    def on_stalled(self, reason: str) -> None:
-        """Fail."""
-        raise AssertionError(reason)
-
-    def on_resumed(self) -> None:
-        """Do nothing."""
-
-    def on_failed(self, reason: str) -> None:
-        """Fail."""
-        raise AssertionError(reason)
+def failed(reason: str) -> None:
+    """Fail."""
+    raise AssertionError(reason)

@@ -60,9 +60,10 @@ class ScriptedLogs(MemoryQueueLogs):
         gate: Gate | None = None,
     ) -> None:
         batches: list[StoredBatch] = []
-        await super().read(claim, batches.append, after)
+        await super().read(claim, batches.append)
         for stored in self.copies.pop(0)(batches) if self.copies else batches:
-            take(stored)
+            if stored.position > after:
+                take(stored)
 
     async def read_elsewhere(self, claim: Claim) -> None:
         self.moves += 1

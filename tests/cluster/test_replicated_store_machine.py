@@ -76,8 +76,11 @@ class ReplicatedStores(RuleBasedStateMachine):
     @initialize(delays=st.sampled_from([(0.002, 0.0005), (0.0005, 0.005)]))
     def begin(self, delays: tuple[float, float]) -> None:
         """Either the log or the copy is behind."""
-        self.place = ReplicatedPlace(*delays)
+        self.place = self.new_place(*delays)
         self.open([(frozenset(), frozenset())])
+
+    def new_place(self, latency_s: float, commit_s: float) -> ReplicatedPlace:
+        return ReplicatedPlace(latency_s, commit_s)
 
     def teardown(self) -> None:
         self.patch.undo()

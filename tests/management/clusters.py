@@ -2,13 +2,15 @@
 
 from gateway.management.cluster_state import ClusterState, LogState, MemberState, RebuildState
 
+FIGURES = {"mem_used": 5, "copy_behind_batches": 3, "copy_behind_ms": 250}
+
 CLUSTER = ClusterState(
     name="shop",
     node="gateway@here",
     leader="gateway@here",
     epoch=7,
     members=(
-        MemberState("b", True, False, "follower", "0.2", "10.0.0.2", {"amqp": ("10.0.0.2", 5672)}, {"mem_used": 5}),
+        MemberState("b", True, False, "follower", "0.2", "10.0.0.2", {"amqp": ("10.0.0.2", 5672)}, FIGURES),
         MemberState("c", False, False, "", "0.2", "10.0.0.3"),
         MemberState("gateway@here", True, True, "leader", "0.2", "10.0.0.1"),
     ),

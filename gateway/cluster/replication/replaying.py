@@ -1,12 +1,10 @@
-"""Building a local copy from the records of a log."""
+"""Applying the records of a log to a local copy."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from gateway.cluster.errors import LogDamaged
-from gateway.cluster.log_replay import LogEnd, LogRecord, replay
-from gateway.cluster.queue_log import Claim, QueueLogs
+from gateway.cluster.log_replay import LogRecord
 from gateway.cluster.replication.folded_steps import entity_name
 from gateway.cluster.replication.log_growth import LogGrowth
 from gateway.cluster.replication.log_records import CHECKPOINT_BEGIN, CHECKPOINT_END, CHECKPOINT_PIECE, STEP
@@ -38,12 +36,20 @@ class RecordApplier:
     Between the beginning and the end of a checkpoint it remembers what steps have changed: there the pieces, which may
     be older, do not count. A stream needs its messages in order, so the changes of streams in steps wait for the end of
     the checkpoint, whose pieces have the messages before them; ``finish`` is called after the last record.
+
+    A log that was purged begins with steps just before a checkpoint, which has their effects: they are left out, else a
+    stream whose earlier messages come with the checkpoint would begin with theirs.
+
+    Once the copy ``is_complete``, because it has everything since the first record or a whole checkpoint, later
+    checkpoints say nothing new, and are counted only.
     """
 
     def __init__(self, apply: Callable[[list[Change]], object]) -> None:
         self.records = 0
         self.bytes = 0
         self.growth = LogGrowth()
+        self.is_complete = False
+        self._has_begun = False
         self._apply = apply
         self._pieces_bytes = 0
         self._is_in_checkpoint = False
@@ -54,20 +60,26 @@ class RecordApplier:
     def take(self, record: LogRecord) -> None:
         """Apply a record. :raises LogDamaged: if it cannot be read."""
         size = len(record.payload)
+        if not self.records and record.index == 1:
+            self.is_complete = self._has_begun = True
         self.records += 1
         self.bytes += size
         kind = record.payload[:_KIND_BYTES]
         if kind == STEP:
             self.growth.add(size)
-            self._take_step(decode_step(record.payload, _KIND_BYTES))
+            if self._has_begun:
+                self._take_step(decode_step(record.payload, _KIND_BYTES))
         elif kind == CHECKPOINT_PIECE:
             self._pieces_bytes += size
-            self._take_piece(decode_step(record.payload, _KIND_BYTES))
+            if self._is_in_checkpoint:
+                self._take_piece(decode_step(record.payload, _KIND_BYTES))
         elif kind == CHECKPOINT_BEGIN:  # the one before, if it has no end, was that of a leader that died
             self.finish()
-            self._is_in_checkpoint = True
+            self._has_begun = True
+            self._is_in_checkpoint = not self.is_complete
             self._pieces_bytes = 0
         elif kind == CHECKPOINT_END:
+            self.is_complete |= self._is_in_checkpoint
             self.finish()
             self.growth.end_checkpoint(self._pieces_bytes)
         else:
@@ -123,26 +135,3 @@ def _identity(change: Change) -> object:
     if isinstance(change, Removed):
         return entity_name(change.kind, change.key)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """A copy that was built: where the log ends, its records and bytes, and what it has since its last checkpoint."""
-
-    end: LogEnd
-    records: int
-    bytes: int
-    growth: LogGrowth
-
-
-async def rebuild(logs: QueueLogs, claim: Claim, apply: Callable[[list[Change]], object]) -> Rebuilt:
-    """Apply every record before a claim; return what was read.
-
-    :raises LogDamaged: if no copy of the log is whole.
-    :raises Deposed: if there is a later claim.
-    :raises Unanswered: if the engine does not answer.
-    """
-    applier = RecordApplier(apply)
-    end = await replay(logs, claim, applier.take)
-    applier.finish()
-    return Rebuilt(end, applier.records, applier.bytes, applier.growth)

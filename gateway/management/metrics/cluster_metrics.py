@@ -40,13 +40,25 @@ _READINGS: Final[tuple[Reading[ClusterState], ...]] = (
     ),
 )
 MEMBERS: Final = gauge("gateway_cluster_members", "Nodes of the cluster, by whether they are alive", "state")
+BEHIND_BATCHES: Final = gauge(
+    "gateway_cluster_copy_behind_batches", "Batches of the log that the copy of a follower lacks", "member"
+)
+BEHIND_SECONDS: Final = gauge(
+    "gateway_cluster_copy_behind_seconds", "Age of the state of a follower's copy; 0 while it lacks nothing", "member"
+)
 LATENCY: Final = gauge(
     "gateway_cluster_append_latency_seconds",
     "Time until a majority had stored a record of the log, over the last minute",
     "quantile",
 )
 
-FAMILIES: Final[tuple[Family, ...]] = (*(reading.family for reading in _READINGS), MEMBERS, LATENCY)
+FAMILIES: Final[tuple[Family, ...]] = (
+    *(reading.family for reading in _READINGS),
+    MEMBERS,
+    BEHIND_BATCHES,
+    BEHIND_SECONDS,
+    LATENCY,
+)
 
 
 def cluster(state: ClusterState | None) -> Iterator[Metric]:
@@ -56,6 +68,9 @@ def cluster(state: ClusterState | None) -> Iterator[Metric]:
     yield from read_all(_READINGS, state)
     alive = len(state.alive)
     yield MEMBERS.metric([(("alive",), alive), (("silent",), len(state.members) - alive)])
+    copies = [(member.name, copy) for member in state.members if (copy := member.copy) is not None]
+    yield BEHIND_BATCHES.metric([((name,), copy.behind_batches) for name, copy in copies])
+    yield BEHIND_SECONDS.metric([((name,), copy.behind_seconds) for name, copy in copies])
     if state.log.appends:
         log = state.log
         yield LATENCY.metric([(("0.5",), log.append_p50_ms / 1000), (("0.99",), log.append_p99_ms / 1000)])

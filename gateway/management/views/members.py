@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.cluster_state import ClusterState, MemberState
+from gateway.management.cluster_state import ClusterState, CopyState, MemberState
 from gateway.management.http.routes import Fields
 from gateway.version import VERSION
 
@@ -54,8 +54,15 @@ def _member_fields(member: MemberState) -> Fields:
         "drained": member.is_drained,
         "version": member.version,
         "host": member.host,
+        "copy": _copy_fields(member.copy),
         "addresses": {name: {"host": host, "port": port} for name, (host, port) in member.addresses.items()},
     }
+
+
+def _copy_fields(copy: CopyState | None) -> Fields | None:
+    if copy is None:
+        return None
+    return {"behind_batches": copy.behind_batches, "behind_seconds": copy.behind_seconds}
 
 
 def other_node_view(member: MemberState) -> Fields:

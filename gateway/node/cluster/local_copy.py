@@ -1,18 +1,28 @@
-"""The copy of a cluster's data in the data directory of its leader, built from the log."""
+"""The copy of a cluster's data in the data directory of a node: it grows while the node follows, if it keeps one."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.defer import Deferred
 
+from gateway.cluster.errors import ReadingOutdated
+from gateway.cluster.leadership import LEADER_LOG
+from gateway.cluster.queue_log import Claim, QueueLogs
+from gateway.cluster.replication.log_copy import LogCopy, Rebuilt
+from gateway.cluster.replication.standby import Standby
+from gateway.kernel.clock import Clock
 from gateway.kernel.errors import StorageError
-from gateway.kernel.journal.changes import Change, Lsn, SetAside
+from gateway.logs import StructuredLog
+from gateway.management.cluster_state import COPY_BEHIND_BATCHES, COPY_BEHIND_MS
 
 if TYPE_CHECKING:
     from gateway_lmdb import LmdbStore
     from gateway_lmdb.compaction import CompactionProgress
+
+_log: Final = StructuredLog("cluster")
 
 #: The directory in the data directory.
 COPY: Final = "cluster-copy"
@@ -25,20 +35,100 @@ def next_turn(reactor: Any) -> "Deferred[None]":
     return fired
 
 
-class CopyBuilder:
-    """Writes the changes of a log into an empty store in a directory."""
+@dataclass(frozen=True, slots=True)
+class BuiltCopy:
+    """A copy that has everything before a claim, opened as after a restart, and what was read."""
 
-    def __init__(self, data: Path, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
+    store: "LmdbStore"
+    rebuilt: Rebuilt
+
+
+class LocalCopy:
+    """The copy of one node. Owns its directory, and the standby while the node follows.
+
+    :param keeps_standby: whether the copy grows while the node follows; else it is built at a claim.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        reactor: Any,  # Any: Twisted's interfaces are not types
+        clock: Clock,
+        logs: QueueLogs,
+        keeps_standby: bool,
+    ) -> None:
         self._directory = data / COPY
         self._reactor = reactor
-        self._appended = self._durable = Lsn(0)
-        self._waiting: Deferred[None] | None = None
-        self._failure = ""
+        self._clock = clock
+        self._logs = logs
+        self._is_closed = not keeps_standby
+        self._standby = Standby(logs, LEADER_LOG, clock, self._new_copy, self)
+
+    def follow(self) -> None:
+        """Begin a copy that grows; harmless while there is one. Its directory must not be in use."""
+        if not self._is_closed:
+            self._standby.start()
+
+    def figures(self) -> Mapping[str, int]:
+        """Return how far the copy is behind, for the record of this node; empty while it is not known."""
+        lag = self._standby.lag
+        if lag is None:
+            return {}
+        return {COPY_BEHIND_BATCHES: lag.batches, COPY_BEHIND_MS: round(1000 * lag.seconds)}
+
+    def close(self) -> None:
+        """Stop, and close the copy that grows."""
+        self._is_closed = True
+        self._standby.stop()
+
+    async def build(
+        self, claim: Claim, check: Callable[[], None], on_compaction: "Callable[[CompactionProgress], None]"
+    ) -> BuiltCopy:
+        """Read the rest of the log up to a claim into the copy, and open it; ``check`` is called before each batch.
+
+        :raises LogDamaged: if no copy of the log is whole.
+        :raises Deposed: if there is a later claim, or ``check`` does.
+        :raises Unanswered: if the engine does not answer.
+        :raises StorageError: if the copy cannot be written.
+        """
+        kept = self._standby.hand_over()
+        if kept is not None:
+            try:
+                return await self._finished(kept, claim, check, on_compaction)
+            except ReadingOutdated as error:
+                _log.warning("the copy that was kept cannot be used", reason=str(error))
+        return await self._finished(self._new_copy(lambda reason: None), claim, check, on_compaction)
+
+    async def _finished(
+        self,
+        copy: LogCopy,
+        claim: Claim,
+        check: Callable[[], None],
+        on_compaction: "Callable[[CompactionProgress], None]",
+    ) -> BuiltCopy:
+        applier = copy.writer.applier
+        before = applier.records, applier.bytes
+        try:
+            end = await copy.read_rest(self._logs, claim, check)
+            written: Deferred[None] = Deferred()
+            copy.writer.finish(lambda: written.callback(None))
+            await written
+            rebuilt = copy.rebuilt(end, *before)
+        except BaseException:
+            copy.discard()
+            raise
+        copy.store.close()
+        await next_turn(self._reactor)
+        return BuiltCopy(self._open(on_compaction), rebuilt)
+
+    def _new_copy(self, failed: Callable[[str], None]) -> LogCopy:
+        """Return a copy in an empty store. :raises StorageError: if there cannot be one."""
         shutil.rmtree(self._directory, ignore_errors=True)
-        self._store = self._open(lambda progress: None)
-        self._store.listen(self)
-        for _ in self._store.recover():
+        store = self._open(lambda progress: None)
+        for _ in store.recover():
+            store.close()
             raise StorageError(f"{self._directory} could not be emptied")
+        return LogCopy(LEADER_LOG, store, self._clock, failed)
 
     def _open(self, on_compaction: "Callable[[CompactionProgress], None]") -> "LmdbStore":
         from gateway_lmdb import LmdbStore
@@ -51,57 +141,12 @@ class CopyBuilder:
             disk=UnsyncedDisk(),
         )
 
-    def apply(self, changes: list[Change]) -> None:
-        """Write one step."""
-        self._appended = self._store.append(changes)
+    # Reports of the standby
 
-    async def finished(self, on_compaction: "Callable[[CompactionProgress], None]") -> "LmdbStore":
-        """Return the store, opened again as after a restart, once everything is written.
+    def on_caught_up(self, records: int) -> None:
+        """Log it."""
+        _log.info("the copy has caught up", records=records)
 
-        :raises StorageError: if it cannot be written.
-        """
-        if self._durable < self._appended and not self._failure:
-            self._waiting = Deferred()
-            await self._waiting
-        if self._failure:
-            self._store.close()
-            raise StorageError(f"the copy in {self._directory} cannot be written: {self._failure}")
-        self._store.close()
-        await next_turn(self._reactor)
-        return self._open(on_compaction)
-
-    def discard(self) -> None:
-        """Close the store, which is not complete: the next copy is built in the same directory."""
-        self._store.close()
-
-    # Reports of the store
-
-    def on_durable(self, watermark: Lsn) -> None:
-        """Note how far it is written."""
-        self._durable = watermark
-        if watermark >= self._appended:
-            self._end_waiting()
-
-    def on_refused(self, reason: str) -> None:
-        """Fail: the leader before could write it."""
-        self.on_failed(reason)
-
-    def on_set_aside(self, aside: SetAside) -> None:
-        """Do nothing: the next start reports it."""
-
-    def on_stalled(self, reason: str) -> None:
-        """Fail: another node may have room on its disk."""
-        self.on_failed(reason)
-
-    def on_resumed(self) -> None:
-        """Do nothing."""
-
-    def on_failed(self, reason: str) -> None:
-        """Fail."""
-        self._failure = self._failure or reason
-        self._end_waiting()
-
-    def _end_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            waiting.callback(None)
+    def on_interrupted(self, reason: str) -> None:
+        """Log it."""
+        _log.warning("the copy does not grow for now", reason=reason)

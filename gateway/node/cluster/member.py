@@ -12,17 +12,15 @@ from twisted.internet.defer import Deferred
 from gateway.cluster.errors import Deposed, Unanswered
 from gateway.cluster.leadership import Contact, Leadership, Member, Members
 from gateway.cluster.queue_log import Claim
-from gateway.cluster.replication.replaying import rebuild
 from gateway.cluster.replication.replicated_store import ReplicatedStore
 from gateway.config import Configured, Settings
 from gateway.kernel.errors import GatewayError
-from gateway.kernel.journal.changes import Change
 from gateway.logs import StructuredLog
 from gateway.management.cluster_state import ClusterState, RebuildState
 from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
 from gateway.node.cluster.forwarding_secret import forwarding_secret
-from gateway.node.cluster.local_copy import CopyBuilder, next_turn
+from gateway.node.cluster.local_copy import LocalCopy, next_turn
 from gateway.node.cluster.member_control import MemberControl
 from gateway.node.cluster.member_ports import MemberPorts
 from gateway.node.cluster.operators_view import cluster_state, member_figures
@@ -74,6 +72,7 @@ class ClusterMember:
         self._engine: Engine | None = None
         self._members: Members | None = None
         self._leadership: Leadership | None = None
+        self._copy: LocalCopy | None = None
         self._store: ReplicatedStore | None = None
         self._control: MemberControl | None = None
         self._contact = Contact(self)
@@ -123,6 +122,8 @@ class ClusterMember:
             dict(self.addresses),
             VERSION,
         )
+        data, keeps_standby = settings.data, settings.cluster.standby
+        self._copy = copy = LocalCopy(data, self._reactor, self._clock, engine.logs, keeps_standby)
         self._members = members = Members(
             engine.metadata,
             self._clock,
@@ -130,7 +131,7 @@ class ClusterMember:
             own,
             self._contact,
             self.on_start_failed,
-            lambda: member_figures(self.settings, self._uptime_ms),
+            lambda: {**member_figures(self.settings, self._uptime_ms), **copy.figures()},
         )
         self._leadership = leadership = Leadership(
             engine.metadata, engine.logs, self._clock, Deferred.fromCoroutine, members, self._contact, self
@@ -142,6 +143,7 @@ class ClusterMember:
         leadership.start()
         self._control.start()
         self._ports.follow()
+        copy.follow()
         _log.info("joined", cluster=settings.cluster.name, node=settings.node)
         self._ready()
 
@@ -180,29 +182,31 @@ class ClusterMember:
             self._could_not_lead(claim, error)
         finally:
             self._is_building = False
+            if self.node is None:
+                self._keep_copy()
+
+    def _keep_copy(self) -> None:
+        """Begin a copy that grows while this node follows: the former one may have steps that the log refused."""
+        if self._copy is not None and not self._is_stopping:
+            self._copy.follow()
 
     async def _lead(self, claim: Claim) -> None:
         assert self._engine is not None
-        logs = self._engine.logs
+        assert self._copy is not None
         began_s = self._reactor.seconds()
-        builder = CopyBuilder(self.settings.data, self._reactor)
 
-        def apply(changes: list[Change]) -> None:
+        def check() -> None:
             if not self._leads(claim):  # the rest would only slow down the next leader
                 raise Deposed("the leadership was lost while the copy was built")
-            builder.apply(changes)
 
-        try:
-            rebuilt = await rebuild(logs, claim, apply)
-        except BaseException:
-            builder.discard()
-            raise
         files = StoreFiles(self.settings.storage.compact_at)
-        copy = await builder.finished(files.log_progress)
+        built = await self._copy.build(claim, check, files.log_progress)
+        copy, rebuilt = built.store, built.rebuilt
         await next_turn(self._reactor)
         if not self._leads(claim):
             copy.close()
             return
+        logs = self._engine.logs
         self._store = store = ReplicatedStore(copy, logs, self._clock, claim, rebuilt.end, rebuilt.growth)
         took_s = round(self._reactor.seconds() - began_s, 3)
         self._rebuild = RebuildState(took_s, rebuilt.records, rebuilt.bytes)
@@ -299,6 +303,7 @@ class ClusterMember:
         self.node = self._store = None
         self._is_stepping_down = False
         self._ports.bind_again(self._ports.follow)
+        self._keep_copy()
 
     def _drain(self, drained: Callable[[], None]) -> None:
         """Call back once everything is in the log, or after a while."""
@@ -331,7 +336,7 @@ class ClusterMember:
         leadership.resign(lambda: members.leave(once))
 
     def _closed(self, done: Callable[[], None]) -> None:
-        for part in (self._control, self._leadership, self._members, self._engine):
+        for part in (self._control, self._leadership, self._members, self._copy, self._engine):
             if part is not None:
                 part.close()
         done()

@@ -23,6 +23,7 @@ STATE = {
     "name": "shop", "leader": "a", "epoch": 7, "engine": {"answers": True, "reason": None}, "doubt": None,
     "log": {"append_p50_ms": 1.5, "append_p99_ms": 8.0, "records_since_checkpoint": 3, "bytes_since_checkpoint": 400},
     "rebuild": {"seconds": 0.5, "records": 100},
+    "members": [{"name": "a", "copy": None}, {"name": "b", "copy": {"behind_batches": 3, "behind_seconds": 0.25}}],
 }  # fmt: skip
 
 
@@ -49,6 +50,7 @@ def test_the_status_of_a_cluster_has_its_nodes_and_its_leader(cluster: FakeApi, 
     assert found["Running Nodes"] == ["a", "b"]
     assert found["Versions"] == ["a: gateway 0.2", "b: gateway 0.1", "c: gateway 0.2"]
     assert found["Engine"][:2] == ["answers", "Appends (ms): p50 1.5, p99 8.0"]
+    assert found["Copies of followers"] == ["Node: b, 0.25 s, 3 batches behind"]
     assert found["Alarms"] == ["memory alarm on node a"]
     assert "Doubt" not in found
 

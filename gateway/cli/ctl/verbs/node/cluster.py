@@ -60,6 +60,9 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
             f"Last rebuild: {part(cluster, 'rebuild', 'seconds')} s, {number(cluster, 'rebuild', 'records')} records",
         ],
     )
+    copies = [line for member in objects(part(cluster, "members")) if (line := _copy_line(member))]
+    if copies:
+        yield "Copies of followers", copies
     if doubt := text(cluster, "doubt"):
         yield "Doubt", [doubt]
 
@@ -67,6 +70,15 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
 def _unchecked(cluster: Json) -> list[Json]:
     found = part(cluster, "engine", "unchecked")
     return found if isinstance(found, list) else []
+
+
+def _copy_line(member: JsonObject) -> str:
+    """Return how far the copy of a follower is behind; empty without one."""
+    copy = part(member, "copy")
+    if copy is None:
+        return ""
+    behind = f"{part(copy, 'behind_seconds')} s, {number(copy, 'behind_batches')} batches behind"
+    return f"Node: {text(member, 'name')}, {behind}"
 
 
 def _cluster(overview: Json, nodes: list[JsonObject], cluster: Json) -> JsonObject:
