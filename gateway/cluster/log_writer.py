@@ -9,6 +9,7 @@ from gateway.cluster.append_times import AppendTimes
 from gateway.cluster.batches import HEAD_BYTES, PIECE_BYTES, LogBatch, RecordPiece, encode_batch
 from gateway.cluster.log_replay import BatchPlace, LogEnd
 from gateway.cluster.queue_log import AppendAnswer, AppendOutcome, Claim, QueueLogs
+from gateway.cluster.slow_appends import SlowAppends
 from gateway.kernel.clock import Clock
 
 #: The pauses before a batch is sent again, in seconds: while an earlier attempt is in flight, and without an answer.
@@ -47,6 +48,7 @@ class LogWriter:
     def __init__(self, logs: QueueLogs, clock: Clock, claim: Claim, end: LogEnd, listener: LogListener) -> None:
         self.claim = claim
         self.times = AppendTimes()
+        self._slow = SlowAppends()
         self._logs = logs
         self._clock = clock
         self._listener = listener
@@ -71,6 +73,11 @@ class LogWriter:
     def durable_index(self) -> int:
         """All records up to this index are stored."""
         return self._durable_index
+
+    @property
+    def leader_moves(self) -> int:
+        """How often another leader was asked for, because all appends were slow."""
+        return self._slow.moves
 
     @property
     def is_closed(self) -> bool:
@@ -176,6 +183,8 @@ class LogWriter:
         self._attempts = 0
         now_s = self._clock.monotonic_s()
         self.times.note(now_s, now_s - batch.sent_s)
+        if self._slow.note(now_s, now_s - batch.sent_s):
+            self._logs.move_leader(self.claim)
         self._batches.append(BatchPlace(batch.number, batch.first_index, answer.position))
         self._send_soon(0)
         if self._is_stalled:

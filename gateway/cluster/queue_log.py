@@ -149,6 +149,10 @@ class QueueLogs(Protocol):
         """
         ...
 
+    def move_leader(self, claim: Claim) -> None:
+        """Ask for another copy to lead the log, soon or never, because the one that does is slow."""
+        ...
+
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         """Return the batch at a position, ``None`` if it was purged. :raises Unanswered:"""
         ...

@@ -49,7 +49,10 @@ class MemberState:
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The log that holds everything: appends of the last minute, and its steps since the last checkpoint."""
+    """The log that holds everything: appends of the last minute, and its steps since the last checkpoint.
+
+    ``leader_moves`` counts how often another leader of it was asked for, because all appends were slow.
+    """
 
     appends: int = 0
     append_p50_ms: float = 0.0
@@ -58,6 +61,7 @@ class LogState:
     records: int = 0
     bytes: int = 0
     checkpoint_bytes: int = 0
+    leader_moves: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,6 +244,9 @@ class FaultyLogs:
     async def read_elsewhere(self, claim: Claim) -> None:
         await self._faults.carry_out(lambda: self._logs.read_elsewhere(claim))
 
+    def move_leader(self, claim: Claim) -> None:
+        self._logs.move_leader(claim)
+
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         return await self._faults.carry_out(lambda: self._logs.fetch(queue, position))
 

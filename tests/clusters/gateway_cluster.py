@@ -7,7 +7,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -18,6 +18,9 @@ from tests.jetstream.nats_servers import NatsServer, NatsServers, running_server
 from tests.ports import free_port
 from tests.running import Gateway
 from tests.waiting import wait_until
+
+#: The names of the nodes.
+NAMES: Final = ("a", "b", "c")
 
 #: The time in which another node must lead, after whatever happened to the leader, in seconds.
 TAKEOVER_S: Final = 90.0
@@ -36,11 +39,11 @@ _LEADING: Final = re.compile(r"info leading epoch=(\d+)|no longer the leader|cou
 _LOG_STREAM: Final = "gateway_q_1"
 
 
-def cluster_settings(servers: NatsServers, name: str) -> tuple[str, ...]:
-    """Return the settings by which a node uses these servers."""
+def cluster_settings(servers: NatsServers, name: str, urls: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the settings by which a node uses these servers, perhaps by other URLs than theirs."""
     return (
         f"node_name={name}",
-        f"cluster.servers={json.dumps(servers.urls)}",
+        f"cluster.servers={json.dumps(list(urls) or servers.urls)}",
         f"cluster.monitoring={json.dumps(servers.monitoring)}",
         "cluster.host=127.0.0.1",
         f"cluster.port={free_port()}",
@@ -51,9 +54,9 @@ def cluster_settings(servers: NatsServers, name: str) -> tuple[str, ...]:
 class ClusterNode(Gateway):
     """One node, whose ports stay the same through all starts."""
 
-    def __init__(self, name: str, directory: Path, servers: NatsServers) -> None:
+    def __init__(self, name: str, directory: Path, servers: NatsServers, urls: Sequence[str] = ()) -> None:
         ports = tuple(f"{listener}.port={free_port()}" for listener in _LISTENERS)
-        super().__init__(directory / name, *cluster_settings(servers, name), *ports)
+        super().__init__(directory / name, *cluster_settings(servers, name, urls), *ports)
         self.name = name
         self._begin = 0
         self.is_paused = False
@@ -99,11 +102,17 @@ class ClusterNode(Gateway):
 
 
 class GatewayCluster:
-    """The nodes of a cluster. Owns them, but not the servers."""
+    """The nodes of a cluster. Owns them, but not the servers. ``urls_of`` has the URLs that a node uses."""
 
-    def __init__(self, servers: NatsServers, directory: Path, module: str = "") -> None:
+    def __init__(
+        self,
+        servers: NatsServers,
+        directory: Path,
+        module: str = "",
+        urls_of: Callable[[str], Sequence[str]] = lambda name: (),
+    ) -> None:
         self.servers = servers
-        self.nodes = [ClusterNode(name, directory, servers) for name in "abc"]
+        self.nodes = [ClusterNode(name, directory, servers, urls_of(name)) for name in NAMES]
         for node in self.nodes:
             node.from_scratch = bool(module)
             node.module = module
@@ -194,6 +203,12 @@ class GatewayCluster:
         states = [each["state"] for each in self._copies_of_log()]
         first = min(int(state["last_seq"]) - int(state["messages"]) + 2 for state in states)
         return first, max(int(state["last_seq"]) for state in states)
+
+    def are_copies_equal(self) -> bool:
+        """Whether all servers have the same records of the log."""
+        states = [each["state"] for each in self._copies_of_log()]
+        spans = {(state["first_seq"], state["last_seq"], state["messages"]) for state in states}
+        return len(states) == len(self.servers.servers) and len(spans) == 1
 
     def _copies_of_log(self) -> Iterator[Mapping[str, Any]]:
         for server in self.servers.servers:

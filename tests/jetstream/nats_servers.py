@@ -30,6 +30,7 @@ class NatsServer:
         self.settings = settings
         self.jetstream = jetstream
         self.routes: list[int] = []
+        self.route_settings = ""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -56,7 +57,9 @@ class NatsServer:
         """Start the process, or start it again."""
         self.directory.mkdir(parents=True, exist_ok=True)
         routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self.routes)
-        cluster = f"cluster {{ name: test, listen: 127.0.0.1:{self.route_port}, routes: [{routes}] }}"
+        cluster = (
+            f"cluster {{ name: test, listen: 127.0.0.1:{self.route_port}, routes: [{routes}]{self.route_settings} }}"
+        )
         lines = (
             f"server_name: {self.name}",
             f"listen: 127.0.0.1:{self.port}",

@@ -139,6 +139,11 @@ class ReplicatedStore:
         return self._writer.times.latency(self._clock.monotonic_s())
 
     @property
+    def leader_moves(self) -> int:
+        """How often the engine was asked for another leader of the log, because all appends were slow."""
+        return self._writer.leader_moves
+
+    @property
     def stalled(self) -> str | None:
         """The reason why nothing can be written for now; ``None`` while it can."""
         return next(iter(self._stalls.values()), None)

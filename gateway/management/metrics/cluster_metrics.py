@@ -6,7 +6,7 @@ from typing import Final
 from prometheus_client import Metric
 
 from gateway.management.cluster_state import ClusterState
-from gateway.management.metrics.family import Family, Reading, gauge, read_all
+from gateway.management.metrics.family import Family, Reading, counter, gauge, read_all
 
 _READINGS: Final[tuple[Reading[ClusterState], ...]] = (
     Reading(gauge("gateway_cluster_is_leader", "1 on the node that leads the cluster"), lambda state: state.leads),
@@ -29,6 +29,13 @@ _READINGS: Final[tuple[Reading[ClusterState], ...]] = (
     Reading(
         gauge("gateway_cluster_checkpoint_bytes", "Size of the last checkpoint of the log, in bytes"),
         lambda state: state.log.checkpoint_bytes,
+    ),
+    Reading(
+        counter(
+            "gateway_cluster_log_leader_moves_total",
+            "How often this leader asked for another leader of the log, because all appends were slow",
+        ),
+        lambda state: state.log.leader_moves,
     ),
     Reading(
         gauge("gateway_cluster_rebuild_seconds", "Time in which this leader built its copy of the log when it began"),

@@ -36,6 +36,7 @@ def cluster_view(state: ClusterState) -> Fields:
             "records_since_checkpoint": state.log.records,
             "bytes_since_checkpoint": state.log.bytes,
             "checkpoint_bytes": state.log.checkpoint_bytes,
+            "leader_moves": state.log.leader_moves,
         },
         "rebuild": {
             "seconds": state.rebuild.seconds,

@@ -57,6 +57,7 @@ def _log_state(store: ReplicatedStore) -> LogState:
         growth.records,
         growth.bytes,
         growth.checkpoint_bytes,
+        store.leader_moves,
     )
 
 

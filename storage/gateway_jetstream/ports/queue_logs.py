@@ -157,6 +157,12 @@ class JetStreamQueueLogs:
         except NatsError as error:
             raise Unanswered(str(error)) from None
 
+    def move_leader(self, claim: Claim) -> None:
+        """Ask the leader of the log's stream to step down. A failure is logged."""
+        stream = self._layout.stream(claim.queue)
+        _log.warn("all appends to {stream} are slow: its leader is asked to step down", stream=stream)
+        self._start(self._api.step_down(stream))
+
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         """Return the batch at a position, from any copy, or from the leader if that one does not have it."""
         stream = self._layout.stream(queue)
@@ -198,7 +204,7 @@ def decode_node(body: bytes) -> str:
 
 
 def _note(failure: Failure) -> None:
-    """Log why a purge failed."""
+    """Log why a purge or a step-down failed."""
     if not isinstance(failure.value, NatsError):
         failure.raiseException()
-    _log.info("JetStream did not purge: {reason}", reason=str(failure.value))
+    _log.info("JetStream refuses a request: {reason}", reason=str(failure.value))

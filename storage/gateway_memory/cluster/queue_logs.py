@@ -100,6 +100,9 @@ class MemoryQueueLogs:
     async def read_elsewhere(self, claim: Claim) -> None:
         """Do nothing: there is one copy."""
 
+    def move_leader(self, claim: Claim) -> None:
+        """Do nothing: there is one copy."""
+
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         """Return the batch at a position."""
         return self._batches[queue].get(position)

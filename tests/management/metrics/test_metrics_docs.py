@@ -30,7 +30,8 @@ def test_each_metric_of_the_node_is_listed_and_each_listed_one_exists() -> None:
     in_files_only = {name for name in listed if name.startswith("gateway_store_") and "backlog" not in name}
     of_clusters = {family.name for family in cluster_metrics.FAMILIES}
     assert described("/metrics") == listed - in_files_only - of_clusters
-    assert {metric.name for metric in cluster_metrics.cluster(CLUSTER)} == of_clusters
+    samples = [sample for metric in cluster_metrics.cluster(CLUSTER) for sample in metric.samples]
+    assert {sample.name for sample in samples} == of_clusters
 
 
 def test_each_metric_of_single_objects_is_listed_and_each_listed_one_exists() -> None:

@@ -55,6 +55,7 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
             "answers" if answers else f"does not answer: {text(part(cluster, 'engine'), 'reason')}",
             *(f"Not checked, as it does not answer: {url}" for url in _unchecked(cluster)),
             f"Appends (ms): p50 {part(log, 'append_p50_ms')}, p99 {part(log, 'append_p99_ms')}",
+            f"Moves of the log away from a slow server: {number(log, 'leader_moves')}",
             f"Log since the last checkpoint: {number(log, 'records_since_checkpoint')} records, "
             f"{number(log, 'bytes_since_checkpoint')} bytes",
             f"Last rebuild: {part(cluster, 'rebuild', 'seconds')} s, {number(cluster, 'rebuild', 'records')} records",

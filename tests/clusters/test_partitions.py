@@ -1,0 +1,179 @@
+"""The network between servers and nodes is cut: nothing is confirmed without a majority, and nothing diverges."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.clusters.accounting import Accounting
+from tests.clusters.gateway_cluster import ClusterNode, GatewayCluster, seconds_until
+from tests.clusters.links import AmqpLink
+from tests.clusters.network import Network, running_network, ways_between
+from tests.clusters.rounds import ROUNDS
+from tests.clusters.test_lost_majority import TOLD_S, Watcher
+from tests.waiting import wait_until
+
+#: How long each partition lasts, in seconds: longer than a lease and an election.
+CUT_S: Final = 12.0
+
+#: The halves of a flapping link, and how long it flaps, in seconds.
+FLAP_S: Final = 1.5
+FLAPPING_S: Final = 18.0
+
+#: The delay of each message between a slow leader of the log and the others, and the time until another one leads it.
+DELAY_S: Final = 0.05
+MOVED_S: Final = 10.0
+
+#: An authorization of guest.
+_GUEST: Final = "Basic Z3Vlc3Q6Z3Vlc3Q="
+
+Fault = Callable[[Network, GatewayCluster], None]
+
+
+@pytest.fixture(scope="module")
+def whole() -> Iterator[tuple[Network, GatewayCluster]]:
+    """Yield a cluster whose network can be cut."""
+    with running_network() as found:
+        yield found
+
+
+@pytest.fixture
+def network(whole: tuple[Network, GatewayCluster]) -> Iterator[Network]:
+    """Return the network, which is whole before and after a test."""
+    yield whole[0]
+    whole[0].heal()
+
+
+@pytest.fixture
+def parted(whole: tuple[Network, GatewayCluster]) -> GatewayCluster:
+    """Return the cluster."""
+    return whole[1].start()
+
+
+def is_ready(node: ClusterNode) -> bool:
+    """Whether a node says that it is ready to serve clients."""
+    host, port = node.addresses["management"]
+    request = Request(f"http://{host}:{port}/api/health/checks/ready-to-serve-clients")
+    request.add_header("Authorization", _GUEST)
+    with suppress(OSError), urlopen(request, timeout=2) as answer:
+        return bool(answer.status == 200)
+    return False
+
+
+def isolate_the_log_leader(network: Network, cluster: GatewayCluster) -> None:
+    """The server that leads the log is alone."""
+    network.isolate(cluster.log_leader().name)
+    time.sleep(CUT_S)
+
+
+def lose_what_the_log_leader_sends(network: Network, cluster: GatewayCluster) -> None:
+    """The server that leads the log hears the others, and they do not hear it."""
+    name = cluster.log_leader().name
+    network.cut(ways_between([name], network.others(name)))
+    time.sleep(CUT_S)
+
+
+def lose_what_the_leader_sends(network: Network, cluster: GatewayCluster) -> None:
+    """The leading node hears the servers, and they do not hear it."""
+    name = cluster.leader().name
+    network.cut(ways_between([name], network.others(name)))
+    time.sleep(CUT_S)
+
+
+def lose_what_the_leader_should_hear(network: Network, cluster: GatewayCluster) -> None:
+    """The servers hear the leading node, and it does not hear them: its appends are stored without an answer."""
+    name = cluster.leader().name
+    network.cut(ways_between(network.others(name), [name]))
+    time.sleep(CUT_S)
+
+
+def flap(network: Network, cluster: GatewayCluster) -> None:
+    """The leading node and the server that leads the log are cut off and come back, again and again."""
+    names = {cluster.leader().name, cluster.log_leader().name}
+    until_s = time.monotonic() + FLAPPING_S
+    while time.monotonic() < until_s:
+        network.isolate(*names)
+        time.sleep(FLAP_S)
+        network.heal()
+        time.sleep(FLAP_S)
+
+
+#: With one round, those that differ most; with more, all of them.
+FAULTS: Final[tuple[Fault, ...]] = (
+    isolate_the_log_leader,
+    lose_what_the_leader_should_hear,
+    lose_what_the_leader_sends,
+    lose_what_the_log_leader_sends,
+    flap,
+)
+TRIED: Final = FAULTS[:2] if ROUNDS == 1 else FAULTS
+
+
+@pytest.mark.timeout(300 + 240 * ROUNDS * len(TRIED))
+def test_no_partition_loses_or_doubles_what_was_confirmed(network: Network, parted: GatewayCluster) -> None:
+    accounting = Accounting(parted, "parted").start()
+    for _ in range(ROUNDS):
+        for fault in TRIED:
+            fault(network, parted)
+            network.heal()
+            healed_s = seconds_until(parted.are_copies_equal, lambda: "the copies of the log differ")
+            accounting.goes_on()
+            print(f"{fault.__name__}: the copies of the log are equal after {healed_s:.1f} s")
+    accounting.finish()
+    assert all(node.child.poll() is None for node in parted.nodes), "a node has ended"
+
+
+@pytest.mark.timeout(300 + 240 * ROUNDS)
+def test_a_leader_and_its_clients_in_a_minority_confirm_nothing(network: Network, parted: GatewayCluster) -> None:
+    accounting = Accounting(parted, "minority").start()
+    for at in range(ROUNDS):
+        leader, server = parted.leader(), parted.servers.servers[at % 3]
+        epoch = leader.led_epoch
+        watchers = [Watcher(leader, f"minority-{at}-{number}") for number in range(2)]
+        wait_until(lambda leader=leader: is_ready(leader), "the leader is not ready")  # type: ignore[misc]
+        network.isolate(leader.name, server.name)
+        begin_s = time.monotonic()
+        watchers[0].publish()
+        unready_s = seconds_until(lambda leader=leader: not is_ready(leader), lambda: "it is still ready")  # type: ignore[misc]
+        told_s = watchers[0].seconds_until_told()
+        declared_s = watchers[1].seconds_until_declared_or_ended()
+        other = parted.leader(after=epoch)
+        taken_s = time.monotonic() - begin_s
+        assert other is not leader
+        accounting.goes_on()
+        assert not is_ready(leader), "a node of the minority is ready"
+        assert [watcher.confirms for watcher in watchers] == [0, 0]
+        assert max(told_s, declared_s, unready_s) <= TOLD_S
+        network.heal()
+        wait_until(parted.are_copies_equal, "the copies of the log differ", timeout_s=60)
+        wait_until(lambda leader=leader: is_ready(leader), "it does not follow", timeout_s=60)  # type: ignore[misc]
+        with AmqpLink(other.addresses["amqp"]) as link:
+            assert link.take_all(watchers[0].queue) == [], "what the minority took was stored later"
+        assert parted.leader() is other, "the new leader did not stay"
+        print(f"unready {unready_s:.1f} s, told {told_s:.1f} s, declare {declared_s:.1f} s, led {taken_s:.1f} s")
+        for watcher in watchers:
+            watcher.link.close()
+    accounting.finish()
+
+
+@pytest.mark.timeout(300 + 240 * ROUNDS)
+def test_a_slow_leader_of_the_log_is_replaced_and_a_slow_follower_is_not(
+    network: Network, parted: GatewayCluster
+) -> None:
+    accounting = Accounting(parted, "slow").start()
+    slow = parted.log_leader()
+    network.slow_down(slow.name, DELAY_S)
+    took_s = seconds_until(
+        lambda: parted.log_leader() is not slow, lambda: f"{slow.name} still leads\n{parted.logs()}", timeout_s=60
+    )
+    assert took_s <= MOVED_S
+    leader = parted.log_leader()
+    accounting.goes_on(200)
+    time.sleep(MOVED_S)
+    assert parted.log_leader() is leader, "a slow follower changed the leader"
+    network.heal()
+    accounting.finish()
+    print(f"another server leads after {took_s:.1f} s")
