@@ -66,28 +66,24 @@ def is_ready(node: ClusterNode) -> bool:
 def isolate_the_log_leader(network: Network, cluster: GatewayCluster) -> None:
     """The server that leads the log is alone."""
     network.isolate(cluster.log_leader().name)
-    time.sleep(CUT_S)
 
 
 def lose_what_the_log_leader_sends(network: Network, cluster: GatewayCluster) -> None:
     """The server that leads the log hears the others, and they do not hear it."""
     name = cluster.log_leader().name
     network.cut(ways_between([name], network.others(name)))
-    time.sleep(CUT_S)
 
 
 def lose_what_the_leader_sends(network: Network, cluster: GatewayCluster) -> None:
     """The leading node hears the servers, and they do not hear it."""
     name = cluster.leader().name
     network.cut(ways_between([name], network.others(name)))
-    time.sleep(CUT_S)
 
 
 def lose_what_the_leader_should_hear(network: Network, cluster: GatewayCluster) -> None:
     """The servers hear the leading node, and it does not hear them: its appends are stored without an answer."""
     name = cluster.leader().name
     network.cut(ways_between(network.others(name), [name]))
-    time.sleep(CUT_S)
 
 
 def flap(network: Network, cluster: GatewayCluster) -> None:
@@ -118,6 +114,7 @@ def test_no_partition_loses_or_doubles_what_was_confirmed(network: Network, part
     for _ in range(ROUNDS):
         for fault in TRIED:
             fault(network, parted)
+            time.sleep(CUT_S)
             network.heal()
             healed_s = seconds_until(parted.are_copies_equal, lambda: "the copies of the log differ")
             accounting.goes_on()
