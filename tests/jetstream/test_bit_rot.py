@@ -1,4 +1,4 @@
-"""A bit flips in one copy of a log, and that copy becomes the leader: a replay notices, and reads another copy."""
+"""Two bits flip in one copy of a log, and that copy becomes the leader: a replay notices, and reads another copy."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +16,9 @@ from gateway_jetstream.ports.queue_logs import JetStreamQueueLogs
 from tests.jetstream.nats_servers import NatsServers
 from tests.jetstream.places import JetStreamPlace
 
-#: The record that is damaged, and the number of all. They fill several files of a server: damage in the last one is
+#: The records that are damaged, and the number of all. They fill several files of a server: damage in the last one is
 #: repaired by the server itself, because then it lacks the end.
-_DAMAGED = 20
+_DAMAGED = (20, 60)
 _RECORDS = 100
 _FILLER = bytes(200_000)
 
@@ -67,14 +67,15 @@ def read_from(place: JetStreamPlace, stream: str, subject: str, server: str) -> 
     return found
 
 
-def rot(place: JetStreamPlace, servers: NatsServers, stream: str, text: bytes) -> str:
-    """Flip a bit in the copy of a follower, make that server the leader, and return its name."""
+def rot(place: JetStreamPlace, servers: NatsServers, stream: str, texts: list[bytes]) -> str:
+    """Flip a bit of each text in the copy of a follower, make that server the leader, and return its name."""
     api = JetStreamApi(place.client())
     state = place.run(api.stream(stream))
     name = next(each for each in state.replicas if each != state.leader)
     server = servers.named(name)
     server.stop()
-    assert flip_bit(server.store, text) >= 1, "the record is not in the files of the server"
+    for text in texts:
+        assert flip_bit(server.store, text) >= 1, "the record is not in the files of the server"
     server.start()
     servers.wait_until_ready()
 
@@ -115,7 +116,7 @@ def test_what_one_copy_lost_is_read_from_another(place: JetStreamPlace, servers:
         log.append(record_of(at))
     cluster = place.cluster()
     stream, subject = cluster.layout.stream(queue), cluster.layout.log_subject(queue)
-    damaged = rot(place, servers, stream, text_of(_DAMAGED))
+    damaged = rot(place, servers, stream, [text_of(at) for at in _DAMAGED])
     assert len(read_from(place, stream, subject, damaged)) < _RECORDS, "the server repaired its copy: nothing is tested"
 
     client = place.client()
