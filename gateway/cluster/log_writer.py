@@ -76,7 +76,7 @@ class LogWriter:
 
     @property
     def leader_moves(self) -> int:
-        """How often another leader was asked for, because all appends were slow."""
+        """The number of requests for another leader, each because all appends were slow."""
         return self._slow.moves
 
     @property

@@ -1,4 +1,4 @@
-"""What was acknowledged is on the disks of two servers: serial acknowledgements never outnumber the syncs.
+"""A record is on the disks of two servers before it is acknowledged: serial appends never outnumber the syncs.
 
 The kernel counts a page as written when it becomes dirty. Appends are small, so the next one makes a page dirty again
 only after a sync. Without syncs the same appends show far fewer pages, so that the test would notice it.

@@ -140,7 +140,7 @@ class ReplicatedStore:
 
     @property
     def leader_moves(self) -> int:
-        """How often the engine was asked for another leader of the log, because all appends were slow."""
+        """The number of requests to the engine for another leader of the log, each because all appends were slow."""
         return self._writer.leader_moves
 
     @property
