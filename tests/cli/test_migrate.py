@@ -182,3 +182,12 @@ def test_files_that_are_missing_here_are_named(tmp_path: Path, capsys: pytest.Ca
     assert main(["migrate", str(source), "--output", str(output)]) == 0
     assert "tls.certificate: must be a file that can be read" in capsys.readouterr().err
     assert tomllib.loads(output.read_text())["tls"] == {"certificate": "/nowhere/cert.pem"}
+
+
+def test_a_data_directory_needs_a_cluster_and_stands_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    assert main(["migrate", str(data)]) == 65
+    assert "cluster.servers: is not set" in capsys.readouterr().err
+    assert main(["migrate", str(data), str(data)]) == 64
+    assert main(["migrate", str(tmp_path / "rabbitmq.conf"), "--set", "cluster.name=x"]) == 64

@@ -1,4 +1,4 @@
-"""``gateway migrate``: writes a gateway.toml from the configuration of RabbitMQ and Mosquitto."""
+"""``gateway migrate``: a gateway.toml from RabbitMQ and Mosquitto, or the data of a single node into a cluster."""
 
 from pathlib import Path
 from typing import Final, Protocol
@@ -9,6 +9,7 @@ from gateway.cli.migrate.advanced import AdvancedFile
 from gateway.cli.migrate.mosquitto import MosquittoFile
 from gateway.cli.migrate.rabbitmq import RabbitmqFile
 from gateway.cli.migrate.target import Tally, Target
+from gateway.cli.options import settings_from
 from gateway.config import load
 from gateway.kernel.errors import ConfigurationError
 
@@ -27,16 +28,26 @@ class SourceFile(Protocol):
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path("gateway.toml"))
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
-def migrate(files: tuple[Path, ...], output: Path, force: bool) -> int:
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration of the cluster.")
+@click.option("--set", "overrides", metavar="SECTION.KEY=VALUE", multiple=True, help="Override a setting of it.")
+def migrate(files: tuple[Path, ...], output: Path, force: bool, config: Path | None, overrides: tuple[str, ...]) -> int:
     """Write a gateway.toml from files of RabbitMQ and Mosquitto, with a comment for each line without a setting.
+
+    With the data directory of a single node, or a backup, instead of files: write all its data into an empty cluster,
+    whose [cluster] section --config or --set gives. No gateway may run on either. It can be interrupted, and is
+    started again with the same command.
 
     The files are rabbitmq.conf, advanced.config or rabbitmq.config (Erlang terms), and mosquitto.conf. A file is one of
     Mosquitto if its name has "mosquitto", or if few of its lines have an equals sign. Users, queues and policies of
     RabbitMQ come with its definitions: export them, and set load_definitions.
     """
+    if any(file.is_dir() for file in files):
+        return _into_cluster(files, config, overrides)
+    if config is not None or overrides:
+        raise click.UsageError("--config and --set are for a migration of a data directory into a cluster")
     if output.exists() and not force:
         raise ConfigurationError(f"{output}: exists; give --force to replace it, or --output")
     target = Target()
@@ -54,6 +65,20 @@ def migrate(files: tuple[Path, ...], output: Path, force: bool) -> int:
         load(output)
     except ConfigurationError as error:
         click.echo(f"before gateway check accepts it:\n{error}", err=True)
+    return 0
+
+
+def _into_cluster(paths: tuple[Path, ...], config: Path | None, overrides: tuple[str, ...]) -> int:
+    """Migrate the data of a single node into a cluster."""
+    if len(paths) != 1:
+        raise click.UsageError("a migration into a cluster takes one data directory, and no other file")
+    settings = settings_from(config, None, overrides)
+    if not settings.cluster.servers:
+        raise ConfigurationError("cluster.servers: is not set; a data directory is migrated into a cluster")
+    # Imported here because a reactor is installed, and because other commands do not need the store.
+    from gateway.node.cluster.migrating import run_migration
+
+    run_migration(settings.cluster, paths[0], click.echo)
     return 0
 
 

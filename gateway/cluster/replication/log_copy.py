@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.cluster.errors import ClusterError, LogDamaged
+from gateway.cluster.errors import ClusterError, ClusterMismatch, LogDamaged
 from gateway.cluster.log_replay import LogEnd, LogReading, read_rest
 from gateway.cluster.queue_log import Claim, QueueId, QueueLogs
 from gateway.cluster.replication.copy_writer import CopyWriter
@@ -46,10 +46,13 @@ class LogCopy:
         """Return what was built, once all is written; ``records`` and ``size`` were applied before the claim.
 
         :raises LogDamaged: if the log has no complete checkpoint, or a record cannot be read.
+        :raises ClusterMismatch: if a migration has not ended.
         """
         applier = self.writer.applier
         if self.writer.failure is not None:
             raise self.writer.failure
+        if applier.is_in_migration:
+            raise ClusterMismatch("a migration into this cluster has not ended: start gateway migrate again")
         if not applier.is_complete and applier.records:
             raise LogDamaged("the log does not begin with its first record, and has no complete checkpoint")
         return Rebuilt(end, applier.records - records, applier.bytes - size, applier.growth)

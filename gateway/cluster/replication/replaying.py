@@ -7,7 +7,14 @@ from gateway.cluster.errors import LogDamaged
 from gateway.cluster.log_replay import LogRecord
 from gateway.cluster.replication.folded_steps import entity_name
 from gateway.cluster.replication.log_growth import LogGrowth
-from gateway.cluster.replication.log_records import CHECKPOINT_BEGIN, CHECKPOINT_END, CHECKPOINT_PIECE, STEP
+from gateway.cluster.replication.log_records import (
+    CHECKPOINT_BEGIN,
+    CHECKPOINT_END,
+    CHECKPOINT_PIECE,
+    MIGRATION_BEGIN,
+    MIGRATION_END,
+    STEP,
+)
 from gateway.cluster.replication.step_codec import decode_step
 from gateway.kernel.journal.changes import (
     EVERYTHING,
@@ -40,8 +47,8 @@ class RecordApplier:
     A log that was purged begins with steps just before a checkpoint, which has their effects: they are left out, else a
     stream whose earlier messages come with the checkpoint would begin with theirs.
 
-    Once the copy ``is_complete``, because it has everything since the first record or a whole checkpoint, later
-    checkpoints say nothing new, and are counted only.
+    Once the copy ``is_complete``, because it has everything since the first record, a whole checkpoint or migration,
+    later checkpoints say nothing new, and are counted only.
     """
 
     def __init__(self, apply: Callable[[list[Change]], object]) -> None:
@@ -49,7 +56,7 @@ class RecordApplier:
         self.bytes = 0
         self.growth = LogGrowth()
         self.is_complete = False
-        self._has_begun = False
+        self._has_begun = self.is_in_migration = False
         self._apply = apply
         self._pieces_bytes = 0
         self._is_in_checkpoint = False
@@ -58,7 +65,10 @@ class RecordApplier:
         self._postponed: list[Change] = []
 
     def take(self, record: LogRecord) -> None:
-        """Apply a record. :raises LogDamaged: if it cannot be read."""
+        """Apply a record.
+
+        :raises LogDamaged: if it cannot be read, or if a migration begins anew after records of an earlier one.
+        """
         size = len(record.payload)
         if not self.records and record.index == 1:
             self.is_complete = self._has_begun = True
@@ -82,8 +92,20 @@ class RecordApplier:
             self.is_complete |= self._is_in_checkpoint
             self.finish()
             self.growth.end_checkpoint(self._pieces_bytes)
+        elif kind in (MIGRATION_BEGIN, MIGRATION_END):
+            self._take_mark(record, kind)
         else:
             raise LogDamaged(f"record {record.index} of the log is of an unknown kind {kind!r}")
+
+    def _take_mark(self, record: LogRecord, kind: bytes) -> None:
+        """Begin or end a migration, which is the beginning of a log."""
+        if (kind == MIGRATION_BEGIN) is not (self.records == 1) or self.is_in_migration is not (kind == MIGRATION_END):
+            raise LogDamaged(f"record {record.index} of the log begins or ends a migration where none may")
+        self.is_in_migration = self._is_in_checkpoint = kind == MIGRATION_BEGIN
+        self._has_begun = True
+        self.is_complete = kind == MIGRATION_END
+        if self.is_complete:
+            self.growth.end_checkpoint(self._pieces_bytes)
 
     def finish(self) -> None:
         """Apply what waits for the end of a checkpoint."""
