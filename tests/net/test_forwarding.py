@@ -212,6 +212,32 @@ def test_the_clock_of_a_node_can_be_the_reactors(cluster: Cluster) -> None:
     assert cluster.read(client, 5) == b"hello"
 
 
+def test_a_client_that_sends_its_end_early_is_served(cluster: Cluster) -> None:
+    client = cluster.client()
+    client.sendall(b"request")
+    client.shutdown(socket.SHUT_WR)
+    assert cluster.read(client, 7) == b"request"
+    client.close()
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_held_client_that_hangs_up_is_noticed_at_once(cluster: Cluster, half: bool) -> None:
+    cluster.leader = None
+    clients = [cluster.client() for _ in range(3)]
+    cluster.loop.until(lambda: cluster.counts.waiting == 3)
+    cluster.send(clients[1], b"sent before")
+    if half:
+        clients[1].shutdown(socket.SHUT_WR)
+    else:
+        clients[1].close()
+    cluster.loop.until(lambda: cluster.counts.waiting == 2)  # the fake clock stands still: nothing polls
+    assert cluster.counts.open == 2
+    for client in clients:
+        client.close()
+    cluster.loop.until(lambda: cluster.counts.waiting == 0)
+    assert cluster.counts.expired == 0
+
+
 @given(st.binary(max_size=300), st.integers(0, 300), st.text(max_size=60).filter(str.isprintable))
 def test_any_bytes_are_an_introduction_or_refused(data: bytes, cut: int, node: str) -> None:
     line = encode_introduction(SECRET, "web_mqtt", node)

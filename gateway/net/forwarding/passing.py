@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 from gateway.kernel.clock import Clock, Timer
 from gateway.net.forwarding.introduction import encode_introduction
 from gateway.net.forwarding.link import ClientSide, LeaderSide
+from gateway.net.hangup import HangUpWatch, hang_up_of
 from gateway.net.proxy_header import encode
 
 #: The time between two looks at waiting clients and at the leader, in seconds.
@@ -95,6 +96,7 @@ class ForwardingFactory(Factory):
         self._attempts = 0
         self._last_leader: Address | None = None
         self._timer: Timer | None = None
+        self._hang_ups = HangUpWatch(reactor, self._hung_up)
 
     def buildProtocol(self, addr: IAddress | None) -> ClientSide | None:
         """Return the protocol of a client; ``None`` if too many wait."""
@@ -123,17 +125,24 @@ class ForwardingFactory(Factory):
         self._waiting[client] = None
         self._next.append(client)
         self._attempt_more()
+        self._hang_ups.add(client)
         self._tick_later()
 
     def _client_lost(self, client: ClientSide) -> None:
         self.counts.open -= 1
         self.linked.pop(client, None)
+        self._hang_ups.remove(client)
         if client in self._waiting:
             self.counts.waiting -= 1
             attempt = self._waiting.pop(client)
             if attempt is not None:
                 self._attempts -= 1
                 attempt.give_up()
+
+    def _hung_up(self, client: ClientSide) -> None:
+        """Close a client that is held. During an attempt it may have sent its end early, which the leader will get."""
+        if self._waiting.get(client) is None:
+            client.abort()
 
     def _count_received(self, size: int) -> None:
         self.counts.received += size
@@ -170,8 +179,11 @@ class ForwardingFactory(Factory):
         if not is_taken:  # again with the next tick: the leader may be about to serve
             self._waiting[client] = None
             self._next.append(client)
+            if hang_up_of(client.transport):
+                client.abort()
             return
         del self._waiting[client]
+        self._hang_ups.remove(client)
         self.counts.waiting -= 1
         self.linked[client] = leader
         client.join(side)

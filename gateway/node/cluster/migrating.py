@@ -20,7 +20,7 @@ from gateway.cluster.replication.migration import LogBeforeMigration, Migration,
 from gateway.cluster.replication.stream_ends import StreamEnds
 from gateway.config.cluster import Cluster
 from gateway.kernel.errors import InternalError, StorageError
-from gateway.kernel.journal.changes import Lsn, Put, SetAside, StreamSegment
+from gateway.kernel.journal.changes import Enqueued, Lsn, Put, SetAside, StreamSegment
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import open_engine
@@ -56,14 +56,19 @@ class Source:
 
     async def open(self) -> None:
         """Recover the store. :raises StorageError: if a record cannot be read."""
-        self.count = self.store.record_count()
+        highest_id = 0
         for number, found in enumerate(self.store.recover(), 1):
+            self.count += 1
             if isinstance(found, SetAside):
                 raise StorageError(f"a record cannot be read, and was set aside: {found.reason}; see gateway repair")
             if isinstance(found, StreamSegment):
                 self._ends.found(found)
+                self.count += found.end - found.first
             elif isinstance(found, Put) and isinstance(found.entity, ParameterRecord):
                 self._note(found.entity)
+            elif isinstance(found, Enqueued) and found.message_id > highest_id:  # about the number of contents
+                highest_id = found.message_id
+                self.count += 1
             if number % _STEP == 0:
                 await _turn(self._reactor)
         self._lsn = self.store.append(())  # after what the recovery removes
@@ -187,6 +192,7 @@ async def migrate_into(
             if before.is_complete:
                 say("the migration was complete already")
                 return
+            say(f"{directory} has about {source.count} records")
             if before.pieces:
                 say(f"an earlier attempt is continued: the log has {len(before.pieces)} parts")
             reports = Reports(source.count, reactor, say)
