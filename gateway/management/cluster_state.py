@@ -25,7 +25,7 @@ class MemberState:
     """A node. ``role`` is empty for one that is not alive, ``figures`` are those of its last record.
 
     ``host`` is the address at which the other nodes reach it; ``addresses`` are those of its listeners.
-    ``is_drained`` says that it is in maintenance.
+    ``is_drained`` says that it is in maintenance, ``is_eligible`` that it stands for election.
     """
 
     name: str
@@ -37,6 +37,7 @@ class MemberState:
     addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     figures: Mapping[str, int] = field(default_factory=dict)
     is_drained: bool = False
+    is_eligible: bool = True
 
     @property
     def copy(self) -> CopyState | None:

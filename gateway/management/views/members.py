@@ -53,6 +53,7 @@ def _member_fields(member: MemberState) -> Fields:
         "this_node": member.is_this_node,
         "role": member.role or None,
         "drained": member.is_drained,
+        "eligible": member.is_eligible,
         "version": member.version,
         "host": member.host,
         "copy": _copy_fields(member.copy),

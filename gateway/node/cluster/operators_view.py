@@ -67,8 +67,18 @@ def _member_state(member: Member, is_alive: bool, is_this_node: bool, is_drained
         name: (host if bound in _ALL_ADDRESSES else bound, port) for name, (bound, port) in member.addresses.items()
     }
     role = member.role.value if is_alive else ""
-    figures = member.figures
-    return MemberState(member.name, is_alive, is_this_node, role, member.version, host, addresses, figures, is_drained)
+    return MemberState(
+        member.name,
+        is_alive,
+        is_this_node,
+        role,
+        member.version,
+        host,
+        addresses,
+        member.figures,
+        is_drained,
+        member.is_eligible,
+    )
 
 
 def member_figures(settings: Settings, uptime_ms: Callable[[], int]) -> Mapping[str, int]:

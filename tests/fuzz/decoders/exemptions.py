@@ -23,7 +23,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.cluster.bus:BusListener.on_frame": _INTERFACE,
     "gateway.cluster.bus:BusListener.on_request": _INTERFACE,
     "gateway.cluster.log_writer:LogWriter.append": _WRITES,
-    "gateway.cluster.replication.checkpoint:Checkpoint.note_entities": "it takes the names of entities, and decodes nothing",
+    "gateway.cluster.replication.checkpoint:Checkpoint.note_entities": "it takes names, and decodes nothing",
     "gateway.config.cluster:split_urls": "it splits a word of the command line at commas",
     "gateway.kernel.journal.stored_changes:StoredFormat.edited": "it decodes nothing",
     "gateway.kernel.journal.stored_changes:StoredFormat.header": "it keeps the bytes as they are",
