@@ -9,13 +9,15 @@ from gateway.cluster.log_replay import LogRecord, replay
 from gateway.cluster.queue_log import UNCLAIMED, AppendAnswer, AppendOutcome, Claim, Epoch, QueueId
 from gateway.cluster.replication import migration as migrations
 from gateway.cluster.replication.local_store import DurableRecord
+from gateway.cluster.replication.log_copy import LogCopy
 from gateway.cluster.replication.log_records import CHECKPOINT_BEGIN, MIGRATION_BEGIN, MIGRATION_END, STEP
 from gateway.cluster.replication.migration import LogBeforeMigration, Migration, MigrationProgress
-from gateway.cluster.replication.replaying import RecordApplier, rebuild
+from gateway.cluster.replication.replaying import RecordApplier
 from gateway.cluster.replication.step_codec import StepEncoder
 from gateway.kernel.journal.changes import Change, Enqueued, Put, Stored
 from gateway.testing.clock import FakeClock
 from gateway.testing.store_session import message_with, queue_record, vhost_record
+from gateway_memory import MemoryStore
 from tests.cluster.scripted_logs import ScriptedLogs, run
 
 LOG = QueueId(1)
@@ -77,7 +79,10 @@ class Attempts:
         claim = run(self.logs.claim(LOG, "a", self.epoch))
         self.epoch = claim.epoch
         found: list[Change] = []
-        run(rebuild(self.logs, claim, found.extend))
+        applier = RecordApplier(found.extend)
+        run(replay(self.logs, claim, applier.take))
+        applier.finish()
+        assert applier.is_complete
         return StepEncoder().encode(found)
 
     def on_progress(self, progress: MigrationProgress) -> None:
@@ -130,8 +135,15 @@ def test_a_source_that_has_changed_is_migrated_from_the_beginning(
 
 def test_no_leader_has_a_part_of_a_migration(attempts: Attempts) -> None:
     attempts.attempt(records_of(30), 3)
+    claim = run(attempts.logs.claim(LOG, "a", attempts.epoch))
+    failures: list[str] = []
+    copy = LogCopy(LOG, MemoryStore(), attempts.clock, failures.append)
+    end = run(copy.read_rest(attempts.logs, claim))
+    attempts.clock.advance(1)
+    assert copy.writer.applier.records > 1
     with pytest.raises(ClusterMismatch, match="has not ended: start gateway migrate again"):
-        attempts.built()
+        copy.rebuilt(end)
+    assert failures == []
 
 
 def test_another_source_is_refused(attempts: Attempts) -> None:
