@@ -36,7 +36,7 @@ _NODE: Final = "migration"
 _STEP: Final = 500
 
 
-class Source:
+class MigrationSource:
     """The store of a single node, which must not run. Owns it."""
 
     def __init__(self, directory: Path, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
@@ -113,7 +113,7 @@ class Source:
             self._durable.errback(StorageError(reason))
 
 
-class Reports:
+class MigrationReports:
     """The listener of a migration: lines of text, and the end."""
 
     def __init__(self, count: int, reactor: Any, say: Callable[[str], None]) -> None:  # Any: as above
@@ -175,7 +175,7 @@ async def migrate_into(
 
     :raises GatewayError: if the cluster is not empty, or the data cannot be read completely.
     """
-    source = Source(directory, reactor)
+    source = MigrationSource(directory, reactor)
     try:
         await source.open()
         engine = await open_engine(settings, _NODE, reactor, lambda error: say(str(error)))
@@ -195,7 +195,7 @@ async def migrate_into(
             say(f"{directory} has about {source.count} records")
             if before.pieces:
                 say(f"an earlier attempt is continued: the log has {len(before.pieces)} parts")
-            reports = Reports(source.count, reactor, say)
+            reports = MigrationReports(source.count, reactor, say)
             clock = ReactorClock(reactor, lambda: None)
             migration = Migration(engine.logs, clock, claim, end, before, source.name, source.records, reports)
             migration.start()
