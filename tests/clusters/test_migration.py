@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -18,6 +19,7 @@ from tests.clusters.test_takeover_contents import Contents, require_contents
 from tests.interop.broker import PROJECT
 from tests.jetstream.nats_servers import NatsServers, running_servers
 from tests.running import Gateway
+from tests.waiting import wait_until
 
 #: Beside one of each kind, so that a migration takes long enough to be killed.
 _BULK: Final = 8_000
@@ -54,7 +56,8 @@ class Migrations:
         for line in child.stdout:
             output += line
             if " has about " in line:
-                time.sleep(seconds)
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(seconds)
                 break
         child.kill()
         return output + child.communicate()[0]
@@ -142,10 +145,7 @@ def test_no_node_leads_a_cluster_whose_migration_has_not_ended(directory: Path) 
             child.kill()
             child.communicate()
             node = Gateway(directory / "node", *cluster_settings(servers, "a")).start()
-            deadline_s = time.monotonic() + 30
-            while "a migration into this cluster has not ended" not in node.log:
-                assert time.monotonic() < deadline_s, node.log
-                time.sleep(0.1)
+            wait_until(lambda: "a migration into this cluster has not ended" in node.log, lambda: node.log)
             assert node.stop() == 0
             assert migrations.run()[0] == 0
             node.start()
