@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clusters.gateway_cluster import GatewayCluster
+from tests.clusters.gateway_cluster import ClusterNode, GatewayCluster
 from tests.clusters.links import AmqpLink
 from tests.jetstream.nats_servers import NatsServer
 from tests.management_client import get, request
@@ -23,6 +23,11 @@ def stopped(cluster: GatewayCluster) -> Iterator[NatsServer]:
     cluster.start()
 
 
+def alive_names(node: ClusterNode) -> list[str]:
+    """Return the nodes that are alive, as this one sees them."""
+    return [member["name"] for member in get(node, "cluster")["members"] if member["alive"]]
+
+
 def test_a_node_starts_with_two_servers_and_checks_the_third_later(
     cluster: GatewayCluster, stopped: NatsServer
 ) -> None:
@@ -33,6 +38,7 @@ def test_a_node_starts_with_two_servers_and_checks_the_third_later(
     wait_until(lambda: cluster.find_leader(), cluster.logs)
     if cluster.leader() is not node:
         epoch = cluster.leader().led_epoch
+        wait_until(lambda: node.name in alive_names(cluster.leader()), cluster.logs)
         request(cluster.leader(), "PUT", "cluster/leader", {"node": node.name})
         assert cluster.leader(after=epoch) is node
     assert get(node, "cluster")["engine"]["unchecked"] == [stopped.monitoring]
