@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.interfaces import IHalfCloseableProtocol
 from twisted.internet.protocol import Factory, Protocol
+from zope.interface import implementer  # type: ignore[import-untyped]  # it has no types
 
 from gateway.kernel.errors import ProtocolViolation
 from gateway.net.clock import ReactorClock
@@ -22,8 +24,9 @@ SECRET = "0123456789abcdef" * 2
 MEGABYTES = b"0123456789abcdef" * 2**17
 
 
+@implementer(IHalfCloseableProtocol)
 class Server(Protocol):
-    """The protocol of the leader's listener: sends back what it gets, unless it ``is_silent``."""
+    """The protocol of the leader's listener: sends back what it gets, unless it ``is_silent``, then its end."""
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
@@ -38,6 +41,12 @@ class Server(Protocol):
     def dataReceived(self, data: bytes) -> None:
         self.received += len(data)
         self.transport.write(data)  # type: ignore[union-attr]
+
+    def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        self.transport.loseConnection()  # type: ignore[union-attr]
+
+    def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        pass
 
     def connectionLost(self, reason: object = None) -> None:
         self.is_lost = True
