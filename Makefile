@@ -50,6 +50,9 @@ TESTS_broker := broker bridges auth
 TESTS_network := ui management net
 TESTS_kernel := kernel behaviour plugins
 TESTS_cluster := cluster clusters jetstream
+
+# How often the tests of clusters cause each fault: make test-cluster ROUNDS=20 takes about half an hour.
+ROUNDS := 1
 # These need nothing but Python, so they run while the tools are installed.
 GROUPS_WITHOUT_TOOLS := durability cluster kernel rest
 NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
@@ -62,8 +65,11 @@ test: $(VENV)/.tested $(if $(ARGS),tests/interop/.tools) ## run all tests; make 
 
 SEEDS := 1000
 
-# How often the tests of clusters cause each fault: make test-cluster ROUNDS=20 takes about half an hour.
-ROUNDS := 1
+# With more rounds the tests of stock clients are run against a cluster, too; these need the tools.
+ifneq ($(ROUNDS),1)
+TESTS_cluster += interop/test_on_a_cluster.py
+test-cluster: tests/interop/.tools
+endif
 test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
 
 # Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.

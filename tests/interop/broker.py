@@ -11,6 +11,9 @@ PROJECT: Final = Path(__file__).resolve().parents[2]
 #: Set to ``amqp://user:password@host:port/vhost`` to run the suite against a running broker.
 BROKER_URL: Final = os.environ.get("GATEWAY_TEST_AMQP_URL")
 
+#: Set to the URL of the same broker's management API, with its login.
+MANAGEMENT_URL: Final = os.environ.get("GATEWAY_TEST_MANAGEMENT_URL")
+
 
 @dataclass(frozen=True, slots=True)
 class Broker:

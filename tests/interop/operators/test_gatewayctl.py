@@ -19,13 +19,11 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import NackError
 
 from tests.interop.amqp_clients.pika_client import parameters
-from tests.interop.broker import BROKER_URL, PROJECT, Broker
+from tests.interop.broker import BROKER_URL, MANAGEMENT_URL, PROJECT, Broker
 from tests.interop.tools import run
 from tests.ports import free_port
 from tests.running import running_gateway
 from tests.waiting import wait_until
-
-MANAGEMENT_URL = os.environ.get("GATEWAY_TEST_MANAGEMENT_URL")
 
 #: RabbitMQ reports new connections and messages every five seconds.
 STATISTICS_TIMEOUT_S = 15.0

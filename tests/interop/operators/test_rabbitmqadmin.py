@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pika
 import pytest
 
 from tests.interop.amqp_clients.pika_client import parameters
-from tests.interop.broker import Broker
+from tests.interop.broker import BROKER_URL, MANAGEMENT_URL, Broker
 from tests.interop.tools import program, run
 from tests.ports import free_port
 from tests.running import running_gateway
@@ -21,7 +22,11 @@ Admin = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, int]]:
-    """Run a gateway; return it with the port of its management API."""
+    """Run a gateway; return it with the port of its management API. GATEWAY_TEST_MANAGEMENT_URL names another one."""
+    if MANAGEMENT_URL is not None:
+        assert BROKER_URL is not None, "GATEWAY_TEST_AMQP_URL must name the same broker"
+        yield Broker.from_url(BROKER_URL), urlsplit(MANAGEMENT_URL).port or 15672
+        return
     port = free_port()
     with running_gateway(tmp_path_factory.mktemp("managed"), f"management.port={port}") as broker:
         yield broker, port
