@@ -23,7 +23,9 @@ SELECTED: Final = (
 )
 ALL: Final = ("amqp_clients", "mqtt_clients", "stomp_clients", "operators", "test_refusals.py")
 
-TIME_LIMIT_S: Final = 240 if ROUNDS == 1 else 3000
+TIME_LIMIT_S: Final = 480 if ROUNDS == 1 else 3000
+
+_MOST_RUNS: Final = 3
 
 
 def addresses(node: ClusterNode) -> dict[str, str]:
@@ -37,19 +39,27 @@ def addresses(node: ClusterNode) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(TIME_LIMIT_S + 120)
+def run_tests(environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """Run the selected tests in a process of their own."""
+    names = SELECTED if ROUNDS == 1 else ALL
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/interop/{name}" for name in names)],
+        cwd=PROJECT,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(_MOST_RUNS * TIME_LIMIT_S + 120)
 def test_stock_clients_work_on_a_follower() -> None:
     with running_cluster() as cluster:
-        epoch = cluster.leader().led_epoch
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        done = subprocess.run(
-            [*command, *(f"tests/interop/{name}" for name in (SELECTED if ROUNDS == 1 else ALL))],
-            cwd=PROJECT,
-            env=os.environ | addresses(cluster.follower()),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIME_LIMIT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout.decode()[-20_000:]
-        assert cluster.leader().led_epoch == epoch, "the leader has changed meanwhile"
+        for _ in range(_MOST_RUNS):  # a busy machine may move the leader, which closes the connections of all clients
+            epoch = cluster.leader().led_epoch
+            done = run_tests(addresses(cluster.follower()))
+            if cluster.leader().led_epoch == epoch:
+                assert done.returncode == 0, done.stdout.decode()[-20_000:]
+                return
+        pytest.fail(f"the leader changed in each of {_MOST_RUNS} runs:\n{cluster.logs()}")
