@@ -7,7 +7,7 @@ import pytest
 from gateway.cluster.errors import ClusterMismatch, LogDamaged
 from gateway.cluster.log_replay import LogRecord, replay
 from gateway.cluster.queue_log import UNCLAIMED, AppendAnswer, AppendOutcome, Claim, Epoch, QueueId
-from gateway.cluster.replication import migration as migrations
+from gateway.cluster.replication import checkpoint
 from gateway.cluster.replication.local_store import DurableRecord
 from gateway.cluster.replication.log_copy import LogCopy
 from gateway.cluster.replication.log_records import CHECKPOINT_BEGIN, MIGRATION_BEGIN, MIGRATION_END, STEP
@@ -46,7 +46,7 @@ class Attempts:
     """Attempts to migrate, each under a claim of its own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(migrations, "MOST_RECORDS", 3)
+        monkeypatch.setattr(checkpoint, "MOST_RECORDS", 3)
         self.clock = FakeClock()
         self.logs = KilledLogs(self.clock, 400)
         self.epoch = Epoch(UNCLAIMED)

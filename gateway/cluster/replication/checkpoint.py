@@ -24,6 +24,18 @@ MOST_RECORDS: Final = 500
 MOST_BYTES: Final = 128 * 1024
 
 
+def read_piece(records: Iterator[DurableRecord]) -> tuple[list[DurableRecord], bool]:
+    """Read the records of one piece; return them, and whether they are the last ones."""
+    piece: list[DurableRecord] = []
+    size = 0
+    for record in records:
+        piece.append(record)
+        size += len(record.message.body) if isinstance(record, Stored | Appended) else 0
+        if len(piece) >= MOST_RECORDS or size >= MOST_BYTES:
+            return piece, False
+    return piece, True
+
+
 class CheckpointedStore(Protocol):
     """The store of a checkpoint."""
 
@@ -125,16 +137,8 @@ class Checkpoint:
     def _next_changes(self) -> list[Change]:
         """Read the records of the next piece; there may be none, if all that were read are newer than the mark."""
         assert self._records is not None
-        changes: list[Change] = []
-        size = 0
-        for read, record in enumerate(self._records, 1):
-            if not self._is_newer(record):
-                changes.append(record)
-                size += len(record.message.body) if isinstance(record, Stored | Appended) else 0
-            if read >= MOST_RECORDS or size >= MOST_BYTES:
-                return changes
-        self._is_ending = True
-        return changes
+        records, self._is_ending = read_piece(self._records)
+        return [record for record in records if not self._is_newer(record)]
 
     def _is_newer(self, record: DurableRecord) -> bool:
         """Whether it is an entity of a step after the mark. Contents and queue entries end with those of the mark."""

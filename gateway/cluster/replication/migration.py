@@ -14,12 +14,11 @@ from gateway.cluster.errors import ClusterMismatch
 from gateway.cluster.log_replay import LogEnd, LogRecord
 from gateway.cluster.log_writer import LogWriter
 from gateway.cluster.queue_log import Claim, QueueLogs
-from gateway.cluster.replication.checkpoint import MOST_BYTES, MOST_RECORDS
+from gateway.cluster.replication.checkpoint import read_piece
 from gateway.cluster.replication.local_store import DurableRecord
 from gateway.cluster.replication.log_records import CHECKPOINT_PIECE, MIGRATION_BEGIN, MIGRATION_END
 from gateway.cluster.replication.step_codec import StepEncoder
 from gateway.kernel.clock import Clock
-from gateway.kernel.journal.changes import Appended, Change, Stored
 
 #: So many pieces wait for the log at most.
 _AHEAD: Final = 8
@@ -142,7 +141,7 @@ class Migration:
         """Write a piece, unless the log has it."""
         if self._writer.is_closed or self._last is not None:
             return
-        changes = self._next_changes()
+        changes, _ = read_piece(self._records)
         payload = CHECKPOINT_PIECE + self._encoder.encode(changes) if changes else b""
         if self._expected is not None and not self._is_expected(payload):
             return
@@ -178,16 +177,6 @@ class Migration:
         self._is_waiting = self._next_index - self._writer.durable_index > _AHEAD
         if not self._is_waiting:
             self._clock.call_later(0, self._step)
-
-    def _next_changes(self) -> list[Change]:
-        changes: list[Change] = []
-        size = 0
-        for record in self._records:
-            changes.append(record)
-            size += len(record.message.body) if isinstance(record, Stored | Appended) else 0
-            if len(changes) >= MOST_RECORDS or size >= MOST_BYTES:
-                break
-        return changes
 
     # Reports of the log
 

@@ -1,9 +1,8 @@
 """A migration of the data directory of a single node into an empty cluster, as a process of its own."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -24,10 +23,8 @@ from gateway.kernel.journal.changes import Enqueued, Lsn, Put, SetAside, StreamS
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import open_engine
+from gateway.node.cluster.local_copy import next_turn
 from gateway.node.cluster_id import CLUSTER_ID
-
-if TYPE_CHECKING:
-    pass
 
 #: The name under which a migration claims the log.
 _NODE: Final = "migration"
@@ -70,7 +67,7 @@ class MigrationSource:
                 highest_id = found.message_id
                 self.count += 1
             if number % _STEP == 0:
-                await _turn(self._reactor)
+                await next_turn(self._reactor)
         self._lsn = self.store.append(())  # after what the recovery removes
         await self._durable
 
@@ -223,9 +220,3 @@ async def _require_no_leader(metadata: Metadata, reactor: Any) -> None:  # Any: 
     after = await metadata.get(LEASE_KEY)
     if after is not None and after.revision != before.revision:
         raise ClusterMismatch("a gateway leads the cluster: a migration needs a new cluster, without gateways")
-
-
-def _turn(reactor: Any) -> "Deferred[None]":  # Any: as above
-    fired: Deferred[None] = Deferred()
-    reactor.callLater(0, partial(fired.callback, None))
-    return fired

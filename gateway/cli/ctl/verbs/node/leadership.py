@@ -1,17 +1,16 @@
 """Verbs that change a cluster of several nodes: who leads it, who is in service, who belongs to it."""
 
-import time
 from collections.abc import Callable
 from typing import Final
 
 import click
 
-from gateway.cli.ctl.errors import BrokerUnreachable, Declined, TimedOut, UnknownEntity
+from gateway.cli.ctl.errors import BrokerUnreachable, Declined, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, part, text
 from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
+from gateway.cli.ctl.waiting import wait_until
 
-_POLL_S: Final = 0.2
 _ALONE: Final = "this node runs alone, not in a cluster"
 
 
@@ -117,17 +116,15 @@ def _settle(session: VerbSession, action: str, is_done: Callable[[], bool]) -> N
 
     :raises TimedOut: after a while.
     """
-    ends_s = time.monotonic() + (DEFAULT_TIMEOUT_S if session.timeout_s is None else session.timeout_s)
-    with session.progress.during(action):
-        while True:
-            try:
-                if is_done():
-                    return
-            except (BrokerUnreachable, Declined):
-                pass
-            if time.monotonic() > ends_s:
-                raise TimedOut(f"{action} takes long; gatewayctl cluster_status shows the state")
-            time.sleep(_POLL_S)
+
+    def is_settled() -> bool:
+        try:
+            return is_done()
+        except (BrokerUnreachable, Declined):
+            return False
+
+    late = f"{action} takes long; gatewayctl cluster_status shows the state"
+    wait_until(session, action, is_settled, default_s=DEFAULT_TIMEOUT_S, late=late)
 
 
 VERBS = (transfer_leadership, forget_cluster_node)

@@ -83,17 +83,17 @@ def resume_listeners(session: VerbSession) -> None:
 def await_online_quorum_plus_one(session: VerbSession) -> None:
     """Wait until another node can lead the cluster; at once for a node that runs alone."""
     session.output.announce("Will wait for a quorum + 1 of nodes to be online for all quorum queues ...")
-    session.api.get("whoami")
-    if cluster_state(session) is None:
-        session.output.conclude(_SINGLE_NODE)
-        return
-    wait_for_successor(session)
+    _await_successor(session)
 
 
 @verb
 def await_online_synchronized_mirror(session: VerbSession) -> None:
     """Wait until queues have a mirror on another node: as await_online_quorum_plus_one, whose data are the same."""
     session.output.announce("Will wait for a synchronised mirror be online for all classic mirrored queues ...")
+    _await_successor(session)
+
+
+def _await_successor(session: VerbSession) -> None:
     session.api.get("whoami")
     if cluster_state(session) is None:
         session.output.conclude(_SINGLE_NODE)

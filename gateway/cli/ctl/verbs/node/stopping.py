@@ -1,10 +1,8 @@
 """Verbs that stop the node, and that wait for its start."""
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -14,15 +12,13 @@ from gateway.cli.ctl.errors import (
     CommandFailed,
     Declined,
     NotPermitted,
-    TimedOut,
     UnknownEntity,
 )
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import part
 from gateway.cli.ctl.verb import verb
 from gateway.cli.ctl.verbs.health import STARTUP_TIMEOUT_S
-
-_POLL_S: Final = 0.2
+from gateway.cli.ctl.waiting import wait_until
 
 
 @verb
@@ -105,13 +101,7 @@ def _ask_to_stop(session: VerbSession, is_idempotent: bool) -> bool:
 
 def _wait(session: VerbSession, text: str, is_done: Callable[[], bool]) -> None:
     """Wait until ``is_done``. :raises TimedOut: after five minutes, or ``--timeout``."""
-    timeout_s = STARTUP_TIMEOUT_S if session.timeout_s is None else session.timeout_s
-    ends_s = time.monotonic() + timeout_s
-    with session.progress.during(text):
-        while not is_done():
-            if time.monotonic() + _POLL_S > ends_s:
-                raise TimedOut(f"{text} took more than {timeout_s:g} s")
-            time.sleep(_POLL_S)
+    wait_until(session, text, is_done, default_s=STARTUP_TIMEOUT_S)
 
 
 def _answers(session: VerbSession) -> bool:
