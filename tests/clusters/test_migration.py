@@ -1,6 +1,7 @@
 """The data of a single node are migrated into an empty cluster, with kills at any moment, and nothing is lost."""
 
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,18 +27,21 @@ _BULK: Final = 8_000
 _BULK_BYTES: Final = 2048
 _LIMIT_S: Final = 90
 
+#: The program whose migration is killed before its end, however fast the machine is.
+UNFINISHED: Final = "tests.clusters.unfinished_migration"
+
 
 class Migrations:
     """Runs ``gateway migrate`` with the servers of a cluster."""
 
     def __init__(self, servers: NatsServers, source: Path) -> None:
         settings = cluster_settings(servers, "migrating")
-        self.command = [sys.executable, "-m", "gateway", "migrate", str(source)]
-        self.command += [word for setting in settings for word in ("--set", setting)]
+        self.options = ["migrate", str(source), *(word for setting in settings for word in ("--set", setting))]
 
-    def begin(self) -> "subprocess.Popen[str]":
+    def begin(self, program: str = "gateway") -> "subprocess.Popen[str]":
         """Start it."""
-        return subprocess.Popen(self.command, cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        command = [sys.executable, "-m", program, *self.options]
+        return subprocess.Popen(command, cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self) -> tuple[int, str]:
         """Run it to its end; return the exit code and what it printed."""
@@ -49,8 +53,8 @@ class Migrations:
         return child.returncode, output
 
     def kill_after(self, seconds: float) -> str:
-        """Run it for a while after it has begun to write, and kill it; return what it printed."""
-        child = self.begin()
+        """Run it for a while after it has begun to write, and kill it before its end; return what it printed."""
+        child = self.begin(UNFINISHED)
         assert child.stdout is not None
         output = ""
         for line in child.stdout:
@@ -137,13 +141,9 @@ def test_no_node_leads_a_cluster_whose_migration_has_not_ended(directory: Path) 
         assert single.stop() == 0
         with running_servers() as servers:
             migrations = Migrations(servers, single.data)
-            child = migrations.begin()
-            assert child.stdout is not None
-            for line in child.stdout:
-                if " of about " in line:
-                    break
-            child.kill()
-            child.communicate()
+            child = migrations.begin(UNFINISHED)
+            assert " has about " in child.communicate(timeout=_LIMIT_S)[0]
+            assert child.returncode == -signal.SIGKILL
             node = Gateway(directory / "node", *cluster_settings(servers, "a")).start()
             wait_until(lambda: "a migration into this cluster has not ended" in node.log, lambda: node.log)
             assert node.stop() == 0
