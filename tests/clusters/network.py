@@ -35,12 +35,17 @@ class Network:
         self._names = [*NAMES, *(server.name for server in servers.servers)]
         self._listeners: list[tuple[Way, socket.socket, int]] = []
         self._urls: dict[str, list[str]] = {name: [] for name in NAMES}
+        self._servers = servers.servers
+        # Servers tell each other how to reach the rest. Nothing listens at this address, so they keep to the proxies.
+        self._nowhere = socket.socket()
+        self._nowhere.bind(("127.0.0.1", 0))
+        told = f", no_advertise: true, advertise: 127.0.0.1:{self._nowhere.getsockname()[1]}"
         self._loop = asyncio.new_event_loop()
         self._is_over = asyncio.Event()
         for server in servers.servers:
             others = [other for other in servers.servers if other is not server]
             server.routes = [self._line((server.name, other.name), other.route_port) for other in others]
-            server.route_settings = ", no_advertise: true"
+            server.route_settings = told
             for name in NAMES:
                 self._urls[name].append(f"nats://127.0.0.1:{self._line((name, server.name), server.port)}")
         self._is_ready = Event()
@@ -51,6 +56,16 @@ class Network:
     def urls_of(self, name: str) -> list[str]:
         """Return the URLs by which a node uses the servers."""
         return self._urls[name]
+
+    def detours(self) -> list[str]:
+        """Return the routes that servers have taken around the proxies; a cut does not concern these."""
+        real = {server.route_port: server.name for server in self._servers}
+        return [
+            f"{server.name} to {real[route['port']]}"
+            for server in self._servers
+            for route in server.monitor("/routez")["routes"]
+            if route["port"] in real
+        ]
 
     # Faults
 
@@ -123,6 +138,7 @@ class Network:
         self._thread.join(10)
         for _, listener, _ in self._listeners:
             listener.close()
+        self._nowhere.close()
 
 
 def ways_between(sources: Iterable[str], targets: Iterable[str]) -> list[Way]:

@@ -43,6 +43,7 @@ def whole() -> Iterator[tuple[Network, GatewayCluster]]:
 @pytest.fixture
 def network(whole: tuple[Network, GatewayCluster]) -> Iterator[Network]:
     """Return the network, which is whole before and after a test."""
+    assert whole[0].detours() == []
     yield whole[0]
     whole[0].heal()
 
