@@ -84,14 +84,18 @@ class Archive:
         self._owner = owner
         self._timer: Timer | None = None
         log.on_sealed.append(self._sealed)
+        log.on_run.append(lambda run: self._appended())
 
     def keep(self, message: "Message") -> None:
         """Append a message, in the turn in which it was published."""
         self.log.append(message)
-        if self._timer is None:
-            self.schedule_seal()
+        self._appended()
         if self.is_full:
             self._owner.overflowing[self] = message
+
+    def _appended(self) -> None:
+        if self._timer is None:
+            self.schedule_seal()
 
     @property
     def lag_ms(self) -> int:

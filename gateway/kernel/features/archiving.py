@@ -36,3 +36,8 @@ class Archiving(QueueFeature):
     def accepted(self, message: "Message", position: int | None) -> None:
         """Archive a message."""
         self._archive.keep(message)
+
+    @property
+    def needs_position(self) -> bool:
+        """Whether ``accepted`` needs the position: no."""
+        return False

@@ -52,7 +52,7 @@ class Journal:
     ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
     counts the messages paged out or in during the turn, ``lettered`` the offers of dead letters to queues. ``deferred``
     runs calls in later turns. ``disk_backlog`` has what waits for the disk. ``on_fault`` is called with exceptions of
-    callbacks.
+    callbacks. ``entered_step`` is the step that changes are recorded in now, ``None`` for the turn.
     """
 
     def __init__(self, store: "Store", clock: "Clock", formats: "Mapping[str, HeaderFormat]") -> None:
@@ -72,7 +72,7 @@ class Journal:
         self._end_of_turn_calls: list[Callable[[], None]] = []
         self._after_turn_calls: list[Callable[[], None]] = []
         self._open_steps: list[OpenStep] = []
-        self._step: OpenStep | None = None
+        self.entered_step: OpenStep | None = None
         self.turn_ms = 0
         self.turn_position = self.position
         self.moved = 0
@@ -229,6 +229,12 @@ class Journal:
         self._turn_bytes += size
         self._changes.append(change)
 
+    def appended_run(self, changes: "list[Appended]", size: int) -> None:
+        """Record that a stream took several messages, as ``appended`` does."""
+        self.indirect_lsn = self.lsn
+        self._turn_bytes += size
+        self._changes += changes
+
     def stream_chunks(self, stream_id: int, offset: int, most_bytes: int) -> bytes | None:
         """Read durable messages of a stream, as ``Store.stream_chunks`` does."""
         return self._store.stream_chunks(stream_id, offset, most_bytes)
@@ -244,14 +250,9 @@ class Journal:
         """Whether a step is open."""
         return bool(self._open_steps)
 
-    @property
-    def entered_step(self) -> OpenStep | None:
-        """The step that changes are recorded in now; ``None`` for the turn."""
-        return self._step
-
     def is_shared(self, message_id: int) -> bool:
         """Whether changes to a message belong to an open step, though others that are recorded now do not."""
-        return any(message_id in step.message_ids for step in self._open_steps if step is not self._step)
+        return any(message_id in step.message_ids for step in self._open_steps if step is not self.entered_step)
 
     def open_step(self) -> OpenStep:
         """Begin a step that spans several turns; ``enter`` it for each part."""
@@ -261,36 +262,39 @@ class Journal:
 
     def enter(self, step: OpenStep) -> None:
         """Record changes in a step until ``leave``; the turn must not end in between."""
-        self._step = step
+        self.entered_step = step
         self._changes, step.changes = step.changes, self._changes
         self._turn_bytes, step.size = step.size, self._turn_bytes
 
     def leave(self) -> None:
         """Record changes in the turn again."""
-        step, self._step = self._step, None
+        step, self.entered_step = self.entered_step, None
         assert step is not None
         self._changes, step.changes = step.changes, self._changes
         self._turn_bytes, step.size = step.size, self._turn_bytes
         step.note_contents()
 
     def close_step(self, step: OpenStep) -> None:
-        """Make all changes of a step part of this turn.
+        """Make all changes of a step part of this turn, then append its messages for streams and archives.
 
-        They do not count as backlog: the size of one client's step is limited already, and the backlog would block all
-        publishers until it is written.
+        The changes do not count as backlog: the size of one client's step is limited already, and the backlog would
+        block all publishers until it is written.
         """
         self._open_steps.remove(step)
         step.is_open = False
         self._changes += step.changes
         self._gathered += len(step.changes)
+        appends, step.appends = step.appends, {}
+        for append in appends.values():
+            self.contain(append.append)
 
     def _changes_of(self, message_id: int) -> list[Change]:
         """Return the list that a change to a message belongs to while steps are open."""
-        if self._step is not None and not any(message_id in step.message_ids for step in self._open_steps):
-            self._step.message_ids.add(message_id)
+        if self.entered_step is not None and not any(message_id in step.message_ids for step in self._open_steps):
+            self.entered_step.message_ids.add(message_id)
         for step in self._open_steps:
             if message_id in step.message_ids:
-                return self._changes if step is self._step else step.changes
+                return self._changes if step is self.entered_step else step.changes
         return self._changes
 
     # Turns and the watermark
@@ -313,9 +317,9 @@ class Journal:
     def _run_end_of_turn_calls(self) -> None:
         calls, self._end_of_turn_calls = self._end_of_turn_calls, []
         for call in calls:
-            self._call(call)
+            self.contain(call)
 
-    def _call(self, call: Callable[[], None]) -> None:
+    def contain(self, call: Callable[[], None]) -> None:
         """Run a callback; an exception must not prevent the others."""
         try:
             call()
@@ -340,7 +344,7 @@ class Journal:
         if self._after_turn_calls:
             calls, self._after_turn_calls = self._after_turn_calls, []
             for call in calls:
-                self._call(call)
+                self.contain(call)
 
     def _append(self) -> None:
         changes, self._changes = self._changes, []
@@ -382,7 +386,7 @@ class Journal:
         self.disk_backlog.remove_up_to(watermark)
         waiting = self._waiting
         while waiting and waiting[0][0] <= watermark:
-            self._call(waiting.popleft()[1])
+            self.contain(waiting.popleft()[1])
 
 
 def _as_stored(message: Message) -> StoredMessage:

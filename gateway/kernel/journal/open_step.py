@@ -4,22 +4,36 @@ While the step is open, changes to its messages belong to it too, whichever clie
 get the removal of a message before the message.
 """
 
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.journal.changes import Change, Stored
 from gateway.kernel.messages.message import Message
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LateAppends:
+    """Messages of a step for one log, which gets them when the step is closed."""
+
+    __slots__ = ()
+
+    def append(self) -> None:
+        """Append them: their changes are part of the turn of the call."""
+        raise NotImplementedError
 
 
 class OpenStep:
     """The ``changes`` collected so far, about ``size`` bytes with their bodies.
 
     ``message_ids`` are the contents that the step's changes refer to; ``contents`` are those that it stores first.
-    ``is_open`` until its changes are part of a turn.
+    ``appends`` are its messages for streams and archives, by the number of the log: offsets rise in the order of the
+    store's steps, so they are given when the step is closed. ``is_open`` until its changes are part of a turn.
     """
 
-    __slots__ = ("_seen", "changes", "contents", "is_open", "message_ids", "size")
+    __slots__ = ("_seen", "appends", "changes", "contents", "is_open", "message_ids", "size")
 
     def __init__(self) -> None:
         self._seen = 0
         self.is_open = True
+        self.appends: dict[int, LateAppends] = {}
         self.changes: list[Change] = []
         self.contents: dict[int, Message] = {}
         self.message_ids: set[int] = set()

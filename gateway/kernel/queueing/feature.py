@@ -72,6 +72,11 @@ class QueueFeature:
     def accepted(self, message: Message, position: int | None) -> None:
         """Called when the queue accepted a new message; ``position`` is ``None`` if it was consumed at once."""
 
+    @property
+    def needs_position(self) -> bool:
+        """Whether ``accepted`` uses the position. A stream assigns the positions of a long commit at its end."""
+        return True
+
     def enqueued(self, entry: "QueuedMessage") -> None:
         """Called when a message was added to the ready messages, or returned to them."""
 

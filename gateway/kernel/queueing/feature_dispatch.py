@@ -118,6 +118,18 @@ class FeatureDispatch:
         for feature in self.accepting:
             feature.accepted(message, position)
 
+    def accepted_early(self, message: "Message") -> None:
+        """Report a message new to the queue, whose position is not known yet, to the features that do not need it."""
+        for feature in self.accepting:
+            if not feature.needs_position:
+                feature.accepted(message, None)
+
+    def placed(self, message: "Message", position: int) -> None:
+        """Report the position of a message that was reported early to the features that need it."""
+        for feature in self.accepting:
+            if feature.needs_position:
+                feature.accepted(message, position)
+
     def enqueued(self, entry: "QueuedMessage") -> None:
         """Report a message added to the ready messages."""
         for feature in self.enqueuing:

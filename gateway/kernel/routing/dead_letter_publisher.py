@@ -85,27 +85,11 @@ class DeadLetters:
         if (
             self.postponed.are_waiting
             or (journal.lettered and journal.lettered + width > _MOST_OFFERS)
-            or (journal.has_open_steps and self._waits_for_step(exchange_name, routing_key, message))
+            or (journal.has_open_steps and journal.is_shared(message.id))  # its letter would not belong to that step
         ):
             return partial(self._postpone, message)
         journal.lettered += width
         return None
-
-    def _waits_for_step(self, exchange_name: str, routing_key: str, message: "Message") -> bool:
-        """Whether a drop cannot be made now because a step of the store is open.
-
-        Either the removal of the message would belong to that step and its letter would not, or the letter would belong
-        to it and may be for a stream or archive, which get their messages in the turn of a step.
-        """
-        if self._journal.is_shared(message.id):
-            return True
-        if self._journal.entered_step is None:
-            return False
-        exchange = self._exchange_by_name.get(exchange_name)
-        if exchange is None:
-            return False
-        route = exchange.routes.get(routing_key)
-        return route is None or route.is_late
 
     def _most_queues(self, exchange_name: str, routing_key: str) -> int:
         """Return about the largest number of queues to which a dead letter may go."""

@@ -40,27 +40,15 @@ _FEWEST_COUNTS = 64
 class Route:
     """A set of queues that messages are routed to together, with a count. The publisher increments it.
 
-    ``archives`` are those of the exchanges on the way. ``has_stream`` is whether one of the queues is a stream;
-    ``None`` while unknown.
+    ``archives`` are those of the exchanges on the way.
     """
 
-    __slots__ = ("archives", "count", "has_stream", "queues")
+    __slots__ = ("archives", "count", "queues")
 
     def __init__(self, queues: "tuple[QueueLike, ...]", archives: "tuple[Archive, ...]" = ()) -> None:
         self.queues = queues
         self.archives = archives
         self.count = 0
-        self.has_stream: bool | None = None
-
-    @property
-    def is_late(self) -> bool:
-        """Whether a message has to be published in the turn in which the store gets its step.
-
-        Streams and archives give positions in the order of the store's steps.
-        """
-        if self.has_stream is None:
-            self.has_stream = any(queue.is_stream for queue in self.queues)
-        return bool(self.archives) or self.has_stream
 
 
 class Exchange(ExchangeIdentity):

@@ -34,7 +34,6 @@ class SlicedFanout(PendingWork):
         "_journal",
         "_offer",
         "_router",
-        "_streams",
         "_trace",
         "_traffic",
         "message",
@@ -61,7 +60,6 @@ class SlicedFanout(PendingWork):
         self._offer = offer
         self._traffic = traffic
         self._trace = trace
-        self._streams: list[QueueLike] = []
 
     @property
     def archives(self) -> "tuple[Archive, ...]":
@@ -78,10 +76,10 @@ class SlicedFanout(PendingWork):
             yield from self._journal.budget.caused_by(self, self.offers(step))
         finally:
             self._journal.close_step(step)
-        self.complete()
+        self.finish()
 
     def offers(self, step: OpenStep) -> Iterator[None]:
-        """Return the steps of the offers to all queues but streams. Their changes belong to a step of the store."""
+        """Return the steps of the offers to all queues. Their changes belong to a step of the store."""
         if isinstance(self._found, Walk):
             yield from self._router.steps(self._found)
         self._found = self.route = self._router.completed(self._found)
@@ -96,23 +94,10 @@ class SlicedFanout(PendingWork):
         for first in range(0, len(queues), _STEP):
             journal.enter(step)
             try:
-                self._offer_to_some(queues[first : first + _STEP])
+                self._offer_to(queues[first : first + _STEP])
             finally:
                 journal.leave()
             yield
-
-    def complete(self) -> None:
-        """Offer the message to the streams and finish, in the turn in which the store gets the step.
-
-        Streams and archives come last, because they count by the position of the turn.
-        """
-        self._offer_to(self._streams)
-        self.finish()
-
-    def _offer_to_some(self, queues: Sequence[QueueLike]) -> None:
-        streams = [queue for queue in queues if queue.is_stream]
-        self._streams += streams
-        self._offer_to([queue for queue in queues if queue not in streams] if streams else queues)
 
     def _offer_to(self, queues: Sequence[QueueLike]) -> None:
         for queue in queues:

@@ -60,9 +60,20 @@ class Bloom:
     def add(self, value: bytes) -> None:
         """Add a value, which must not be empty."""
         mask = self._masks.get(value)
+        self._bits |= self.mask(value) if mask is None else mask
+
+    def mask(self, value: bytes) -> int:
+        """Return the bits of a value."""
+        mask = self._masks.get(value)
         if mask is None:
             mask = remember(self._masks, value, mask_of(value, self._size), _MOST_MASKS)
-        self._bits |= mask
+        return mask
+
+    def add_part(self, bits: int, holds_unfiltered: bool) -> None:
+        """Add the bits of the values of some messages, of which some may have no value."""
+        self._bits |= bits
+        if holds_unfiltered:
+            self.holds_unfiltered = True
 
     def packed(self) -> bytes:
         """Return the Bloom filter as bytes: flags, then the bits."""

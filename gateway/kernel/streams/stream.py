@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.streams.append_run import AppendRun
 
 
 class StreamConsumers(ConsumerSet):
@@ -96,6 +97,7 @@ class Stream(QueueLike):
         super().__init__(vhost_name, name, journal, StreamConsumers(), id, True, False, None, given)
         self.apply(())
         self.log.on_durable.append(self.dispatch)
+        self.log.on_run.append(self._appended)
 
     @property
     def is_stream(self) -> bool:
@@ -178,12 +180,24 @@ class Stream(QueueLike):
     # Messages in
 
     def offer(self, message: Message, *, was_delayed: bool = False) -> DeathReason | None:
-        """Append the message. A stream never refuses one."""
+        """Append the message. A stream never refuses one.
+
+        A message of an open step has its offset when it is appended, so the features that need it are told then.
+        """
         self.counters.publish += 1
         if self._feature_dispatch.accepting:
-            self._feature_dispatch.accepted(message, self.log.end)
+            if self._journal.entered_step is None:
+                self._feature_dispatch.accepted(message, self.log.end)
+            else:
+                self._feature_dispatch.accepted_early(message)
         self.log.append(message)
         return None
+
+    def _appended(self, run: "AppendRun") -> None:
+        """Tell the features the offsets of the messages of a step."""
+        if any(feature.needs_position for feature in self._feature_dispatch.accepting):
+            for change in run.changes:
+                self._feature_dispatch.placed(change.message, change.offset)
 
     def offer_due(self, message: Message) -> None:
         """Append a message that an exchange delayed."""

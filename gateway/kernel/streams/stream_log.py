@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.journal.changes import EVERYTHING, Appended, Sealed, StreamSegment, Truncated
-from gateway.kernel.messages.chunks import ENTRY_SIZE, entries
-from gateway.kernel.messages.contents import LENGTHS_SIZE
+from gateway.kernel.messages.chunks import entries
+from gateway.kernel.streams.append_run import OVERHEAD, AppendRun, RunPart
 from gateway.kernel.streams.filters import DEFAULT_BLOOM_SIZE, Bloom, filter_value_of
 from gateway.kernel.streams.tail import Tail
 
@@ -20,20 +20,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.kernel.journal.journal import Journal
+    from gateway.kernel.journal.open_step import OpenStep
     from gateway.kernel.messages.message import Message
 
 #: The default size of a segment in bytes.
 SEGMENT_SIZE: Final = 32 * 1024 * 1024
-
-#: The size of a message besides its header, body and names.
-_OVERHEAD: Final = ENTRY_SIZE + LENGTHS_SIZE
 
 
 class StreamLog:
     """The messages from ``first`` up to ``end``; those below ``durable_end`` can be read.
 
     ``id`` is its number in the store. ``segment_size`` is the size in bytes at which a segment is sealed. The callbacks
-    in ``on_durable`` are called for new durable messages, those in ``on_sealed`` with each durably sealed segment.
+    in ``on_durable`` are called for new durable messages, those in ``on_sealed`` with each durably sealed segment, and
+    those in ``on_run`` with the messages of a step that were appended now.
     """
 
     __slots__ = (
@@ -52,7 +51,9 @@ class StreamLog:
         "first",
         "id",
         "is_bloom_known",
+        "is_erased",
         "on_durable",
+        "on_run",
         "on_sealed",
         "segment_size",
         "tail",
@@ -67,6 +68,8 @@ class StreamLog:
         self.tail = Tail()
         self.on_durable: list[Callable[[], None]] = []
         self.on_sealed: list[Callable[[StreamSegment], None]] = []
+        self.on_run: list[Callable[[AppendRun], None]] = []
+        self.is_erased = False
         self._journal = journal
         self._last_ms = 0
         self._active_first = self._active_bytes = self._active_first_ms = 0
@@ -84,8 +87,11 @@ class StreamLog:
     # Writing
 
     def append(self, message: "Message") -> None:
-        """Append a message."""
+        """Append a message; one of an open step is appended when the step is closed."""
         journal = self._journal
+        if journal.entered_step is not None:
+            self._run_of(journal.entered_step).add(message)
+            return
         now_ms = journal.turn_ms or journal.now_ms
         if now_ms > self._last_ms:
             self._last_ms = now_ms
@@ -100,7 +106,7 @@ class StreamLog:
         else:
             self._bloom.holds_unfiltered = True
         size = len(message.body) + len(header.stored_raw) + len(message.exchange) + len(message.routing_key)
-        size += len(filter_value) + len(header.format.name) + _OVERHEAD
+        size += len(filter_value) + len(header.format.name) + OVERHEAD
         offset = self.end
         self.end = offset + 1
         change = Appended(self.id, offset, now_ms, filter_value, message)
@@ -116,6 +122,48 @@ class StreamLog:
         self._active_bytes += size
         if self._active_bytes >= self.segment_size:
             self.seal()
+
+    def _run_of(self, step: "OpenStep") -> AppendRun:
+        """Return the messages of a step for this log."""
+        run = step.appends.get(self.id)
+        if run is None:
+            run = step.appends[self.id] = AppendRun(self.id, self._bloom, self._append_run)
+        assert isinstance(run, AppendRun)
+        return run
+
+    def _append_run(self, run: AppendRun) -> None:
+        """Append the messages of a step, unless the log was erased meanwhile; the work for each of them is little."""
+        if self.is_erased:
+            return
+        for part in run.parts:
+            if self._active_bytes + part.size < self.segment_size:
+                self._append_part(part)
+            else:
+                for change in part.changes:  # the segment ends after one of them
+                    change.offset = self.end
+                    self.append(change.message)
+        for call in self.on_run:
+            call(run)
+
+    def _append_part(self, part: RunPart) -> None:
+        """Append messages that all belong to the active segment."""
+        journal = self._journal
+        now_ms = self._last_ms = max(self._last_ms, journal.now_ms)
+        first = offset = self.end
+        for change in part.changes:
+            change.offset = offset
+            change.timestamp_ms = now_ms
+            offset += 1
+        self.end = offset
+        self._bloom.add_part(part.mask, part.holds_unfiltered)
+        journal.appended_run(part.changes, part.size)
+        if journal.lsn != self._noted_lsn:
+            self._note(journal.lsn, first)
+        if self.tail.is_kept:
+            self.tail.extend(part.changes, part.body_size)
+        if not self._active_bytes:
+            self._active_first_ms = now_ms
+        self._active_bytes += part.size
 
     def _note(self, lsn: int, offset: int) -> None:
         """Register the first message of a turn: all messages of the turn become durable together."""
@@ -168,8 +216,10 @@ class StreamLog:
         self._begin_segment(self.end)
         self._journal.record(Truncated(self.id, EVERYTHING))
         self.tail.keep(False)
+        self.is_erased = True
         self.on_durable.clear()
         self.on_sealed.clear()
+        self.on_run.clear()
         return count
 
     def _begin_segment(self, first: int) -> None:

@@ -35,6 +35,17 @@ class Tail:
             self.changes = []
             self.bytes = 0
 
+    def extend(self, changes: "list[Appended]", size: int) -> None:
+        """Add messages of a run, whose bodies have ``size`` bytes.
+
+        Of a long run the last ones are kept. The others are read from the store, once they are durable.
+        """
+        if len(self.changes) > 2 * _MOST_MESSAGES:
+            self.changes = []
+            self.bytes = 0
+        self.changes += changes
+        self.bytes += size
+
     def trim(self, durable_end: int) -> None:
         """Drop durable messages beyond the limits: they are read from the store."""
         changes = self.changes

@@ -47,7 +47,6 @@ class Commit(Generic[A]):
         self._routes: list[Route | Walk | None] = []  # of the first actions
         self._at = 0
         self._route: Route | Walk | None = None  # of the action at ``_at``, if it was routed already
-        self._last_calls: list[Callable[[], None]] = []  # those that publish to streams and archives
         #: Whether ``steps`` performs all actions at once.
         self.is_small = len(actions) <= MOST_AT_ONCE and self._is_little_work()
 
@@ -65,10 +64,7 @@ class Commit(Generic[A]):
         return True
 
     def steps(self) -> Iterator[None]:
-        """Return the steps that perform the actions.
-
-        Streams and archives assign positions by turn, so they get their messages in the last turn, in order.
-        """
+        """Return the steps that perform the actions."""
         if self.is_small:
             while self._at < len(self._actions):
                 self._perform_next()
@@ -78,9 +74,6 @@ class Commit(Generic[A]):
             yield from self._steps_before_last(step)
         finally:
             self._journal.close_step(step)
-            last_calls, self._last_calls = self._last_calls, []  # they refer to this object: a cycle
-        for call in last_calls:
-            call()
 
     def _steps_before_last(self, step: "OpenStep") -> Iterator[None]:
         while self._at < len(self._actions):
@@ -99,21 +92,20 @@ class Commit(Generic[A]):
                 self._at += 1
 
     def _offering(self, action: A, route: Route, step: "OpenStep") -> Iterator[None]:
-        """Return the steps that publish a message to very many queues, or to streams or archives among others."""
-        yield from _looking_for_streams(route)
-        if not route.queues:  # the publisher may have to learn that its message is unroutable
-            self._last_calls.append(lambda: self._perform(action, route))
-            return
-        fanout = self._fanout_of(action, route)
-        yield from fanout.offers(step)
-        if route.is_late:
-            self._last_calls.append(lambda: self._complete(action, fanout))
-        else:
-            self._complete(action, fanout)
-
-    def _complete(self, action: A, fanout: SlicedFanout) -> None:
-        fanout.complete()
-        self._offered(action, fanout)
+        """Return the steps that publish a message whose route may lead to very many queues."""
+        fanout = None
+        if _width(route) > MOST_QUEUES:
+            fanout = self._fanout_of(action, route)
+            yield from fanout.offers(step)
+        self._journal.enter(step)
+        try:
+            if fanout is None:
+                self._perform(action, route)
+            else:
+                fanout.finish()  # its archives get the message
+                self._offered(action, fanout)
+        finally:
+            self._journal.leave()
 
     def _perform_some(self) -> None:
         """Perform some actions, up to one that cannot be performed in a turn with others."""
@@ -122,7 +114,7 @@ class Commit(Generic[A]):
             route = self._route = self._next_route()
             if isinstance(route, Walk):
                 return
-            if route is not None and (_width(route) > MOST_QUEUES or route.is_late):
+            if _width(route) > MOST_QUEUES:
                 return
             work += max(1, _width(route))
             self._perform_next()
@@ -136,16 +128,6 @@ class Commit(Generic[A]):
 
     def _next_route(self) -> Route | Walk | None:
         return self._routes[self._at] if self._at < len(self._routes) else self._find_route(self._actions[self._at])
-
-
-def _looking_for_streams(route: Route) -> Iterator[None]:
-    """Return the steps that set ``has_stream`` of a route."""
-    for first in range(0, len(route.queues) if route.has_stream is None else 0, MOST_QUEUES):
-        if any(queue.is_stream for queue in route.queues[first : first + MOST_QUEUES]):
-            route.has_stream = True
-            return
-        yield
-    route.has_stream = bool(route.has_stream)
 
 
 def _width(route: Route | None) -> int:

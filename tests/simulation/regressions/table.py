@@ -129,15 +129,6 @@ REGRESSIONS: Final = (
         ),
     ),
     Regression(
-        "run-commit-cycle",
-        Mutation(
-            "a commit keeps the calls of its last turn, which refer to it",
-            "gateway.kernel.vhosts.commit",
-            "            last_calls, self._last_calls = self._last_calls, []",
-            "            last_calls = self._last_calls",
-        ),
-    ),
-    Regression(
         "run-lent-header",
         mutation_named("a publish in pieces that repeats the one before lends its header to the next ones"),
     ),
