@@ -302,6 +302,15 @@ class Connection(Machine):
         logged = error.logged if isinstance(error, StompError) else detail
         self._end(message, detail, () if receipt is None else (("receipt-id", receipt),), logged)
 
+    def refuse(self, error: GatewayError, head: Head) -> None:
+        """Refuse a frame in a later turn; repeat it instead once a permission is known that is missing."""
+        if self.state is State.CLOSED:
+            return
+        if isinstance(error, PermissionUnknown):
+            self._wait_for_permission(error, head, b"")
+        else:
+            self.fail(error, head)
+
     def subscription_cancelled(self, tag: str, reason: str) -> None:
         """Report a subscription whose queue was deleted; STOMP has no other way than an ERROR frame."""
         if self.conversation is not None and self.state is State.OPEN:

@@ -21,7 +21,7 @@ class Conversation:
         self.subscribing = Subscribing(scope, endpoints)
         self.publishing = Publishing(scope, endpoints, ReplyQueues(scope, endpoints, self.subscribing))
         self.settling = Settling(scope, self.subscribing)
-        self.transactions = Transactions(scope.settings, self.publishing, self.settling)
+        self.transactions = Transactions(scope.host, scope.settings, self.publishing, self.settling)
         self._is_over = False
         self.has_left = False
 

@@ -85,15 +85,15 @@ class Publishing:
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
             if self._is_intercepted(target):
-                self._send_intercepted(head, body)
+                self._send_intercepted(head, body, target)
                 return
         header = head.header or self.header(head)
         target.tally.publish += 1
         message = Message(target.exchange_name, target.routing_key, header, body)
         self._published(head, target, message, self._vhost.publish(target.exchange, message, self._origin))
 
-    def _send_intercepted(self, head: Head, body: bytes) -> None:
-        prepared = self.prepare(head, body)
+    def _send_intercepted(self, head: Head, body: bytes, target: Target) -> None:
+        prepared = self.prepare(head, body, target)
         target, message = prepared.target, prepared.message
         self._published(head, target, message, self._vhost.publish(target.exchange, message, self._origin))
 
@@ -108,14 +108,11 @@ class Publishing:
 
     # SENDs of a transaction
 
-    def prepare(self, head: Head, body: bytes) -> "PreparedSend":
+    def prepare(self, head: Head, body: bytes, target: Target) -> "PreparedSend":
         """Return a SEND prepared for a commit, with its message as the interceptors return it.
 
         :raises Refused: if an interceptor refuses it.
         """
-        target = head.target
-        if target is None or target.version != self._vhost.version:
-            target = self._target(head)
         target.tally.publish += 1
         message = Message(target.exchange_name, target.routing_key, head.header or self.header(head), body)
         message = self._vhost.interception.published(message, self._origin)
@@ -150,12 +147,14 @@ class Publishing:
         """Hold the receipts of all later SENDs until this work is done."""
         self._confirms.wait_for(work)
 
-    def check(self, head: Head) -> None:
-        """Check that a SEND is valid and allowed. :raises GatewayError: when it is not."""
-        if head.target is None or head.target.version != self._vhost.version:
-            self._target(head)
+    def check(self, head: Head) -> Target:
+        """Check that a SEND is valid and allowed; return its target. :raises GatewayError: when it is not."""
+        target = head.target
+        if target is None or target.version != self._vhost.version:
+            target = self._target(head)
         if head.header is None:
             self.header(head)
+        return target
 
     def header(self, head: Head) -> StompHeader:
         """Return the message header of a SEND."""

@@ -37,7 +37,7 @@ def _begin(conversation: Conversation, head: Head) -> None:
 
 def _commit(conversation: Conversation, head: Head) -> None:
     """Commit a transaction. There is no receipt if a queue refused one of its messages."""
-    work = conversation.transactions.commit(head.headers)
+    work = conversation.transactions.commit(head)
     work.when_done(partial(_committed, conversation, head))
 
 

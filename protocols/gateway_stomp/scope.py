@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from gateway.access import Operation, Permissions, Principal
+from gateway.kernel.errors import GatewayError
 from gateway.kernel.journal.journal import Journal
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.queueing.channel_counters import ChannelCounters
@@ -10,7 +11,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.net.outbox import Outbox
 from gateway_stomp.destinations import Destination, parse, with_wildcards
-from gateway_stomp.frames import END
+from gateway_stomp.frames import END, Head
 from gateway_stomp.listener_context import StompContext
 from gateway_stomp.versions import Version
 
@@ -34,6 +35,10 @@ class Host(Protocol):
 
     def answered(self) -> None:
         """Report that receipts of publishes were written."""
+        ...
+
+    def refuse(self, error: GatewayError, head: Head) -> None:
+        """Refuse a frame in a later turn; repeat it instead once a permission is known that is missing."""
         ...
 
     def disconnect(self, receipt: str | None) -> None:

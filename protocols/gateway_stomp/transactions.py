@@ -5,21 +5,17 @@ all of them; whether it takes one turn or several, it is one step of the store (
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.kernel.budget import PendingWork
 from gateway.kernel.clock import freeing
-from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.ledger import Delivery, settle_all
-from gateway.kernel.routing.exchange import Route
-from gateway.kernel.routing.router import Walk
-from gateway.kernel.routing.sliced_fanout import SlicedFanout
-from gateway.kernel.vhosts.commit import Commit
-from gateway.kernel.vhosts.verdict import Verdict
+from gateway.kernel.errors import GatewayError
+from gateway_stomp.committing import Transaction, TransactionCommit
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import Head
 from gateway_stomp.listener_context import StompContext
-from gateway_stomp.publishing import PreparedSend, Publishing
+from gateway_stomp.publishing import Publishing
+from gateway_stomp.scope import Host
 from gateway_stomp.settling import Settling
 
 #: Approximate size of an action besides the bytes of its head and body.
@@ -28,35 +24,6 @@ _ACTION_SIZE: Final = 256
 #: Actions of a transaction that are dropped in one turn; more are freed in slices.
 _FREED_AT_ONCE: Final = 4096
 
-#: The most deliveries that one action of a commit settles.
-_SETTLED_AT_ONCE: Final = 64
-
-#: An action of a transaction that is committed.
-Prepared: TypeAlias = PreparedSend | tuple[list[Delivery], DeliveryOutcome]
-
-
-class Transaction:
-    """The actions of one transaction in order: a head and its body, or deliveries and their outcome.
-
-    ``size`` is the approximate memory of its messages in bytes.
-    """
-
-    __slots__ = ("actions", "size")
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.actions: list[tuple[Head, bytes] | tuple[list[Delivery], DeliveryOutcome]] = []
-
-    @property
-    def sends(self) -> list[Head]:
-        """The heads of the held SENDs."""
-        return [first for first, _ in self.actions if isinstance(first, Head)]
-
-    @property
-    def deliveries(self) -> list[Delivery]:
-        """The deliveries whose settlement is held."""
-        return [delivery for first, _ in self.actions if not isinstance(first, Head) for delivery in first]
-
 
 class Transactions:
     """Owns the open transactions of one connection, by the client's names.
@@ -64,9 +31,10 @@ class Transactions:
     ``_size`` is the approximate memory of all their messages in bytes.
     """
 
-    __slots__ = ("_by_name", "_clock", "_journal", "_publishing", "_settings", "_settling", "_size")
+    __slots__ = ("_by_name", "_clock", "_host", "_journal", "_publishing", "_settings", "_settling", "_size")
 
-    def __init__(self, settings: StompContext, publishing: Publishing, settling: Settling) -> None:
+    def __init__(self, host: Host, settings: StompContext, publishing: Publishing, settling: Settling) -> None:
+        self._host = host
         self._settings = settings
         self._journal = settings.broker.journal
         self._clock = settings.broker.clock
@@ -109,70 +77,51 @@ class Transactions:
         transaction = self._extendable(name)
         transaction.actions.append(self._settling.take(verb, headers))
 
-    def commit(self, headers: Mapping[str, str]) -> PendingWork:
+    def commit(self, head: Head) -> PendingWork:
         """Perform the held actions in order, in several turns if there are many; return the pending work.
 
-        It is refused if a queue refused one of the messages.
+        It is refused if a queue refused one of the messages, or if an action of a long transaction is not allowed any
+        more; the host is told why then.
 
         :raises GatewayError: when an action is not allowed any more; none is performed then.
         """
-        name = _named("COMMIT", headers)
+        name = _named("COMMIT", head.headers)
         transaction = self._known(name)
-        for head in transaction.sends:
-            self._publishing.check(head)
-        work = PendingWork()
-        commit = self._commit_of(transaction, work)
+        commit = TransactionCommit(transaction, self._publishing, self._journal)
+        if transaction.is_long:
+            self._continue(commit.work, self._committing(name, transaction, commit, head))
+            return commit.work
+        for _ in commit.preparing():
+            pass
+        performing = commit.performing()
         self._forget(name)
-        if commit.is_small:
-            for _ in commit.steps():
+        if performing.is_small:
+            for _ in performing.steps():
                 pass
-            work.finish()
+            commit.work.finish()
         else:
-            self._publishing.wait_for(work)
-            steps = self._journal.budget.caused_by(work, commit.steps())
-            self._clock.background.add(_committing(steps, work))
-            self._journal.budget.leave_rest_pending(work)
-        return work
+            self._continue(commit.work, performing.steps())
+        return commit.work
 
-    def _commit_of(self, transaction: Transaction, work: PendingWork) -> "Commit[Prepared]":
-        publishing = self._publishing
+    def _committing(self, name: str, transaction: Transaction, commit: TransactionCommit, head: Head) -> Iterator[None]:
+        """Return the steps of a long transaction. It can be dropped until the first message is published."""
+        commit.work.is_refused = True
+        try:
+            yield from commit.preparing()
+        except GatewayError as error:
+            self._host.refuse(error, head)
+        else:
+            if not transaction.is_dropped:
+                commit.work.is_refused = False
+                self._forget(name)
+                self._free(transaction)
+                yield from commit.performing().steps()
 
-        def perform(action: Prepared, route: Route | None) -> None:
-            if isinstance(action, PreparedSend):
-                assert route is not None
-                if publishing.publish_to_route(action, route) is Verdict.REFUSED:
-                    work.is_refused = True
-            else:
-                settle_all(*action)
-
-        def fanout_of(action: Prepared, route: Route) -> SlicedFanout:
-            assert isinstance(action, PreparedSend)
-            return publishing.fanout_of(action, route)
-
-        def offered(action: Prepared, fanout: SlicedFanout) -> None:
-            assert isinstance(action, PreparedSend)
-            publishing.offered(action, fanout)
-            work.is_refused = work.is_refused or fanout.is_refused
-
-        def find_route(action: Prepared) -> Route | Walk | None:
-            return publishing.find_route(action) if isinstance(action, PreparedSend) else None
-
-        actions = self._prepared(transaction)
-        return Commit(self._journal, actions, find_route, publishing.walking, perform, fanout_of, offered)
-
-    def _prepared(self, transaction: Transaction) -> "list[Prepared]":
-        """Return the actions of a transaction; each settles few deliveries."""
-        prepared: list[Prepared] = []
-        for action in transaction.actions:
-            match action:
-                case Head() as head, bytes() as body:
-                    prepared.append(self._publishing.prepare(head, body))
-                case list() as deliveries, DeliveryOutcome() as outcome:
-                    prepared += [
-                        (deliveries[at : at + _SETTLED_AT_ONCE], outcome)
-                        for at in range(0, len(deliveries), _SETTLED_AT_ONCE)
-                    ]
-        return prepared
+    def _continue(self, work: PendingWork, steps: Iterator[None]) -> None:
+        """Run the steps of a commit in this turn and in later ones; the connection and its receipts wait for them."""
+        self._publishing.wait_for(work)
+        self._clock.background.add(_finishing(self._journal.budget.caused_by(work, steps), work))
+        self._journal.budget.leave_rest_pending(work)
 
     def abort(self, headers: Mapping[str, str]) -> None:
         """Drop the held actions. :raises StompError: when there is no such transaction."""
@@ -185,6 +134,7 @@ class Transactions:
     def abandon(self) -> None:
         """Drop all transactions: the connection ends (1.2, "Transactions")."""
         for transaction in self._by_name.values():
+            transaction.is_dropped = True
             self._settling.restore(transaction.deliveries)
             self._free(transaction)
         self._by_name.clear()
@@ -212,7 +162,7 @@ class Transactions:
         return transaction
 
 
-def _committing(steps: Iterator[None], work: PendingWork) -> Iterator[None]:
+def _finishing(steps: Iterator[None], work: PendingWork) -> Iterator[None]:
     try:
         yield from steps
     finally:

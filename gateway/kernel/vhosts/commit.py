@@ -1,5 +1,6 @@
 """The commit of a transaction: its actions in order, in slices if they are much work, and one step of the store."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -38,15 +39,14 @@ class Commit(Generic[A]):
         offered: Callable[[A, SlicedFanout], None],
     ) -> None:
         self._journal = journal
-        self._actions = actions
+        self._actions = deque(actions)  # those that are left: 100,000 that are freed at once would take 25 ms
         self._find_route = find_route
         self._walking = walking
         self._perform = perform
         self._fanout_of = fanout_of
         self._offered = offered
-        self._routes: list[Route | Walk | None] = []  # of the first actions
-        self._at = 0
-        self._route: Route | Walk | None = None  # of the action at ``_at``, if it was routed already
+        self._routes: deque[Route | Walk | None] = deque()  # of the first actions
+        self._route: Route | Walk | None = None  # of the next action, if it needs turns of its own
         #: Whether ``steps`` performs all actions at once.
         self.is_small = len(actions) <= MOST_AT_ONCE and self._is_little_work()
 
@@ -66,8 +66,8 @@ class Commit(Generic[A]):
     def steps(self) -> Iterator[None]:
         """Return the steps that perform the actions."""
         if self.is_small:
-            while self._at < len(self._actions):
-                self._perform_next()
+            while self._actions:
+                self._perform_next(self._next_route())
             return
         step = self._journal.open_step()
         try:
@@ -76,7 +76,7 @@ class Commit(Generic[A]):
             self._journal.close_step(step)
 
     def _steps_before_last(self, step: "OpenStep") -> Iterator[None]:
-        while self._at < len(self._actions):
+        while self._actions:
             self._journal.enter(step)
             try:
                 self._perform_some()
@@ -88,8 +88,7 @@ class Commit(Generic[A]):
                 self._route = self._route.route
             route, self._route = self._route, None
             if route is not None:
-                yield from self._offering(self._actions[self._at], route, step)
-                self._at += 1
+                yield from self._offering(self._actions.popleft(), route, step)
 
     def _offering(self, action: A, route: Route, step: "OpenStep") -> Iterator[None]:
         """Return the steps that publish a message whose route may lead to very many queues."""
@@ -110,24 +109,21 @@ class Commit(Generic[A]):
     def _perform_some(self) -> None:
         """Perform some actions, up to one that cannot be performed in a turn with others."""
         work = 0
-        while self._at < len(self._actions) and work < _STEP:
-            route = self._route = self._next_route()
-            if isinstance(route, Walk):
-                return
-            if _width(route) > MOST_QUEUES:
+        while self._actions and work < _STEP:
+            route = self._next_route()
+            if isinstance(route, Walk) or _width(route) > MOST_QUEUES:
+                self._route = route
                 return
             work += max(1, _width(route))
-            self._perform_next()
+            self._perform_next(route)
 
-    def _perform_next(self) -> None:
-        route = self._route if self._route is not None else self._next_route()
+    def _perform_next(self, route: Route | Walk | None) -> None:
         assert not isinstance(route, Walk)  # a commit with a walk is not small
-        self._route = None
-        self._perform(self._actions[self._at], route)
-        self._at += 1
+        self._perform(self._actions.popleft(), route)
 
     def _next_route(self) -> Route | Walk | None:
-        return self._routes[self._at] if self._at < len(self._routes) else self._find_route(self._actions[self._at])
+        """Return the route of the next action; called once for each."""
+        return self._routes.popleft() if self._routes else self._find_route(self._actions[0])
 
 
 def _width(route: Route | None) -> int:
