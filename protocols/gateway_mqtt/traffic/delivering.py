@@ -1,6 +1,6 @@
 """Delivery of messages to a client: one consumer for each queue of its session."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
 from typing import Final
@@ -17,6 +17,10 @@ from gateway_mqtt.traffic.subscribers import Acknowledged, AtMostOnce, SharedSub
 #: The consumer tag of sessions in listings, as in RabbitMQ.
 _TAG: Final = "mqtt"
 
+#: Messages that a resumed session sends in the turn of the CONNECT, and then between two readings of the clock: each
+#: takes about 15 microseconds, because those of the last connection keep their identifiers.
+_STEP: Final = 64
+
 
 class Delivering:
     """Owns the consumers of one connection. ``feed`` sends retained messages as room permits."""
@@ -32,21 +36,26 @@ class Delivering:
         self._consumer_by_queue: dict[ConsumedQueue, Consumer] = {}
         self._held: list[tuple[int, InflightDelivery]] = []  # the oldest comes last
         self._resumption = Resumption()
+        self._receive_maximum = inflight.credit.limit
+        self._is_opening = False
 
     # Consumers
 
     def resume_session(self) -> None:
-        """Resume the session: first PUBREL for open identifiers, then the messages in order (MQTT-4.4.0-1)."""
+        """Resume the session: first PUBREL for open identifiers, then the messages in order (MQTT-4.4.0-1).
+
+        A client with a large Receive Maximum gets the first messages now, the others in slices.
+        """
         self._inflight.repeat_releases()
+        self._inflight.credit.limit = min(self._receive_maximum, self._inflight.credit.used + _STEP)
         shared = self._session.shared_by_queue_name()
         for queue in self._session.queues():
             self._attach(queue, shared.get(queue.name))
         self._take_held()
         for consumer in self.consumers:
             self._hand_out([consumer.queue], consumer.queue.dispatch)
-        acknowledged = self._session.queue_of(1)
-        if acknowledged is None or not len(acknowledged):
-            self._inflight.give_up_before(inf)
+        self._give_up_missing()
+        self._open_up()
 
     def start_consuming(self, queue: QueueLike, subscription: SubscriptionRecord) -> None:
         """Consume from the queue of a subscription, unless it is consumed already."""
@@ -73,8 +82,49 @@ class Delivering:
             self._hand_out([each.queue for each in waiting], partial(self._resumption.serve, waiting))
             waiting = self._waiting()
         self._inflight.credit.is_awaited = bool(self._held or waiting)
+        self._open_up()
         if self._feed is not None and self._feed.is_waiting:
             self._feed.resume()
+
+    def _give_up_missing(self) -> None:
+        """Complete deliveries of the last connection whose messages have left the queue, once it is empty."""
+        acknowledged = self._session.queue_of(1)
+        if acknowledged is None or not len(acknowledged):
+            self._inflight.give_up_before(inf)
+
+    def _open_up(self) -> None:
+        """Raise the credit of a resumed session to the client's Receive Maximum, in slices while messages wait."""
+        credit = self._inflight.credit
+        if credit.limit >= self._receive_maximum or self._is_opening:
+            return
+        if self._held or self._waiting():
+            self._is_opening = True
+            self._journal.clock.background.add_later(self._opening())
+        else:
+            self._open_wide()
+
+    def _opening(self) -> Iterator[None]:
+        """Return the steps that raise the credit as it is used up, until the outbox is full or nothing can be sent."""
+        credit = self._inflight.credit
+        while self._can_send_more and credit.limit < self._receive_maximum and (self._held or self._waiting()):
+            before = (credit.used, len(self._held))
+            credit.limit = min(credit.used - len(self._held) + _STEP, self._receive_maximum)
+            self.resume()
+            if before == (credit.used, len(self._held)):
+                break  # a queue pauses; the client's acknowledgements begin again
+            yield
+        self._is_opening = False
+        if self._can_send_more and not (self._held or self._waiting()):
+            self._open_wide()
+
+    @property
+    def _can_send_more(self) -> bool:
+        """Whether the connection is open, and its outbox is not full."""
+        return self._feed is not None and self._outbox.is_open
+
+    def _open_wide(self) -> None:
+        self._inflight.credit.limit = self._receive_maximum
+        self._give_up_missing()
 
     def _waiting(self) -> list[Consumer]:
         return [consumer for consumer in self._consumer_by_queue.values() if consumer.is_waiting]
