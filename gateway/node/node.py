@@ -129,7 +129,7 @@ class Node:
     def _starting(self) -> Iterator[None]:
         """Do the whole start, yielding between slices. No timer fires and nothing is committed during it."""
         self._ports.bind()
-        yield from self._parts.recovery.steps(self._parts.store.recover())
+        yield from self._parts.recovery.steps(self._parts.store.recover_runs())
         self._parts.archive.start()
         create_defaults(self.settings, self.broker)
         if self.settings.load_definitions is not None:

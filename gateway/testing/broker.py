@@ -66,7 +66,7 @@ class MemoryBroker:
             compile_pattern=compile_pattern,
             queue_rules=self._queue_rules,
         )
-        recover(self.kernel, self.store.recover())
+        recover(self.kernel, self.store.recover_runs())
         self.vhost: VirtualHost = self.kernel.declare_vhost("/")
 
     def publish(

@@ -10,10 +10,14 @@ entity: see ``gateway.kernel.journal.entity_codec``.
 """
 
 import struct
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from gateway.kernel.errors import UnreadableRecord
 from gateway.kernel.journal.changes import Enqueued, StreamSegment
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.messages.contents import newer
 
 ENQUEUED_VERSION: Final = 1
@@ -21,6 +25,9 @@ SEGMENT_VERSION: Final = 1
 
 _ENQUEUED: Final = struct.Struct(">BQQQIIBQQ")
 _SEGMENT: Final = struct.Struct(">BQQQQ?")
+
+#: The size of a position, which is the key.
+_KEY_BYTES: Final = 8
 
 #: The largest number in each field of ``_ENQUEUED`` after the version.
 _LARGEST: Final = (2**64 - 1, 2**64 - 1, 2**64 - 1, 2**32 - 1, 2**32 - 1, 2**8 - 1, 2**64 - 1, 2**64 - 1)
@@ -60,6 +67,38 @@ def decode_enqueued(position: int, record: bytes) -> Enqueued:
     version, queue_id, message_id, *rest = _ENQUEUED.unpack_from(record)
     _refuse_newer("a place in a queue", version, ENQUEUED_VERSION)
     return Enqueued(queue_id, position, message_id, *rest)
+
+
+def decode_runs(piece: Sequence[tuple[bytes, bytes]]) -> Iterator[EnqueuedRun | Enqueued] | None:
+    """Return the changes of each queue in keys and records, as a run where it can be one.
+
+    ``None`` if they have to be read one by one: when one is incomplete, or written by another version.
+    """
+    keys, records = zip(*piece, strict=True)
+    if {*map(len, keys)} != {_KEY_BYTES} or {*map(len, records)} != {_ENQUEUED.size}:
+        return None
+    versions, queue_ids, *columns = zip(*_ENQUEUED.iter_unpack(b"".join(records)), strict=True)
+    if {*versions} != {ENQUEUED_VERSION}:
+        return None
+    columns.insert(0, struct.unpack(f">{len(keys)}Q", b"".join(keys)))
+    return _runs(queue_ids, columns)
+
+
+def _runs(queue_ids: Sequence[int], columns: Sequence[Sequence[int]]) -> Iterator[EnqueuedRun | Enqueued]:
+    """Yield the changes of each queue; the columns are the other parameters of ``Enqueued``."""
+    if len({*queue_ids}) > 1:
+        order = itemgetter(*sorted(range(len(queue_ids)), key=queue_ids.__getitem__))
+        queue_ids, columns = order(queue_ids), [order(column) for column in columns]
+    first = 0
+    for queue_id, same in groupby(queue_ids):
+        last = first + sum(1 for _ in same)
+        part = [column[first:last] for column in columns]
+        *plain, priorities, due_at_ms, expires_at_ms = part
+        if any(priorities) or any(due_at_ms) or any(expires_at_ms):
+            yield from (Enqueued(queue_id, *row) for row in zip(*part, strict=True))
+        else:
+            yield EnqueuedRun(queue_id, *plain)
+        first = last
 
 
 def encode_segment(segment: StreamSegment, *, is_filed: bool) -> bytes:

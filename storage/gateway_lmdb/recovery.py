@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, starmap
 from typing import Final
 
 from gateway.kernel.errors import UnreadableRecord
 from gateway.kernel.journal.changes import Change, Dequeued, Discarded, Enqueued, SetAside, Stored
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.journal.entity_codec import decode_entity
 from gateway.kernel.journal.records.entity import ENTITY_BY_KIND, Entity
 from gateway.kernel.journal.stored_changes import stored
@@ -21,12 +22,12 @@ from gateway_lmdb.quarantine import (
     unreadable_entity,
     unreadable_place,
 )
-from gateway_lmdb.records import decode_enqueued
+from gateway_lmdb.records import decode_enqueued, decode_runs
 from gateway_lmdb.schema import pack_number, unpack_number
 
-#: Queue entries read in one transaction. No transaction and no lock is held while the kernel applies them.
-_PIECE: Final = 10_000
-
+#: Queue entries read in one transaction, a few milliseconds of work. No transaction and no lock is held while the
+#: kernel applies them.
+_PIECE: Final = 4_000
 
 #: The size at which a piece of contents ends, in bytes.
 _CONTENT_BYTES: Final = 512 * 1024
@@ -132,27 +133,35 @@ def as_change(environment: Environment, aside: Quarantined) -> SetAside:
 
 def enqueued(environment: Environment) -> Iterator[Enqueued | Quarantined]:
     """Yield every queue entry, by rising position, and unreadable ones."""
-    position = 0
-    while piece := _enqueued_from(environment, position + 1):
-        yield from piece
-        last = piece[-1]
-        position = last.position if isinstance(last, Enqueued) else unpack_number(last.key)
+    for piece in _pieces(environment):
+        yield from starmap(_place, piece)
 
 
-def _enqueued_from(environment: Environment, position: int) -> list[Enqueued | Quarantined]:
-    piece: list[Enqueued | Quarantined] = []
-    with environment.read() as transaction, transaction.cursor(environment.tables.enqueued) as cursor:
-        if not cursor.set_range(pack_number(position)):
-            return piece
-        for key, record in cursor:
-            try:
-                piece.append(decode_enqueued(unpack_number(key), record))
-            except UnreadableRecord as error:
-                piece.append(unreadable_place(key, str(error)))
-            if len(piece) == _PIECE:
-                break
-    environment.count_read(len(piece) * 64)
-    return piece
+def enqueued_runs(environment: Environment) -> Iterator[EnqueuedRun | Enqueued | Quarantined]:
+    """Yield every queue entry, by rising position in each queue, most of them in runs; and unreadable ones."""
+    for piece in _pieces(environment):
+        runs = decode_runs(piece)
+        yield from starmap(_place, piece) if runs is None else runs
+
+
+def _pieces(environment: Environment) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield the keys and records of queue entries, as many as are read in one transaction."""
+    after = b""
+    while True:
+        with environment.read() as transaction, transaction.cursor(environment.tables.enqueued) as cursor:
+            piece = list(islice(cursor, _PIECE)) if cursor.set_range(after) else []
+        if not piece:
+            return
+        environment.count_read(len(piece) * 64)
+        yield piece
+        after = piece[-1][0] + b"\0"
+
+
+def _place(key: bytes, record: bytes) -> Enqueued | Quarantined:
+    try:
+        return decode_enqueued(unpack_number(key), record)
+    except UnreadableRecord as error:
+        return unreadable_place(key, str(error))
 
 
 def contents(environment: Environment) -> Iterator[Stored]:

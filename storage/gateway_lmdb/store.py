@@ -21,6 +21,7 @@ from gateway.kernel.journal.changes import (
     Stored,
     Truncated,
 )
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.journal.store import StoreListener
 from gateway.kernel.journal.stored_changes import appended
 from gateway.kernel.messages.chunks import entries
@@ -179,6 +180,15 @@ class LmdbStore:
 
     def recover(self) -> Iterator[Recovered]:
         """Yield the durable data, before the first ``append``."""
+        for each in self._recovered(recovery.enqueued(self._environment)):
+            assert not isinstance(each, EnqueuedRun)  # these are yielded one by one
+            yield each
+
+    def recover_runs(self) -> Iterator[Recovered | EnqueuedRun]:
+        """Yield the durable data, before the first ``append``, with messages in runs."""
+        return self._recovered(recovery.enqueued_runs(self._environment))
+
+    def _recovered(self, places: Iterator[EnqueuedRun | Enqueued | Quarantined]) -> Iterator[Recovered | EnqueuedRun]:
         found = FoundEntities()
         for aside in recovery.set_aside(self._environment, found):
             yield aside.as_change()
@@ -192,14 +202,16 @@ class LmdbStore:
         self._stage(Append(_OUR_OWN, unreadable))
         yield from self._recover_streams(found)
         orphans: list[Enqueued] = []
-        for enqueued in recovery.enqueued(self._environment):
-            if isinstance(enqueued, Quarantined):
-                self._stage(Append(_OUR_OWN, (enqueued,)))
-                yield enqueued.as_change()
-            elif found.keeps(enqueued.queue_id):
-                yield enqueued
+        for place in places:
+            if isinstance(place, Quarantined):
+                self._stage(Append(_OUR_OWN, (place,)))
+                yield place.as_change()
+            elif found.keeps(place.queue_id):
+                yield place
+            elif isinstance(place, EnqueuedRun):
+                orphans.extend(place.each())
             else:
-                orphans.append(enqueued)
+                orphans.append(place)
         removals = recovery.cleanup(self._environment, orphans, found.keeps)
         self.orphans += removals
         self._stage(Append(_OUR_OWN, removals))

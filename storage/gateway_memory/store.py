@@ -1,6 +1,7 @@
 """A store in memory that commits on request, so that a test decides what a crash leaves."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from gateway.kernel.journal.changes import (
@@ -15,6 +16,7 @@ from gateway.kernel.journal.changes import (
     Stored,
     Truncated,
 )
+from gateway.kernel.journal.enqueued_run import EnqueuedRun, is_plain_place, run_of
 from gateway.kernel.journal.store import StoreListener
 from gateway.kernel.journal.stored_changes import stored
 from gateway.kernel.messages.stored_message import StoredMessage
@@ -70,6 +72,19 @@ class MemoryStore:
     def recover(self) -> Iterator[Recovered]:
         """Yield the data that was durable when the store was opened."""
         return self._durable.changes()
+
+    def recover_runs(self) -> Iterator[Recovered | EnqueuedRun]:
+        """Yield what ``recover`` yields, with messages of each queue in runs."""
+        places: dict[int, list[Enqueued]] = {}
+        for change in self.recover():
+            if isinstance(change, Enqueued):
+                places.setdefault(change.queue_id, []).append(change)
+            else:
+                yield change
+        for of_queue in places.values():
+            for is_plain, alike in groupby(of_queue, is_plain_place):
+                found = list(alike)
+                yield from (run_of(found),) if is_plain else found
 
     def durable_records(
         self, stream_ends: Mapping[int, int], last_message_id: int, last_position: int

@@ -18,6 +18,7 @@ from gateway.cluster.replication.step_codec import StepEncoder
 from gateway.cluster.replication.stream_ends import StreamEnds
 from gateway.kernel.clock import Clock
 from gateway.kernel.journal.changes import Changes, Lsn, Recovered, SetAside, StreamSegment
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.journal.store import StoreListener
 from gateway.kernel.messages.stored_message import StoredMessage
 
@@ -114,7 +115,16 @@ class ReplicatedStore:
 
     def recover(self) -> Iterator[Recovered]:
         """Yield what the local copy was built with; what that removes by itself is removed from the log too."""
-        for change in self.local.recover():
+        for each in self._recovered(self.local.recover()):
+            assert not isinstance(each, EnqueuedRun)  # the copy yields none
+            yield each
+
+    def recover_runs(self) -> Iterator[Recovered | EnqueuedRun]:
+        """Yield the same, with messages in runs."""
+        return self._recovered(self.local.recover_runs())
+
+    def _recovered(self, changes: Iterator[Recovered | EnqueuedRun]) -> Iterator[Recovered | EnqueuedRun]:
+        for change in changes:
             if isinstance(change, StreamSegment):
                 self._streams.found(change)
             elif isinstance(change, SetAside):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gateway.kernel.backlog.memory_budget import MemoryBudget
     from gateway.kernel.backlog.paging import Paging
     from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.journal.enqueued_run import EnqueuedRun
     from gateway.kernel.messages.queued_message import QueuedMessage
 
 #: The least number of messages that a row keeps in memory, however many rows share the queue's limit.
@@ -103,6 +104,12 @@ class PriorityReady(Waiting):
         self._row(change.priority).restore(change, is_redelivered)
         self.length += 1
         self.bytes += change.body_size
+
+    def restore_run(self, run: "EnqueuedRun", flags: bytes) -> None:
+        """Add the newest messages of the lowest priority, found in the store by recovery."""
+        self._row(0).restore_run(run, flags)
+        self.length += len(run)
+        self.bytes += sum(run.body_sizes)
 
     def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":
         """Remove and return a message seen in its row; ``None`` if it is gone."""

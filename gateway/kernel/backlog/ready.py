@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gateway.kernel.backlog.memory_budget import MemoryBudget
     from gateway.kernel.backlog.paging import Paging
     from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.journal.enqueued_run import EnqueuedRun
     from gateway.kernel.messages.queued_message import QueuedMessage
 
 #: The number of messages paged out or in at a time; fewer if fewer may be resident.
@@ -132,19 +133,49 @@ class Ready(WaitingRow):
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Add the newest message, found in the store by recovery."""
+        segment = self._restored_segment()
+        self._gathered += change.body_size
+        flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
+        segment.add(
+            change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size, flags
+        )
+        self.length += 1
+        self.bytes += change.body_size
+
+    def restore_run(self, run: "EnqueuedRun", flags: bytes) -> None:
+        """Add the newest messages, found in the store by recovery; ``flags`` has those of ``PagedSegment`` for each."""
+        first = 0
+        while first < len(run):
+            segment = self._restored_segment()
+            last = min(first + self._segment_length - len(segment), len(run))
+            size = sum(run.body_sizes[first:last])
+            while self._gathered + size > SEGMENT_BYTES and last > first + 1:
+                last = first + (last - first) // 2
+                size = sum(run.body_sizes[first:last])
+            segment.extend(
+                (
+                    run.positions[first:last],
+                    run.message_ids[first:last],
+                    run.enqueued_at_ms[first:last],
+                    run.delivery_counts[first:last],
+                    run.body_sizes[first:last],
+                    flags[first:last],
+                )
+            )
+            self._gathered += size
+            self.length += last - first
+            self.bytes += size
+            first = last
+
+    def _restored_segment(self) -> PagedSegment:
+        """Return the segment that recovery fills."""
         if self._paged is None:
             self._paged = PagedSegments()
         is_full = len(self._paged[-1]) >= self._segment_length if self._paged else True
         if is_full or self._gathered >= SEGMENT_BYTES:
             self._paged.append(PagedSegment())
             self._gathered = 0
-        self._gathered += change.body_size
-        flags = DURABLE | REDELIVERED if is_redelivered else DURABLE
-        self._paged[-1].add(
-            change.position, change.message_id, change.enqueued_at_ms, change.delivery_count, change.body_size, flags
-        )
-        self.length += 1
-        self.bytes += change.body_size
+        return self._paged[-1]
 
     # In the middle
 

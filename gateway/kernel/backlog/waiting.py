@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway.kernel.journal.changes import Enqueued
+    from gateway.kernel.journal.enqueued_run import EnqueuedRun
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
 
@@ -40,6 +41,10 @@ class Waiting:
 
     def restore(self, change: "Enqueued", is_redelivered: bool) -> None:
         """Add the newest message, found in the store by recovery."""
+        raise NotImplementedError
+
+    def restore_run(self, run: "EnqueuedRun", flags: bytes) -> None:
+        """Add the newest messages, found in the store by recovery; ``flags`` has those of ``PagedSegment`` for each."""
         raise NotImplementedError
 
     def take_out(self, seen: "QueuedMessage") -> "QueuedMessage | None":

@@ -1,5 +1,6 @@
 """Recovery: rebuild a broker from its store; entities first, in order of dependency, then messages."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -7,8 +8,10 @@ from gateway.kernel.broker.restoring import RESTORE
 from gateway.kernel.errors import CommandInvalid, ConfigurationError, GatewayError, Refused, StorageError
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Enqueued, Put, SetAside, StreamSegment
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.progress import CleanStopRecord
+from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.streams.stream_log import StreamLog
 
@@ -19,11 +22,15 @@ if TYPE_CHECKING:
 #: Changes applied between two steps: a few milliseconds of work.
 _STEP: Final = 500
 
+#: The flags of a message that may have been delivered before, and of one that was not.
+_REDELIVERED: Final = bytes((DURABLE | REDELIVERED,))
+_NEW: Final = bytes((DURABLE,))
+
 #: The maximum length of a reason in the store and in the log.
 _LONGEST_REASON: Final = 500
 
 
-def recover(broker: "Broker", changes: "Iterable[Recovered]") -> int:
+def recover(broker: "Broker", changes: "Iterable[Recovered | EnqueuedRun]") -> int:
     """Rebuild everything from the store's changes; return the number of recovered messages.
 
     :raises StorageError: when the store holds an entity that this version does not support.
@@ -56,16 +63,16 @@ class Recovery:
         self._is_installed = False
         self._seen: set[int] = set()
 
-    def steps(self, changes: "Iterable[Recovered]") -> Iterator[None]:
+    def steps(self, changes: "Iterable[Recovered | EnqueuedRun]") -> Iterator[None]:
         """Rebuild, yielding every few milliseconds. Timers and clients must wait until the last step.
 
         Raises as ``recover`` does.
         """
         for number, change in enumerate(changes):
-            if not self._is_installed and isinstance(change, StreamSegment | Enqueued):
+            if not self._is_installed and isinstance(change, StreamSegment | Enqueued | EnqueuedRun):
                 yield from self._install_all()
             self._take(change)
-            if number % _STEP == 0:
+            if number % _STEP == 0 or isinstance(change, EnqueuedRun):
                 yield
         if not self._is_installed:
             yield from self._install_all()
@@ -82,12 +89,14 @@ class Recovery:
         self._broker.audit.settle()
         self._broker.workbench.settle(self._broker.vhost_by_name.__contains__)
 
-    def _take(self, change: "Recovered") -> None:
+    def _take(self, change: "Recovered | EnqueuedRun") -> None:
         if isinstance(change, Put):  # counted once it is installed
             self._gather(change.entity)
             return
-        self.done += 1
-        if isinstance(change, Enqueued):
+        self.done += len(change) if isinstance(change, EnqueuedRun) else 1
+        if isinstance(change, EnqueuedRun):
+            self.messages += self._restore_run(change)
+        elif isinstance(change, Enqueued):
             self.messages += self._restore(change)
         elif isinstance(change, SetAside):
             self._ids_set_aside.add(change.queue_id)
@@ -114,6 +123,23 @@ class Recovery:
         is_redelivered = change.position <= self._broker.doubtful_up_to or change.delivery_count > 0
         queue.restore(change, is_redelivered=is_redelivered)
         return True
+
+    def _restore_run(self, run: EnqueuedRun) -> int:
+        """Restore messages to their queue; return how many there are."""
+        queue = self._queue_by_id.get(run.queue_id)
+        message_ids = set(run.message_ids)
+        if queue is None or len(message_ids) < len(run):
+            return sum(map(self._restore, run.each()))
+        for message_id in message_ids & self._seen:
+            self._broker.journal.shared(message_id)
+        self._seen |= message_ids
+        doubtful = bisect_right(run.positions, self._broker.doubtful_up_to)
+        flags = _REDELIVERED * doubtful + _NEW * (len(run) - doubtful)
+        if any(run.delivery_counts):
+            counted = zip(flags, run.delivery_counts, strict=True)
+            flags = bytes(flag | REDELIVERED if count else flag for flag, count in counted)
+        queue.restore_run(run, flags)
+        return len(run)
 
     def _restore_segment(self, segment: StreamSegment) -> int:
         """Restore a segment of a stream; return the number of its messages."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.kernel.journal.changes import Changes, Lsn, Recovered, SetAside
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.messages.stored_message import StoredMessage
 
 if TYPE_CHECKING:
@@ -92,6 +93,13 @@ class Store(Protocol):
         position. There is no ``Stored``: contents are read with ``messages`` when needed. Spilled contents of the last
         run are deleted. A stream that was ever appended to has one unsealed segment, maybe empty, so that it continues
         at its end.
+        """
+        ...
+
+    def recover_runs(self) -> Iterator[Recovered | EnqueuedRun]:
+        """Yield what ``recover`` yields; many messages of one queue may come as a run.
+
+        The messages of each queue come in rising position, those of different queues in any order.
         """
         ...
 

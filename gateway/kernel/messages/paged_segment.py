@@ -1,6 +1,7 @@
 """Paged messages: a few numbers for each, in columns, oldest first."""
 
 from array import array
+from collections.abc import Sequence
 from typing import Final
 
 #: The flags of a message: it is in the store as a durable message; it may have been delivered before.
@@ -46,6 +47,11 @@ class PagedSegment:
         self.delivery_counts.append(delivery_count)
         self.body_sizes.append(body_size)
         self.flags.append(flags)
+
+    def extend(self, columns: "tuple[Sequence[int], ...]") -> None:
+        """Append several messages: as many numbers for each of ``columns``."""
+        for column, numbers in zip(self.columns, columns, strict=True):
+            column.extend(numbers)
 
     def replace(
         self,

@@ -26,7 +26,6 @@ class FeatureDispatch:
         "_holding",
         "_purging",
         "_refusing",
-        "_restoring",
         "_retrying",
         "_returning",
         "_showing",
@@ -39,6 +38,7 @@ class FeatureDispatch:
         "features",
         "guarding",
         "postponing",
+        "restoring",
         "settling",
         "taking",
     )
@@ -57,7 +57,7 @@ class FeatureDispatch:
         self.postponing = overriding(features, "postponer")
         self.dropping = overriding(features, "dropped")
         self._refusing = overriding(features, "refused")
-        self._restoring = overriding(features, "restored")
+        self.restoring = overriding(features, "restored")
         self._returning = overriding(features, "returning")
         self._showing = overriding(features, "shown")
         self._retrying = overriding(features, "retries")
@@ -137,7 +137,7 @@ class FeatureDispatch:
 
     def restored(self, change: "Enqueued") -> None:
         """Report a message restored by recovery."""
-        for feature in self._restoring:
+        for feature in self.restoring:
             feature.restored(change)
 
     def due(self, entry: "QueuedMessage") -> DeathReason | None:

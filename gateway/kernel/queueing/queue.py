@@ -13,8 +13,10 @@ from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.backlog.priorities import ready_for
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.journal.changes import Enqueued
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.messages.death_records import DeathReason
 from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.messages.paged_segment import REDELIVERED
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import Consumer
 from gateway.kernel.queueing.delayed_messages import DelayedMessages
@@ -196,6 +198,14 @@ class Queue(QueueLike):
             self.has_expirations = True
             self._journal.clock.call_later(0, self._expect_expirations)
         self._feature_dispatch.restored(change)
+
+    def restore_run(self, run: EnqueuedRun, flags: bytes) -> None:
+        """Take in messages found by recovery, as ``restore`` does; ``flags`` has those of ``PagedSegment`` for each."""
+        if self._feature_dispatch.restoring:
+            for change, flag in zip(run.each(), flags, strict=True):
+                self.restore(change, bool(flag & REDELIVERED))
+        else:
+            self.ready.restore_run(run, flags)
 
     # Delayed messages
 
