@@ -6,7 +6,7 @@ from gateway.kernel.journal.changes import Enqueued
 
 
 class EnqueuedRun:
-    """As many ``Enqueued`` of one queue, at rising positions. They have no priority, no delay and no expiry."""
+    """Several ``Enqueued`` of one queue, at rising positions; each without priority, delay and expiry."""
 
     __slots__ = ("body_sizes", "delivery_counts", "enqueued_at_ms", "message_ids", "positions", "queue_id")
 
