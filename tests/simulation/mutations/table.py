@@ -154,8 +154,8 @@ MUTATIONS: Final = (
     Mutation(
         "recovery reads the messages of a queue in another order",
         "gateway.kernel.backlog.ready",
-        "        self._paged[-1].add(\n            change.position,",
-        "        self._paged[-1].add(\n            change.position ^ 1,",
+        "run.message_ids[first:last],",
+        "run.message_ids[first:last][::-1],",
     ),
     Mutation(
         "of several requeued messages the last one comes first",
