@@ -1,7 +1,8 @@
 """List of all settings (key, default, allowed values, meaning), used for error messages and documentation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -48,7 +49,8 @@ def tables() -> Iterator[Table]:
             yield Table(name, section.__doc__ or "", tuple(_settings(section, f"{name}.", defaults[name])))
 
 
-def settings_by_key() -> dict[str, SettingInfo]:
+@cache
+def settings_by_key() -> Mapping[str, SettingInfo]:
     """Return every setting by its dotted key."""
     return {setting.key: setting for table in tables() for setting in table.settings}
 
