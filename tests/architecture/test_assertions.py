@@ -1,52 +1,58 @@
 """Each test asserts: itself, or by a helper that asserts or fails."""
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
 
 #: Calls that fail by themselves when something is wrong: pytest's, and those of the testing kit.
 _FAILING: Final = {"raises", "warns", "fail", "deprecated_call", "run_state_machine_as_test"}
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+class Function(NamedTuple):
+    """A function of the tests or the testing kit: whether it asserts, and the functions and methods that it calls."""
+
+    file: Path
+    line: int
+    name: str
+    asserts: bool
+    calls: frozenset[str]
 
 
 @cache
-def functions() -> list[tuple[Path, Function]]:
+def functions() -> list[Function]:
     """Return the functions of the tests and of the testing kit."""
-    found: list[tuple[Path, Function]] = []
+    found: list[Function] = []
     for folder in ("tests", "gateway/testing"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             if ".tools" not in file.parts:
-                tree = ast.parse(file.read_text())
-                found += [(file, node) for node in ast.walk(tree) if isinstance(node, Function)]
+                nodes = ast.walk(ast.parse(file.read_text()))
+                found += [
+                    function_of(file, node) for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                ]
     return found
 
 
-def calls_in(function: Function) -> Iterator[str]:
-    """Yield the names of the functions and methods that a function calls."""
+def function_of(file: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+    calls, asserts = set(), False
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name):
-                yield node.func.id
+                calls.add(node.func.id)
             elif isinstance(node.func, ast.Attribute):
-                yield node.func.attr
-
-
-def asserts(function: Function) -> bool:
-    return any(isinstance(node, ast.Assert | ast.Raise) for node in ast.walk(function))
+                calls.add(node.func.attr)
+        asserts |= isinstance(node, ast.Assert | ast.Raise)
+    return Function(file, function.lineno, function.name, asserts, frozenset(calls))
 
 
 @cache
 def asserting_names() -> frozenset[str]:
     """Return the names of functions that assert, or call one that does."""
-    names = _FAILING | {function.name for _, function in functions() if asserts(function)}
-    calls = [(function.name, frozenset(calls_in(function))) for _, function in functions()]
+    names = _FAILING | {function.name for function in functions() if function.asserts}
     while True:
-        more = {name for name, called in calls if not names.isdisjoint(called)}
+        more = {function.name for function in functions() if not names.isdisjoint(function.calls)}
         if more <= names:
             return frozenset(names)
         names |= more
@@ -54,10 +60,10 @@ def asserting_names() -> frozenset[str]:
 
 def test_each_test_asserts() -> None:
     silent = [
-        f"{file.relative_to(ROOT)}:{function.lineno} {function.name}"
-        for file, function in functions()
+        f"{function.file.relative_to(ROOT)}:{function.line} {function.name}"
+        for function in functions()
         if function.name.startswith("test_")
-        and not asserts(function)
-        and not asserting_names().intersection(calls_in(function))
+        and not function.asserts
+        and asserting_names().isdisjoint(function.calls)
     ]
     assert not silent
