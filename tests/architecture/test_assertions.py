@@ -10,6 +10,8 @@ ROOT: Final = Path(__file__).parents[2]
 #: Calls that fail by themselves when something is wrong: pytest's, and those of the testing kit.
 _FAILING: Final = {"raises", "warns", "fail", "deprecated_call", "run_state_machine_as_test"}
 
+_DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+
 
 class Function(NamedTuple):
     """A function of the tests or the testing kit: whether it asserts, and the functions and methods that it calls."""
@@ -29,9 +31,7 @@ def functions() -> list[Function]:
         for file in sorted((ROOT / folder).rglob("*.py")):
             if ".tools" not in file.parts:
                 nodes = ast.walk(ast.parse(file.read_text()))
-                found += [
-                    function_of(file, node) for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                ]
+                found += [function_of(file, node) for node in nodes if isinstance(node, _DEFINITIONS)]
     return found
 
 
@@ -62,8 +62,6 @@ def test_each_test_asserts() -> None:
     silent = [
         f"{function.file.relative_to(ROOT)}:{function.line} {function.name}"
         for function in functions()
-        if function.name.startswith("test_")
-        and not function.asserts
-        and asserting_names().isdisjoint(function.calls)
+        if function.name.startswith("test_") and not function.asserts and asserting_names().isdisjoint(function.calls)
     ]
     assert not silent
