@@ -30,13 +30,13 @@ def test_the_limits_hold_in_each_module_that_imports_them_and_only_meanwhile() -
 
 def test_messages_to_few_queues_are_then_offered_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     widths: list[int] = []  # not the fanouts, whose messages would be left in memory
-    original = SlicedFanout.complete
+    original = SlicedFanout.finish
 
-    def complete(self: SlicedFanout) -> None:
+    def finish(self: SlicedFanout) -> None:
         widths.append(0 if self.route is None else len(self.route.queues))
         original(self)
 
-    monkeypatch.setattr(SlicedFanout, "complete", complete)
+    monkeypatch.setattr(SlicedFanout, "finish", finish)
     seeds = [seed for seed in SEEDS if chosen_limits(seed)][:10]
     assert not [finding for seed in seeds for finding in run_seed(seed).findings]
     assert widths

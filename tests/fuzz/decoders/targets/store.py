@@ -18,6 +18,7 @@ from gateway.columnar.encoding.trace_events import TraceColumns
 from gateway.columnar.tables import manifest, sealed
 from gateway.columnar.tables.sealed import SealedBatch, index_of
 from gateway.kernel.errors import ProtocolViolation, Refused, StorageError
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.messages.chunks import encode_chunk
 from gateway.kernel.messages.contents import ContentWriter, decode_content
 from gateway.kernel.messages.message import Message, Properties
@@ -25,7 +26,7 @@ from gateway.kernel.messages.native_header import native_header
 from gateway.worker_process.framing import FrameReader, encode_frame
 from gateway_lmdb import quarantine
 from gateway_lmdb.inspection import require_sound, require_whole
-from gateway_lmdb.records import decode_enqueued, decode_segment, encode_enqueued, encode_segment
+from gateway_lmdb.records import decode_enqueued, decode_runs, decode_segment, encode_enqueued, encode_segment
 from gateway_lmdb.schema import pack_number, pack_place, unpack_number, unpack_place
 from tests.fuzz.decoders.corpus import frames_of
 from tests.fuzz.decoders.laws import attempt, refused, require, require_any_cut, require_same
@@ -43,6 +44,10 @@ def _enqueued(data: bytes) -> None:
     if not refused(entry):
         again = encode_enqueued(entry)
         require_same("an entry is encoded as it was decoded", again[1:], data[1 : len(again)])
+    runs = decode_runs([(pack_number(5), data)])
+    if runs is not None:
+        found = [each for run in runs for each in (run.each() if isinstance(run, EnqueuedRun) else (run,))]
+        require_same("runs have the same entries", [encode_enqueued(each) for each in found], [encode_enqueued(entry)])
     segment = attempt(StorageError, decode_segment, 5, 6, data)
     if not refused(segment):
         again = encode_segment(segment[0], is_filed=segment[1])
@@ -179,7 +184,8 @@ def _column_seeds() -> Iterable[bytes]:
 
 TARGETS: Final = (
     Target("store-records", _enqueued,
-           ("gateway_lmdb.records:decode_enqueued", "gateway_lmdb.records:decode_segment"), _enqueued_seeds, TOKENS),
+           ("gateway_lmdb.records:decode_enqueued", "gateway_lmdb.records:decode_runs",
+            "gateway_lmdb.records:decode_segment"), _enqueued_seeds, TOKENS),
     Target("store-keys", _keys, ("gateway_lmdb.schema:unpack_number", "gateway_lmdb.schema:unpack_place"),
            lambda: (bytes(8), bytes(15) + b"\1"), TOKENS),
     Target(
