@@ -1,6 +1,6 @@
 """check_interceptor accepts sound interceptors, and names the promise that a faulty one breaks."""
 
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -97,8 +97,8 @@ class Modifying(Interceptor):
 
 class Slow(Interceptor):
     def on_publish(self, message: Message, origin: Origin) -> Decision:
-        ends_s = perf_counter() + 0.006
-        while perf_counter() < ends_s:
+        ends_s = thread_time() + 0.006
+        while thread_time() < ends_s:
             pass
         return message
 

@@ -8,6 +8,7 @@ import pytest
 from gateway.kernel.journal.changes import Appended, Change, Changes, Lsn, Sealed
 from gateway.kernel.journal.open_step import OpenStep
 from gateway.kernel.journal.records.topology import PolicyRecord
+from gateway.kernel.streams.append_run import AppendRun
 from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
 from gateway_memory import MemoryStore
@@ -142,24 +143,20 @@ def test_a_stream_that_was_deleted_meanwhile_gets_nothing(broker: MemoryBroker, 
     assert not [change for change in store.changes if isinstance(change, Appended)]
 
 
-def test_the_last_turn_calls_nothing_for_each_message(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_turn_makes_nothing_for_each_message(broker: MemoryBroker, store: ChangeStore) -> None:
     stream = stream_of(broker)
-    step = broker.kernel.journal.open_step()
+    journal = broker.kernel.journal
+    step = journal.open_step()
     publish_in(broker, step, range(COUNT))
-    calls: list[str] = []
-    journal, tail = broker.kernel.journal, stream.log.tail
-    appended_run = journal.appended_run
-
-    def counted(changes: list[Appended], size: int) -> None:
-        calls.append(f"{len(changes)} messages")
-        appended_run(changes, size)
-
-    monkeypatch.setattr(journal, "appended", lambda change, size: calls.append("one message"))
-    monkeypatch.setattr(journal, "appended_run", counted)
+    run = step.appends[stream.log.id]
+    assert isinstance(run, AppendRun)
+    prepared = list(run.changes)
+    assert len(prepared) == COUNT
     journal.close_step(step)
-    assert calls == ["256 messages"] * (COUNT // 256) + [f"{COUNT % 256} messages"]
+    broker.commit()
+    appended = [change for change in store.changes if isinstance(change, Appended)]
+    assert [id(change) for change in appended] == [id(change) for change in prepared]
     assert len(stream) == COUNT
-    assert tail.changes == []
 
 
 def keep(broker: MemoryBroker, apply_to: str, pattern: str) -> None:

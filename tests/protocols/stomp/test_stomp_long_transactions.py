@@ -2,11 +2,10 @@
 
 import pytest
 
-from gateway.access import Operation, PermissionUnknown
+from gateway.access import PermissionUnknown
 from gateway.kernel.budget import PendingWork
 from gateway_stomp.frames import Head
 from gateway_stomp.publishing import Publishing
-from gateway_stomp.scope import Scope
 from gateway_stomp.target import Target
 from tests.clocks import TurnClock
 from tests.protocols.stomp.dialogue import Client, Gateway, frame, receipt
@@ -185,16 +184,16 @@ def test_a_commit_waits_for_a_permission_and_is_then_repeated(
     client = held(gateway)
     gateway.vhost.invalidate_caches()
     answered = PendingWork()
-    require = Scope.require
-    asked: list[str] = []
+    check = Publishing.check
+    asked: list[Head] = []
 
-    def required(self: Scope, operation: Operation, kind: str, name: str) -> None:
-        asked.append(name)
+    def checked(self: Publishing, head: Head) -> Target:
+        asked.append(head)
         if not answered.is_done:
             raise PermissionUnknown("exchange", answered)
-        require(self, operation, kind, name)
+        return check(self, head)
 
-    monkeypatch.setattr(Scope, "require", required)
+    monkeypatch.setattr(Publishing, "check", checked)
     commit(gateway, client)
     run(gateway)
     assert (client.receive_frames(), length(gateway)) == ([], 0)
@@ -212,14 +211,14 @@ def test_a_commit_waits_for_a_permission_that_is_found_unknown_in_a_later_turn(
     client.command("SEND", transaction="t", destination="/exchange/amq.fanout")
     gateway.vhost.invalidate_caches()
     answered = PendingWork()
-    require = Scope.require
+    check = Publishing.check
 
-    def required(self: Scope, operation: Operation, kind: str, name: str) -> None:
-        if name == "amq.fanout" and not answered.is_done:
+    def checked(self: Publishing, head: Head) -> Target:
+        if "amq.fanout" in head.headers["destination"] and not answered.is_done:
             raise PermissionUnknown("exchange", answered)
-        require(self, operation, kind, name)
+        return check(self, head)
 
-    monkeypatch.setattr(Scope, "require", required)
+    monkeypatch.setattr(Publishing, "check", checked)
     commit(gateway, client)
     run(gateway)
     assert (client.receive_frames(), length(gateway)) == ([], 0)
