@@ -8,7 +8,9 @@ import traceback
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Final
+from weakref import WeakSet
 
 import pluggy
 import pydantic
@@ -20,6 +22,9 @@ HOOK_PREFIX: Final = "gateway_"
 
 #: ``*args`` and ``**kwargs``: pluggy passes no arguments to them.
 _COLLECTING: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+#: Modules whose hooks were checked. A process of tests or of the simulation starts brokers by the thousand.
+_checked_modules: Final[WeakSet[ModuleType]] = WeakSet()
 
 #: Files between the plugin and the caller in a traceback; their frames do not help the plugin's author.
 _MACHINERY: Final = (
@@ -50,10 +55,12 @@ def _place(error: BaseException) -> str | None:
 
 
 def check_hooks(plugins: pluggy.PluginManager, name: str, origin: str, plugin: object) -> None:
-    """Check a plugin's hooks against their specifications.
+    """Check a plugin's hooks against their specifications; a module that fulfilled them is not checked again.
 
     :raises ConfigurationError: if a hook is unknown, not marked, a wrapper or has wrong parameters, or there is none.
     """
+    if plugin in _checked_modules:
+        return
     found = 0
     for attribute in dir(plugin):
         options = plugins.parse_hookimpl_opts(plugin, attribute)
@@ -70,6 +77,8 @@ def check_hooks(plugins: pluggy.PluginManager, name: str, origin: str, plugin: o
             raise ConfigurationError(f"plugin {name!r} ({_definition(function)}): {problem}")
     if not found:
         raise ConfigurationError(f"plugin {name!r} ({origin}): implements no hook; a hook is marked with @hookimpl")
+    if isinstance(plugin, ModuleType):
+        _checked_modules.add(plugin)
 
 
 def takes_settings(plugins: pluggy.PluginManager, plugin: object) -> bool:
