@@ -16,7 +16,7 @@ from gateway.kernel.journal.changes import (
     Stored,
     Truncated,
 )
-from gateway.kernel.journal.enqueued_run import EnqueuedRun, is_plain_place, run_of
+from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.journal.store import StoreListener
 from gateway.kernel.journal.stored_changes import stored
 from gateway.kernel.messages.stored_message import StoredMessage
@@ -82,9 +82,9 @@ class MemoryStore:
             else:
                 yield change
         for of_queue in places.values():
-            for is_plain, alike in groupby(of_queue, is_plain_place):
+            for is_plain, alike in groupby(of_queue, _is_plain):
                 found = list(alike)
-                yield from (run_of(found),) if is_plain else found
+                yield from (_run_of(found),) if is_plain else found
 
     def durable_records(
         self, stream_ends: Mapping[int, int], last_message_id: int, last_position: int
@@ -176,3 +176,20 @@ class MemoryStore:
         if self._defer is not None and not self._is_commit_due:
             self._is_commit_due = True
             self._defer(self.commit)
+
+
+def _is_plain(place: Enqueued) -> bool:
+    """Whether a message may be in a run."""
+    return not (place.priority or place.due_at_ms or place.expires_at_ms)
+
+
+def _run_of(places: Sequence[Enqueued]) -> EnqueuedRun:
+    """Return plain messages of one queue as a run."""
+    return EnqueuedRun(
+        places[0].queue_id,
+        [place.position for place in places],
+        [place.message_id for place in places],
+        [place.enqueued_at_ms for place in places],
+        [place.delivery_count for place in places],
+        [place.body_size for place in places],
+    )

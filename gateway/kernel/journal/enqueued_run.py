@@ -34,20 +34,3 @@ class EnqueuedRun:
         columns = (self.positions, self.message_ids, self.enqueued_at_ms, self.delivery_counts, self.body_sizes)
         for row in zip(*columns, strict=True):
             yield Enqueued(self.queue_id, *row)
-
-
-def is_plain_place(place: Enqueued) -> bool:
-    """Whether a message may be in a run."""
-    return not (place.priority or place.due_at_ms or place.expires_at_ms)
-
-
-def run_of(places: Sequence[Enqueued]) -> EnqueuedRun:
-    """Return plain messages of one queue as a run."""
-    return EnqueuedRun(
-        places[0].queue_id,
-        [place.position for place in places],
-        [place.message_id for place in places],
-        [place.enqueued_at_ms for place in places],
-        [place.delivery_count for place in places],
-        [place.body_size for place in places],
-    )
