@@ -15,7 +15,7 @@ from gateway.kernel.journal.journal import Journal
 
 #: Longest time for which output that follows from leftover input is gathered before it is written, in seconds. Without
 #: that, a batch to 1,000 subscribers is written in pieces as small as a turn makes them, at 1,000 system calls a turn.
-GATHER_S: Final = 0.015
+GATHER_S: Final = 0.02
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -60,7 +60,8 @@ class Connection(Machine):
     """One client's connection. Owns its outbox; ``conversation`` exists once the client has entered its virtual host.
 
     ``packet_outbox`` is the outbox under its own type; ``_inflight`` is the conversation's. ``is_from_page`` marks a
-    WebSocket opened by a browser. ``_task`` is a request in progress that takes more than one turn.
+    WebSocket opened by a browser. ``expiry_s`` is when the credentials expire (Unix time; 0 is never): each tick reads
+    it. ``_task`` is a request in progress that takes more than one turn.
     """
 
     __deletable__ = ["handshake"]  # mypyc requires this for ``del``
@@ -80,6 +81,7 @@ class Connection(Machine):
         self.is_from_page = False
         self.max_packet_size = LARGEST_PACKET
         self.handshake = Handshake(self)
+        self.expiry_s = 0.0
         self.conversation: Conversation | None = None
         self._inflight: Inflight | None = None
         self._incoming: IncomingPackets | None = None
@@ -113,7 +115,7 @@ class Connection(Machine):
     @property
     def expires_at_s(self) -> float:
         """The Unix time at which the client's token expires; 0 is never."""
-        return self.handshake.expires_at_s
+        return self.expiry_s
 
     def expire(self) -> None:
         """End the connection: the client's token has expired."""

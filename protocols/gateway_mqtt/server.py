@@ -16,6 +16,7 @@ from gateway_mqtt.connection import Connection
 from gateway_mqtt.handshake.handshake import PROTOCOLS
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.meter import MeterCount
+from gateway_mqtt.state import State
 
 _log: Final = StructuredLog("mqtt")
 
@@ -63,7 +64,7 @@ class MqttServer(PeerProtocol):
         """Check time limits and delayed refusals."""
         super().tick()
         machine = self.io.machine
-        if isinstance(machine, Connection):  # the tick may have ended it
+        if isinstance(machine, Connection) and machine.state is State.REFUSED:  # the tick may have ended it
             machine.handshake.tick()
 
     def on_tick(self) -> None:

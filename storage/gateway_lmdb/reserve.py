@@ -28,8 +28,8 @@ _FREE_INSTEAD: Final = 4 * SIZE
 _KEY: Final = b"reserve"
 _MARK: Final = b"reserve used"
 
-#: The number of commits between two attempts to renew the reserve.
-_PAUSE: Final = 256
+#: The number of calls of ``renew`` between two attempts, each after several commits.
+_PAUSE: Final = 16
 
 
 class FreePageReserve:

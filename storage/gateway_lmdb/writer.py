@@ -7,6 +7,7 @@ shares one. An error is either temporary (the disk is full), and the commit is r
 from collections import deque
 from collections.abc import Callable
 from queue import Empty
+from typing import Final
 
 import lmdb
 
@@ -24,6 +25,10 @@ from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
 from gateway_lmdb.stream_batch import StreamBatch
 from gateway_lmdb.threads import Queue
+
+#: Commits, and bytes that they write, after which the writer renews the reserve and unmaps pages.
+_MOST_UNTIDIED: Final = 16
+_MOST_TOUCHED: Final = 2**20
 
 
 class _ClosedWhileStalled(Exception):
@@ -59,6 +64,7 @@ class Writer:
         self._batches = BatchWriter(environment.tables)
         self._compaction: Compaction | None = None
         self._reserve = FreePageReserve(environment)
+        self._touched = self._untidied = 0  # bytes and commits since ``_tidy`` did its work
         self._streams_committed = streams_committed
         if not environment.empty_spilled():
             self._reserve.release()
@@ -112,10 +118,7 @@ class Writer:
                     self._streams_committed(batch.streams)
                 if batch.lsn:
                     self._listener.on_durable(batch.lsn)
-                self._environment.count_read(TRANSACTION_SEEN + batch.size + RECORD_SEEN * batch.deletes)
-                if not self._is_stalled:
-                    self._reserve.renew()
-                self._environment.trim()
+                self._tidy(batch)
                 self._compact(batch)
                 self._free(batch)
         except (_ClosedWhileStalled, lmdb.Error, StorageError) as error:
@@ -123,6 +126,21 @@ class Writer:
         except Exception as error:  # the thread must report it, or the kernel would wait forever
             self._fail(f"{type(error).__name__}: {error}")
             raise
+
+    def _tidy(self, batch: Batch) -> None:
+        """Renew the reserve and unmap pages, once for several small commits.
+
+        The kernel's thread has just been told that the batch is durable, and must wait while this thread runs.
+        """
+        self._touched += batch.size + RECORD_SEEN * batch.deletes
+        self._untidied += 1
+        if self._untidied < _MOST_UNTIDIED and self._touched < _MOST_TOUCHED:
+            return
+        self._environment.count_read(self._touched + TRANSACTION_SEEN * self._untidied)
+        self._touched = self._untidied = 0
+        if not self._is_stalled:
+            self._reserve.renew()
+        self._environment.trim()
 
     def _free(self, batch: Batch) -> None:
         """Free written batches and appends that are large, a piece at a time."""

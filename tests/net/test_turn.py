@@ -243,8 +243,8 @@ def written_in_each_turn(events: Events) -> list[list[str]]:
 
 def test_little_output_of_leftover_input_is_gathered_for_a_few_turns() -> None:
     events = Events()
-    events.turn.hold(Publisher(events, 6, Subscriber("a", events)))
-    assert written_in_each_turn(events) == [[], [], [], ["a"], [], ["publisher", "a"]]
+    events.turn.hold(Publisher(events, 7, Subscriber("a", events)))
+    assert written_in_each_turn(events) == [[], [], [], [], ["a"], [], ["publisher", "a"]]
 
 
 def test_little_output_of_the_first_share_of_leftover_input_is_gathered_with_that_of_the_next() -> None:

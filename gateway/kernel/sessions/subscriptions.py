@@ -83,16 +83,18 @@ class Subscriptions:
     """The subscriptions of one session by filter; shared ones are stored, but match nothing here.
 
     ``shared`` counts the shared ones, ``to_broker`` others for topics of the broker itself. ``_alike`` are the terms of
-    all non-shared subscriptions while they are equal, as for most clients: then no matching is needed. The ``_index``
-    is built when matching is needed, or when there are many subscriptions.
+    all non-shared subscriptions while they are equal, as for most clients: then no matching is needed. ``_usual_key``
+    is the last routing key that is no topic of the server; the next message often has the same. The ``_index`` is
+    built when matching is needed, or when there are many subscriptions.
     """
 
-    __slots__ = ("_alike", "_by_filter", "_index", "_terms", "shared", "to_broker")
+    __slots__ = ("_alike", "_by_filter", "_index", "_terms", "_usual_key", "shared", "to_broker")
 
     def __init__(self) -> None:
         self.shared = 0
         self.to_broker = 0
         self._alike: Terms | None = None
+        self._usual_key: str | None = None
         self._by_filter: dict[str, SubscriptionRecord] = {}
         self._index: TopicTrie[str, Terms] | None = None
         self._terms: dict[str, Terms | None] = {}
@@ -160,8 +162,13 @@ class Subscriptions:
         Topics of the server are matched nevertheless: a pattern that matches them in the exchange may not match in MQTT
         (``may_match``).
         """
-        if self._alike is not None and not routing_key.startswith("$"):
-            return self._alike
+        alike = self._alike
+        if alike is not None:
+            if routing_key is self._usual_key:
+                return alike
+            if not routing_key.startswith("$"):
+                self._usual_key = routing_key
+                return alike
         return self.terms(routing_key)
 
     def _learn(self, routing_key: str) -> Terms | None:

@@ -46,6 +46,7 @@ class Visitor(Host, Holder, Protocol):
     keep_alive_s: int
     explains: bool
     is_from_page: bool
+    expiry_s: float
 
     def opened(self, conversation: Conversation) -> None:
         """Enter the open state: the client is in its virtual host."""
@@ -80,11 +81,6 @@ class Handshake:
     def user_name(self) -> str:
         """The user name; empty before login."""
         return "" if self._accepted is None else self._accepted.principal.name
-
-    @property
-    def expires_at_s(self) -> float:
-        """The Unix time at which the credentials expire; 0 is never."""
-        return 0.0 if self._accepted is None else self._accepted.principal.expires_at_s
 
     @property
     def permissions(self) -> Permissions:
@@ -228,6 +224,7 @@ class Handshake:
 
     def _accept(self, accepted: LoginAccepted) -> None:
         self._accepted = accepted
+        self._connection.expiry_s = accepted.principal.expires_at_s
         access_of = self._connection.settings.access_of
         self._permissions = VhostPermissions(access_of, accepted.principal, accepted.vhost, accepted.permissions)
 

@@ -12,7 +12,7 @@ from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8, varint
 from gateway_mqtt.codec.properties import Properties, PropertyId, write_block
 from gateway_mqtt.translation.delivery_view import DeliveryView
 from gateway_mqtt.translation.topics import TopicMapping
-from gateway_mqtt.translation.views import delivery_view_of
+from gateway_mqtt.translation.views import delivery_view_of, is_plain
 
 #: The limit of cached topics; the cache is cleared when it is full.
 _MAX_TOPICS: Final = 10_000
@@ -75,11 +75,11 @@ class Encoder:
         self._heads = PacketHead(_AT_MOST_ONCE, 0), PacketHead(_AT_LEAST_ONCE, 2), PacketHead(_EXACTLY_ONCE, 2)
 
     def at_most_once(self, message: Message) -> bytes:
-        """Return the packet of QoS 0."""
+        """Return the packet of QoS 0; empty if the message is not plain."""
         if message is not self._message:
             self._begin(message)
         packet = self._at_most_once
-        if not packet:
+        if not packet and is_plain(message.header):
             tail = self._tail(message) if self._is_v5 else message.body
             packet = self._at_most_once = self._head(0, message.routing_key, len(tail)) + tail
         return packet

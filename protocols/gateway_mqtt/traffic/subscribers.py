@@ -45,10 +45,10 @@ class AtMostOnce(Subscriber):
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
         """Send a message, unless the session's other queue delivers it with a higher QoS."""
         terms = self._subscriptions.terms_of_a_match(message.routing_key)
-        if terms is not None and terms.is_plain and not terms.qos and is_plain(message.header):
+        if terms is not None and terms.is_plain and not terms.qos:
             writer = self._writer
             packet = writer.encoder.at_most_once(message)
-            if len(packet) <= writer.plain_size:
+            if packet and len(packet) <= writer.plain_size:
                 writer.outbox.pieces.append(packet)
                 writer.record(len(packet), consumer.queue, message, redelivered, entry)
                 return

@@ -44,6 +44,13 @@ def test_a_message_is_encoded_once_per_qos() -> None:
     assert encode.acknowledged(sent, 1) != encode.acknowledged(sent, 2)
 
 
+@pytest.mark.parametrize("retain", [False, True])
+def test_only_a_message_that_all_subscribers_see_alike_has_a_shared_packet(retain: bool) -> None:
+    header = mqtt_header(qos=0, retain=retain, version5=True, client_id="sensor", block=b"")
+    sent = Message("amq.topic", "t.1", header, b"hi")
+    assert bool(encoder(5).at_most_once(sent)) is not retain
+
+
 def test_a_new_message_replaces_the_cached_encoding() -> None:
     encode = encoder(5)
     first, second = message(body=b"one"), message(body=b"two")
