@@ -80,6 +80,113 @@ send_(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
     return PyLong_FromSsize_t(sent);
 }
 
+/* Measures turns and their parts. Most are short, and cost no object and no Python code. */
+typedef struct {
+    PyObject_HEAD
+    int is_running;  /* a turn has begun and has not ended */
+    double short_s;  /* turns below this are only counted */
+    double part_s;   /* parts below this are not reported */
+    double started_s;
+    double part_started_s;
+    double short_total_s;
+    long long short_count;
+} Stopwatch;
+
+static double
+monotonic_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void
+begin_turn(Stopwatch *self)
+{
+    self->started_s = self->part_started_s = monotonic_s();
+    self->is_running = 1;
+}
+
+/* End a turn; return its length if it is not short, otherwise 0. */
+static double
+end_turn(Stopwatch *self)
+{
+    if (!self->is_running)
+        return 0.0;
+    double seconds = monotonic_s() - self->started_s;
+    self->is_running = 0;
+    if (seconds >= self->short_s)
+        return seconds;
+    self->short_count++;
+    self->short_total_s += seconds;
+    return 0.0;
+}
+
+static PyObject *
+Stopwatch_start(Stopwatch *self, PyObject *Py_UNUSED(nothing))
+{
+    begin_turn(self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+Stopwatch_part(Stopwatch *self, PyObject *Py_UNUSED(nothing))
+{
+    double now_s = monotonic_s();
+    double seconds = now_s - self->part_started_s;
+    self->part_started_s = now_s;
+    if (seconds <= self->part_s)
+        Py_RETURN_NONE;
+    return PyFloat_FromDouble(seconds);
+}
+
+static PyObject *
+Stopwatch_stop(Stopwatch *self, PyObject *Py_UNUSED(nothing))
+{
+    double seconds = end_turn(self);
+    if (seconds > 0.0)
+        return PyFloat_FromDouble(seconds);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+Stopwatch_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
+{
+    double short_s, part_s;
+    if (!PyArg_ParseTuple(arguments, "dd", &short_s, &part_s))
+        return NULL;
+    Stopwatch *self = (Stopwatch *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->short_s = short_s;
+    self->part_s = part_s;
+    self->part_started_s = monotonic_s();
+    return (PyObject *)self;
+}
+
+static PyMethodDef stopwatch_methods[] = {
+    {"start", (PyCFunction)Stopwatch_start, METH_NOARGS, NULL},
+    {"part", (PyCFunction)Stopwatch_part, METH_NOARGS, NULL},
+    {"stop", (PyCFunction)Stopwatch_stop, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef stopwatch_members[] = {
+    {"short_count", T_LONGLONG, offsetof(Stopwatch, short_count), READONLY, NULL},
+    {"short_total_s", T_DOUBLE, offsetof(Stopwatch, short_total_s), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyTypeObject StopwatchType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "gateway.net._syscalls.Stopwatch",
+    .tp_basicsize = sizeof(Stopwatch),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = Stopwatch_new,
+    .tp_methods = stopwatch_methods,
+    .tp_members = stopwatch_members,
+};
+
 /* Waits for an epoll, and for a time. The time is a timer that is registered in the epoll: a timeout for each wait
    would cost a microsecond, and the time seldom changes. */
 typedef struct {
@@ -133,14 +240,13 @@ set_timer(Waiter *self, double until_s)
     return timerfd_settime(self->timer, TFD_TIMER_ABSTIME, &setting, NULL);
 }
 
+/* Wait until the wall clock shows a time, or poll if it is 0. */
 static PyObject *
-Waiter_wait(Waiter *self, PyObject *const *arguments, Py_ssize_t count)
+wait_until(Waiter *self, PyObject *until, PyObject *limit)
 {
     struct epoll_event events[MOST_EVENTS];
-    if (!has_arguments("wait", count, 2))
-        return NULL;
-    double until_s = PyFloat_AsDouble(arguments[0]);
-    int most = _PyLong_AsInt(arguments[1]);
+    double until_s = PyFloat_AsDouble(until);
+    int most = _PyLong_AsInt(limit);
     if (PyErr_Occurred())
         return NULL;
     if (until_s != 0.0) {
@@ -161,6 +267,32 @@ Waiter_wait(Waiter *self, PyObject *const *arguments, Py_ssize_t count)
     if (found == 0 && self->is_due && until_s != 0.0)
         Py_RETURN_NONE;
     return event_tuple(events, found);
+}
+
+static PyObject *
+Waiter_wait(Waiter *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return has_arguments("wait", count, 2) ? wait_until(self, arguments[0], arguments[1]) : NULL;
+}
+
+/* A wait between two turns, so that their measurement costs no calls of its own. */
+static PyObject *
+Waiter_wait_for_turn(Waiter *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (!has_arguments("wait_for_turn", count, 3))
+        return NULL;
+    if (Py_TYPE(arguments[2]) != &StopwatchType) {
+        PyErr_Format(PyExc_TypeError, "wait_for_turn() takes a Stopwatch, not %.100s", Py_TYPE(arguments[2])->tp_name);
+        return NULL;
+    }
+    Stopwatch *watch = (Stopwatch *)arguments[2];
+    double seconds = end_turn(watch);
+    if (seconds > 0.0)
+        return PyFloat_FromDouble(seconds);
+    PyObject *ready = wait_until(self, arguments[0], arguments[1]);
+    if (ready != NULL && ready != Py_None)
+        begin_turn(watch);
+    return ready;
 }
 
 static PyObject *
@@ -192,6 +324,7 @@ Waiter_dealloc(Waiter *self)
 
 static PyMethodDef waiter_methods[] = {
     {"wait", (PyCFunction)(void (*)(void))Waiter_wait, METH_FASTCALL, NULL},
+    {"wait_for_turn", (PyCFunction)(void (*)(void))Waiter_wait_for_turn, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -203,92 +336,6 @@ static PyTypeObject WaiterType = {
     .tp_new = Waiter_new,
     .tp_dealloc = (destructor)Waiter_dealloc,
     .tp_methods = waiter_methods,
-};
-
-/* Measures turns and their parts. Most are short, and cost no object and no Python code. */
-typedef struct {
-    PyObject_HEAD
-    double short_s;  /* turns below this are only counted */
-    double part_s;   /* parts below this are not reported */
-    double started_s;
-    double part_started_s;
-    double short_total_s;
-    long long short_count;
-} Stopwatch;
-
-static double
-monotonic_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static PyObject *
-Stopwatch_start(Stopwatch *self, PyObject *Py_UNUSED(nothing))
-{
-    self->started_s = self->part_started_s = monotonic_s();
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-Stopwatch_part(Stopwatch *self, PyObject *Py_UNUSED(nothing))
-{
-    double now_s = monotonic_s();
-    double seconds = now_s - self->part_started_s;
-    self->part_started_s = now_s;
-    if (seconds <= self->part_s)
-        Py_RETURN_NONE;
-    return PyFloat_FromDouble(seconds);
-}
-
-static PyObject *
-Stopwatch_stop(Stopwatch *self, PyObject *Py_UNUSED(nothing))
-{
-    double seconds = monotonic_s() - self->started_s;
-    if (seconds >= self->short_s)
-        return PyFloat_FromDouble(seconds);
-    self->short_count++;
-    self->short_total_s += seconds;
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-Stopwatch_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
-{
-    double short_s, part_s;
-    if (!PyArg_ParseTuple(arguments, "dd", &short_s, &part_s))
-        return NULL;
-    Stopwatch *self = (Stopwatch *)type->tp_alloc(type, 0);
-    if (self == NULL)
-        return NULL;
-    self->short_s = short_s;
-    self->part_s = part_s;
-    self->started_s = self->part_started_s = monotonic_s();
-    return (PyObject *)self;
-}
-
-static PyMethodDef stopwatch_methods[] = {
-    {"start", (PyCFunction)Stopwatch_start, METH_NOARGS, NULL},
-    {"part", (PyCFunction)Stopwatch_part, METH_NOARGS, NULL},
-    {"stop", (PyCFunction)Stopwatch_stop, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyMemberDef stopwatch_members[] = {
-    {"short_count", T_LONGLONG, offsetof(Stopwatch, short_count), READONLY, NULL},
-    {"short_total_s", T_DOUBLE, offsetof(Stopwatch, short_total_s), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-static PyTypeObject StopwatchType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "gateway.net._syscalls.Stopwatch",
-    .tp_basicsize = sizeof(Stopwatch),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = Stopwatch_new,
-    .tp_methods = stopwatch_methods,
-    .tp_members = stopwatch_members,
 };
 
 static PyObject *

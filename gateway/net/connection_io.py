@@ -164,25 +164,27 @@ class ConnectionIO(TurnParticipant):
         self.has_received = True
         self.octets += len(data)
         self.reads += 1
-        self._turn.budget.work += len(data) >> _BYTES_A_UNIT
+        turn, acting = self._turn, self._acting
+        budget = turn.budget
+        budget.work += len(data) >> _BYTES_A_UNIT
         if self._is_pending:
             self._unread += data  # the transport had read it before reading stopped
             return
-        outputs_before = self._turn.output_count
-        self._acting.source = machine = self.machine
+        outputs_before = turn.output_count
+        acting.source = machine = self.machine
         try:
             machine.receive(data)
         except Exception:  # an error while serving one peer ends that connection only
             self._owner.fail()
-        self._acting.source = None
-        if self._turn.budget.pending is not None:
+        acting.source = None
+        if budget.pending is not None:
             self._wait_for_pending_work()
-        if self.machine.is_held and not self.has_leftover:
+        if machine.is_held and not self.has_leftover and self.machine is machine:
             self._hold()
             if self._is_in_rotation:
-                self._turn.gather_since(outputs_before)
-        if not self._turn.is_scheduled and self._journal.has_begun:  # output schedules the turn itself
-            self._turn.touch()
+                turn.gather_since(outputs_before)
+        if not turn.is_scheduled and self._journal.has_begun:  # output schedules the turn itself
+            turn.touch()
 
     def _hold(self) -> None:
         """Leave the rest of the input to later turns."""

@@ -7,14 +7,14 @@ message of an established connection would wait for a whole round of logins (337
 from select import EPOLLIN, epoll
 from typing import Any
 
-from gateway.net.syscalls import wait_for
+from gateway.net.syscalls import waiter
 
 
 class LoginPoller:
     """A pair of epolls with the interface of one. Descriptors registered ``while_admitting`` go into the inner one.
 
     The inner epoll is registered in the outer one, ``settled``, and is reported as ready while any of its descriptors
-    is. ``wait`` waits for both.
+    is. ``waiter`` waits for both.
     """
 
     def __init__(self) -> None:
@@ -22,8 +22,8 @@ class LoginPoller:
         self.settled = epoll()
         self._newcomers = epoll()
         self._flags_of: dict[int, int] = {}
-        self.wait = wait_for(self.settled)
-        self._look = wait_for(self._newcomers)
+        self.waiter = waiter(self.settled)
+        self._look = waiter(self._newcomers).wait
         self.settled.register(self._newcomers.fileno(), EPOLLIN)
 
     @property
@@ -39,7 +39,7 @@ class LoginPoller:
             self.settled.register(descriptor, flags)
 
     def newcomers(self, most: int) -> tuple[int, ...]:
-        """Return the ready descriptors of the inner epoll without waiting, in the format of ``Wait``."""
+        """Return the ready descriptors of the inner epoll without waiting, in the format of ``Waiter.wait``."""
         return self._look(0.0, most) or ()
 
     # The interface of an epoll for Twisted's reactor

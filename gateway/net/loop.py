@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from gateway.net.connection_io import ConnectionIO
 from gateway.net.login_poller import LoginPoller
+from gateway.net.socket_writer import NO_DESCRIPTOR
 from gateway.net.syscalls import MOST_EVENTS
 from gateway.net.turn import Schedule, Turn
 from gateway.net.turn_watch import LONG_PART_S, TurnWatch
@@ -34,7 +35,7 @@ MOST_ACCEPTED: Final = 8
 MOST_NEWCOMERS: Final = 32
 MOST_LEAVING: Final = 32
 
-#: The length of a ``Wait`` result that is full: there may be more events.
+#: The length of the result of a wait that is full: there may be more events.
 _MANY: Final = 2 * MOST_EVENTS
 
 #: The most frequent event: the descriptor is readable.
@@ -59,6 +60,7 @@ class Loop(Schedule):
         "_also_due",
         "_ios",
         "_login_poller",
+        "_only_served",
         "_part",
         "_reactor",
         "busy",
@@ -79,6 +81,7 @@ class Loop(Schedule):
         self._also_due: list[Turn] = []
         self.watch = TurnWatch()
         self._part = self.watch.stopwatch.part
+        self._only_served = NO_DESCRIPTOR  # the descriptor of a turn with a single event
         self.is_stopping = False
         self.soonest: Any = None
 
@@ -110,8 +113,8 @@ class Loop(Schedule):
 
         Returning to Twisted's main loop after each turn would cost as much as the answer to a small packet.
         """
-        reactor, leaving, wait = self._reactor, self.leaving, self._login_poller.wait
-        start, stop = self.watch.stopwatch.start, self.watch.stopwatch.stop
+        reactor, leaving = self._reactor, self.leaving
+        wait_for_turn, stopwatch = self._login_poller.waiter.wait_for_turn, self.watch.stopwatch
         # Twisted replaces these lists only while this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
         timed_calls: list[Any] = reactor.timed_calls
@@ -121,13 +124,15 @@ class Loop(Schedule):
         if delay_s is not None:
             until_s = time.time() + delay_s if delay_s > 0 else _NOT
         while True:
-            ready = wait(_NOT if leaving or self.busy else until_s, MOST_EVENTS)
-            if ready is None:
-                return
-            start()
-            if (
-                len(ready) == 2
-            ):  # one event: the turn's end measures it, because reading the clock costs a part of its time
+            ready = wait_for_turn(_NOT if leaving or self.busy else until_s, MOST_EVENTS, stopwatch)
+            if not isinstance(ready, tuple):
+                if ready is None:
+                    return
+                self._ended(ready)
+                continue
+            self._only_served = NO_DESCRIPTOR
+            if len(ready) == 2:  # one event: the turn's length is its own
+                self._only_served = ready[0]
                 self._serve_one(ready[0], ready[1])
             elif len(ready) < _MANY:
                 self._serve_all(ready)
@@ -140,8 +145,6 @@ class Loop(Schedule):
             is_busy = len(self.busy) > 0
             if is_busy:
                 self._go_on()
-            if (seconds := stop()) is not None:
-                self._ended(ready, seconds)
             if (
                 is_busy
                 or not ready
@@ -151,6 +154,8 @@ class Loop(Schedule):
                 or self.due is not None
                 or self.is_stopping
             ):
+                if (seconds := stopwatch.stop()) is not None:
+                    self._ended(seconds)
                 return
             if not timed_calls:
                 until_s = _FOR_EVER
@@ -158,10 +163,10 @@ class Loop(Schedule):
                 self.soonest = timed_calls[0]
                 until_s = self.soonest.time
 
-    def _ended(self, ready: tuple[int, ...], seconds: float) -> None:
+    def _ended(self, seconds: float) -> None:
         """Report the length of a turn to the turn watch. A long turn with a single event is that event's."""
-        if seconds > LONG_PART_S and len(ready) == 2:
-            self._report_slow(ready[0], seconds)
+        if seconds > LONG_PART_S and self._only_served != NO_DESCRIPTOR:
+            self._report_slow(self._only_served, seconds)
         self.watch.ended(seconds)
 
     def end_turns(self) -> None:
@@ -193,7 +198,7 @@ class Loop(Schedule):
         ends_s = self._reactor.seconds() + LONG_TURN_S
         self._serve_all(ready)
         while len(ready) == _MANY and self._reactor.seconds() < ends_s:
-            ready = self._login_poller.wait(_NOT, MOST_EVENTS) or ()
+            ready = self._login_poller.waiter.wait(_NOT, MOST_EVENTS) or ()
             self._serve_all(ready)
 
     def _serve_all(self, ready: tuple[int, ...]) -> None:

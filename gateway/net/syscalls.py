@@ -8,10 +8,9 @@ the interpreter's lock around calls that never wait. For a small packet that is 
 import os
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import chain
 from select import epoll
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 try:
     from gateway.net import _syscalls as native
@@ -21,26 +20,6 @@ except ImportError:  # run from source
 #: The most bytes that one call of ``receive`` returns, and the most events that one ``Wait`` returns.
 MOST_BYTES: Final = 64 * 1024
 MOST_EVENTS: Final = 128
-
-Wait: TypeAlias = Callable[[float, int], tuple[int, ...] | None]
-"""Waits until the wall clock shows ``until_s``, for ``most`` events at most.
-
-Returns descriptors and their flags alternately: the ready ones, otherwise the first to become ready, otherwise an empty
-tuple, as after a signal. Returns ``None`` when the time has come, eventually even if there are always events. With 0 it
-polls without waiting.
-"""
-
-
-def wait_for(poller: epoll) -> Wait:
-    """Return a ``Wait`` on the descriptors registered in ``poller``."""
-    return partial(_wait, poller) if native is None else native.Waiter(poller.fileno()).wait
-
-
-def _wait(poller: epoll, until_s: float, most: int) -> tuple[int, ...] | None:
-    left_s = until_s - time.time() if until_s else 0.0
-    if left_s <= 0.0 and until_s:
-        return None
-    return tuple(chain.from_iterable(poller.poll(min(left_s, 3600.0), min(most, MOST_EVENTS))))
 
 
 def _receive(descriptor: int) -> bytes:
@@ -81,20 +60,22 @@ class Stopwatch(Protocol):
         """End a part, and start the next one; return its length if it is long."""
 
     def stop(self) -> float | None:
-        """End the turn; return its length if it is not short."""
+        """End the turn, if one has begun; return its length if it is not short."""
 
 
 class _Stopwatch:
-    __slots__ = ("_part_s", "_part_started_s", "_short_s", "_started_s", "short_count", "short_total_s")
+    __slots__ = ("_is_running", "_part_s", "_part_started_s", "_short_s", "_started_s", "short_count", "short_total_s")
 
     def __init__(self, short_s: float, part_s: float) -> None:
         self.short_count = 0
         self.short_total_s = 0.0
         self._short_s = short_s
         self._part_s = part_s
-        self.start()
+        self._is_running = False
+        self._started_s = self._part_started_s = time.monotonic()
 
     def start(self) -> None:
+        self._is_running = True
         self._started_s = self._part_started_s = time.monotonic()
 
     def part(self) -> float | None:
@@ -103,6 +84,9 @@ class _Stopwatch:
         return seconds if seconds > self._part_s else None
 
     def stop(self) -> float | None:
+        if not self._is_running:
+            return None
+        self._is_running = False
         seconds = time.monotonic() - self._started_s
         if seconds >= self._short_s:
             return seconds
@@ -113,3 +97,48 @@ class _Stopwatch:
 
 #: Return a stopwatch: turns shorter than the first number of seconds are short, parts longer than the second are long.
 stopwatch: Final[Callable[[float, float], Stopwatch]] = _Stopwatch if native is None else native.Stopwatch
+
+
+class Waiter(Protocol):
+    """Waits for the descriptors registered in an epoll."""
+
+    def wait(self, until_s: float, most: int) -> tuple[int, ...] | None:
+        """Wait until the wall clock shows ``until_s``, for ``most`` events at most.
+
+        Return descriptors and their flags alternately: the ready ones, otherwise the first to become ready, otherwise
+        an empty tuple, as after a signal. Return ``None`` when the time has come, eventually even if there are always
+        events. With 0 poll without waiting.
+        """
+
+    def wait_for_turn(self, until_s: float, most: int, watch: Stopwatch) -> tuple[int, ...] | float | None:
+        """End the turn that ``watch`` measures, wait, and start the next turn if there are events.
+
+        Return the length of the turn instead, without waiting, if it was not short. This measures turns without a call
+        of its own, which would cost a part of a small packet's time.
+        """
+
+
+class _Waiter:
+    __slots__ = ("_poller",)
+
+    def __init__(self, poller: epoll) -> None:
+        self._poller = poller
+
+    def wait(self, until_s: float, most: int) -> tuple[int, ...] | None:
+        left_s = until_s - time.time() if until_s else 0.0
+        if left_s <= 0.0 and until_s:
+            return None
+        return tuple(chain.from_iterable(self._poller.poll(min(left_s, 3600.0), min(most, MOST_EVENTS))))
+
+    def wait_for_turn(self, until_s: float, most: int, watch: Stopwatch) -> tuple[int, ...] | float | None:
+        if (seconds := watch.stop()) is not None:
+            return seconds
+        ready = self.wait(until_s, most)
+        if ready is not None:
+            watch.start()
+        return ready
+
+
+def waiter(poller: epoll) -> Waiter:
+    """Return a ``Waiter`` for the descriptors registered in ``poller``."""
+    return _Waiter(poller) if native is None else native.Waiter(poller.fileno())

@@ -38,8 +38,8 @@ from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 #: An ``int``: comparing with a member of an enumeration costs a call.
 _PUBLISH: Final = int(PacketType.PUBLISH)
 
-#: The first byte of a PUBACK with its flags (Table 2-2). One comes for each message sent, so it bypasses the table of
-#: acknowledgements, see docs/adr/0020.
+#: The first byte of a PUBACK with its flags (Table 2-2). One comes for each message sent, so it bypasses
+#: ``Conversation.acknowledge``, see docs/adr/0020.
 _PUBACK: Final = PacketType.PUBACK << 4
 
 #: Module constants, because each packet needs them: the lookup of an enum member takes 40 ns in Python 3.11.
@@ -211,10 +211,7 @@ class Connection(Machine):
                     self.conversation.publishing.publish(first, data, start, stop)
                 else:
                     is_settling = True
-                    acknowledge = self.conversation.acknowledgements.get(first) if packet_id else None
-                    if acknowledge is not None:
-                        acknowledge(packet_id)
-                    else:
+                    if not packet_id or not self.conversation.acknowledge(first, packet_id):
                         self._handle_packet(self.conversation, first, data[start:stop])
                         if self._task is not None:
                             at, missing = stop, 0

@@ -28,7 +28,7 @@ def _acknowledgement(packet_type: PacketType, conversation: Conversation, flags:
     if reason.is_error and packet_type in (PacketType.PUBACK, PacketType.PUBREC):
         conversation.inflight.refuse(packet_id)
     else:
-        conversation.acknowledgements[first_byte(packet_type)](packet_id)
+        conversation.acknowledge(first_byte(packet_type), packet_id)
 
 
 def _subscribe(conversation: Conversation, flags: int, body: bytes) -> None:

@@ -10,7 +10,7 @@ from select import EPOLLIN, EPOLLOUT, epoll
 
 import pytest
 
-from gateway.net.syscalls import MOST_BYTES, receive, send, stopwatch, wait_for
+from gateway.net.syscalls import MOST_BYTES, receive, send, stopwatch, waiter
 from tests.net.pairs import Pair, connected
 
 
@@ -83,7 +83,7 @@ def test_ready_descriptors_are_returned_with_their_events(pair: Pair, poller: ep
     poller.register(here, EPOLLIN)
     poller.register(there, EPOLLIN | EPOLLOUT)
     there.send(b"x")
-    wait = wait_for(poller)
+    wait = waiter(poller).wait
     for until_s in (0.0, inf, time.time() + 60):
         told = wait(until_s, 128) or ()
         assert dict(zip(told[::2], told[1::2], strict=True)) == {here.fileno(): EPOLLIN, there.fileno(): EPOLLOUT}
@@ -92,7 +92,7 @@ def test_ready_descriptors_are_returned_with_their_events(pair: Pair, poller: ep
 
 def test_a_wait_ends_at_its_time_and_not_before(poller: epoll) -> None:
     until_s = time.time() + 0.01
-    wait = wait_for(poller)
+    wait = waiter(poller).wait
     assert not wait(until_s, 128)
     assert time.time() >= until_s
 
@@ -100,7 +100,7 @@ def test_a_wait_ends_at_its_time_and_not_before(poller: epoll) -> None:
 def test_the_end_of_a_wait_is_reported_even_if_there_are_always_events(pair: Pair, poller: epoll) -> None:
     poller.register(pair[0], EPOLLIN)
     pair[1].send(b"x")
-    wait = wait_for(poller)
+    wait = waiter(poller).wait
     until_s = time.time() - 1
     assert None in [wait(until_s, 128) for _ in range(3)]
     assert wait(0.0, 128) == (pair[0].fileno(), EPOLLIN)
@@ -108,7 +108,7 @@ def test_the_end_of_a_wait_is_reported_even_if_there_are_always_events(pair: Pai
 
 def test_a_wait_with_another_time_ends_at_that_time(pair: Pair, poller: epoll) -> None:
     poller.register(pair[0], EPOLLIN)
-    wait = wait_for(poller)
+    wait = waiter(poller).wait
     assert wait(time.time() - 1, 128) is None
     pair[1].send(b"x")
     assert wait(time.time() + 60, 128) == (pair[0].fileno(), EPOLLIN)
@@ -120,7 +120,7 @@ def test_other_threads_run_during_a_wait(pair: Pair, poller: epoll) -> None:
     poller.register(here, EPOLLIN)
     other = threading.Timer(0.01, there.send, (b"x",))
     other.start()
-    assert wait_for(poller)(time.time() + 30, 128) == (here.fileno(), EPOLLIN)
+    assert waiter(poller).wait(time.time() + 30, 128) == (here.fileno(), EPOLLIN)
     other.join()
 
 
@@ -132,13 +132,13 @@ def test_a_signal_is_handled_during_a_wait(poller: epoll) -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         with pytest.raises(InterruptedError, match="heeded"):
-            wait_for(poller)(time.time() + 30, 128)
+            waiter(poller).wait(time.time() + 30, 128)
     finally:
         signal.signal(signal.SIGALRM, before)
 
 
 def test_waiting_on_a_closed_poller_raises_an_error(poller: epoll) -> None:
-    wait = wait_for(poller)
+    wait = waiter(poller).wait
     poller.close()
     with pytest.raises((OSError, ValueError)):
         wait(0.0, 128)
@@ -169,3 +169,27 @@ def test_a_stopwatch_returns_the_length_of_a_part_since_the_one_before_if_it_is_
     assert seconds is not None
     assert seconds > 0.05
     assert watch.part() is None
+
+
+def test_a_wait_ends_a_short_turn_and_starts_the_next_one_if_there_are_events(pair: Pair, poller: epoll) -> None:
+    poller.register(pair[0], EPOLLIN)
+    pair[1].send(b"x")
+    events, watch = waiter(poller), stopwatch(10.0, 10.0)
+    ready = (pair[0].fileno(), EPOLLIN)
+    assert [events.wait_for_turn(0.0, 128, watch) for _ in range(3)] == [ready, ready, ready]
+    assert watch.short_count == 2
+    past_s = time.time() - 1
+    assert None in [events.wait_for_turn(past_s, 128, watch) for _ in range(3)]
+    assert watch.short_count >= 3
+
+
+def test_a_wait_returns_the_length_of_a_turn_that_was_not_short_before_it_waits(pair: Pair, poller: epoll) -> None:
+    poller.register(pair[0], EPOLLIN)
+    events, watch = waiter(poller), stopwatch(0.0, 10.0)
+    watch.start()
+    seconds = events.wait_for_turn(time.time() + 60, 128, watch)
+    assert isinstance(seconds, float)
+    assert 0.0 < seconds < 10.0
+    pair[1].send(b"x")
+    assert events.wait_for_turn(time.time() + 60, 128, watch) == (pair[0].fileno(), EPOLLIN)
+    assert watch.short_count == 0
