@@ -67,18 +67,22 @@ class Findings:
 class _LogCheck(logging.Handler):
     """Turns log records of errors into findings: a client's input must not cause one."""
 
-    def __init__(self, findings: Findings, write: Callable[[str], None]) -> None:
+    def __init__(self, findings: Findings, write: Callable[[str], None] | None) -> None:
         super().__init__()
         self._findings = findings
         self._write = write
 
     def emit(self, record: logging.LogRecord) -> None:
         """Check a record."""
+        message = record.getMessage()
+        error = record.exc_info[1] if record.exc_info else None
+        if self._write is None and error is None:
+            return
         fields = " ".join(f"{name}={value}" for name, value in fields_of(record).items())
-        line = f"{record.name} {record.getMessage()} {fields}"
-        self._write(line)
-        if record.exc_info and record.exc_info[1] is not None:
-            error = record.exc_info[1]
+        line = f"{record.name} {message} {fields}"
+        if self._write is not None:
+            self._write(line)
+        if error is not None:
             self._findings.add("no traceback in the log", f"{line}: {type(error).__name__}: {error} {place_of(error)}")
 
 
@@ -91,8 +95,8 @@ def place_of(error: BaseException) -> str:
 
 
 @contextmanager
-def checked_log(findings: Findings, write: Callable[[str], None]) -> Iterator[None]:
-    """Pass each line of the log to ``write``, and add a finding for each traceback, for the length of a run."""
+def checked_log(findings: Findings, write: Callable[[str], None] | None) -> Iterator[None]:
+    """Pass each line of the log to ``write``, if there is one, and add a finding for each traceback, for the length of a run."""
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     root.handlers = [_LogCheck(findings, write)]

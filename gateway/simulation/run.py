@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -77,10 +78,11 @@ def run_seed(
     process = NodeProcess(world, network, disk, findings, _settings(Random(f"{seed} settings")))
     scene = Scene(world, network, process, MessageHistory(findings), findings, trace)
     process.on_failed_end = scene.history.killed
+    write_log = partial(trace.add, "log")
     was_collecting = gc.isenabled()
     gc.disable()  # a collection would come at a time that the seed does not decide
     try:
-        with seeded_randomness(seed), checked_log(findings, lambda line: trace.add("log", line)):
+        with seeded_randomness(seed), checked_log(findings, write_log if traces else None):
             plan = RunPlan.chosen(scene, only) if plan_for is None else plan_for(scene)
             with small_limits(plan.limits):
                 _run(scene, plan)
@@ -103,12 +105,11 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     items: list[Program | Fault] = [*plan.programs, *plan.faults]
     tasks = [scene.start(each.name, each.run()) for each in items]
     work = [task for task, item in zip(tasks, items, strict=True) if not (isinstance(item, Program) and item.is_reader)]
-    work_is_over, all_is_over = are_over(work), are_over(tasks)
-    scene.run(lambda: work_is_over() or bool(findings), _WORK_S)
+    scene.run(until(work, findings), _WORK_S)
     scene.run(lambda: bool(findings), _READERS_S)
     for program in plan.programs:
         program.is_stopping = True
-    is_over = scene.run(lambda: all_is_over() or bool(findings), _LONGEST_STEP_S)
+    is_over = scene.run(until(tasks, findings), _LONGEST_STEP_S)
     findings.require(is_over, "no client waits for ever", ", ".join(task.name for task in tasks if not task.is_over))
     if findings:
         return
@@ -127,14 +128,17 @@ def _run(scene: Scene, plan: RunPlan) -> None:
     _check_end(scene, living)
 
 
-def are_over(tasks: Iterable[ProgramTask]) -> Callable[[], bool]:
-    """Return a function that tells whether all tasks are over. It is asked after each event, so it looks at one."""
-    waiting = list(tasks)
+def until(tasks: Iterable[ProgramTask], findings: Findings) -> Callable[[], bool]:
+    """Return a function that tells whether all tasks are over, or there is a finding.
+
+    It is asked after each event, so it looks at one task, and makes no further call.
+    """
+    waiting, found = list(tasks), findings.found
 
     def is_over() -> bool:
         while waiting and waiting[-1].is_over:
             waiting.pop()
-        return not waiting
+        return not waiting or bool(found)
 
     return is_over
 

@@ -63,6 +63,7 @@ class AmqpClient(SimulatedClient):
         self._user = user
         self._vhost = vhost
         self._input = bytearray()
+        self._wanted = _FRAME_HEAD  # bytes of input without which there is no frame, or no more of one
         self._channels: dict[int, ClientChannel] = {}
         self._is_open: Promise[None] = Promise()
 
@@ -72,6 +73,7 @@ class AmqpClient(SimulatedClient):
         """Connect and log in, with one open channel. :raises Lost: if that fails."""
         connection = self._open("amqp")
         self._input.clear()
+        self._wanted = _FRAME_HEAD
         self._channels = {0: ClientChannel()}
         self._is_open = Promise()
         self.is_blocked = False
@@ -119,7 +121,8 @@ class AmqpClient(SimulatedClient):
             frame.marshal(header.ContentHeader(0, len(content), basic), channel),
             frame.marshal(body.ContentBody(content), channel),
         ]
-        self.scene.trace.add(self.name, f"publish {exchange!r} {routing_key!r} {content[:40]!r}")
+        if self.scene.trace.is_on:
+            self.scene.trace.add(self.name, f"publish {exchange!r} {routing_key!r} {content[:40]!r}")
         self._connection.send(b"".join(pieces))
         return promise
 
@@ -127,7 +130,8 @@ class AmqpClient(SimulatedClient):
         """Send a method without waiting for an answer; nothing is sent to a channel that the broker closed."""
         if channel not in self._channels and not isinstance(method, commands.Channel.CloseOk):
             return
-        self.scene.trace.add(self.name, f"-> {_shown(method)}")
+        if self.scene.trace.is_on:
+            self.scene.trace.add(self.name, f"-> {_shown(method)}")
         if self._connection is not None:
             self._connection.send(frame.marshal(method, channel))
 
@@ -168,12 +172,14 @@ class AmqpClient(SimulatedClient):
     def received(self, data: bytes) -> None:
         """Handle bytes of the broker."""
         self._input += data
-        while len(self._input) >= _FRAME_HEAD:
+        while len(self._input) >= self._wanted:
             size = int.from_bytes(self._input[3:7], "big") + _FRAME_HEAD + 1
             if len(self._input) < size:
+                self._wanted = size
                 return
             raw = bytes(self._input[:size])
             del self._input[:size]
+            self._wanted = _FRAME_HEAD
             try:
                 _, number, received = frame.unmarshal(raw)
             except Exception as error:
@@ -202,14 +208,16 @@ class AmqpClient(SimulatedClient):
             if channel is not None:
                 channel.method = received
         elif not isinstance(received, Heartbeat):
-            self.scene.trace.add(self.name, f"<- {_shown(received)}")
+            if self.scene.trace.is_on:
+                self.scene.trace.add(self.name, f"<- {_shown(received)}")
             self._handle_method(number, channel, received)
 
     def _complete(self, number: int, channel: ClientChannel) -> None:
         if len(channel.body) < channel.size:
             return
         method = channel.method
-        self.scene.trace.add(self.name, f"<- {_shown(method)} {channel.body[:40]!r}")
+        if self.scene.trace.is_on:
+            self.scene.trace.add(self.name, f"<- {_shown(method)} {channel.body[:40]!r}")
         properties = channel.properties
         content_type, is_durable = properties.content_type, properties.delivery_mode == _PERSISTENT
         self.scene.history.check_properties(

@@ -39,7 +39,7 @@ class SimulatedConnection:
         self.is_open = True
         self.was_cut = False
         self._client = client
-        self._to_client = Pipe(world, link, self._client_received, self._server_closed)
+        self._to_client = Pipe(world, link, client.received, self._server_closed)
         self._to_server = Pipe(world, link, self._server_received, self._client_closed)
         self.transport = SimulatedTransport(self, self._to_client, self._to_server, port, client_port)
         self._protocol: Any = None  # Any: Twisted's interfaces are not types
@@ -88,14 +88,10 @@ class SimulatedConnection:
         if protocol is not None:
             self.reactor.run(lambda: protocol.connectionLost(Failure(reason)))  # type: ignore[no-untyped-call]  # Twisted's
 
-    def _client_received(self, data: bytes) -> None:
-        if self.is_open:
-            self._client.received(data)
-
     def _server_received(self, data: bytes) -> None:
         protocol = self._protocol
         if protocol is not None:
-            self.reactor.run(lambda: protocol.dataReceived(data))
+            self.reactor.run(protocol.dataReceived, data)
 
     def _client_closed(self) -> None:
         self._to_client.break_off()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from gateway.simulation.world.world import World, WorldEvent
+from gateway.simulation.world.world import World
 
 #: Bytes that one read of the receiver takes at most.
 _READ_SIZE: Final = 65_536
@@ -57,7 +57,7 @@ class Pipe:
         self._end = end
         self._bytes = bytearray()
         self._is_closed = self._is_broken = False
-        self._event: WorldEvent | None = None
+        self._is_arriving = False
 
     def __len__(self) -> int:
         """The number of bytes under way."""
@@ -85,11 +85,12 @@ class Pipe:
         self._go_on()
 
     def _go_on(self) -> None:
-        if self._event is None and not self.is_paused and not self._is_broken and (self._bytes or self._is_closed):
-            self._event = self._world.schedule(self._least_s + self._spread_s * self._random.random(), self._arrive)
+        if not (self._is_arriving or self.is_paused or self._is_broken) and (self._bytes or self._is_closed):
+            self._is_arriving = True
+            self._world.call_later(self._least_s + self._spread_s * self._random.random(), self._arrive)
 
     def _arrive(self) -> None:
-        self._event = None
+        self._is_arriving = False
         if self.is_paused or self._is_broken:
             return
         data = self._bytes
@@ -101,10 +102,17 @@ class Pipe:
         if size > most:
             size = most
         if size > 1 and most < _READ_SIZE:
-            size = self._random.randrange(size) + 1
+            bits = size.bit_length()
+            while (last := self._random.getrandbits(bits)) >= size:  # as in randrange, which takes several calls
+                pass
+            size = last + 1
         piece = bytes(data[:size])
         del data[:size]
         self._receive(piece)
-        if not data:
-            self.on_drained()
+        if data:
+            if not (self._is_arriving or self.is_paused or self._is_broken):  # as in _go_on, without another call
+                self._is_arriving = True
+                self._world.call_later(self._least_s + self._spread_s * self._random.random(), self._arrive)
+            return
+        self.on_drained()
         self._go_on()

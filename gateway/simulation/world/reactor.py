@@ -100,12 +100,12 @@ class SimulatedReactor:
         self._on_error = on_error
         self._next_port = 1024
 
-    def run(self, call: Callable[[], Any]) -> None:
+    def run(self, call: Callable[..., Any], *args: Any) -> None:
         """Make a call in this process."""
         if not self.is_alive:
             return
         try:
-            call()
+            call(*args)
         except ProcessKilled:  # within a call that used the disk
             self.kill()
         except (Exception, SystemExit) as error:  # a plugin may call sys.exit
@@ -128,7 +128,7 @@ class SimulatedReactor:
 
     def callFromThread(self, call: Callable[..., Any], *args: Any) -> None:
         """Make a call on the reactor's thread soon; calls of one thread keep their order."""
-        self.world.schedule(_LONGEST_WAKE_UP_S, lambda: self.run(lambda: call(*args)))
+        self.world.schedule(_LONGEST_WAKE_UP_S, lambda: self.run(call, *args))
 
     def callWhenRunning(self, call: Callable[..., Any], *args: Any) -> None:
         """Make a call now: the reactor runs."""

@@ -153,7 +153,8 @@ class MqttClient(SimulatedClient):
         return await within(self.scene.world, promise, ANSWER_S, f"{self.name}: {kind.name}")
 
     def _send_publish(self, publish: OutgoingPublish, *, is_dup: bool) -> None:
-        self.scene.trace.add(self.name, f"-> PUBLISH {publish}{' again' if is_dup else ''}")
+        if self.scene.trace.is_on:
+            self.scene.trace.add(self.name, f"-> PUBLISH {publish}{' again' if is_dup else ''}")
         if self._connection is not None:
             self._connection.send(
                 writing.publish(
@@ -198,7 +199,8 @@ class MqttClient(SimulatedClient):
             waiting.fail(Lost("the connection ended"))
 
     def _handle(self, packet: ReceivedPacket) -> None:
-        self.scene.trace.add(self.name, f"<- {_shown(packet)}")
+        if self.scene.trace.is_on:
+            self.scene.trace.add(self.name, f"<- {_shown(packet)}")
         match packet.kind:
             case PacketKind.PUBLISH:
                 self._handle_message(packet)

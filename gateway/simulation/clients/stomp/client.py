@@ -54,7 +54,8 @@ class StompClient(SimulatedClient):
 
     def send(self, command: str, headers: dict[str, str], body: bytes = b"") -> None:
         """Send a frame without waiting for a receipt."""
-        self.scene.trace.add(self.name, f"-> {command} {headers} {body[:40]!r}")
+        if self.scene.trace.is_on:
+            self.scene.trace.add(self.name, f"-> {command} {headers} {body[:40]!r}")
         if self._connection is not None:
             self._connection.send(write(StompFrame(command, headers, body), self.version))
 
@@ -106,7 +107,8 @@ class StompClient(SimulatedClient):
 
     def _handle(self, frame: StompFrame) -> None:
         headers, findings = frame.headers, self.scene.findings
-        self.scene.trace.add(self.name, f"<- {frame.command} {headers} {frame.body[:40]!r}")
+        if self.scene.trace.is_on:
+            self.scene.trace.add(self.name, f"<- {frame.command} {headers} {frame.body[:40]!r}")
         match frame.command:
             case "CONNECTED":
                 findings.require(

@@ -45,7 +45,9 @@ def write(frame: StompFrame, version: str) -> bytes:
 
 
 def _escaped(text: str, escapes: Mapping[str, str]) -> str:
-    return "".join(escapes.get(character, character) for character in text)
+    for character, escaped in escapes.items():  # the backslash is the first one
+        text = text.replace(character, escaped)
+    return text
 
 
 class FrameReader:
@@ -94,9 +96,9 @@ class FrameReader:
 
     def _plain(self, command: str, text: str) -> str:
         """Return a name or value without its escapes."""
-        escapes = {escaped: plain for plain, escaped in _ESCAPES[self.version].items()}
-        if command in _PLAIN or not escapes or "\\" not in text:
+        if "\\" not in text or command in _PLAIN or self.version == "1.0":
             return text
+        escapes = {escaped: plain for plain, escaped in _ESCAPES[self.version].items()}
         plain, at = "", 0
         while at < len(text):
             size = 2 if text[at] == "\\" else 1
