@@ -325,12 +325,15 @@ class PluginView:
 
     def _answers(self, hook: str, shape: type, **asked: object) -> Iterator[tuple[str, Any]]:
         """Call the hook of each plugin with its own settings; yield plugin names and results."""
+        implementing = {id(each.plugin) for each in self._plugins.subset_hook_caller(hook, ()).get_hookimpls()}
         for name, plugin in self.enabled.items():
             if name in self.inert:
                 continue
             try:
                 answers = self._former_answers(name, hook)
-                if answers is None:
+                if answers is None and id(plugin.plugin) not in implementing:  # most plugins have one or two hooks
+                    answers = []
+                elif answers is None:
                     answers = self._asked(name, hook, shape, {"settings": plugin.settings, **asked})
                 self._answers_by_hook[name, hook] = answers
             except ConfigurationError as error:

@@ -96,7 +96,7 @@ def place_of(error: BaseException) -> str:
 
 @contextmanager
 def checked_log(findings: Findings, write: Callable[[str], None] | None) -> Iterator[None]:
-    """Pass each line of the log to ``write``, if there is one, and add a finding for each traceback, for the length of a run."""
+    """Add a finding for each traceback in the log, for the length of a run; pass each line to ``write``, if any."""
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     root.handlers = [_LogCheck(findings, write)]

@@ -15,6 +15,7 @@ from gateway.simulation.network.network import Network
 from gateway.simulation.plan import RunPlan
 from gateway.simulation.plugins.registry import ACCESS
 from gateway.simulation.process.disk import NodeDisk
+from gateway.simulation.process.hashing import cheap_derivation
 from gateway.simulation.process.limits import small_limits
 from gateway.simulation.process.node_process import NodeProcess
 from gateway.simulation.programs.amqp import Drain
@@ -82,7 +83,7 @@ def run_seed(
     was_collecting = gc.isenabled()
     gc.disable()  # a collection would come at a time that the seed does not decide
     try:
-        with seeded_randomness(seed), checked_log(findings, write_log if traces else None):
+        with seeded_randomness(seed), cheap_derivation(), checked_log(findings, write_log if traces else None):
             plan = RunPlan.chosen(scene, only) if plan_for is None else plan_for(scene)
             with small_limits(plan.limits):
                 _run(scene, plan)

@@ -1,7 +1,8 @@
 """The files of the web UI, which are data of this package."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
@@ -35,7 +36,7 @@ class StaticFiles:
     """The files below one directory by path. A file is read and compressed when it is first requested."""
 
     def __init__(self, root: Traversable | None = None) -> None:
-        self._found = dict(_walk(root or files("gateway.management.ui") / "static", ""))
+        self._found = _packaged_files() if root is None else dict(_walk(root, ""))
         self._read: dict[str, StaticFile] = {}
 
     def file(self, path: str) -> StaticFile | None:
@@ -48,6 +49,12 @@ class StaticFiles:
         if file is None:
             file = self._read[path] = _read(path, source)
         return file
+
+
+@cache
+def _packaged_files() -> Mapping[str, Traversable]:
+    """Return the files of this package; a process of tests or of the simulation starts brokers by the thousand."""
+    return dict(_walk(files("gateway.management.ui") / "static", ""))
 
 
 def _walk(directory: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:

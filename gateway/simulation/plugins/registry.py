@@ -62,10 +62,13 @@ class SimulatedPlugins:
 
     def load(self, directory: Path | None) -> PluginRegistry:
         """Return the plugins of a node that starts: the usual ones, and those that are enabled here."""
-        registry = load_plugins(directory, is_lenient=True, found=_found_plugins() if directory is None else None)
         for moods in self.moods.values():
             moods.forget()
-        for name, plugin in self._plugins():
+        plugins = list(self._plugins())
+        if directory is None and not self.enabled:
+            return _usual_registry()
+        registry = load_plugins(directory, is_lenient=True, found=_found_plugins() if directory is None else None)
+        for name, plugin in plugins:
             if name in self.enabled:
                 registry.add(FoundPlugin(name, _ORIGIN, lambda plugin=plugin: plugin))  # type: ignore[misc]  # mypy infers no defaults
         return registry
@@ -87,6 +90,12 @@ class SimulatedPlugins:
         """Return how many faults of a kind the node may have counted since its start, as a range."""
         caused = sum(moods.caused[kind] for moods in self.moods.values())
         return range(caused, caused + sum(moods.slow[kind] for moods in self.moods.values()) + 1)
+
+
+@cache
+def _usual_registry() -> PluginRegistry:
+    """Return the usual plugins; nodes change them only with a plugin directory, so those of all runs share them."""
+    return load_plugins(is_lenient=True, found=_found_plugins())
 
 
 @cache
