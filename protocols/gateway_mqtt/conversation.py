@@ -1,5 +1,6 @@
 """The parts of an open connection: the session, and the objects that serve it."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from gateway.kernel.broker.connections import PeerLoad
@@ -89,19 +90,20 @@ class Conversation:
             self.will = None
 
     def close(self) -> None:
-        """Requeue deliveries, publish the will, and suspend or end the session. Safe to call twice."""
+        """Publish the will, requeue deliveries, and suspend or end the session. Safe to call twice."""
         if self._is_over:
             return
         self._is_over = True
+        returning: Iterator[None] = iter(())
         try:
             self.drain()
             self.publishing.close()
-            self.delivering.close()
+            returning = self.delivering.close()
             self.feed.close()
             if self.will is not None:
                 self.will.leave(self.scope)
         finally:  # a session that stays open after a failure could never be resumed
-            self.scope.vhost.sessions.close(self.session)
+            self.scope.vhost.sessions.close(self.session, returning)
 
     def drain(self) -> None:
         """Add what was counted since the last call to the totals of the virtual host."""

@@ -1,7 +1,7 @@
 """The end of a client's consumers: they are cancelled, and what they hold is requeued; in slices if they are many."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.clock import drained
@@ -46,9 +46,7 @@ class DepartedSubscriber(Subscriber):
         """Do nothing: the client is gone."""
 
 
-def leave(
-    consumers: list[Consumer], deliveries: "Iterable[Sequence[Delivery]]", end: Callable[[Consumer], None]
-) -> None:
+def leave(consumers: list[Consumer], deliveries: "Iterable[list[Delivery]]", end: Callable[[Consumer], None]) -> None:
     """Cancel all consumers of a channel, requeue their deliveries at their old positions, then ``end`` each consumer.
 
     Many are cancelled in later turns. Until then they get no messages, though their queues still count them. The
@@ -57,7 +55,10 @@ def leave(
     if not consumers or (len(consumers) <= MOST_CANCELLED and not consumers[0].queue.budget.is_spent()):
         for consumer in consumers:
             consumer.queue.cancel(consumer)
-        settle_all(list(chain.from_iterable(deliveries)), DeliveryOutcome.REQUEUED)
+        unsettled: list[Delivery] = []
+        for part in deliveries:
+            unsettled = _joined(unsettled, part)
+        settle_all(unsettled, DeliveryOutcome.REQUEUED)
         for consumer in consumers:
             end(consumer)
         return
@@ -67,12 +68,20 @@ def leave(
     consumers[0].queue.clock.background.add_later(_leaving(consumers, deliveries, end))
 
 
+def _joined(unsettled: "list[Delivery]", part: "list[Delivery]") -> "list[Delivery]":
+    """Add a part to a list. The first part becomes the list: a copy of 300,000 deliveries takes 5 ms."""
+    if not unsettled:
+        return part
+    unsettled += part
+    return unsettled
+
+
 def _leaving(
-    consumers: list[Consumer], deliveries: "Iterable[Sequence[Delivery]]", end: Callable[[Consumer], None]
+    consumers: list[Consumer], deliveries: "Iterable[list[Delivery]]", end: Callable[[Consumer], None]
 ) -> Iterator[None]:
     unsettled: list[Delivery] = []
     for number, part in enumerate(deliveries, 1):
-        unsettled += part
+        unsettled = _joined(unsettled, part)
         if number % _STEP == 0:
             yield
     for first in range(0, len(consumers), _STEP):

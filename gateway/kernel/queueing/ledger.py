@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.budget import PendingWork
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
@@ -34,6 +34,15 @@ class Delivery:
         self.queue = queue
         self.entry = entry
         self.consumer = consumer
+
+
+class FromQueue(Protocol):
+    """A delivery from a queue, in any protocol."""
+
+    @property
+    def queue(self) -> "ConsumedQueue":
+        """The queue."""
+        ...
 
 
 class Ledger:
@@ -138,10 +147,10 @@ class Ledger:
         self._oldest = min(self._deliveries, default=self._oldest)
 
 
-def settle_all(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> None:
+def settle_all(deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
     """Settle deliveries with one outcome, oldest first, and dispatch requeued messages; many go in slices.
 
-    The client that rejects many waits for that: each may become a dead letter for many queues.
+    The list is emptied. The client that rejects many waits for that: each may become a dead letter for many queues.
     """
     if len(deliveries) > MOST_AT_ONCE:
         queue, work = deliveries[0].queue, PendingWork()
@@ -161,35 +170,47 @@ def _settling_many(work: PendingWork, steps: "Iterator[None]") -> "Iterator[None
         work.finish()
 
 
-def settlement_steps(deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome) -> "Iterator[None]":
-    """Return the steps that settle deliveries with one outcome, oldest first.
+def settlement_steps(deliveries: list[Delivery], outcome: DeliveryOutcome) -> "Iterator[None]":
+    """Return the steps that settle deliveries with one outcome, oldest first, and empty their list.
 
     A queue dispatches nothing until all its messages are requeued; otherwise their order would be lost.
     """
-    queues: dict[ConsumedQueue, None] = {}
-    if outcome is not DeliveryOutcome.ACCEPTED:
-        queues = {delivery.queue: None for delivery in deliveries}
-    for queue in queues:
-        queue.pause_dispatch()
-    return _settling(deliveries, outcome, queues)
+    settling = _settling(deliveries, outcome)
+    return settling if outcome is DeliveryOutcome.ACCEPTED else while_paused(deliveries, settling)
 
 
-def _settling(
-    deliveries: "Sequence[Delivery]", outcome: DeliveryOutcome, queues: "Iterable[ConsumedQueue]"
-) -> "Iterator[None]":
+def while_paused(deliveries: "Sequence[FromQueue]", requeuing: "Iterator[None]") -> "Iterator[None]":
+    """Return the same steps that requeue deliveries, between those that pause their queues and the end of the pauses.
+
+    To find the queues of 300,000 deliveries takes 30 ms. Nothing is requeued before all queues are paused.
+    """
+    paused: dict[ConsumedQueue, None] = {}
     try:
-        for start in range(0, len(deliveries), _STEP):
-            step = deliveries[start : start + _STEP]
-            if outcome is DeliveryOutcome.ACCEPTED:
-                for delivery in step:
-                    delivery.queue.accept(delivery.entry)
-            else:
-                for delivery in step:
-                    delivery.queue.settle(delivery.entry, outcome)
-            for delivery in step:
-                if delivery.consumer is not None:
-                    delivery.consumer.settled()
-            yield
+        for start in range(0, len(deliveries), MOST_AT_ONCE):
+            for queue in {delivery.queue: None for delivery in deliveries[start : start + MOST_AT_ONCE]}:
+                if queue not in paused:
+                    paused[queue] = None
+                    queue.pause_dispatch()
+            if start + MOST_AT_ONCE < len(deliveries):
+                yield
+        yield from requeuing
     finally:
-        for queue in queues:
+        for queue in paused:
             queue.resume_dispatch()
+
+
+def _settling(deliveries: list[Delivery], outcome: DeliveryOutcome) -> "Iterator[None]":
+    deliveries.reverse()
+    while deliveries:
+        step = deliveries[: -_STEP - 1 : -1]
+        del deliveries[-_STEP:]
+        if outcome is DeliveryOutcome.ACCEPTED:
+            for delivery in step:
+                delivery.queue.accept(delivery.entry)
+        else:
+            for delivery in step:
+                delivery.queue.settle(delivery.entry, outcome)
+        for delivery in step:
+            if delivery.consumer is not None:
+                delivery.consumer.settled()
+        yield

@@ -1,6 +1,6 @@
 """The sessions of one virtual host: connected ones, and disconnected ones until they expire."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.clock import drained
@@ -107,15 +107,38 @@ class Sessions:
         self._report("resumed" if is_present else "created", session, user, durable=session.is_durable)
         return session, is_present
 
-    def close(self, session: Session) -> None:
-        """Start the expiry of a session whose client disconnected; end it at once if it has none."""
+    def close(self, session: Session, returning: Iterable[None] = ()) -> None:
+        """Start the expiry of a session whose client disconnected; end it if it has none.
+
+        ``returning`` are the steps that requeue what the client did not acknowledge. What exceeds the budget of the
+        turn is requeued in slices, and the session is closed after that: its client can resume it then.
+        """
         session.holder = None
         self.connected -= 1
-        if session.expiry_s == 0:
-            self.end(session)
-            return
-        session.record(ended_at_ms=self._journal.now_ms)
-        self._expire_later(session, session.expiry_s)
+        self._ending[session.client_id] = []
+        closing = self._closing(session, returning)
+        for _ in closing:
+            if self._journal.budget.is_spent():
+                self._clock.background.add_later(closing)
+                return
+
+    def _closing(self, session: Session, returning: Iterable[None]) -> Iterator[None]:
+        """Return the steps that close a session, and then make the calls that wait for it."""
+        try:
+            yield from returning
+        finally:  # a session that stays open after a failure could never be resumed
+            waiting = self._ending.pop(session.client_id)
+            if self._session_by_client.get(session.client_id) is not session:
+                self._erase(session)
+            elif session.expiry_s:
+                session.record(ended_at_ms=self._journal.now_ms)
+                self._expire_later(session, session.expiry_s)
+            else:
+                self.end(session)
+            if session.client_id in self._ending:
+                self._ending[session.client_id] += waiting
+            else:
+                _call_all(waiting)
 
     def end(self, session: Session, *, is_expired: bool = False) -> None:
         """Delete a session with its messages; a waiting will is published now (MQTT-3.1.2-8)."""
@@ -124,18 +147,23 @@ class Sessions:
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
         self._wills.publish_now(session.client_id)
+        if session.client_id not in self._ending:  # else it is being closed, and erased after that
+            self._erase(session)
+
+    def _erase(self, session: Session) -> None:
+        """Delete what belongs to an ended session, in slices if that is much."""
         if session.size <= _FEW:
             for _ in self._erasing(session):
                 pass
         else:
             self._ending[session.client_id] = []
-            self._clock.background.add(self._ending_slowly(session))
+            self._clock.background.add(self._erasing_slowly(session))
 
     def prepare(self, client_id: str, is_clean: bool, user: str, ready: Callable[[], None]) -> bool:
-        """Return whether a session can be opened now; if not, call ``ready`` once the earlier one is deleted.
+        """Return whether a session can be opened now; if not, call ``ready`` once the earlier one is closed or deleted.
 
-        The connection that holds it is closed. A session with many subscriptions is deleted in slices, also when a
-        client starts a clean session.
+        The connection that holds it is closed. A session with many unacknowledged deliveries is closed in slices. One
+        with many subscriptions is deleted in slices, also when a client starts a clean session.
         """
         session = self._session_by_client.get(client_id)
         if session is not None and session.belongs_to(user):
@@ -149,13 +177,12 @@ class Sessions:
         self._ending[client_id].append(ready)
         return False
 
-    def _ending_slowly(self, session: Session) -> Iterator[None]:
+    def _erasing_slowly(self, session: Session) -> Iterator[None]:
         """Return the steps that delete a large session and then make the calls that wait for it."""
         try:
             yield from self._erasing(session)
         finally:
-            for ready in self._ending.pop(session.client_id, ()):
-                ready()
+            _call_all(self._ending.pop(session.client_id, ()))
 
     def _erasing(self, session: Session) -> Iterator[None]:
         """Return the steps that delete a session: its records, its places in groups, its queues."""
@@ -177,6 +204,8 @@ class Sessions:
         """Return the steps that delete all sessions: the virtual host is deleted."""
         for session in drained(list(self._session_by_client.values())):
             self.end(session)
+            yield
+        while self._ending:  # other jobs delete these; until then the name of the virtual host is in use
             yield
 
     def _report(self, what: str, session: Session, user: str, **details: bool) -> None:
@@ -276,3 +305,8 @@ class Sessions:
         if user:
             self._count_by_user[user] = self._count_by_user.get(user, 0) + 1
         session.user = user
+
+
+def _call_all(calls: Iterable[Callable[[], None]]) -> None:
+    for call in calls:
+        call()

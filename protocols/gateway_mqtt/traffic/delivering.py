@@ -143,16 +143,14 @@ class Delivering:
         if is_kept and len(self._outbox.pieces) > first:
             self._outbox.promise(self._journal.pending_lsn, since=first)
 
-    def close(self) -> None:
-        """Cancel all consumers, then requeue unacknowledged messages, so that they are not sent again here."""
+    def close(self) -> Iterator[None]:
+        """Cancel all consumers; return the steps that requeue unacknowledged messages, now not sent again here."""
         self._feed = None
-        consumers = self.consumers
+        consumers = list(self.consumers)
         self._consumer_by_queue.clear()
         for consumer in consumers:
             consumer.queue.cancel(consumer)
-        self._inflight.put_back()
-        for consumer in consumers:
-            consumer.queue.dispatch()
+        return _ending(self._inflight.returning(), consumers)
 
     def _cancelled(self, consumer: Consumer) -> None:
         """Drop the consumer of a deleted queue."""
@@ -191,3 +189,10 @@ class Delivering:
                 self._writer.send_special(
                     delivery.queue, message, None, True, delivery.entry, qos=2, packet_id=packet_id, is_resent=True
                 )
+
+
+def _ending(returning: Iterator[None], consumers: list[Consumer]) -> Iterator[None]:
+    """Return the steps that requeue messages, and then serve the other consumers of the queues."""
+    yield from returning
+    for consumer in consumers:
+        consumer.queue.dispatch()

@@ -1,15 +1,23 @@
 """Unacknowledged deliveries to one client, by packet identifier (MQTT 5.0, 4.3 and 4.4)."""
 
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.kernel.clock import drained
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue, Credit
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.ledger import while_paused
 from gateway_mqtt.codec.encoding import PUBREL, ack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope
+
+#: Deliveries of a closed connection that are requeued between two readings of the clock.
+_STEP: Final = 64
 
 
 @mypyc_attr(free_list_len=1)
@@ -121,20 +129,31 @@ class Inflight:
         if self._session.qos2_state.conclude(packet_id):
             self.credit.used -= 1
 
-    def put_back(self) -> None:
-        """Requeue the deliveries of a closed connection, or hold them for this client (MQTT-4.8.2-4)."""
-        deliveries = dict(self.deliveries)
+    def returning(self) -> Iterator[None]:
+        """Return the steps that requeue the deliveries of a closed connection, or hold them for its client.
+
+        Those of a group that were sent exactly once are held (MQTT-4.8.2-4).
+        """
+        packet_ids, deliveries = list(self.deliveries), list(self.deliveries.values())
         self.deliveries.clear()  # the dict is shared, so it is cleared and not replaced
-        for packet_id, delivery in deliveries.items():
-            queue, entry = delivery.queue, delivery.entry
-            if self._session.owns(queue):
-                self._session.qos2_state.remember(entry.position, packet_id, delivery.qos)
-                if delivery.qos == 2:
-                    entry.never_expire()
-            elif delivery.qos == 2:
-                self._session.held[packet_id] = (queue, entry)
-                continue
-            queue.settle(entry, DeliveryOutcome.REQUEUED)
+        return while_paused(deliveries, self._returning(packet_ids, deliveries))
+
+    def _returning(self, packet_ids: list[int], deliveries: list[InflightDelivery]) -> Iterator[None]:
+        for number, (packet_id, delivery) in enumerate(zip(packet_ids, drained(deliveries), strict=True), 1):
+            self._return(packet_id, delivery)
+            if number % _STEP == 0:
+                yield
+
+    def _return(self, packet_id: int, delivery: InflightDelivery) -> None:
+        session, queue, entry = self._session, delivery.queue, delivery.entry
+        if session.owns(queue):
+            session.qos2_state.remember(entry.position, packet_id, delivery.qos)
+            if delivery.qos == 2:
+                entry.never_expire()
+        elif delivery.qos == 2:
+            session.held[packet_id] = (queue, entry)
+            return
+        queue.settle(entry, DeliveryOutcome.REQUEUED)
 
     def take_held(self) -> list[tuple[int, InflightDelivery]]:
         """Return the deliveries that were held for this client and make them unacknowledged ones again."""

@@ -3,10 +3,11 @@
 import pytest
 
 from gateway.kernel.queueing.consumer import Consumer, Outlet, Subscriber
-from gateway.kernel.queueing.ledger import Ledger
+from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.ledger import MOST_AT_ONCE, Ledger, settlement_steps
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.testing import MemoryBroker
+from gateway.testing import MemoryBroker, Recipient
 
 
 @pytest.fixture
@@ -86,3 +87,26 @@ def test_a_delivery_is_recorded_and_counted(broker: MemoryBroker, vhost: Virtual
     assert [(each.tag, each.entry, each.consumer) for each in ledger] == [(1, entry, consumer)]
     counters = consumer.counters
     assert (counters.deliver, counters.deliver_no_ack, counters.redeliver) == (1, 1, 1)
+
+
+def test_no_message_is_requeued_before_the_queues_of_very_many_deliveries_are_paused(
+    broker: MemoryBroker, vhost: VirtualHost
+) -> None:
+    first, second, ledger = vhost.declare_queue("first"), vhost.declare_queue("second"), Ledger()
+    for _ in range(2 * MOST_AT_ONCE):
+        add_delivery(ledger, broker, first)
+    for _ in range(2):
+        add_delivery(ledger, broker, second)
+    Recipient().consume(second)
+    deliveries, looks = ledger.clear(), 0
+    steps = settlement_steps(deliveries, DeliveryOutcome.REQUEUED)
+    while not len(first):
+        next(steps)
+        looks += 1
+    assert looks == 3  # two to find the queues, then the first messages
+    broker.publish("second")
+    for _ in steps:
+        pass
+    assert (len(first), deliveries) == (2 * MOST_AT_ONCE, [])
+    assert second.counters.deliver == 3
+    assert second.counters.redeliver == 2

@@ -24,7 +24,21 @@ def gateway(clock: TurnClock) -> Gateway:
 
 
 def connected(gateway: Gateway, window: int = COUNT) -> Client:
-    return gateway.client("app", is_clean=False, expiry=FOR_AN_HOUR, properties=receive_maximum(window))
+    """Return a client that is connected once the end of its last connection is complete."""
+    clock, client = gateway.fake_clock, gateway.new_client()
+    assert isinstance(clock, TurnClock)
+    received = client.connect("app", is_clean=False, expiry=FOR_AN_HOUR, properties=receive_maximum(window))
+    while not received and clock.turn():
+        received = client.receive()
+    assert received[0].startswith("CONNACK")
+    client.backlog = received[1:]
+    return client
+
+
+def lost(gateway: Gateway, client: Client) -> None:
+    """End a connection, and run its end."""
+    client.lose()
+    run(gateway)
 
 
 def sent(qos: int = 1, first: int = 1, *, is_resent: bool = True) -> list[str]:
@@ -71,7 +85,7 @@ def inflight(client: Client) -> int:
 
 
 def test_a_turn_sends_a_bounded_number_of_deliveries_again(gateway: Gateway, clock: TurnClock) -> None:
-    with_deliveries(gateway)
+    lost(gateway, with_deliveries(gateway))
     again = connected(gateway)
     lines, turns = list(again.backlog), [len(again.backlog)]
     while clock.turn():
@@ -152,6 +166,7 @@ def test_exactly_once_deliveries_of_a_group_are_sent_again_in_slices(gateway: Ga
     app.subscribe("$share/g/t", 2)
     publish(gateway, 2, [b"%d" % number for number in range(1, COUNT + 1)])
     assert len(app.receive()) == COUNT
+    lost(gateway, app)
     again = connected(gateway)
     lines, turns = list(again.backlog), [len(again.backlog)]
     while clock.turn():
