@@ -84,8 +84,10 @@ class LogWriter:
         """Whether the writer has stopped."""
         return self._is_closed
 
-    def append(self, payload: bytes, *, keep_from: int | None = None, begins_batch: bool = False) -> int:
-        """Stage a record and return its index.
+    def append(
+        self, payload: bytes, *, keep_from: int | None = None, begins_batch: bool = False, at_once: bool = False
+    ) -> int:
+        """Stage a record and return its index. It is sent soon, with what is staged meanwhile, or ``at_once``.
 
         With ``keep_from`` the record covers all before that index: once it is stored, they may be removed. Batches are
         removed as a whole, so some may stay; none does if the record at that index ``begins_batch``.
@@ -104,7 +106,10 @@ class LogWriter:
             self._staged.append(StagedPiece(index, part, start + size < len(payload), start > 0, begins_batch))
         if keep_from is not None:
             self._covering.append((index, keep_from))
-        self._send_soon(0)
+        if at_once and self._in_flight is None and not self._is_scheduled:
+            self._send()
+        else:
+            self._send_soon(0)
         return index
 
     def close(self) -> None:

@@ -64,6 +64,23 @@ def test_the_records_of_a_turn_are_one_batch_and_the_next_waits_for_its_answer(
     assert owner.reports == [2, 3]
 
 
+def test_a_record_is_sent_at_once_unless_something_is_in_flight_or_staged(clock: FakeClock, logs: ScriptedLogs) -> None:
+    owner = Owner(logs, clock)
+    owner.writer.append(b"a", at_once=True)
+    assert [number for number, _ in logs.sent] == [1]
+    owner.writer.append(b"b", at_once=True)
+    assert [number for number, _ in logs.sent] == [1], "a second batch was sent while one was in flight"
+    clock.advance(1)
+    assert [decode_batch(data).pieces[0].data for _, data in logs.sent] == [b"a", b"b"]
+    assert owner.reports == [1, 2]
+    owner.writer.append(b"c")
+    owner.writer.append(b"d", at_once=True)
+    assert [number for number, _ in logs.sent] == [1, 2], "what was staged first was overtaken"
+    clock.advance(1)
+    assert [number for number, _ in logs.sent] == [1, 2, 3]
+    assert owner.reports == [1, 2, 4]
+
+
 def test_without_an_answer_the_same_batch_is_sent_again(clock: FakeClock, logs: ScriptedLogs) -> None:
     owner = Owner(logs, clock)
     logs.answers, logs.stores = [LOST, LOST, LOST], True

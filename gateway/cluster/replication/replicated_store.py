@@ -92,7 +92,7 @@ class ReplicatedStore:
             return
         payload = STEP + self._encoder.encode(folded.changes())
         self.growth.add(len(payload))
-        self._staged_index = self._writer.append(payload)
+        self._staged_index = self._writer.append(payload, at_once=True)  # a turn has one step: nothing will join it
         self._sent.append((self._staged_index, folded.lsn))
         if self._checkpoint is not None:
             self._checkpoint.note_entities(folded.entity_names)

@@ -113,15 +113,21 @@ class NatsClient:
         self._publish(subject, reply, header, payload)
 
     def request(
-        self, subject: str, payload: bytes, *, header: bytes = b"", timeout_s: float | None = None
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        header: bytes = b"",
+        timeout_s: float | None = None,
+        at_once: bool = False,
     ) -> "Deferred[Delivered]":
-        """Send a request and return its answer, or a :class:`NatsError`."""
+        """Send a request, ``at_once`` or at the end of this turn; return its answer, or a :class:`NatsError`."""
         encoder.checked_subject(subject)
         connection = self._open_connection(subject)
         reply, answer = self._requests.add(
             subject, connection.server, self.options.request_timeout_s if timeout_s is None else timeout_s
         )
-        self._publish(subject, reply, header, payload)
+        self._publish(subject, reply, header, payload, at_once)
         return answer
 
     def subscribe(self, subject: str, on_message: OnMessage, *, queue_group: str = "") -> NatsSubscription:
@@ -223,7 +229,7 @@ class NatsClient:
             raise Disconnected(f"no connection to NATS: {self._last_reason}", subject=subject)
         return self._connection
 
-    def _publish(self, subject: str, reply: str, header: bytes, payload: bytes) -> None:
+    def _publish(self, subject: str, reply: str, header: bytes, payload: bytes, at_once: bool = False) -> None:
         connection = self._open_connection(subject)
         most = connection.conversation.info.most_payload
         if len(header) + len(payload) > most:
@@ -232,7 +238,7 @@ class NatsClient:
                 server=connection.server,
                 subject=subject,
             )
-        connection.send(encoder.publish(subject, reply, header, payload))
+        connection.send(encoder.publish(subject, reply, header, payload), at_once)
 
     def _send_if_open(self, data: bytes) -> None:
         """Send what each new connection repeats."""

@@ -109,13 +109,25 @@ class NatsConnection(Protocol):
         elif isinstance(happened, Warned):
             self._owner.connection_warned(self, happened.text)
 
-    def send(self, data: bytes) -> None:
-        """Send bytes at the end of this turn. :raises TooMuch: if too many wait already."""
+    def send(self, data: bytes, at_once: bool = False) -> None:
+        """Send bytes at the end of this turn, or ``at_once``. :raises TooMuch: if too many wait already."""
         if self._waiting + len(data) > self._most_output:
             raise TooMuch(f"more than {self._most_output} bytes wait for the network", server=self.server)
         self._waiting += len(data)
         self.conversation.send(data)
-        self._flush_soon()
+        if at_once:
+            self._flush_now()
+        else:
+            self._flush_soon()
+
+    def _flush_now(self) -> None:
+        """Send what waits, without waiting for a poll, in which the thread of the store would take over for a while."""
+        if self._flush_call is not None:
+            self._flush_call.cancel()
+        self._flush()
+        write = getattr(self.transport, "doWrite", None)  # a socket has it, TLS does not
+        if write is not None and not self._is_paused:
+            write()
 
     def _flush_soon(self) -> None:
         if self._flush_call is None and not self._is_paused and not self._has_ended:

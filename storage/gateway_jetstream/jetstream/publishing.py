@@ -41,7 +41,7 @@ class JetStreamPublisher:
     async def __call__(self, subject: str, payload: bytes, fields: dict[str, str], timeout_s: float, /) -> PublishAck:
         """Publish with headers."""
         header = encode_headers(fields) if fields else b""
-        answer = await self._client.request(subject, payload, header=header, timeout_s=timeout_s)
+        answer = await self._client.request(subject, payload, header=header, timeout_s=timeout_s, at_once=True)
         server = self._client.server
         found = decode_answer(answer, server, subject)
         sequence = found.get("seq")
