@@ -9,7 +9,7 @@ from gateway.kernel.sessions.subscriptions import Terms
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope
 from gateway_mqtt.traffic.aliases import OutgoingAliases
-from gateway_mqtt.traffic.encoder import Encoder
+from gateway_mqtt.traffic.encoder import Encoder, NumberedPacket
 from gateway_mqtt.translation.views import delivery_view_of
 
 #: An empty topic, sent with a known alias (3.3.2.3.4).
@@ -101,13 +101,13 @@ class DeliveryWriter:
         alias, is_known = self._aliases.alias(routing_key)
         return _NO_TOPIC if is_known else topic, alias
 
-    def add_numbered(self, head: bytes, packet_id: int, tail: bytes, size: int) -> None:
-        """Add a packet with its identifier between two shared parts to the outbox; ``size`` is the total in bytes."""
+    def add_numbered(self, packet: NumberedPacket, packet_id: int) -> None:
+        """Add a packet with this identifier to the outbox."""
         number = packet_id.to_bytes(2, "big")
-        if size <= _SMALL:
-            self.outbox.pieces.append(head + number + tail)
+        if packet.size <= _SMALL:
+            self.outbox.pieces.append(packet.head + number + packet.tail)
         else:
-            self.outbox.pieces += (head, number, tail)
+            self.outbox.pieces += (packet.head, number, packet.tail)
 
     def record(
         self, size: int, queue: QueueIdentity, message: Message, redelivered: bool, entry: QueuedMessage | None

@@ -7,6 +7,7 @@ subscribers: 0.15 µs instead of 1.2 µs for each delivery).
 from typing import Final
 
 from gateway.kernel.caches import remember
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.messages.message import Message
 from gateway_mqtt.codec.data_types import LONGEST_STRING, utf8, varint
 from gateway_mqtt.codec.properties import Properties, PropertyId, write_block
@@ -46,6 +47,26 @@ class PacketHead:
         self.tail_size = 0
 
 
+@mypyc_attr(free_list_len=1)
+class NumberedPacket:
+    """A packet of QoS 1 or 2 without its packet identifier, which stands between ``head`` and ``tail``.
+
+    ``size`` is the number of bytes with the identifier. ``qos`` is 0 for a message that has no such packet.
+    """
+
+    __slots__ = ("head", "qos", "size", "tail")
+
+    def __init__(self, qos: int, head: bytes, tail: bytes) -> None:
+        self.qos = qos
+        self.head = head
+        self.tail = tail
+        self.size = len(head) + 2 + len(tail)
+
+
+#: The packet of a message of QoS 0, or of one that subscribers see differently.
+_NO_PACKET: Final = NumberedPacket(0, b"", b"")
+
+
 class Encoder:
     """Encodes for clients of one version and one topic mapping.
 
@@ -54,9 +75,9 @@ class Encoder:
     """
 
     __slots__ = (
-        "_at_least_once",
         "_at_most_once",
-        "_exactly_once",
+        "_for_qos_1",
+        "_for_qos_2",
         "_heads",
         "_is_v5",
         "_mapping",
@@ -69,8 +90,8 @@ class Encoder:
         self._mapping = mapping
         self._message: Message | None = None
         self._at_most_once = b""
-        self._at_least_once: tuple[bytes, bytes] | None = None
-        self._exactly_once: tuple[bytes, bytes] | None = None
+        self._for_qos_1: NumberedPacket | None = None
+        self._for_qos_2: NumberedPacket | None = None
         self._topics: dict[str, bytes] = {}
         self._heads = PacketHead(_AT_MOST_ONCE, 0), PacketHead(_AT_LEAST_ONCE, 2), PacketHead(_EXACTLY_ONCE, 2)
 
@@ -84,19 +105,28 @@ class Encoder:
             packet = self._at_most_once = self._head(0, message.routing_key, len(tail)) + tail
         return packet
 
-    def acknowledged(self, message: Message, qos: int) -> tuple[bytes, bytes]:
-        """Return the packet of QoS 1 or 2 in two parts: before and after the packet identifier."""
+    def acknowledged(self, message: Message, highest_qos: int) -> NumberedPacket:
+        """Return the packet for subscriptions with this QoS; its own QoS is 0 if the message is not plain or has QoS 0.
+
+        Only the first subscriber needs to read the header of a message.
+        """
         if message is not self._message:
             self._begin(message)
-        parts = self._at_least_once if qos == 1 else self._exactly_once
-        if parts is None:
-            tail = self._tail(message) if self._is_v5 else message.body
-            parts = self._head(qos, message.routing_key, len(tail)), tail
-            if qos == 1:
-                self._at_least_once = parts
+        packet = self._for_qos_1 if highest_qos == 1 else self._for_qos_2
+        if packet is None:
+            packet = self._encode_numbered(message, highest_qos)
+            if highest_qos == 1:
+                self._for_qos_1 = packet
             else:
-                self._exactly_once = parts
-        return parts
+                self._for_qos_2 = packet
+        return packet
+
+    def _encode_numbered(self, message: Message, highest_qos: int) -> NumberedPacket:
+        qos = min(highest_qos, delivery_view_of(message.header).qos)
+        if not qos or not is_plain(message.header):
+            return _NO_PACKET
+        tail = self._tail(message) if self._is_v5 else message.body
+        return NumberedPacket(qos, self._head(qos, message.routing_key, len(tail)), tail)
 
     def _head(self, qos: int, routing_key: str, tail_size: int) -> bytes:
         head = self._heads[qos]
@@ -144,7 +174,7 @@ class Encoder:
     def _begin(self, message: Message) -> None:
         self._message = message
         self._at_most_once = b""
-        self._at_least_once = self._exactly_once = None
+        self._for_qos_1 = self._for_qos_2 = None
 
     def _tail(self, message: Message) -> bytes:
         """Return the part of a 5.0 packet after the packet identifier."""

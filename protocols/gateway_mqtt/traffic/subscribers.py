@@ -16,7 +16,7 @@ from gateway.kernel.sessions.session import Session
 from gateway.kernel.sessions.subscriptions import Terms, may_match
 from gateway_mqtt.traffic.delivery_writer import DeliveryWriter
 from gateway_mqtt.traffic.inflight import Inflight, InflightDelivery
-from gateway_mqtt.translation.views import delivery_view_of, is_plain
+from gateway_mqtt.translation.views import delivery_view_of
 
 #: The terms of a message that the client does not want.
 _UNWANTED: Final = Terms()
@@ -91,18 +91,17 @@ class Acknowledged(Subscriber):
     def deliver(self, consumer: Consumer, message: Message, redelivered: bool, entry: QueuedMessage | None) -> None:
         """Send a message with a packet identifier, which it keeps until the client acknowledges it."""
         assert entry is not None
-        terms, header = self._terms_of_a_match(message.routing_key), message.header
-        if terms is not None and terms.is_plain and not redelivered and is_plain(header):
-            qos = min(terms.qos, delivery_view_of(header).qos)
-            if qos == 1 or (qos == 2 and not self._qos2_state.is_durable):
-                head, tail = self._writer.encoder.acknowledged(message, qos)
-                size = len(head) + 2 + len(tail)
-                if size <= self._writer.plain_size:
-                    packet_id = self._qos2_state.next_id(self._deliveries)
-                    self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, qos)
-                    self._writer.add_numbered(head, packet_id, tail, size)
-                    self._writer.record(size, consumer.queue, message, redelivered, entry)
-                    return
+        terms = self._terms_of_a_match(message.routing_key)
+        if terms is not None and terms.is_plain and terms.qos and not redelivered:
+            writer = self._writer
+            packet = writer.encoder.acknowledged(message, terms.qos)
+            can_send = packet.qos == 1 or (packet.qos == 2 and not self._qos2_state.is_durable)
+            if can_send and packet.size <= writer.plain_size:
+                packet_id = self._qos2_state.next_id(self._deliveries)
+                self._deliveries[packet_id] = InflightDelivery(consumer.queue, entry, packet.qos)
+                writer.add_numbered(packet, packet_id)
+                writer.record(packet.size, consumer.queue, message, redelivered, entry)
+                return
         self._deliver_special(consumer, message, redelivered, entry)
 
     def _terms(self, routing_key: str) -> Terms | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.kernel.messages.message import Message
-from gateway_mqtt.traffic.encoder import Encoder
+from gateway_mqtt.traffic.encoder import Encoder, NumberedPacket
 from gateway_mqtt.translation.header import mqtt_header
 from gateway_mqtt.translation.topics import LOSSY, REVERSIBLE
 from tests.protocols.mqtt.dialogue import Client, Gateway
@@ -19,9 +19,8 @@ def encoder(version: int) -> Encoder:
     return Encoder(version == 5, REVERSIBLE)
 
 
-def packet(parts: tuple[bytes, bytes], packet_id: int) -> bytes:
-    head, tail = parts
-    return head + packet_id.to_bytes(2, "big") + tail
+def octets(packet: NumberedPacket, packet_id: int) -> bytes:
+    return packet.head + packet_id.to_bytes(2, "big") + packet.tail
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -34,21 +33,35 @@ def test_encoded_packets_match_the_specification(version: int, body: bytes) -> N
     assert encode.at_most_once(sent) == write.publish("t/1", body, properties=properties)
     for qos in (1, 2):
         expected = write.publish("t/1", body, qos=qos, id=7, properties=properties)
-        assert packet(encode.acknowledged(sent, qos), 7) == expected
+        packet = encode.acknowledged(sent, qos)
+        assert octets(packet, 7) == expected
+        assert (packet.qos, packet.size) == (qos, len(expected))
 
 
 def test_a_message_is_encoded_once_per_qos() -> None:
     encode, sent = encoder(5), message()
     assert encode.at_most_once(sent) is encode.at_most_once(sent)
-    assert encode.acknowledged(sent, 1)[0] is encode.acknowledged(sent, 1)[0]
-    assert encode.acknowledged(sent, 1) != encode.acknowledged(sent, 2)
+    assert encode.acknowledged(sent, 1) is encode.acknowledged(sent, 1)
+    assert encode.acknowledged(sent, 1) is not encode.acknowledged(sent, 2)
+
+
+@pytest.mark.parametrize(
+    ("published", "subscribed", "sent_with"), [(0, 1, 0), (1, 2, 1), (2, 1, 1), (2, 2, 2), (0, 2, 0)]
+)
+def test_a_packet_has_the_lower_qos_of_message_and_subscription(
+    published: int, subscribed: int, sent_with: int
+) -> None:
+    header = mqtt_header(qos=published, retain=False, version5=True, client_id="sensor", block=b"")
+    sent = Message("amq.topic", "t.1", header, b"hi")
+    assert encoder(5).acknowledged(sent, subscribed).qos == sent_with
 
 
 @pytest.mark.parametrize("retain", [False, True])
 def test_only_a_message_that_all_subscribers_see_alike_has_a_shared_packet(retain: bool) -> None:
-    header = mqtt_header(qos=0, retain=retain, version5=True, client_id="sensor", block=b"")
+    header = mqtt_header(qos=1, retain=retain, version5=True, client_id="sensor", block=b"")
     sent = Message("amq.topic", "t.1", header, b"hi")
     assert bool(encoder(5).at_most_once(sent)) is not retain
+    assert bool(encoder(5).acknowledged(sent, 1).qos) is not retain
 
 
 def test_a_new_message_replaces_the_cached_encoding() -> None:
@@ -57,7 +70,7 @@ def test_a_new_message_replaces_the_cached_encoding() -> None:
     for _ in range(2):
         for sent in (first, second):
             assert encode.at_most_once(sent).endswith(sent.body)
-            assert encode.acknowledged(sent, 1)[1].endswith(sent.body)
+            assert encode.acknowledged(sent, 1).tail.endswith(sent.body)
 
 
 def test_each_mapping_encodes_its_own_topic() -> None:
