@@ -4,7 +4,6 @@ import sys
 
 import click
 
-from gateway.access.passwords import hash_password as hashed
 from gateway.cli.ctl.errors import NoSuchUser, NotPermitted, UnknownEntity, UserExists, WrongData
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, part
@@ -99,6 +98,8 @@ def authenticate_user(session: VerbSession, name: str, password: str | None) -> 
 @click.argument("password", required=False)
 def hash_password(session: VerbSession, password: str | None) -> None:
     """Print the hash of a password in the format of definitions, without contacting the broker."""
+    from gateway.access.passwords import hash_password as hashed  # with the kernel, which other verbs do not need
+
     session.output.announce("Will hash provided password")
     session.output.text(hashed(given_password(password)))
 

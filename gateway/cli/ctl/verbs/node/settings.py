@@ -9,7 +9,6 @@ from gateway.cli.ctl.errors import CommandFailed, Declined, UnknownEntity, Wrong
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, compact, number, objects, parse_json, part, text
 from gateway.cli.ctl.verb import verb
-from gateway.config.kinds import parse_size
 
 UNTIL_RESTART: Final = "The change takes effect at once and does not survive a restart."
 
@@ -163,6 +162,8 @@ def _fraction(given: str, what: str, most: float = 1.0) -> float:
 
 def _size(given: str) -> int:
     """Parse a size as RabbitMQ writes it, too: ``2GB``, ``2G``, ``2GiB``."""
+    from gateway.config.kinds import parse_size  # with the settings, which other verbs do not need
+
     binary = _BINARY.fullmatch(given)
     written = f"{binary[1]}{binary[2]}iB" if binary else given
     try:
