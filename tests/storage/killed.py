@@ -1,6 +1,6 @@
-"""A process that writes to the store until it is killed, in numbered steps with known content.
+"""The writer of a store that is killed: numbered steps with known content.
 
-Run it with the directory of the store. It prints the number of each durable step.
+It prints the number of each durable step.
 """
 
 import sys
@@ -112,7 +112,3 @@ def write_until_killed(path: str) -> None:
         store.append(step(reporter.before + lsn))
         while reporter.watermark < lsn - lsn % 13 or not calls.empty():
             calls.get()()
-
-
-if __name__ == "__main__":
-    write_until_killed(sys.argv[1])

@@ -3,9 +3,9 @@
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
+from multiprocessing import get_context
 from pathlib import Path
 
 import lmdb
@@ -22,36 +22,53 @@ KILLS = 24
 
 def run_and_kill(seconds: float, path: Path) -> int:
     """Run a process for a while, kill it, and return the last step it reported; 0 if none."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.killed", str(path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    read, write = os.pipe()
+    child = get_context("fork").Process(target=write_until_killed, args=(path, write))
+    child.start()
+    os.close(write)
     timers: list[threading.Timer] = []
     reported = 0
-    assert child.stdout is not None
-    with child, child.stdout as lines:
+    with os.fdopen(read) as lines:
         for line in lines:
             if not timers:  # it has started to write
-                timers.append(threading.Timer(seconds, child.send_signal, [signal.SIGKILL]))
+                timers.append(threading.Timer(seconds, child.kill))
                 timers[0].start()
             if line.endswith("\n"):
                 reported = int(line)
-    assert child.returncode == -signal.SIGKILL, "the child exited before it was killed"
+    child.join()
+    assert child.exitcode == -signal.SIGKILL, "the child exited before it was killed"
     return reported
 
 
-def assert_complete(path: Path, reported: int) -> int:
+def write_until_killed(path: Path, output: int) -> None:
+    """Write to the store, in a fork: it has imported all it needs."""
+    sys.stdout = os.fdopen(output, "w")
+    killed.write_until_killed(str(path))
+
+
+class Expected:
+    """The store in memory after some number of steps, which grows with them."""
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+        self._steps = 0
+
+    def after(self, steps: int) -> MemoryStore:
+        """Return the store after this many steps; no fewer than before."""
+        for number in range(self._steps + 1, steps + 1):
+            self._store.append(killed.step(number))
+        self._steps = steps
+        self._store.commit()
+        return self._store
+
+
+def assert_complete(path: Path, reported: int, after_steps: Expected) -> int:
     """Check that the store contains exactly the result of some number of steps, at least the reported ones."""
     store = LmdbStore(path, call_in_kernel=lambda call: None)
     found = list(store.recover())
     steps = killed.last_step(found)
     assert steps >= reported, f"step {reported} was reported durable, but the store has only {steps}"
-    expected = MemoryStore()
-    for number in range(1, steps + 1):
-        expected.append(killed.step(number))
-    expected.commit()
+    expected = after_steps.after(steps)
     assert places_in(found) == places_in(expected.recover())
     assert_stream_complete(store, expected, found)
     ids = {place[2] for place in places_in(found)}
@@ -108,8 +125,8 @@ def stored_contents(path: Path) -> int:
 
 def test_reported_turns_survive_a_kill_and_no_turn_is_incomplete(tmp_path: Path) -> None:
     rng = random.Random(7)
-    steps = 0
+    steps, expected = 0, Expected()
     for _ in range(KILLS):
         reported = run_and_kill(rng.uniform(0.0, 0.15), tmp_path / "store")
         assert reported > steps, "the killed process reported no new step"
-        steps = assert_complete(tmp_path / "store", reported)
+        steps = assert_complete(tmp_path / "store", reported, expected)
