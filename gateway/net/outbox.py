@@ -65,6 +65,11 @@ class Outbox(Outlet):
             self.is_awake = True
             self._participant.wake()
 
+    def pause(self) -> None:
+        """Stop deliveries until the flush at the end of this turn."""
+        self.is_open = False
+        self.wake()
+
     def fill(self, is_full: bool) -> None:
         """Stop deliveries, or allow them again from the end of this turn on."""
         self.is_full = is_full

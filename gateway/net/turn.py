@@ -162,8 +162,18 @@ class Turn:
         if self._journal.has_begun:
             self.touch()
         awake, self._awake = self._awake, []
+        budget = self.budget
         for participant in awake:
             try:
                 participant.flush()
             except Exception:  # an error of one connection must not stop the others' output
                 participant.fail()
+            if budget.work >= WORK_PER_CLOCK_READING and budget.is_spent():  # consumers that were resumed got much
+                self._postpone(awake[awake.index(participant) + 1 :])
+                return
+
+    def _postpone(self, awake: list[TurnParticipant]) -> None:
+        """Flush these participants in the next turn, before others."""
+        if awake:
+            self._awake = awake + self._awake
+            self.touch()

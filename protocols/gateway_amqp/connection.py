@@ -47,6 +47,9 @@ from gateway_amqp.tuning import FRAME_MIN, Tuning
 #: Units of work counted for a frame other than a complete publish or acknowledgement; most are declarations.
 _METHOD_WORK: Final = WORK_PER_CLOCK_READING // 2
 
+#: The work of an acknowledgement, without that of the deliveries that follow. One read may bring 3,000.
+_ACK_WORK: Final = 2
+
 #: Bytes a client may send before its authentication is decided: more than any handshake needs.
 _EARLY_LIMIT: Final = 128 * 1024
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
@@ -225,12 +228,14 @@ class Connection(Machine):
                         content = whole_content(data, position, end, number)
                         if content is not None:
                             properties, body, position = content
+                            budget.work += 1
                             channel.publish(payload, properties, body)
                             if channel.last.is_repeated:
                                 channel.last.learn(data[first : position - len(body) - 1])
                                 self.channels.repeating = channel
                             continue
                     elif index == ACK:
+                        budget.work += _ACK_WORK
                         channel.ack(payload)
                         continue
                 budget.work += _METHOD_WORK

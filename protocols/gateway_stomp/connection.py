@@ -35,6 +35,8 @@ _EARLY_LIMIT: Final = 64 * 1024
 #: then hold it back.
 _LARGE_FRAME: Final = 64 * 1024
 
+#: The work of a frame other than SEND, in units of the time budget. One read may bring a thousand acknowledgements.
+_FRAME_WORK: Final = 8
 
 #: Looked up once, for each frame: access to an enumeration's member is slow where the source is interpreted.
 _OPEN: Final = State.OPEN
@@ -128,6 +130,7 @@ class Connection(Machine):
                 if decoder.head.verb == "SEND" and self.state is _OPEN:
                     self._send(decoder.head, decoder.body)
                 else:
+                    budget.work += _FRAME_WORK
                     self._perform(decoder.head, decoder.body)
                 if budget.work >= WORK_PER_CLOCK_READING and budget.is_spent() and self.state is not _AUTHENTICATING:
                     self.is_held = True

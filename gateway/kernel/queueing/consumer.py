@@ -24,6 +24,12 @@ class Outlet:
     def __init__(self) -> None:
         self.is_open = True
 
+    def pause(self) -> None:
+        """Let the peer's consumers wait, because the turn has used up its time, and resume them in the next turn.
+
+        One that does not end in turns stays open.
+        """
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Subscriber:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.backlog.memory_budget import NO_RESERVE, MemoryBudget
 from gateway.kernel.backlog.paging import Paging
 from gateway.kernel.backlog.priorities import ready_for
+from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.errors import AccessRefused, NotImplementedHere
 from gateway.kernel.journal.changes import Enqueued
 from gateway.kernel.journal.enqueued_run import EnqueuedRun
@@ -37,6 +38,9 @@ RESIDENT_MESSAGES: Final = 2048
 
 #: The number of expired messages that one ``take`` drops before it gives up.
 _MOST_DUE: Final = 500
+
+#: The work of a delivery from the backlog, in units of the time budget: 4 microseconds compiled, 15 as source.
+_DELIVERY_WORK: Final = 4
 
 
 class Queue(QueueLike):
@@ -267,7 +271,8 @@ class Queue(QueueLike):
         return entry
 
     def dispatch(self) -> None:
-        """Deliver waiting messages while some consumer has capacity."""
+        """Deliver waiting messages while some consumer has capacity; what the turn has no time for follows later."""
+        budget = self._journal.budget
         while self.ready.length and not self._pauses:
             consumer = self.consumers.next()
             if consumer is None:
@@ -278,6 +283,12 @@ class Queue(QueueLike):
             if entry is None:
                 return
             self.deliver_to(consumer, entry)
+            budget.work += _DELIVERY_WORK
+            if budget.work >= WORK_PER_CLOCK_READING and budget.is_spent():
+                budget.work = WORK_PER_CLOCK_READING  # so that the caller reads the clock, too
+                consumer.outlet.pause()
+                for each in self.consumers.with_capacity():
+                    each.outlet.pause()
 
     def deliver_to(self, consumer: Consumer, entry: QueuedMessage) -> None:
         """Deliver a message that was taken; it is consumed at once if no settling is needed."""
