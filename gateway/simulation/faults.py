@@ -30,6 +30,9 @@ _FAILURE_S: Final = 5.0
 _MOST_STARTS: Final = 20
 _RESTART_S: Final = 0.5
 
+#: Answers to a compaction: it begins, another one is in progress, the node is slow, or not ready.
+_COMPACTS: Final = (200, 202, 204, 400, 408, 503)
+
 #: Bytes of memory above any limit.
 _TOO_MUCH: Final = 2**50
 
@@ -134,6 +137,22 @@ class PowerCut(Fault):
             self.scene.process.disk.power_cut()
             await self.scene.sleep(self.lasts_s)
             await start(self.scene, self.topology)
+
+
+class Compaction(Fault):
+    """An operator compacts the store, while clients use it and other faults happen."""
+
+    kind = "compaction"
+
+    async def happen(self) -> None:
+        """Start some compactions; one that is still in progress refuses the next."""
+        for _ in range(self.random.randint(1, 3)):
+            with suppress(Lost):
+                answer = await HttpClient(self.scene, self.name).request("POST", "store", "compact")
+                self.scene.findings.require(
+                    answer.status in _COMPACTS, "a valid request is not refused", f"{self.name}: {answer}"
+                )
+            await self.scene.sleep(self.lasts_s)
 
 
 class LyingDisk(Fault):

@@ -7,6 +7,7 @@ from typing import Final
 
 from gateway.simulation.faults import (
     ClockJump,
+    Compaction,
     CutConnections,
     FailedStore,
     FailingPlugin,
@@ -55,6 +56,7 @@ from gateway.simulation.programs.stomp.heartbeats import StompHeartbeats
 from gateway.simulation.programs.stomp.publisher import StompPublisher, StompTransactions
 from gateway.simulation.programs.stomp.revoked import RevokedStomp
 from gateway.simulation.programs.streaming import StreamProgram
+from gateway.simulation.programs.vhosts import OwnVhost
 from gateway.simulation.programs.wide import WideRoutes
 from gateway.simulation.scene import Scene
 from gateway.simulation.topology import SharedTopology
@@ -89,6 +91,7 @@ _AMQP: Final[Sequence[type[Program]]] = (
     ConsumerPriorities,
     SingleActiveConsumer,
     KeepingExchange,
+    OwnVhost,
 )
 _MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,
@@ -148,6 +151,7 @@ FAULTS: Final[Sequence[type[Fault]]] = (
     FailedStore,
     LyingDisk,
     FailingPlugin,
+    Compaction,
 )
 
 _MOST_PROGRAMS: Final = 6
