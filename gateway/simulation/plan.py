@@ -33,6 +33,7 @@ from gateway.simulation.programs.expiring import BoundedQueue, ExpiringQueue
 from gateway.simulation.programs.flooding import UncachedFlood
 from gateway.simulation.programs.holding import HeldDeadLetters
 from gateway.simulation.programs.kept import KeepingExchange
+from gateway.simulation.programs.leased import LeasedQueue
 from gateway.simulation.programs.mqtt.flooding import SubscribingFlood
 from gateway.simulation.programs.mqtt.publisher import MqttPublisher
 from gateway.simulation.programs.mqtt.retained import RetainedValues
@@ -92,6 +93,7 @@ _AMQP: Final[Sequence[type[Program]]] = (
     SingleActiveConsumer,
     KeepingExchange,
     OwnVhost,
+    LeasedQueue,
 )
 _MQTT: Final[Sequence[type[Program]]] = (
     MqttPublisher,
