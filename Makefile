@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
+.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
 
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
@@ -132,6 +132,9 @@ simulate: $(VENV)/.tested ## search for broken promises in a virtual world; make
 
 simulate-compiled: $(BUILT) ## the same with compiled modules
 	@$(WITH_COMPILED) $(BIN)/gateway simulate --seeds $(SEEDS) $(ARGS) </dev/null
+
+simulate-coverage: $(VENV)/.tested ## which code of the broker the simulation reaches; make simulate-coverage SEEDS=300 takes some minutes
+	@$(BIN)/python -m tests.simulation.reached --seeds $(SEEDS) $(ARGS) </dev/null
 
 fuzz: $(VENV)/.tested ## mutated sessions on every port for an hour each; make fuzz ARGS="--seconds 60 --only stomp" does less
 	@$(BIN)/python -m tests.fuzz $(ARGS) </dev/null

@@ -1,7 +1,7 @@
 """A queue whose messages expire into another queue."""
 
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from gateway.simulation.history import MessagePlace
 from gateway.simulation.programs.amqp import AmqpProgram
@@ -11,6 +11,13 @@ from gateway.simulation.topology import SharedTopology
 
 #: How late a message may expire, in seconds: turns, slices and readings of the clock take their time.
 _TOLERANCE_S: Final = 0.5
+
+#: The share of queues whose messages expire behind others too, and a time limit longer than those that some have.
+_SHARE_OF_ANYWHERE: Final = 0.4
+_LONG_S: Final = 2.0
+
+#: The time limit of some messages, in seconds.
+_OWN_S: Final = 0.02
 
 #: Looks at the dead letters until all must be there: a broken connection is noticed after a second at most.
 _MOST_LOOKS: Final = 5
@@ -28,6 +35,9 @@ class ExpiringQueue(AmqpProgram):
         super().__init__(scene, topology, number, random)
         self._queue, self._dead = f"{self.name}.queue", f"{self.name}.dead"
         self._ttl_s = random.choice((0.0, 0.05, 0.3))
+        self._expires_anywhere = random.random() < _SHARE_OF_ANYWHERE
+        if self._expires_anywhere:
+            self._ttl_s = random.choice((0.3, _LONG_S))
         self._left = random.randint(3, 12)
         self._in_time: dict[str, float] = {}  # body: the latest time at which it expires
         self._confirmed: set[str] = set()
@@ -38,7 +48,9 @@ class ExpiringQueue(AmqpProgram):
 
     async def work(self) -> bool:
         """Publish and fetch; at the end read the dead letters."""
-        arguments = {"x-message-ttl": int(self._ttl_s * 1000), "x-dead-letter-exchange": ""}
+        arguments: dict[str, Any] = {"x-message-ttl": int(self._ttl_s * 1000), "x-dead-letter-exchange": ""}
+        if self._expires_anywhere:
+            arguments["x-expire-mode"] = "anywhere"
         await self.client.declare(self._dead, durable=True)
         await self.client.declare(
             self._queue, durable=True, arguments={**arguments, "x-dead-letter-routing-key": self._dead}
@@ -66,13 +78,19 @@ class ExpiringQueue(AmqpProgram):
         return True
 
     async def _leave_some(self) -> None:
-        """Publish some more, the second one with a shorter time limit, and see that they expire without a fetch."""
-        for expiration in (None, None, "20"):
+        """Publish some more, the last one with a shorter time limit, and see that they expire without a fetch."""
+        for expiration in (None, None, str(int(_OWN_S * 1000))):
             await self._publish(expiration)
+        if self._expires_anywhere:
+            await self.scene.sleep(_OWN_S + _TOLERANCE_S)
+            await self._require_left(2)
         await self.scene.sleep(self._ttl_s + _TOLERANCE_S)
+        await self._require_left(0)
+
+    async def _require_left(self, most: int) -> None:
         answer = await self.client.declare(self._queue, passive=True)
         self.scene.findings.require(
-            not answer.message_count or self.scene.world.has_jumped,
+            answer.message_count <= most or self.scene.world.has_jumped,
             "a message expires by itself",
             f"{answer.message_count} are left in {self._queue}",
         )

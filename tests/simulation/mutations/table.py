@@ -379,6 +379,36 @@ MUTATIONS: Final = (
         "        self._drops.append(drop)\n",
         "        pass\n",
     ),
+    Mutation(
+        "what is committed during a compaction is not in the new file",
+        "gateway_lmdb.compaction",
+        "            self._pending.append(batch)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "a virtual host has one connection more than its limit",
+        "gateway.kernel.broker.connection_limits",
+        "connections.count_in(vhost_name) >= limit:",
+        "connections.count_in(vhost_name) > limit:",
+    ),
+    Mutation(
+        "the queues of a deleted virtual host stay in the store",
+        "gateway.kernel.broker.vhost_deletions",
+        "        yield from vhost.queues.deleting_all()\n",
+        "",
+    ),
+    Mutation(
+        "a reader of a stream begins one message after its offset",
+        "gateway.kernel.streams.stream",
+        "            return min(max(start, log.first), log.end)\n",
+        "            return min(max(start + 1, log.first), log.end)\n",
+    ),
+    Mutation(
+        "a queue expires although it has a consumer",
+        "gateway.kernel.features.lease",
+        "        if len(self._queue.consumers):\n            self._used_at_s = now_s\n",
+        "",
+    ),
 )
 
 
