@@ -12,6 +12,9 @@ from gateway.simulation.topology import SharedTopology
 #: Parts of the definitions that other programs change meanwhile.
 _OF_OTHERS: Final = ("users", "permissions", "topic_permissions", "policies")
 
+#: Parts whose objects belong to a virtual host: other programs delete theirs meanwhile, and change its limits.
+_IN_VHOSTS: Final = ("queues", "exchanges", "bindings", "parameters")
+
 #: Policies that change nothing for the clients' messages, but what the queues do with each of them.
 _POLICIES: Final[tuple[dict[str, Any], ...]] = (
     {"message-ttl": 30 * 86_400_000},
@@ -22,7 +25,11 @@ _POLICIES: Final[tuple[dict[str, Any], ...]] = (
 
 
 class Operator(Program):
-    """Sets and deletes a policy for the shared queues, and imports the broker's own definitions again."""
+    """Sets and deletes a policy for the shared queues, and imports the broker's own definitions again.
+
+    An import restores what was there when they were read: the limits of a virtual host, and a queue that has expired.
+    So those that other programs change are left out.
+    """
 
     kind = "operator"
 
@@ -49,6 +56,10 @@ class Operator(Program):
     async def _import_definitions(self) -> None:
         answer = await self._admin.request("GET", "definitions")
         kept = {name: value for name, value in answer.value.items() if name not in _OF_OTHERS}
+        kept["vhosts"] = [each for each in kept["vhosts"] if each["name"] == "/"]
+        for name in _IN_VHOSTS:
+            kept[name] = [each for each in kept.get(name, ()) if each["vhost"] == "/"]
+        kept["queues"] = [each for each in kept["queues"] if "x-expires" not in each["arguments"]]
         # the plugin of this type may be switched off meanwhile; then nothing of it is imported
         kept["exchanges"] = [each for each in kept["exchanges"] if each["type"] != EXCHANGE_TYPE]
         await self._admin.request("POST", "definitions", fields=kept)
