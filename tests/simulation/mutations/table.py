@@ -392,9 +392,10 @@ MUTATIONS: Final = (
         "connections.count_in(vhost_name) > limit:",
     ),
     Mutation(
-        "the queues of a deleted virtual host stay in the store",
+        "the connections of a deleted virtual host stay",
         "gateway.kernel.broker.vhost_deletions",
-        "        yield from vhost.queues.deleting_all()\n",
+        "        yield from self._connections.force_closes("
+        "f\"vhost '{name}' is deleted\", lambda peer: peer.vhost_name == name)\n",
         "",
     ),
     Mutation(
