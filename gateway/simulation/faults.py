@@ -139,7 +139,7 @@ class PowerCut(Fault):
             await start(self.scene, self.topology)
 
 
-class Compaction(Fault):
+class CompactStore(Fault):
     """An operator compacts the store, while clients use it and other faults happen."""
 
     kind = "compaction"

@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.simulation.faults import (
     ClockJump,
-    Compaction,
+    CompactStore,
     CutConnections,
     FailedStore,
     FailingPlugin,
@@ -153,7 +153,7 @@ FAULTS: Final[Sequence[type[Fault]]] = (
     FailedStore,
     LyingDisk,
     FailingPlugin,
-    Compaction,
+    CompactStore,
 )
 
 _MOST_PROGRAMS: Final = 6
