@@ -1,6 +1,7 @@
-"""Which lines and branches of the broker the simulation's seeds reach: ``python -m tests.simulation.reached``.
+"""Measures the lines and branches of the broker that the seeds of the simulation reach.
 
-Only the code of functions counts: what a module does while it is imported is reached by any run.
+``python -m tests.simulation.reached`` prints them. Only the code of functions counts: what a module does while it is
+imported is reached by any run.
 """
 
 import argparse
@@ -53,7 +54,7 @@ _ROOT: Final = Path(__file__).parents[2]
 
 @dataclass
 class Reach:
-    """How much of some code was reached."""
+    """Counts of lines and branches, and of those that were reached."""
 
     lines: int = 0
     reached_lines: int = 0
@@ -70,7 +71,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the broker, and how much of it was reached."""
+    """A function of the broker, with its summary by coverage."""
 
     package: str
     module: str
