@@ -65,6 +65,7 @@ def test_streams_in_a_large_commit_get_their_messages_in_its_last_turn(
     assert peer.receive() == ["Tx.CommitOk()"]
     assert (len(stream), len(queue)) == (COUNT, 100 + 2 * COUNT)
     assert [size for size in store.sizes if size > 1] == [2 * 100 + 5 * COUNT]
+    clock.is_ticking = False
     peer.send(commands.Basic.Consume(queue="q", no_ack=True))
     bodies = [received.body for received in peer.receive_frames() if received.body]
     assert bodies[100:] == [b"%d" % (number // 2) for number in range(2 * COUNT)]
@@ -147,6 +148,7 @@ def test_a_long_queue_is_purged_in_slices_and_the_answer_waits_for_the_store(
 
 
 def test_messages_requeued_in_slices_keep_their_order(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
+    clock.is_ticking = False
     for number in range(COUNT):
         peer.send(publish("", "q", b"%d" % number))
     first, second = gateway.connect(), gateway.connect()
@@ -154,10 +156,12 @@ def test_messages_requeued_in_slices_keep_their_order(gateway: Gateway, peer: Pe
     assert len(first.receive()) == COUNT + 1
     second.send(commands.Basic.Consume(queue="q"))
     assert len(second.receive()) == 1
+    clock.is_ticking = True
     first.lose()
     assert second.receive() == []
     peer.send(publish("", "q", b"late"))
     clock.advance(0)
+    clock.is_ticking = False
     bodies = [received.body for received in second.receive_frames()]
     assert bodies == [*(b"%d" % number for number in range(COUNT)), b"late"]
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 #: would fill the memory and block the reactor for half a second, as the disk would be that far behind.
 CHANGE_SIZE: Final = 256
 
+#: Contents of a step whose index is freed at once.
+_MANY_CONTENTS: Final = 1024
+
 
 class Journal:
     """Owns the counters of positions and message ids, the changes of the turn, and the callbacks waiting for the disk.
@@ -282,11 +285,15 @@ class Journal:
         """
         self._open_steps.remove(step)
         step.is_open = False
-        self._changes += step.changes
-        self._gathered += len(step.changes)
+        changes, step.changes = step.changes, []
+        self._gathered += len(changes)
+        changes[:0] = self._changes  # a copy of 200,000 changes to the list of the turn takes 6 ms
+        self._changes = changes
         appends, step.appends = step.appends, {}
         for append in appends.values():
             self.contain(append.append)
+        if len(step.contents) > _MANY_CONTENTS:
+            self.clock.background.add_later(step.freeing())
 
     def _changes_of(self, message_id: int) -> list[Change]:
         """Return the list that a change to a message belongs to while steps are open."""

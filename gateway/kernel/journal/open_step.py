@@ -4,9 +4,15 @@ While the step is open, changes to its messages belong to it too, whichever clie
 get the removal of a message before the message.
 """
 
+from collections.abc import Iterator
+from typing import Final
+
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.journal.changes import Change, Stored
 from gateway.kernel.messages.message import Message
+
+#: Entries of the indexes that are freed between two readings of the clock.
+_FREED_IN_STEP: Final = 256
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -45,3 +51,15 @@ class OpenStep:
             if isinstance(change, Stored):
                 self.contents[change.message_id] = change.message
         self._seen = len(self.changes)
+
+    def freeing(self) -> Iterator[None]:
+        """Return the steps that empty the indexes of a closed step: at once that takes 5 ms for 100,000 messages."""
+        contents, message_ids = self.contents, self.message_ids
+        while contents:
+            contents.popitem()
+            if not len(contents) % _FREED_IN_STEP:
+                yield
+        while message_ids:
+            message_ids.pop()
+            if not len(message_ids) % _FREED_IN_STEP:
+                yield
