@@ -11,7 +11,7 @@ MOST_TICKED: Final = 256
 
 #: The largest number of turns of one round. With more than 16,000 connections a turn has more than ``MOST_TICKED``,
 #: because a round that takes longer than the interval of ticks slows down all time limits.
-_MOST_TURNS: Final = 64
+MOST_TURNS: Final = 64
 
 
 class ConnectionTicks:
@@ -30,7 +30,7 @@ class ConnectionTicks:
         """Let all connections tick, unless the round before is not over."""
         if self._rest is None:
             self._rest = iter(self._connections)
-            self._ticked_in_turn = max(MOST_TICKED, len(self._connections) // _MOST_TURNS)
+            self._ticked_in_turn = max(MOST_TICKED, len(self._connections) // MOST_TURNS)
             self._tick_some()
 
     def _tick_some(self) -> None:
