@@ -172,7 +172,6 @@ class Channel:
             if target.version != self._vhost.version:
                 break
             last.position = position = stop + 1
-            budget.work += 1
             target.tally.publish += 1
             message = Message(target.exchange_name, target.routing_key, repetition.header, data[start:stop])
             self._intake.publish(target, message)

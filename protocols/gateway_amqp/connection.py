@@ -228,7 +228,6 @@ class Connection(Machine):
                         content = whole_content(data, position, end, number)
                         if content is not None:
                             properties, body, position = content
-                            budget.work += 1
                             channel.publish(payload, properties, body)
                             if channel.last.is_repeated:
                                 channel.last.learn(data[first : position - len(body) - 1])
