@@ -58,7 +58,8 @@ class Conversation:
     def acknowledge(self, first: int, packet_id: int) -> bool:
         """Handle an acknowledgement with this first byte; return false if it is not the first byte of one.
 
-        These are comparisons and not a table, because compiled, they and the calls cost a tenth of calls by a table.
+        These are comparisons and not a table: compiled code calls the methods of a table as Python does, see
+        docs/adr/0020.
         """
         if first == _PUBACK:
             self.inflight.accept(packet_id)
